@@ -1,0 +1,32 @@
+# The few commands a newcomer needs; everything else is CMake (see CMakePresets.json and docs/contributing.md).
+.PHONY: help setup build run test format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run      find or install what is missing, build, run the example fusion and check its result"
+	@echo "make test     the same set-up, then every test, the sanitizers and a minute of fuzzing"
+	@echo "make build    build everything in release mode (build/release)"
+	@echo "make format   clang-format over all sources"
+	@echo "make clean    remove build/"
+
+setup:
+	@tools/setup.sh
+
+build: setup
+	cmake --preset release
+	cmake --build --preset release
+
+run: setup
+	cmake --preset release
+	cmake --build --preset release --target heddle_product
+	build/release/bin/heddle run examples/gelu_backward_bias_grad.fusion --check
+
+test: setup
+	@tests/run_all.sh
+
+format:
+	find ir codegen comm host tools tests examples bench \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' \) \
+	  -print0 | xargs -0 clang-format -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,144 @@
+// Host time of a launch in a steady run on GPU 0, against a plain loop of cudaLaunchKernelExC over
+// the same kernel, grid and arguments. Prints one JSON object.
+//
+//   bench_cuda_dispatch [RUNS]
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/text.h"
+#include "ir/error.h"
+
+namespace {
+
+using namespace heddle;
+
+constexpr int kLaunches = 200;  // below what the driver queues before it makes the host wait
+
+void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
+}
+
+host::Program programOfLaunches() {
+  return host::parseProgram(fmt::format(R"(heddle 1
+kernel @add {{
+  fusion add(%x: f32[n], %y: f32[n]) with n = 16 {{
+    %z = add(%x, %y)
+    return %z
+  }}
+}}
+program bench(%x: f32[n], %y: f32[n]) -> (%z) with n = 16 {{
+  slot %z: f32[n]
+  %z = allocate stream=0
+  for i in 0 .. {} {{
+    launch @add(%x, %y) -> (%z) stream=0
+  }}
+}}
+)",
+                                        kLaunches),
+                            "bench");
+}
+
+// Median nanoseconds of a launch: the host's time to issue, the device idle before each round.
+template <class Issue>
+double medianNs(cudaStream_t stream, int runs, const Issue& issue) {
+  std::vector<double> times;
+  for (int i = 0; i < runs + 3; ++i) {
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    const auto begin = std::chrono::steady_clock::now();
+    issue();
+    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
+    if (i >= 3) times.push_back(taken.count() / kLaunches);
+  }
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// The kernel that the program launches, loaded without heddle's device.
+class RawKernel {
+ public:
+  RawKernel(const codegen::KernelPlan& plan, const codegen::KernelCompiler& compiler,
+            const std::vector<void*>& operands)
+      : stage_(plan.stages.at(0)), args_(stage_.args), cubin_(compiler.compile(plan.source)) {
+    for (const auto& patch : stage_.pointers) {
+      std::memcpy(args_.data() + patch.offset, &operands.at(static_cast<size_t>(patch.operand)),
+                  sizeof(void*));
+    }
+    check(cudaLibraryLoadData(&library_, cubin_.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "cudaLibraryLoadData");
+    check(cudaLibraryGetKernel(&kernel_, library_, stage_.entry.c_str()), "cudaLibraryGetKernel");
+  }
+  ~RawKernel() { cudaLibraryUnload(library_); }
+  RawKernel(const RawKernel&) = delete;
+  RawKernel& operator=(const RawKernel&) = delete;
+
+  void launch(cudaStream_t stream) {
+    cudaLaunchConfig_t config{};
+    config.gridDim =
+        dim3(static_cast<unsigned>(stage_.grid), static_cast<unsigned>(stage_.grid_y), 1);
+    config.blockDim = dim3(static_cast<unsigned>(stage_.block), 1, 1);
+    config.dynamicSmemBytes = static_cast<size_t>(stage_.shared_bytes);
+    config.stream = stream;
+    void* parameters[] = {args_.data()};
+    check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel_), parameters),
+          "cudaLaunchKernelExC");
+  }
+
+ private:
+  codegen::LaunchStage stage_;
+  std::vector<std::byte> args_;
+  std::vector<std::byte> cubin_;
+  cudaLibrary_t library_ = nullptr;
+  cudaKernel_t kernel_ = nullptr;
+};
+
+void run(int runs) {
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
+  const host::Program program = programOfLaunches();
+  const TensorDesc desc = denseDesc(DType::F32, {16});
+  const HostTensor zeros(DType::F32, {16});
+  std::vector<host::Tensor> tensors;
+  for (int i = 0; i < 3; ++i) {
+    tensors.push_back(host::toDevice(*device, device->allocator(), zeros, desc));
+  }
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+
+  RawKernel raw(
+      codegen::planKernel(program.kernels[0].segment, {desc, desc}, {desc}, codegen::Target::Cuda),
+      *device->compiler(), {tensors[0].data, tensors[1].data, tensors[2].data});
+  const double raw_ns = medianNs(stream, runs, [&] {
+    for (int i = 0; i < kLaunches; ++i) raw.launch(stream);
+  });
+  double heddle_ns = 0;
+  {
+    host::Executable executable(program, {device.get(), nullptr, nullptr});
+    host::RunOptions options;
+    options.stream = stream;
+    const std::vector<host::Argument> inputs{tensors[0], tensors[1]};
+    heddle_ns = medianNs(stream, runs, [&] { executable.run(inputs, options); });
+  }
+  fmt::print(
+      "{{\"name\": \"cuda dispatch\", \"device\": \"{}\", \"heddle_ns_per_launch\": {:.0f}, "
+      "\"raw_ns_per_launch\": {:.0f}, \"added_ns\": {:.0f}}}\n",
+      device->description(), heddle_ns, raw_ns, heddle_ns - raw_ns);
+  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc > 1 ? std::atoi(argv[1]) : 50);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

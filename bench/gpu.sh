@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, for a machine that has one (or two): builds, runs the gpu tests, then
+# compute-sanitizer over them, then the examples and the benchmarks with their peers.
+#
+#   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench ...]
+#
+# Without stages all run. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
+# said at the end and makes the exit code 1; later stages still run.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+results=$(realpath -m "${1:?usage: bench/gpu.sh RESULT_DIR [stage ...]}")
+shift
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=(build tests sanitize examples bench)
+mkdir -p "$results"
+build=build/release
+failed=()
+
+gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export HEDDLE_CACHE_DIR=${HEDDLE_CACHE_DIR:-$PWD/build/kernel_cache}
+
+build() {
+  cmake --preset release >"$results/configure.log" 2>&1 || { tail -30 "$results/configure.log"; return 1; }
+  cmake --build --preset release --target all bench -- -k 0 >"$results/build.log" 2>&1 ||
+    { grep -E "error|FAILED" "$results/build.log" | head -40; return 1; }
+}
+
+tests() {
+  ctest --test-dir $build -L gpu --output-on-failure -j 4 --timeout 300 >"$results/tests.log" 2>&1
+  local status=$?
+  grep -E "tests passed|Failed|\*\*\*" "$results/tests.log" | tail -40
+  return $status
+}
+
+sanitize() {
+  local status=0
+  for exe in $build/bin/*_gpu_tests; do
+    for tool in memcheck racecheck; do
+      timeout 240 compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9 --print-limit 5 "$exe" \
+        --gtest_filter='-*OutOfMemory*:*LateError*' >"$results/sanitize_$tool.$(basename "$exe").log" 2>&1 ||
+        { echo "$tool $(basename "$exe") failed"; status=1; }
+      tail -3 "$results/sanitize_$tool.$(basename "$exe").log"
+    done
+  done
+  return $status
+}
+
+examples() {
+  local status=0
+  for file in gelu_backward_bias_grad softmax layer_norm swiglu; do
+    $build/bin/heddle run examples/$file.fusion --device cuda --check=full --repeat 5 || status=1
+  done
+  $build/bin/heddle run examples/tp_mlp.fusion --device cuda --ranks 2 --check=full || status=1
+  $build/bin/heddle run examples/ring_allgather.hostir --device cuda --ranks 3 || status=1
+  $build/bin/heddle run examples/in_place_loop.hostir --device cuda || status=1
+  if [ "$gpus" -ge 2 ]; then
+    mpirun -n 2 $build/bin/heddle run examples/tp_mlp.fusion --device cuda --check=full || status=1
+    mpirun -n 2 $build/bin/heddle run examples/ring_allgather.hostir --device cuda || status=1
+  fi
+  return $status
+}
+
+bench() {
+  local status=0
+  : >"$results/bench.jsonl"
+  for exe in $build/bin/bench_*; do
+    [ -x "$exe" ] || continue
+    "$exe" >>"$results/bench.jsonl" || status=1
+  done
+  python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
+  cat "$results/bench.jsonl"
+  return $status
+}
+
+for stage in "${stages[@]}"; do
+  echo "==== $stage ($(date +%T))"
+  $stage || failed+=("$stage")
+done
+echo "==== done ($(date +%T)); failed: ${failed[*]:-none}"
+[ ${#failed[@]} -eq 0 ]

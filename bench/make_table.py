@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Makes docs/benchmarks.md from bench/results/*.json, one file a run:
+{"device", "date", "command", "results": [one object a benchmark, as it prints them]}.
+
+  bench/make_table.py                                     writes docs/benchmarks.md
+  bench/make_table.py --add BENCH.jsonl DEVICE DATE CMD   makes such a file of a benchmark's lines
+"""
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+
+HEAD = """# Benchmarks
+
+Made by `bench/make_table.py` from `bench/results/`. `bench/gpu.sh DIR bench` runs them all on a GPU and
+leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down here, not judged by any test.
+
+- *main example*: `examples/gelu_backward_bias_grad.fusion` at its default sizes, time on the GPU. The floor is
+  the time to move its inputs and outputs once at the bandwidth of a large device copy, measured beside it.
+- *eager*, *torch.compile*: the same fusion in PyTorch on the same device.
+- *dispatch*: what the host spends on an instruction of a prepared program, and on a launch against a
+  plain loop of launches of the same kernel.
+"""
+
+# Field -> column: what is shown, and how.
+COLUMNS = {
+    "gpu_ms": "{:.4f} ms on the GPU",
+    "floor_ms": "floor {:.4f} ms",
+    "of_copy_bandwidth": "{:.1%} of copy bandwidth",
+    "copy_gb_s": "copy {:.0f} GB/s",
+    "heddle_ns_per_launch": "{:.0f} ns a launch",
+    "raw_ns_per_launch": "plain loop {:.0f} ns",
+    "added_ns": "added {:.0f} ns",
+    "ns_per_instruction": "{:.1f} ns an instruction",
+}
+
+
+def cells(result):
+    shown = [form.format(result[field]) for field, form in COLUMNS.items() if field in result]
+    known = set(COLUMNS) | {"name", "device", "version", "bytes"}
+    shown += [f"{field} {value}" for field, value in result.items() if field not in known]
+    version = f" ({result['version']})" if "version" in result else ""
+    return f"| {result['name']}{version} | {', '.join(shown)} |"
+
+
+def table(path):
+    run = json.loads(path.read_text())
+    lines = [f"## {run['device']}, {run['date']}", "", f"`{run['command']}`", ""]
+    lines += ["| benchmark | result |", "| --- | --- |"]
+    return "\n".join(lines + [cells(result) for result in run["results"]])
+
+
+def add(source, device, date, command):
+    lines = [line for line in pathlib.Path(source).read_text().splitlines() if line.strip()]
+    run = {"device": device, "date": date, "command": command,
+           "results": [json.loads(line) for line in lines]}
+    name = device.split()[-1].lower() + "_" + date + ".json"
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / name).write_text(json.dumps(run, indent=1) + "\n")
+
+
+def main(arguments):
+    if arguments[:1] == ["--add"] and len(arguments) == 5:
+        add(*arguments[1:])
+    elif arguments:
+        sys.exit(__doc__)
+    runs = sorted(RESULTS.glob("*.json"), key=lambda path: path.stem.split("_")[-1], reverse=True)
+    text = "\n\n".join([HEAD.rstrip()] + [table(path) for path in runs]) + "\n"
+    (ROOT / "docs" / "benchmarks.md").write_text(text)
+
+
+main(sys.argv[1:])

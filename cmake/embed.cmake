@@ -1,0 +1,31 @@
+# Embeds text files as C++ strings. As a script (cmake -P, with INPUT, OUTPUT and NAME) it writes one .cpp;
+# included, it defines heddle_embed_header(), which adds that .cpp to a list of sources.
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(READ "${INPUT}" text)
+  file(WRITE "${OUTPUT}" "#include <string_view>
+
+namespace heddle::codegen {
+
+extern const std::string_view ${NAME};
+const std::string_view ${NAME} = R\"heddle_text(${text})heddle_text\";
+
+}  // namespace heddle::codegen
+")
+  return()
+endif()
+
+set(heddle_embed_script "${CMAKE_CURRENT_LIST_FILE}")
+
+# FILE -> kRuntimeHeader_<stem>, in a generated source appended to the list OUT.
+function(heddle_embed_header file out)
+  cmake_path(GET file STEM stem)
+  set(generated "${PROJECT_BINARY_DIR}/generated/runtime_${stem}.cpp")
+  add_custom_command(
+    OUTPUT "${generated}"
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${file} -DOUTPUT=${generated} -DNAME=kRuntimeHeader_${stem}
+            -P "${heddle_embed_script}"
+    DEPENDS "${file}" "${heddle_embed_script}"
+    COMMENT "Embedding ${stem}.h"
+    VERBATIM)
+  set(${out} ${${out}} "${generated}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,74 @@
+# libheddle and its modules. Folders are globbed: a new file needs no edit here.
+set(heddle_rooms ir codegen comm host)
+set(heddle_module_folders codegen/cuda host/cuda comm/cuda comm/nccl comm/mpi)
+
+function(heddle_glob out)
+  set(found)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB_RECURSE more CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+    list(APPEND found ${more})
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+heddle_glob(core_sources ${heddle_rooms})
+foreach(folder IN LISTS heddle_module_folders)
+  list(FILTER core_sources EXCLUDE REGEX "/${folder}/")
+endforeach()
+if(NOT core_sources)
+  return()
+endif()
+
+file(GLOB runtime_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/codegen/runtime/*.h")
+foreach(header IN LISTS runtime_headers)
+  heddle_embed_header("${header}" core_sources)
+endforeach()
+
+add_library(heddle_core SHARED ${core_sources})
+add_library(heddle::heddle ALIAS heddle_core)
+set_target_properties(heddle_core PROPERTIES
+  OUTPUT_NAME heddle EXPORT_NAME heddle
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+# Instrumented templates are compiled once a batch instead of once a file: half the time of a sanitizer build.
+if(HEDDLE_SANITIZE)
+  set_target_properties(heddle_core PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+endif()
+target_include_directories(heddle_core
+  PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/heddle>
+  PRIVATE ${CBLAS_INCLUDE_DIR})
+target_compile_features(heddle_core PUBLIC cxx_std_20)
+target_link_libraries(heddle_core
+  PUBLIC fmt::fmt Boost::headers Threads::Threads
+  PRIVATE $<BUILD_INTERFACE:heddle_options> Boost::headers $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
+          ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
+
+# A symbol of a module used by the core is an error here rather than at the first dlopen.
+target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
+
+# heddle_module(NAME FOLDERS ... LIBRARIES ... INCLUDES ...): a part the core loads with dlopen on first use.
+set(heddle_modules)
+function(heddle_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS;LIBRARIES;INCLUDES")
+  heddle_glob(sources ${arg_FOLDERS})
+  if(NOT sources)
+    message(STATUS "heddle: ${name} has no sources yet")
+    return()
+  endif()
+  add_library(${name} MODULE ${sources})
+  target_include_directories(${name} SYSTEM PRIVATE ${arg_INCLUDES})
+  target_link_libraries(${name} PRIVATE heddle_core heddle_options ${arg_LIBRARIES} ${CMAKE_DL_LIBS})
+  target_link_options(${name} PRIVATE LINKER:--no-undefined)
+  set(heddle_modules ${heddle_modules} ${name} PARENT_SCOPE)
+endfunction()
+
+if(heddle_have_cuda)
+  heddle_module(heddle_cuda FOLDERS codegen/cuda host/cuda comm/cuda
+    LIBRARIES CUDA::cudart CUDA::nvrtc CUDA::cublasLt)
+endif()
+if(heddle_have_nccl)
+  heddle_module(heddle_nccl FOLDERS comm/nccl
+    LIBRARIES ${NCCL_LIBRARY} CUDA::cudart INCLUDES ${NCCL_INCLUDE_DIR})
+endif()
+if(heddle_have_mpi)
+  heddle_module(heddle_mpi FOLDERS comm/mpi LIBRARIES MPI::MPI_CXX)
+endif()

@@ -1,0 +1,31 @@
+# The command line tools: tools/<folder>/*.cpp.
+
+# What a user runs: the tool and every module that can be built here.
+add_custom_target(heddle_product DEPENDS heddle_core ${heddle_modules})
+# The fuzzer, or nothing while it has no sources.
+add_custom_target(heddle_fuzzer)
+if(NOT HEDDLE_TOOLS)
+  return()
+endif()
+
+find_package(CLI11 2.1 REQUIRED)
+
+function(heddle_tool name folder)
+  heddle_glob(sources tools/${folder})
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE heddle_core heddle_options CLI11::CLI11
+    nlohmann_json::nlohmann_json)
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+heddle_tool(heddle heddle)
+heddle_tool(heddle-fuzz fuzz)
+if(TARGET heddle)
+  add_dependencies(heddle_product heddle)
+endif()
+if(TARGET heddle-fuzz)
+  add_dependencies(heddle_fuzzer heddle-fuzz)
+endif()

@@ -1,0 +1,167 @@
+#include "codegen/analysis.h"
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/kernel.h"
+#include "ir/axis_map.h"
+#include "ir/error.h"
+#include "ir/kernel_rules.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Union-find over all axes of all tensors.
+class AxisClasses {
+ public:
+  explicit AxisClasses(const Fusion& segment) {
+    for (const Value& value : segment.values()) {
+      first_.push_back(static_cast<int>(parent_.size()));
+      size_t rank = value.is_scalar ? 0 : value.tensor.rank();
+      for (size_t i = 0; i < rank; ++i) parent_.push_back(static_cast<int>(parent_.size()));
+    }
+  }
+  int id(ValueId value, size_t axis) const {
+    return first_[static_cast<size_t>(value)] + static_cast<int>(axis);
+  }
+  int find(int a) {
+    while (parent_[static_cast<size_t>(a)] != a) {
+      int& up = parent_[static_cast<size_t>(a)];
+      up = parent_[static_cast<size_t>(up)];
+      a = up;
+    }
+    return a;
+  }
+  void join(int a, int b) {
+    a = find(a);
+    b = find(b);
+    parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  }
+
+ private:
+  std::vector<int> first_;
+  std::vector<int> parent_;
+};
+
+// An axis of one element is no axis of the kernel: it stretches or holds the only element.
+bool stretches(const Fusion& segment, ValueId value, size_t axis) {
+  const IterDomain& domain = segment.tensor(value).domain[axis];
+  return domain.kind == IterKind::Broadcast || domain.extent.isConstant(1);
+}
+
+// Calls visit(position in the op's space, value, logical axis) for every axis that moves.
+template <class Visit>
+void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap& map,
+                   Visit&& visit) {
+  auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (segment.value(values[i]).is_scalar) continue;
+      for (size_t axis = 0; axis < maps[i].size(); ++axis) {
+        if (maps[i][axis] == AxisMap::kNone || stretches(segment, values[i], axis)) continue;
+        visit(static_cast<size_t>(maps[i][axis]), values[i], axis);
+      }
+    }
+  };
+  walk(expr.inputs, map.inputs);
+  walk(expr.outputs, map.outputs);
+}
+
+class Analyzer {
+ public:
+  explicit Analyzer(const Fusion& segment) : segment_(segment), classes_(segment) {}
+
+  Analysis run() {
+    joinAxes();
+    numberAxes();
+    listReductions();
+    markAfter();
+    placeOutputs();
+    return std::move(result_);
+  }
+
+ private:
+  void joinAxes() {
+    for (const Expression& expr : segment_.exprs()) {
+      AxisMap map = axisMapOf(segment_, expr);
+      std::vector<int> seen(map.space.size(), -1);
+      forMappedAxes(segment_, expr, map, [&](size_t position, ValueId value, size_t axis) {
+        int id = classes_.id(value, axis);
+        if (seen[position] >= 0) classes_.join(seen[position], id);
+        seen[position] = id;
+        if (map.space[position].kind == IterKind::Reduction) reduced_ids_.push_back(id);
+      });
+    }
+  }
+
+  void numberAxes() {
+    std::map<int, int> numbers;
+    for (size_t v = 0; v < segment_.values().size(); ++v) {
+      const Value& value = segment_.values()[v];
+      result_.axes.emplace_back();
+      if (value.is_scalar) continue;
+      for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
+        if (stretches(segment_, static_cast<ValueId>(v), axis)) {
+          result_.axes.back().push_back(-1);
+          continue;
+        }
+        int root = classes_.find(classes_.id(static_cast<ValueId>(v), axis));
+        int number = numbers.emplace(root, static_cast<int>(numbers.size())).first->second;
+        result_.axes.back().push_back(number);
+      }
+    }
+    result_.reduced.assign(numbers.size(), false);
+    for (int id : reduced_ids_) {
+      result_.reduced[static_cast<size_t>(numbers.at(classes_.find(id)))] = true;
+    }
+  }
+
+  void listReductions() {
+    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
+      if (segment_.exprs()[e].op->kind == OpKind::Reduction) {
+        result_.reductions.push_back(static_cast<ExprId>(e));
+      }
+    }
+  }
+
+  void markAfter() {
+    result_.after.assign(segment_.values().size(), false);
+    for (const Expression& expr : segment_.exprs()) {
+      bool after = expr.op->kind == OpKind::Reduction ||
+                   std::any_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId input) {
+                     return result_.after[static_cast<size_t>(input)];
+                   });
+      for (ValueId output : expr.outputs) result_.after[static_cast<size_t>(output)] = after;
+    }
+  }
+
+  // A value over the kept axes alone is stored once, after the reductions.
+  void placeOutputs() {
+    for (ValueId output : segment_.outputs()) {
+      const std::vector<int>& axes = result_.axes[static_cast<size_t>(output)];
+      bool along_reduced = std::any_of(axes.begin(), axes.end(), [&](int axis) {
+        return axis >= 0 && result_.reduced[static_cast<size_t>(axis)];
+      });
+      bool any_reduced =
+          std::find(result_.reduced.begin(), result_.reduced.end(), true) != result_.reduced.end();
+      bool finish = !along_reduced && (any_reduced || result_.after[static_cast<size_t>(output)]);
+      result_.places.push_back(finish ? Place::Finish : Place::Loop);
+    }
+  }
+
+  const Fusion& segment_;
+  AxisClasses classes_;
+  Analysis result_;
+  std::vector<int> reduced_ids_;  // axes of values, of the classes that are reduced
+};
+
+}  // namespace
+
+Analysis analyze(const Fusion& segment) {
+  std::string reason = whyNotOneKernel(segment);
+  HEDDLE_USER_CHECK(reason.empty(), "segment {} is not one kernel: {}", segment.name, reason);
+  return Analyzer(segment).run();
+}
+
+std::string whyNotOneKernel(const Fusion& segment) { return kernelRuleViolation(segment); }
+
+}  // namespace heddle::codegen

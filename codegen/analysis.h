@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "ir/fusion.h"
+
+namespace heddle::codegen {
+
+// Where the store of an output stands: inside the loop over the whole space, or after the
+// reductions, over the kept axes.
+enum class Place : uint8_t { Loop, Finish };
+
+// The structure of a kernel segment: its one iteration space and where each value's axes lie in
+// it. Axes are numbered in order of first appearance.
+struct Analysis {
+  std::vector<std::vector<int>> axes;  // [value][logical axis]: axis of the space, -1: broadcast
+  std::vector<bool> reduced;           // per axis of the space
+  std::vector<bool> after;             // per value: depends on a reduction of this segment
+  std::vector<ExprId> reductions;
+  std::vector<Place> places;  // per output
+};
+
+// UserError with the words of whyNotOneKernel() when it is not one kernel.
+Analysis analyze(const Fusion& segment);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,190 @@
+#include "codegen/body.h"
+
+#include <algorithm>
+
+#include "ir/compute_type.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+DType accumulatorType(DType result) {
+  switch (result) {
+    case DType::Bool:
+    case DType::I64:
+      return DType::I64;
+    case DType::BF16:
+    case DType::F32:
+      return DType::F32;
+    case DType::F64:
+      return DType::F64;
+  }
+  return DType::F32;
+}
+
+Scalar constantValue(const Expression& constant) {
+  const Attr* value = constant.find("value");
+  HEDDLE_CHECK(value != nullptr, "a constant without value");
+  if (const bool* b = std::get_if<bool>(value)) return *b;
+  if (const int64_t* i = std::get_if<int64_t>(value)) return *i;
+  if (const double* d = std::get_if<double>(value)) return *d;
+  throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
+}
+
+// x ** 2 and x ** 3 need no pow(). x ** 0.5 does: sqrt() differs at -0.0 and -inf.
+std::string_view cheaperPower(const Fusion& segment, const Expression& expr) {
+  if (expr.op->name != "pow") return {};
+  ExprId definition = segment.value(expr.inputs[1]).definition;
+  if (definition == kNoExpr) return {};
+  const Expression& exponent = segment.expr(definition);
+  if (exponent.op->kind != OpKind::Constant) return {};
+  double value = toDouble(constantValue(exponent));
+  if (value == 2) return "({0} * {0})";
+  if (value == 3) return "({0} * {0} * {0})";
+  return {};
+}
+
+// Writes the nodes that some values need, in one of the two phases.
+class BodyWriter {
+ public:
+  BodyWriter(const Fusion& segment, const Analysis& analysis, const std::vector<int>& tensor_of,
+             bool finish)
+      : segment_(segment),
+        analysis_(analysis),
+        tensor_of_(tensor_of),
+        finish_(finish),
+        wanted_(segment.values().size(), false),
+        node_of_(segment.values().size(), -1) {}
+
+  void want(ValueId value) { wanted_[static_cast<size_t>(value)] = true; }
+
+  void write(Body& body) {
+    markOperands();
+    for (size_t i = 0; i < segment_.inputs().size(); ++i) {
+      ValueId id = segment_.inputs()[i];
+      if (wanted_[static_cast<size_t>(id)]) writeInput(body, id, static_cast<int>(i));
+    }
+    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
+      const Expression& expr = segment_.exprs()[e];
+      if (wanted_[static_cast<size_t>(expr.outputs[0])]) {
+        node_of_[static_cast<size_t>(expr.outputs[0])] =
+            writeExpression(body, static_cast<ExprId>(e));
+      }
+    }
+  }
+
+  int nodeOf(ValueId value) const { return node_of_[static_cast<size_t>(value)]; }
+
+ private:
+  void markOperands() {
+    for (size_t e = segment_.exprs().size(); e-- > 0;) {
+      const Expression& expr = segment_.exprs()[e];
+      bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
+      if (starts_here || !wanted_[static_cast<size_t>(expr.outputs[0])]) continue;
+      for (ValueId input : expr.inputs) want(input);
+    }
+  }
+
+  int push(Body& body, Node node) {
+    body.nodes.push_back(std::move(node));
+    return static_cast<int>(body.nodes.size()) - 1;
+  }
+
+  void writeInput(Body& body, ValueId id, int position) {
+    const Value& value = segment_.value(id);
+    Node node;
+    node.kind = value.is_scalar ? Node::Kind::Scalar : Node::Kind::Load;
+    node.dtype = value.tensor.dtype;
+    node.index = value.is_scalar ? position : tensor_of_[static_cast<size_t>(position)];
+    node_of_[static_cast<size_t>(id)] = push(body, std::move(node));
+  }
+
+  int writeExpression(Body& body, ExprId id) {
+    const Expression& expr = segment_.expr(id);
+    Node node;
+    node.dtype = segment_.value(expr.outputs[0]).tensor.dtype;
+    switch (expr.op->kind) {
+      case OpKind::Constant:
+        node.kind = Node::Kind::Literal;
+        node.literal = constantValue(expr);
+        break;
+      case OpKind::Broadcast:
+      case OpKind::Expand:
+      case OpKind::Set:
+        return nodeOf(expr.inputs[0]);
+      case OpKind::Reduction: {
+        node.kind = Node::Kind::Result;
+        const std::vector<ExprId>& all = analysis_.reductions;
+        node.index = static_cast<int>(std::find(all.begin(), all.end(), id) - all.begin());
+        break;
+      }
+      case OpKind::Pointwise: {
+        node.kind = Node::Kind::Apply;
+        std::string_view cheaper = cheaperPower(segment_, expr);
+        node.text = cheaper.empty() ? expr.op->text : cheaper;
+        node.compute = computeTypeOf(segment_, expr);
+        node.conditions = expr.op->bool_operands;
+        for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));
+        break;
+      }
+      case OpKind::SizeOf:
+      case OpKind::Reshape:
+      case OpKind::Permute:
+      case OpKind::Slice:
+      case OpKind::Matmul:
+        HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
+    }
+    return push(body, std::move(node));
+  }
+
+  const Fusion& segment_;
+  const Analysis& analysis_;
+  const std::vector<int>& tensor_of_;
+  bool finish_;
+  std::vector<bool> wanted_;
+  std::vector<int> node_of_;
+};
+
+Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element) {
+  HEDDLE_CHECK(expr.op->reduce_op.has_value(), "reduction {} has no reduce_op", expr.op->name);
+  Accumulator acc;
+  acc.text = expr.op->text;
+  acc.dtype = segment.value(expr.outputs[0]).tensor.dtype;
+  acc.type = accumulatorType(acc.dtype);
+  acc.average = *expr.op->reduce_op == ReduceOp::Avg;
+  // Of the value's own type: the lowest bool is false, which the lowest i64 would not give.
+  acc.identity = identityOf(*expr.op->reduce_op, acc.dtype);
+  acc.element = element;
+  return acc;
+}
+
+}  // namespace
+
+Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space) {
+  std::vector<int> tensor_of(segment.inputs().size() + segment.outputs().size(), -1);
+  for (size_t t = 0; t < space.tensors.size(); ++t) {
+    tensor_of[static_cast<size_t>(space.tensors[t].operand)] = static_cast<int>(t);
+  }
+  Computation computation;
+  BodyWriter loop(segment, analysis, tensor_of, false);
+  BodyWriter finish(segment, analysis, tensor_of, true);
+  for (ExprId reduction : analysis.reductions) loop.want(segment.expr(reduction).inputs[0]);
+  for (size_t i = 0; i < segment.outputs().size(); ++i) {
+    (analysis.places[i] == Place::Loop ? loop : finish).want(segment.outputs()[i]);
+  }
+  loop.write(computation.loop);
+  finish.write(computation.finish);
+  for (ExprId reduction : analysis.reductions) {
+    const Expression& expr = segment.expr(reduction);
+    computation.accumulators.push_back(makeAccumulator(segment, expr, loop.nodeOf(expr.inputs[0])));
+  }
+  for (size_t i = 0; i < segment.outputs().size(); ++i) {
+    bool in_loop = analysis.places[i] == Place::Loop;
+    int node = (in_loop ? loop : finish).nodeOf(segment.outputs()[i]);
+    int tensor = tensor_of[segment.inputs().size() + i];
+    (in_loop ? computation.loop : computation.finish).stores.push_back({node, tensor});
+  }
+  return computation;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "codegen/analysis.h"
+#include "codegen/space.h"
+
+namespace heddle::codegen {
+
+// One value of a kernel body. A value of dtype bf16 is held as a float that bf16 can hold.
+struct Node {
+  enum class Kind : uint8_t {
+    Load,     // element of tensor `index` of the space
+    Scalar,   // run-time scalar: input `index` of the segment
+    Literal,  // `literal`
+    Apply,    // `text` over `operands`, each converted to `compute`; the result rounded to `dtype`
+    Result,   // accumulator `index` when all of it is combined
+  };
+  Kind kind = Kind::Literal;
+  DType dtype = DType::F32;
+  int index = 0;
+  Scalar literal = 0.0;
+  std::string_view text;
+  DType compute = DType::F32;
+  int conditions = 0;         // so many leading operands are bools and not converted
+  std::vector<int> operands;  // earlier nodes of the same body
+};
+
+struct Store {
+  int node = 0;
+  int tensor = 0;  // of the space
+};
+
+// Straight-line code for one element of the space.
+struct Body {
+  std::vector<Node> nodes;
+  std::vector<Store> stores;
+};
+
+struct Accumulator {
+  std::string_view text;    // combines accumulator {0} and element {1}
+  DType type = DType::F32;  // F32, F64 or I64
+  Scalar identity;
+  int element = 0;           // node of the loop body
+  DType dtype = DType::F32;  // of the finished value
+  bool average = false;      // divide by the number of elements
+};
+
+// What one kernel computes: a loop body over the whole space, which feeds the accumulators, and a
+// finish body over the kept axes. Without reductions there is only the loop body.
+struct Computation {
+  Body loop;
+  std::vector<Accumulator> accumulators;
+  Body finish;
+};
+
+// `space` names the tensors of the segment in order: its tensor inputs, then its outputs.
+Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,112 @@
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "codegen/kernel.h"
+#include "codegen/process.h"
+#include "codegen/runtime_text.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// -fno-math-errno and -fno-trapping-math allow vector code and change no value; -fwrapv makes i64
+// overflow wrap as PyTorch's does. -ffp-contract=off: a value has the same bits whether or not a
+// multiplication and an addition meet in one kernel, so results do not depend on segmentation.
+const std::vector<std::string> kFlags = {
+    "-std=c++17",        "-O3",     "-march=native", "-fno-math-errno", "-fno-trapping-math",
+    "-ffp-contract=off", "-fwrapv", "-fPIC",         "-shared",         "-w"};
+
+std::string readFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void writeFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  HEDDLE_USER_CHECK(!file.fail(), "cannot write the kernel source to {}", path);
+}
+
+class CppCompiler : public KernelCompiler {
+ public:
+  CppCompiler(std::string program, std::string identity, bool mvec)
+      : program_(std::move(program)), identity_(std::move(identity)), mvec_(mvec) {}
+
+  Target target() const override { return Target::Cpp; }
+  std::string identity() const override { return identity_; }
+
+  std::vector<std::byte> compile(const KernelSource& source) const override {
+    TempFolder folder;
+    std::string text = std::string(kRuntimeHeader_cpu_runtime) + source.text;
+    std::string in = folder.path() + "/kernel.cpp";
+    std::string out = folder.path() + "/kernel.so";
+    writeFile(in, text);
+    std::vector<std::string> command = {program_};
+    command.insert(command.end(), kFlags.begin(), kFlags.end());
+    command.insert(command.end(), {in, "-o", out});
+    if (mvec_) command.push_back("-lmvec");
+    command.push_back("-lm");
+    ProcessResult result = runProcess(command);
+    HEDDLE_USER_CHECK(result.started && result.exit_code == 0,
+                      "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
+                      result.exit_code, result.output, numberLines(text));
+    std::string image = readFile(out);
+    HEDDLE_USER_CHECK(!image.empty(), "{} left no kernel at {}", program_, out);
+    const std::byte* bytes = reinterpret_cast<const std::byte*>(image.data());
+    return {bytes, bytes + image.size()};
+  }
+
+ private:
+  std::string program_;
+  std::string identity_;
+  bool mvec_;
+};
+
+// Can the compiler make a shared object with our flags (and -lmvec)? Its messages go to `why`.
+bool works(const std::string& program, bool mvec, std::string& why) {
+  TempFolder folder;
+  std::string in = folder.path() + "/probe.cpp";
+  writeFile(in, "extern \"C\" void heddle_probe() {}\n");
+  std::vector<std::string> command = {program};
+  command.insert(command.end(), kFlags.begin(), kFlags.end());
+  command.insert(command.end(), {in, "-o", folder.path() + "/probe.so"});
+  if (mvec) command.push_back("-lmvec");
+  command.push_back("-lm");
+  ProcessResult result = runProcess(command);
+  if (result.started && result.exit_code == 0) return true;
+  why += fmt::format("{}: exit code {}: {}\n", program, result.exit_code, result.output);
+  return false;
+}
+
+// Compiler, version, flags and what -march=native means here: predefined macros name every CPU
+// feature the compiler may use.
+std::string identify(const std::string& program, bool mvec) {
+  ProcessResult version = runProcess({program, "--version"});
+  ProcessResult macros =
+      runProcess({program, "-march=native", "-O3", "-dM", "-E", "-x", "c++", "/dev/null"});
+  std::string text = fmt::format("{}\n{}\n", program, version.output);
+  for (const std::string& flag : kFlags) text += flag + " ";
+  text += mvec ? "-lmvec -lm\n" : "-lm\n";
+  return text + macros.output;
+}
+
+}  // namespace
+
+std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why) {
+  why.clear();
+  std::vector<std::string> candidates = {"c++", "g++", "clang++"};
+  const char* chosen = std::getenv("HEDDLE_CXX");
+  if (chosen != nullptr && *chosen != 0) candidates = {chosen};
+  for (const std::string& program : candidates) {
+    std::string without_mvec;
+    bool mvec = works(program, true, why);
+    if (!mvec && !works(program, false, without_mvec)) continue;
+    return std::make_unique<CppCompiler>(program, identify(program, mvec), mvec);
+  }
+  why = "no C++ compiler works (set HEDDLE_CXX to one that does):\n" + why;
+  return nullptr;
+}
+
+}  // namespace heddle::codegen

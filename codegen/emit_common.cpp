@@ -1,0 +1,195 @@
+#include "codegen/emit_common.h"
+
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "ir/error.h"
+
+namespace heddle::codegen {
+
+void TextWriter::line(std::string_view text) {
+  if (!text.empty()) text_.append(static_cast<size_t>(depth_) * 2, ' ');
+  text_ += text;
+  text_ += '\n';
+}
+
+void TextWriter::open(std::string_view text) {
+  line(text);
+  ++depth_;
+}
+
+void TextWriter::close(std::string_view text) {
+  --depth_;
+  line(text);
+}
+
+std::string_view storedType(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "hd::Bool";
+    case DType::I64:
+      return "long long";
+    case DType::BF16:
+      return "hd::BFloat16";
+    case DType::F32:
+      return "float";
+    case DType::F64:
+      return "double";
+  }
+  return {};
+}
+
+std::string_view valueType(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return "bool";
+    case DType::I64:
+      return "long long";
+    case DType::BF16:
+    case DType::F32:
+      return "float";
+    case DType::F64:
+      return "double";
+  }
+  return {};
+}
+
+namespace {
+
+std::string floatText(double value, bool wide) {
+  if (std::isnan(value)) return wide ? "hd::nanF64()" : "hd::nanF32()";
+  if (std::isinf(value)) {
+    return std::string(value < 0 ? "(-" : "(") + (wide ? "hd::infF64())" : "hd::infF32())");
+  }
+  char hex[64];
+  std::snprintf(hex, sizeof(hex), "%a", value);
+  return fmt::format("({}{})", hex, wide ? "" : "f");
+}
+
+}  // namespace
+
+std::string literalText(const Scalar& value, DType dtype) {
+  Scalar rounded = roundTo(dtype, value);
+  switch (dtype) {
+    case DType::Bool:
+      return toInt(rounded) != 0 ? "true" : "false";
+    case DType::I64: {
+      int64_t v = toInt(rounded);
+      return v == INT64_MIN ? "(-9223372036854775807LL - 1)" : fmt::format("({}LL)", v);
+    }
+    case DType::BF16:
+    case DType::F32:
+      return floatText(toDouble(rounded), false);
+    case DType::F64:
+      return floatText(toDouble(rounded), true);
+  }
+  return {};
+}
+
+std::string convertText(const std::string& text, DType from, DType to) {
+  if (to == DType::BF16) {
+    return from == DType::BF16 ? text : fmt::format("hd::roundBf16({})", text);
+  }
+  if (valueType(from) == valueType(to)) return text;
+  if (to == DType::Bool) return fmt::format("({} != 0)", text);
+  return fmt::format("({})({})", valueType(to), text);
+}
+
+std::string applyText(std::string_view text, const std::string& a, const std::string& b,
+                      const std::string& c) {
+  return fmt::format(fmt::runtime(text), a, b, c);
+}
+
+namespace {
+
+std::string nodeText(const Body& body, const Node& node, const LoopNest& nest,
+                     const LeafText& leaves, const std::string& prefix) {
+  switch (node.kind) {
+    case Node::Kind::Load:
+      return fmt::format("hd::get({})", leaves.element(node.index));
+    case Node::Kind::Scalar: {
+      DType given = isFloat(node.dtype) ? DType::F64 : node.dtype;
+      return convertText(fmt::format("scalar{}", node.index), given, node.dtype);
+    }
+    case Node::Kind::Literal:
+      return literalText(node.literal, node.dtype);
+    case Node::Kind::Result: {
+      const Accumulator& a = nest.computation.accumulators[static_cast<size_t>(node.index)];
+      std::string text = leaves.result(node.index);
+      if (a.average) text = fmt::format("({} / ({})reduced_count)", text, valueType(a.type));
+      return convertText(text, a.type, node.dtype);
+    }
+    case Node::Kind::Apply: {
+      std::string operands[3];
+      HEDDLE_CHECK(node.operands.size() <= 3, "an op with {} operands", node.operands.size());
+      for (size_t i = 0; i < node.operands.size(); ++i) {
+        const Node& from = body.nodes[static_cast<size_t>(node.operands[i])];
+        bool condition = static_cast<int>(i) < node.conditions;
+        operands[i] = convertText(fmt::format("{}{}", prefix, node.operands[i]), from.dtype,
+                                  condition ? DType::Bool : node.compute);
+      }
+      std::string text = applyText(node.text, operands[0], operands[1], operands[2]);
+      // A comparison is a bool already, an op on bools may be an int: the cast covers both.
+      if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
+      return convertText(text, node.compute, node.dtype);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
+                const std::string& prefix) {
+  for (size_t i = 0; i < body.nodes.size(); ++i) {
+    const Node& node = body.nodes[i];
+    out.line(fmt::format("const {} {}{} = {};", valueType(node.dtype), prefix, i,
+                         nodeText(body, node, nest, leaves, prefix)));
+  }
+}
+
+std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix) {
+  const Node& from = body.nodes[static_cast<size_t>(node)];
+  std::string value = convertText(fmt::format("{}{}", prefix, node), from.dtype, dtype);
+  return fmt::format("hd::put<{}>({})", storedType(dtype), value);
+}
+
+std::vector<int> tensorsOf(const Body& body) {
+  std::set<int> tensors;
+  for (const Node& node : body.nodes) {
+    if (node.kind == Node::Kind::Load) tensors.insert(node.index);
+  }
+  for (const Store& store : body.stores) tensors.insert(store.tensor);
+  return {tensors.begin(), tensors.end()};
+}
+
+std::string combineText(const Accumulator& a, const std::string& into, const std::string& element) {
+  return applyText(a.text, into, element);
+}
+
+std::string elementText(const LoopNest& nest, const Accumulator& a, const std::string& prefix) {
+  const Node& node = nest.computation.loop.nodes[static_cast<size_t>(a.element)];
+  return convertText(fmt::format("{}{}", prefix, a.element), node.dtype, a.type);
+}
+
+void writeArguments(TextWriter& out, const LoopNest& nest) {
+  for (const Access& access : nest.accesses) {
+    std::string type = (access.output ? "" : "const ") + std::string(storedType(access.dtype));
+    out.line(fmt::format("{0}* const {1} = ({0}*)args.{1};", type, access.name));
+  }
+  for (const ArgumentLayout::Field& field : nest.args.fields()) {
+    if (field.type == "void*") continue;
+    bool scalar = field.name.starts_with("scalar");
+    std::string type = scalar ? field.type : "Index";
+    out.line(fmt::format("[[maybe_unused]] const {0} {1} = ({0})args.{1};", type, field.name));
+  }
+}
+
+void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates) {
+  for (const Coordinate& c : coordinates) {
+    out.line(fmt::format("[[maybe_unused]] const Index {} = {};", c.name, c.value.str()));
+  }
+}
+
+}  // namespace heddle::codegen

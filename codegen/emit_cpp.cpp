@@ -1,0 +1,222 @@
+#include "codegen/emit_common.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// A block of reduced items that is summed on its own before it joins the total: the error of a long
+// f32 sum grows with the number of blocks plus the length of one, not with the product.
+constexpr int kBlockItems = 64;
+
+class CppEmitter {
+ public:
+  explicit CppEmitter(const LoopNest& nest) : nest_(nest), lanes_(nest.schedule.lanes) {}
+
+  std::string emit() {
+    std::string args = "Args_" + nest_.entry;
+    std::string text = nest_.args.structText(args);
+    out_.open(fmt::format(
+        "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
+        nest_.entry));
+    out_.line("typedef long long Index;");
+    out_.line(fmt::format("const {0}& args = *(const {0}*)raw;", args));
+    writeArguments(out_, nest_);
+    bool reduces = !nest_.reduced.empty();
+    out_.line(
+        fmt::format("const Index work_end = hd::smaller(tile_end * items_per_tile, kept_items{});",
+                    reduces ? " * splits" : ""));
+    out_.open("for (Index work = tile_begin * items_per_tile; work < work_end; ++work) {");
+    out_.line(fmt::format("const Index kept = work{};", reduces ? " / splits" : ""));
+    if (reduces) out_.line("const Index split = work % splits;");
+    writeCoordinates(out_, nest_.kept);
+    switch (nest_.schedule.kind) {
+      case ScheduleKind::Pointwise:
+        emitPointwise();
+        break;
+      case ScheduleKind::InnerReduction:
+        emitInner();
+        break;
+      case ScheduleKind::OuterReduction:
+        emitOuter();
+        break;
+    }
+    out_.close();
+    out_.close();
+    return text + out_.take();
+  }
+
+ private:
+  const Computation& computation() const { return nest_.computation; }
+
+  // Pointers to lane 0 of the current item for every tensor in `tensors`.
+  void writePointers(const std::vector<int>& tensors, const char* prefix, bool reduced) {
+    for (int t : tensors) {
+      const Access& access = nest_.accesses[static_cast<size_t>(t)];
+      IndexExpr offset = access.kept_offset;
+      if (reduced) offset = offset + access.reduced_offset;
+      out_.line(fmt::format("{}{}* const {}{} = {} + ({});", access.output ? "" : "const ",
+                            storedType(access.dtype), prefix, t, access.name, offset.str()));
+    }
+  }
+
+  std::string element(const char* prefix, int t, const std::string& lane) const {
+    const Access& access = nest_.accesses[static_cast<size_t>(t)];
+    switch (access.lane) {
+      case LaneStride::Zero:
+        return fmt::format("{}{}[0]", prefix, t);
+      case LaneStride::One:
+        return fmt::format("{}{}[{}]", prefix, t, lane);
+      case LaneStride::Any:
+        return fmt::format("{}{}[{} * {}]", prefix, t, lane, access.lane_stride.str());
+    }
+    return {};
+  }
+
+  // The loop body for lane `i`, its stores, and `into`[slot] = combination.
+  void writeLoopBody(const std::string& slot) {
+    LeafText leaves;
+    leaves.element = [&](int t) { return element("p", t, "i"); };
+    const Body& body = computation().loop;
+    writeNodes(out_, body, nest_, leaves, "v");
+    for (const Store& store : body.stores) {
+      DType dtype = nest_.accesses[static_cast<size_t>(store.tensor)].dtype;
+      out_.line(fmt::format("{} = {};", element("p", store.tensor, "i"),
+                            storedText(body, store.node, dtype, "v")));
+    }
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      const Accumulator& acc = computation().accumulators[a];
+      std::string part = fmt::format("part{}[{}]", a, slot);
+      out_.line(
+          fmt::format("{} = {};", part, combineText(acc, part, elementText(nest_, acc, "v"))));
+    }
+  }
+
+  void writeLaneLoop(const char* index, const std::string& limit) {
+    // No two lanes touch the same output element, and an output updated in place is read and
+    // written by the same lane.
+    out_.line("#pragma GCC ivdep");
+    out_.open(fmt::format("for (Index {0} = 0; {0} < {1}; ++{0}) {{", index, limit));
+  }
+
+  void emitPointwise() {
+    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
+                          nest_.lane_start.str()));
+    writePointers(tensorsOf(computation().loop), "p", false);
+    writeLaneLoop("i", "count");
+    writeLoopBody("i");
+    out_.close();
+  }
+
+  void declareAccumulators(const char* name) {
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      const Accumulator& acc = computation().accumulators[a];
+      out_.line(fmt::format("{} {}{}[{}];", valueType(acc.type), name, a, lanes_));
+      out_.line(fmt::format("for (int l = 0; l < {}; ++l) {}{}[l] = {};", lanes_, name, a,
+                            literalText(acc.identity, acc.type)));
+    }
+  }
+
+  void joinParts() {
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      const Accumulator& acc = computation().accumulators[a];
+      std::string total = fmt::format("total{}[l]", a);
+      out_.line(fmt::format("for (int l = 0; l < {}; ++l) {} = {};", lanes_, total,
+                            combineText(acc, total, fmt::format("part{}[l]", a))));
+    }
+  }
+
+  void writeRange() {
+    out_.line("const Index first = split * span;");
+    out_.line("const Index last = hd::smaller(first + span, reduced_items);");
+  }
+
+  void emitOuter() {
+    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
+                          nest_.lane_start.str()));
+    writeRange();
+    declareAccumulators("total");
+    out_.open(fmt::format("for (Index block = first; block < last; block += {}) {{", kBlockItems));
+    declareAccumulators("part");
+    out_.line(fmt::format("const Index block_end = hd::smaller(block + {}, last);", kBlockItems));
+    out_.open("for (Index reduced = block; reduced < block_end; ++reduced) {");
+    writeCoordinates(out_, nest_.reduced);
+    writePointers(tensorsOf(computation().loop), "p", true);
+    writeLaneLoop("i", "count");
+    writeLoopBody("i");
+    out_.close();
+    out_.close();
+    joinParts();
+    out_.close();
+    writeFinishPointers();
+    writeLaneLoop("i", "count");
+    writeFinish("i");
+    out_.close();
+  }
+
+  void emitInner() {
+    writeRange();
+    declareAccumulators("total");
+    out_.open("for (Index reduced = first; reduced < last; ++reduced) {");
+    writeCoordinates(out_, nest_.reduced);
+    out_.line(fmt::format("const Index count = hd::smaller(chunk, lane_extent - {});",
+                          nest_.lane_start.str()));
+    writePointers(tensorsOf(computation().loop), "p", true);
+    declareAccumulators("part");
+    out_.line("Index start = 0;");
+    out_.open(fmt::format("for (; start + {0} <= count; start += {0}) {{", lanes_));
+    writeLaneLoop("l", std::to_string(lanes_));
+    out_.line("const Index i = start + l;");
+    writeLoopBody("l");
+    out_.close();
+    out_.close();
+    out_.open("for (Index l = 0; start + l < count; ++l) {");
+    out_.line("const Index i = start + l;");
+    writeLoopBody("l");
+    out_.close();
+    joinParts();
+    out_.close();
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      std::string lower = fmt::format("total{}[l]", a);
+      std::string combined =
+          combineText(computation().accumulators[a], lower, fmt::format("total{}[l + half]", a));
+      out_.line(fmt::format("for (int half = {}; half > 0; half /= 2)", lanes_ / 2));
+      out_.line(fmt::format("  for (int l = 0; l < half; ++l) {} = {};", lower, combined));
+    }
+    writeFinishPointers();
+    writeFinish("0");
+  }
+
+  void writeFinishPointers() {
+    writePointers(nest_.partials.empty() ? tensorsOf(computation().finish) : nest_.partials, "f",
+                  false);
+  }
+
+  void writeFinish(const std::string& slot) {
+    if (!nest_.partials.empty()) {
+      for (size_t a = 0; a < nest_.partials.size(); ++a) {
+        out_.line(fmt::format("{} = total{}[{}];", element("f", nest_.partials[a], slot), a, slot));
+      }
+      return;
+    }
+    LeafText leaves;
+    leaves.element = [&](int t) { return element("f", t, slot); };
+    leaves.result = [&](int a) { return fmt::format("total{}[{}]", a, slot); };
+    const Body& body = computation().finish;
+    writeNodes(out_, body, nest_, leaves, "w");
+    for (const Store& store : body.stores) {
+      DType dtype = nest_.accesses[static_cast<size_t>(store.tensor)].dtype;
+      out_.line(fmt::format("{} = {};", element("f", store.tensor, slot),
+                            storedText(body, store.node, dtype, "w")));
+    }
+  }
+
+  const LoopNest& nest_;
+  int32_t lanes_;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitCpp(const LoopNest& nest) { return CppEmitter(nest).emit(); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,366 @@
+#include <algorithm>
+
+#include "codegen/emit_common.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+class CudaEmitter {
+ public:
+  explicit CudaEmitter(const LoopNest& nest)
+      : nest_(nest), s_(nest.schedule), inner_(s_.kind == ScheduleKind::InnerReduction) {}
+
+  std::string emit() {
+    std::string args = "Args_" + nest_.entry;
+    std::string text = nest_.args.structText(args);
+    out_.open(
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(const "
+                    "__grid_constant__ {} args) {{",
+                    s_.block, nest_.entry, args));
+    out_.line(fmt::format("typedef {} Index;", nest_.wide_index ? "long long" : "int"));
+    writeArguments(out_, nest_);
+    writeAlignment();
+    if (s_.kind == ScheduleKind::Pointwise) {
+      emitPointwise();
+    } else {
+      emitReduction();
+    }
+    out_.close();
+    return text + out_.take();
+  }
+
+ private:
+  const Computation& computation() const { return nest_.computation; }
+  const Access& access(int t) const { return nest_.accesses[static_cast<size_t>(t)]; }
+
+  bool vectorized(int t) const {
+    return s_.lanes > 1 && access(t).lane == LaneStride::One && access(t).aligned_items;
+  }
+
+  // Pointers may be misaligned: each is looked at once, all threads take the same branch.
+  void writeAlignment() {
+    for (size_t t = 0; t < nest_.accesses.size(); ++t) {
+      if (!vectorized(static_cast<int>(t))) continue;
+      out_.line(fmt::format("const bool aligned{} = hd::aligned<{}>({});", t, s_.lanes,
+                            access(static_cast<int>(t)).name));
+    }
+  }
+
+  std::string lanesOf(int t) const {
+    return access(t).lane == LaneStride::Zero ? "1" : std::to_string(s_.lanes);
+  }
+
+  void declareBuffers(const Body& body, const char* prefix, int32_t unroll) {
+    for (const Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Load) continue;
+      out_.line(fmt::format("{} {}{}[{}][{}];", storedType(access(node.index).dtype), prefix,
+                            node.index, unroll, lanesOf(node.index)));
+    }
+  }
+
+  std::string lanesLeft() const {
+    return s_.exact ? std::to_string(s_.lanes)
+                    : fmt::format("(int)hd::smaller<Index>({}, lane_extent - {})", s_.lanes,
+                                  nest_.lane_start.str());
+  }
+
+  static std::string offsetText(const Access& a, bool reduced) {
+    return (reduced ? a.kept_offset + a.reduced_offset : a.kept_offset).str();
+  }
+
+  void writeLoads(const Body& body, const char* prefix, const char* slot, bool reduced) {
+    for (const Node& node : body.nodes) {
+      if (node.kind != Node::Kind::Load) continue;
+      const Access& a = access(node.index);
+      std::string to = fmt::format("{}{}[{}]", prefix, node.index, slot);
+      std::string from = fmt::format("{} + ({})", a.name, offsetText(a, reduced));
+      switch (a.lane) {
+        case LaneStride::Zero:
+          out_.line(fmt::format("{}[0] = *({});", to, from));
+          break;
+        case LaneStride::One: {
+          std::string aligned =
+              vectorized(node.index) ? fmt::format("aligned{}", node.index) : "false";
+          if (s_.lanes == 1) aligned = "true";
+          out_.line(fmt::format("hd::load<{}>({}, {}, {}, count);", s_.lanes, to, from, aligned));
+          break;
+        }
+        case LaneStride::Any:
+          out_.line(fmt::format("hd::loadStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
+                                a.lane_stride.str()));
+          break;
+      }
+    }
+  }
+
+  std::string bufferElement(const char* prefix, const char* slot, int t) const {
+    bool still = access(t).lane == LaneStride::Zero;
+    return fmt::format("{}{}[{}][{}]", prefix, t, slot, still ? "0" : "lane");
+  }
+
+  void declareStores(const Body& body, const char* prefix) {
+    for (const Store& store : body.stores) {
+      out_.line(fmt::format("{} {}{}[{}];", storedType(access(store.tensor).dtype), prefix,
+                            store.tensor, s_.lanes));
+    }
+  }
+
+  void writeStores(const std::vector<int>& tensors, const char* prefix, bool reduced) {
+    for (int t : tensors) {
+      const Access& a = access(t);
+      std::string to = fmt::format("{} + ({})", a.name, offsetText(a, reduced));
+      std::string from = fmt::format("{}{}", prefix, t);
+      switch (a.lane) {
+        case LaneStride::Zero:
+          out_.line(fmt::format("*({}) = {}[0];", to, from));
+          break;
+        case LaneStride::One: {
+          std::string aligned = vectorized(t) ? fmt::format("aligned{}", t) : "false";
+          if (s_.lanes == 1) aligned = "true";
+          out_.line(fmt::format("hd::store<{}>({}, {}, {}, count);", s_.lanes, to, from, aligned));
+          break;
+        }
+        case LaneStride::Any:
+          out_.line(fmt::format("hd::storeStrided<{}>({}, {}, {}, count);", s_.lanes, to, from,
+                                a.lane_stride.str()));
+          break;
+      }
+    }
+  }
+
+  static std::vector<int> storedTensors(const Body& body) {
+    std::vector<int> tensors;
+    for (const Store& store : body.stores) tensors.push_back(store.tensor);
+    return tensors;
+  }
+
+  void openUnrolled(const char* index, int32_t count) {
+    out_.line("#pragma unroll");
+    out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", index, count));
+  }
+
+  // Computes all lanes of item `slot`: outputs into their buffers, elements into the accumulators.
+  void writeLoopLanes(const char* slot) {
+    const Body& body = computation().loop;
+    declareStores(body, "out");
+    openUnrolled("lane", s_.lanes);
+    if (!s_.exact) out_.line("if (lane >= count) break;");
+    LeafText leaves;
+    leaves.element = [&](int t) { return bufferElement("in", slot, t); };
+    writeNodes(out_, body, nest_, leaves, "v");
+    for (const Store& store : body.stores) {
+      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
+                            storedText(body, store.node, access(store.tensor).dtype, "v")));
+    }
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      const Accumulator& acc = computation().accumulators[a];
+      std::string into = fmt::format("acc{}[lane]", a);
+      out_.line(
+          fmt::format("{} = {};", into, combineText(acc, into, elementText(nest_, acc, "v"))));
+    }
+    out_.close();
+  }
+
+  void emitPointwise() {
+    int64_t step = int64_t{s_.block} * s_.unroll;
+    out_.open(
+        fmt::format("for (Index first = (Index)hd::block() * {0} + hd::thread(); first < "
+                    "kept_items; first += (Index)hd::blocks() * {0}) {{",
+                    step));
+    // All loads of all items go out before the first store, which might alias them.
+    declareBuffers(computation().loop, "in", s_.unroll);
+    auto openItem = [&] {
+      openUnrolled("u", s_.unroll);
+      out_.line(fmt::format("const Index kept = first + u * {};", s_.block));
+      out_.open("if (kept < kept_items) {");
+      writeCoordinates(out_, nest_.kept);
+      out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
+    };
+    openItem();
+    writeLoads(computation().loop, "in", "u", false);
+    out_.close();
+    out_.close();
+    openItem();
+    writeLoopLanes("u");
+    writeStores(storedTensors(computation().loop), "out", false);
+    out_.close();
+    out_.close();
+    out_.close();
+  }
+
+  // Which item of kept space and which share of its reduction this thread has.
+  void writeThreadRoles() {
+    int32_t columns = s_.block / s_.reduce_threads;
+    if (inner_) {
+      out_.line(fmt::format("const int share = hd::thread() % {};", s_.reduce_threads));
+      out_.line(fmt::format("const int column = hd::thread() / {};", s_.reduce_threads));
+    } else {
+      out_.line(fmt::format("const int column = hd::thread() % {};", columns));
+      out_.line(fmt::format("const int share = hd::thread() / {};", columns));
+    }
+    out_.line(fmt::format("const Index kept = (Index)hd::block() * {} + column;", columns));
+    out_.line("const bool active = kept < kept_items;");
+    out_.line("const Index split = hd::blockRow();");
+    writeCoordinates(out_, nest_.kept);
+    out_.line("const Index range_begin = split * span;");
+    out_.line("const Index range_end = hd::smaller<Index>(range_begin + span, reduced_items);");
+  }
+
+  int32_t keptLanes() const { return inner_ ? 1 : s_.lanes; }
+
+  void emitReduction() {
+    writeThreadRoles();
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      const Accumulator& acc = computation().accumulators[a];
+      out_.line(fmt::format("{} acc{}[{}];", valueType(acc.type), a, s_.lanes));
+      out_.line("#pragma unroll");
+      out_.line(fmt::format("for (int i = 0; i < {}; ++i) acc{}[i] = {};", s_.lanes, a,
+                            literalText(acc.identity, acc.type)));
+    }
+    emitReducedLoop();
+    if (!inner_ && s_.reduce_threads > 1) {
+      out_.line(fmt::format("__shared__ double scratch[{}];", s_.lanes * s_.block));
+    }
+    for (size_t a = 0; a < computation().accumulators.size(); ++a) {
+      if (inner_) {
+        combineLanes(a);
+        combineRow(a);
+      } else {
+        combineColumns(a);
+      }
+    }
+    emitFinish();
+  }
+
+  void emitReducedLoop() {
+    int64_t step = int64_t{s_.reduce_threads} * s_.unroll;
+    out_.open("if (active) {");
+    if (!inner_) out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
+    out_.open(fmt::format(
+        "for (Index first = range_begin + share; first < range_end; first += {}) {{", step));
+    declareBuffers(computation().loop, "in", s_.unroll);
+    auto openItem = [&] {
+      openUnrolled("u", s_.unroll);
+      out_.line(fmt::format("const Index reduced = first + u * {};", s_.reduce_threads));
+      out_.open("if (reduced < range_end) {");
+      writeCoordinates(out_, nest_.reduced);
+      if (inner_) out_.line(fmt::format("[[maybe_unused]] const int count = {};", lanesLeft()));
+    };
+    openItem();
+    writeLoads(computation().loop, "in", "u", true);
+    out_.close();
+    out_.close();
+    openItem();
+    writeLoopLanes("u");
+    writeStores(storedTensors(computation().loop), "out", true);
+    out_.close();
+    out_.close();
+    out_.close();
+    out_.close();
+  }
+
+  // acc[0] = all lanes of this thread.
+  void combineLanes(size_t a) {
+    if (s_.lanes == 1) return;
+    std::string into = fmt::format("acc{}[0]", a);
+    out_.line("#pragma unroll");
+    out_.line(
+        fmt::format("for (int i = 1; i < {}; ++i) {} = {};", s_.lanes, into,
+                    combineText(computation().accumulators[a], into, fmt::format("acc{}[i]", a))));
+  }
+
+  // acc[0] of share 0 = all threads of a row: a part of a warp, or whole warps by way of
+  // shared memory.
+  void combineRow(size_t a) {
+    const Accumulator& acc = computation().accumulators[a];
+    std::string into = fmt::format("acc{}[0]", a);
+    out_.line("#pragma unroll");
+    out_.line(fmt::format("for (int mask = {}; mask > 0; mask /= 2) {} = {};",
+                          std::min(s_.reduce_threads, 32) / 2, into,
+                          combineText(acc, into, fmt::format("hd::fromPartner({}, mask)", into))));
+    int32_t warps = s_.reduce_threads / 32;
+    if (warps <= 1) return;
+    out_.line(fmt::format("__shared__ {} warp{}[{}];", valueType(acc.type), a, s_.block / 32));
+    out_.line(fmt::format("if (share % 32 == 0) warp{}[hd::thread() / 32] = {};", a, into));
+    out_.line("hd::barrier();");
+    out_.open("if (share == 0) {");
+    out_.line(
+        fmt::format("for (int w = 1; w < {}; ++w) {} = {};", warps, into,
+                    combineText(acc, into, fmt::format("warp{}[column * {} + w]", a, warps))));
+    out_.close();
+  }
+
+  // acc[lane] of share 0 = all threads of a column.
+  void combineColumns(size_t a) {
+    if (s_.reduce_threads == 1) return;
+    const Accumulator& acc = computation().accumulators[a];
+    int32_t columns = s_.block / s_.reduce_threads;
+    std::string own = fmt::format("acc{}[i]", a);
+    // One accumulator after another through the same shared memory; the last barrier of one comes
+    // before the first store of the next.
+    std::string shared = fmt::format("column{}", a);
+    out_.line(fmt::format("auto* const {} = ({} (*)[{}])scratch;", shared, valueType(acc.type),
+                          s_.block));
+    auto place = [&](const std::string& share) {
+      return fmt::format("{}[i][({}) * {} + column]", shared, share, columns);
+    };
+    auto forLanes = [&](const std::string& statement) {
+      out_.line("#pragma unroll");
+      out_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", s_.lanes, statement));
+    };
+    forLanes(fmt::format("{} = {};", place("share"), own));
+    out_.line("hd::barrier();");
+    out_.open(fmt::format("for (int half = {}; half > 0; half /= 2) {{", s_.reduce_threads / 2));
+    out_.open("if (share < half) {");
+    forLanes(fmt::format("{} = {};", own, combineText(acc, own, place("share + half"))));
+    forLanes(fmt::format("{} = {};", place("share"), own));
+    out_.close();
+    out_.line("hd::barrier();");
+    out_.close();
+  }
+
+  void emitFinish() {
+    out_.open("if (active && share == 0) {");
+    out_.line(fmt::format("[[maybe_unused]] const int count = {};", inner_ ? "1" : lanesLeft()));
+    if (!nest_.partials.empty()) {
+      for (size_t a = 0; a < nest_.partials.size(); ++a) {
+        out_.line(fmt::format("auto& part{} = acc{};", nest_.partials[a], a));
+      }
+      writeStores(nest_.partials, "part", false);
+    } else {
+      emitFinishBody();
+    }
+    out_.close();
+  }
+
+  void emitFinishBody() {
+    const Body& body = computation().finish;
+    declareBuffers(body, "fin", 1);
+    writeLoads(body, "fin", "0", false);
+    declareStores(body, "out");
+    openUnrolled("lane", keptLanes());
+    if (!inner_ && !s_.exact) out_.line("if (lane >= count) break;");
+    LeafText leaves;
+    leaves.element = [&](int t) { return bufferElement("fin", "0", t); };
+    leaves.result = [](int a) { return fmt::format("acc{}[lane]", a); };
+    writeNodes(out_, body, nest_, leaves, "w");
+    for (const Store& store : body.stores) {
+      out_.line(fmt::format("out{}[lane] = {};", store.tensor,
+                            storedText(body, store.node, access(store.tensor).dtype, "w")));
+    }
+    out_.close();
+    writeStores(storedTensors(body), "out", false);
+  }
+
+  const LoopNest& nest_;
+  const Schedule& s_;
+  bool inner_;
+  TextWriter out_;
+};
+
+}  // namespace
+
+std::string emitCuda(const LoopNest& nest) { return CudaEmitter(nest).emit(); }
+
+}  // namespace heddle::codegen

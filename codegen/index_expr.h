@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace heddle::codegen {
+
+// An index of a generated kernel as data: integers, loop variables and kernel parameters under
+// add, mul, floor-div and mod, all non-negative. Every node carries a proven range [lo, hi] for
+// the sizes of this plan, from which the width of the index type follows. Identities that hold for
+// every size (x*1, x+0, x*0) are folded on construction and nothing else, so that the printed text
+// depends on the structure only. An immutable value.
+class IndexExpr {
+ public:
+  enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };
+
+  IndexExpr() : IndexExpr(constant(0)) {}
+  static IndexExpr constant(int64_t value);
+  static IndexExpr variable(std::string name, int64_t lo, int64_t hi);
+  static IndexExpr parameter(std::string name, int64_t value);  // range [value, value]
+
+  static IndexExpr add(const IndexExpr& a, const IndexExpr& b);
+  static IndexExpr mul(const IndexExpr& a, const IndexExpr& b);
+  static IndexExpr div(const IndexExpr& a, const IndexExpr& b);
+  static IndexExpr mod(const IndexExpr& a, const IndexExpr& b);
+
+  Kind kind() const;
+  int64_t value() const;            // Constant
+  const std::string& name() const;  // Variable, Parameter
+  const IndexExpr& lhs() const;
+  const IndexExpr& rhs() const;
+  int64_t lo() const;
+  int64_t hi() const;  // saturates at the largest int64
+
+  std::string str() const;  // C++ and CUDA alike: `(k / n1) * s0 + r`
+
+ private:
+  struct Node;
+  explicit IndexExpr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+  std::shared_ptr<const Node> node_;
+};
+
+inline IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) { return IndexExpr::add(a, b); }
+inline IndexExpr operator*(const IndexExpr& a, const IndexExpr& b) { return IndexExpr::mul(a, b); }
+
+}  // namespace heddle::codegen

@@ -1,0 +1,217 @@
+#include "codegen/loop_nest.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/error.h"
+
+namespace heddle::codegen {
+
+void ArgumentLayout::addField(const std::string& name, const std::string& type, int64_t value) {
+  fields_.push_back({name, type, static_cast<int32_t>(bytes_.size())});
+  bytes_.resize(bytes_.size() + sizeof(value));
+  std::memcpy(bytes_.data() + bytes_.size() - sizeof(value), &value, sizeof(value));
+}
+
+void ArgumentLayout::addPointer(const std::string& name, int32_t operand) {
+  addField(name, "void*", 0);
+  pointers_.push_back({fields_.back().offset, operand});
+}
+
+IndexExpr ArgumentLayout::addSize(const std::string& name, int64_t value) {
+  addField(name, "long long", value);
+  return IndexExpr::parameter(name, value);
+}
+
+void ArgumentLayout::addScalar(const std::string& name, int32_t operand, DType dtype) {
+  if (isFloat(dtype)) dtype = DType::F64;
+  addField(name, dtype == DType::F64 ? "double" : dtype == DType::I64 ? "long long" : "bool", 0);
+  scalars_.push_back({fields_.back().offset, operand, dtype});
+}
+
+std::string ArgumentLayout::structText(const std::string& name) const {
+  std::string text = fmt::format("struct {} {{\n", name);
+  for (const Field& field : fields_) {
+    text += fmt::format("  alignas(8) {} {};\n", field.type, field.name);
+  }
+  // Fields of at most 8 bytes, each aligned to 8: the size fixes every offset.
+  text += fmt::format("}};\nstatic_assert(sizeof({}) == {}, \"layout\");\n", name, bytes_.size());
+  return text;
+}
+
+void ArgumentLayout::moveInto(LaunchStage& stage) {
+  stage.args = std::move(bytes_);
+  stage.pointers = std::move(pointers_);
+  stage.scalars = std::move(scalars_);
+}
+
+namespace {
+
+class NestBuilder {
+ public:
+  explicit NestBuilder(const NestRequest& request) : request_(request), space_(request.space) {
+    nest_.entry = request.entry;
+    nest_.schedule = request.schedule;
+    nest_.computation = request.computation;
+    nest_.partials = request.partials;
+  }
+
+  LoopNest build() {
+    addPointersAndScalars();
+    addItems();
+    addCoordinates();
+    for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
+    chooseIndexWidth();
+    return std::move(nest_);
+  }
+
+ private:
+  const Schedule& schedule() const { return request_.schedule; }
+
+  void addPointersAndScalars() {
+    for (size_t t = 0; t < space_.tensors.size(); ++t) {
+      nest_.args.addPointer(fmt::format("t{}", t), space_.tensors[t].operand);
+    }
+    std::vector<int> seen;
+    for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
+      for (const Node& node : body->nodes) {
+        if (node.kind != Node::Kind::Scalar) continue;
+        if (std::find(seen.begin(), seen.end(), node.index) != seen.end()) continue;
+        seen.push_back(node.index);
+        nest_.args.addScalar(fmt::format("scalar{}", node.index), node.index, node.dtype);
+      }
+    }
+  }
+
+  void addItems() {
+    int64_t kept = keptItems(schedule(), space_);
+    int64_t reduced = space_.hasReduced() ? reducedItems(schedule(), space_) : 1;
+    nest_.kept_items = nest_.args.addSize("kept_items", kept);
+    nest_.lane_extent =
+        nest_.args.addSize("lane_extent", space_.extents[schedule().laneAxis(space_)]);
+    if (schedule().target == Target::Cpp) {
+      nest_.chunk = nest_.args.addSize("chunk", schedule().chunk);
+      nest_.items_per_tile = nest_.args.addSize("items_per_tile", schedule().items_per_tile);
+    } else {
+      nest_.chunk = IndexExpr::constant(schedule().lanes);
+    }
+    if (!space_.hasReduced()) return;
+    nest_.reduced_items = nest_.args.addSize("reduced_items", reduced);
+    nest_.reduced_count = nest_.args.addSize("reduced_count", request_.reduced_count);
+    nest_.splits = nest_.args.addSize("splits", schedule().splits);
+    int64_t span = (reduced + schedule().splits - 1) / schedule().splits;
+    nest_.span = nest_.args.addSize("span", span);
+  }
+
+  // Peels the axes [begin, end) off the item number, innermost first.
+  std::vector<Coordinate> peel(const char* prefix, int begin, int end, const IndexExpr& item) {
+    std::vector<Coordinate> coordinates(static_cast<size_t>(end - begin));
+    IndexExpr rest = item;
+    for (int i = end - 1; i >= begin; --i) {
+      size_t axis = static_cast<size_t>(i);
+      bool lanes = axis == schedule().laneAxis(space_);
+      Coordinate& coordinate = coordinates[static_cast<size_t>(i - begin)];
+      coordinate.name = fmt::format("{}{}", prefix, i - begin);
+      bool outermost = i == begin;
+      IndexExpr own = rest;
+      if (!outermost) {
+        int64_t extent = space_.extents[axis];
+        if (lanes) extent = (extent + schedule().chunk - 1) / schedule().chunk;
+        IndexExpr count = nest_.args.addSize("n_" + coordinate.name, extent);
+        own = IndexExpr::mod(rest, count);
+        rest = IndexExpr::div(rest, count);
+      }
+      coordinate.value = lanes ? own * nest_.chunk : own;
+      if (lanes) nest_.lane_start = named(coordinate);
+    }
+    return coordinates;
+  }
+
+  static IndexExpr named(const Coordinate& c) {
+    return IndexExpr::variable(c.name, c.value.lo(), c.value.hi());
+  }
+
+  void addCoordinates() {
+    auto itemVariable = [](const char* name, int64_t items) {
+      return IndexExpr::variable(name, 0, std::max<int64_t>(items - 1, 0));
+    };
+    nest_.kept = peel("k", 0, space_.kept, itemVariable("kept", nest_.kept_items.hi()));
+    if (space_.hasReduced()) {
+      nest_.reduced = peel("r", space_.kept, static_cast<int>(space_.extents.size()),
+                           itemVariable("reduced", nest_.reduced_items.hi()));
+    }
+  }
+
+  IndexExpr strideOf(size_t tensor, size_t axis, const std::string& axis_name) {
+    int64_t stride = space_.tensors[tensor].strides[axis];
+    if (stride == 0 || stride == 1) return IndexExpr::constant(stride);
+    return nest_.args.addSize(fmt::format("s{}_{}", tensor, axis_name), stride);
+  }
+
+  void addAccess(size_t t) {
+    const SpaceTensor& tensor = space_.tensors[t];
+    Access access;
+    access.name = fmt::format("t{}", t);
+    access.dtype = tensor.dtype;
+    access.output = tensor.output;
+    access.aligned_items = true;
+    if (tensor.operand == LaunchStage::kWorkspace) {
+      access.kept_offset = nest_.args.addSize(fmt::format("base{}", t), tensor.base);
+      access.aligned_items = tensor.base % schedule().lanes == 0;
+      // Each part of the reduced range has its own row of accumulators.
+      if (tensor.output) {
+        int64_t row = space_.keptCount();
+        access.kept_offset =
+            access.kept_offset + IndexExpr::variable("split", 0, schedule().splits - 1) *
+                                     nest_.args.addSize(fmt::format("row{}", t), row);
+        access.aligned_items = access.aligned_items && row % schedule().lanes == 0;
+      }
+    }
+    size_t lane_axis = schedule().laneAxis(space_);
+    for (size_t axis = 0; axis < space_.extents.size(); ++axis) {
+      bool kept = static_cast<int>(axis) < space_.kept;
+      const Coordinate& coordinate =
+          kept ? nest_.kept[axis] : nest_.reduced[axis - static_cast<size_t>(space_.kept)];
+      IndexExpr stride = strideOf(t, axis, coordinate.name);
+      IndexExpr& offset = kept ? access.kept_offset : access.reduced_offset;
+      offset = offset + named(coordinate) * stride;
+      if (axis == lane_axis) {
+        access.lane_stride = stride;
+        access.lane = stride.kind() == IndexExpr::Kind::Parameter ? LaneStride::Any
+                      : tensor.strides[axis] == 1                 ? LaneStride::One
+                                                                  : LaneStride::Zero;
+      } else if (tensor.strides[axis] % schedule().lanes != 0) {
+        access.aligned_items = false;
+      }
+    }
+    nest_.accesses.push_back(std::move(access));
+  }
+
+  // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.
+  void chooseIndexWidth() {
+    if (schedule().target == Target::Cpp) {
+      nest_.wide_index = true;
+      return;
+    }
+    // Below 2^30 even the last step of a grid-stride loop stays within 32 bits.
+    constexpr int64_t kLimit = int64_t{1} << 30;
+    auto wide = [](const IndexExpr& e) { return e.hi() >= kLimit; };
+    nest_.wide_index = wide(nest_.kept_items) || wide(nest_.reduced_items) ||
+                       wide(nest_.lane_extent) || wide(nest_.reduced_count);
+    for (const Access& access : nest_.accesses) {
+      IndexExpr last = access.kept_offset + access.reduced_offset +
+                       IndexExpr::constant(schedule().lanes) * access.lane_stride;
+      nest_.wide_index = nest_.wide_index || wide(last);
+    }
+  }
+
+  const NestRequest& request_;
+  const Space& space_;
+  LoopNest nest_;
+};
+
+}  // namespace
+
+LoopNest buildLoopNest(const NestRequest& request) { return NestBuilder(request).build(); }
+
+}  // namespace heddle::codegen

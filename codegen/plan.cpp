@@ -1,0 +1,178 @@
+#include <algorithm>
+
+#include "codegen/analysis.h"
+#include "codegen/body.h"
+#include "codegen/kernel.h"
+#include "codegen/loop_nest.h"
+#include "codegen/schedule.h"
+#include "codegen/space.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// Everything decided about a segment for one set of shapes. `second` combines the partial results
+// of `first` when the reduced range is split.
+struct Decision {
+  Computation computation;
+  NestRequest first;
+  bool two_stages = false;
+  NestRequest second;
+  int64_t workspace_bytes = 0;
+};
+
+// Row-major strides of the kept axes: how partial results lie in the workspace.
+std::vector<int64_t> keptStrides(const Space& space) {
+  std::vector<int64_t> strides(space.extents.size(), 0);
+  int64_t stride = 1;
+  for (int i = space.kept - 1; i >= 0; --i) {
+    strides[static_cast<size_t>(i)] = stride;
+    stride *= space.extents[static_cast<size_t>(i)];
+  }
+  return strides;
+}
+
+// The loop body of the second stage: each accumulator's partial results are its elements.
+Computation combineComputation(const Computation& whole, size_t first_partial) {
+  Computation second;
+  second.finish = whole.finish;
+  for (size_t a = 0; a < whole.accumulators.size(); ++a) {
+    Accumulator acc = whole.accumulators[a];
+    Node load;
+    load.kind = Node::Kind::Load;
+    load.dtype = acc.type;
+    load.index = static_cast<int>(first_partial + a);
+    second.loop.nodes.push_back(load);
+    acc.element = static_cast<int>(a);
+    second.accumulators.push_back(acc);
+  }
+  return second;
+}
+
+// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
+void dropUnusedTensors(NestRequest& request) {
+  std::vector<int> new_index(request.space.tensors.size(), -1);
+  std::vector<SpaceTensor> used;
+  auto rename = [&](int& index) {
+    int& fresh = new_index[static_cast<size_t>(index)];
+    if (fresh < 0) {
+      fresh = static_cast<int>(used.size());
+      used.push_back(request.space.tensors[static_cast<size_t>(index)]);
+    }
+    index = fresh;
+  };
+  for (Body* body : {&request.computation.loop, &request.computation.finish}) {
+    for (Node& node : body->nodes) {
+      if (node.kind == Node::Kind::Load) rename(node.index);
+    }
+    for (Store& store : body->stores) rename(store.tensor);
+  }
+  for (int& partial : request.partials) rename(partial);
+  request.space.tensors = std::move(used);
+}
+
+void splitInTwo(Decision& d, const Space& space) {
+  d.two_stages = true;
+  int64_t splits = d.first.schedule.splits;
+  size_t first_partial = space.tensors.size();
+  Space combine = space;
+  combine.extents.resize(static_cast<size_t>(space.kept));
+  for (SpaceTensor& t : combine.tensors) t.strides.resize(combine.extents.size());
+  combine.extents.push_back(splits);
+  for (SpaceTensor& t : combine.tensors) t.strides.push_back(0);
+  int64_t bytes = 0;
+  for (const Accumulator& acc : d.computation.accumulators) {
+    // Each accumulator's rows start at a multiple of 16 bytes.
+    bytes = ceilDiv(bytes, 16) * 16;
+    SpaceTensor partial;
+    partial.operand = LaunchStage::kWorkspace;
+    partial.dtype = acc.type;
+    partial.base = bytes / sizeOf(acc.type);
+    bytes += splits * space.keptCount() * sizeOf(acc.type);
+    partial.strides = keptStrides(space);
+    partial.output = true;
+    d.first.partials.push_back(static_cast<int>(d.first.space.tensors.size()));
+    d.first.space.tensors.push_back(partial);
+    partial.output = false;
+    partial.strides.resize(static_cast<size_t>(space.kept));
+    partial.strides.push_back(space.keptCount());
+    combine.tensors.push_back(partial);
+  }
+  d.workspace_bytes = bytes;
+  d.second.entry = "heddle_combine";
+  d.second.computation = combineComputation(d.computation, first_partial);
+  d.second.space = std::move(combine);
+  d.first.computation.finish = {};
+  dropUnusedTensors(d.second);
+  d.second.schedule = chooseSchedule(d.second.space, d.first.schedule.target, false);
+  d.second.reduced_count = d.first.reduced_count;
+}
+
+Decision decide(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                const std::vector<TensorDesc>& outputs, Target target) {
+  Analysis analysis = analyze(segment);
+  Space space = coalesce(segment, analysis, inputs, outputs);
+  Decision d;
+  d.computation = makeComputation(segment, analysis, space);
+  d.first.entry = "heddle_kernel";
+  d.first.space = space;
+  d.first.computation = d.computation;
+  d.first.schedule = chooseSchedule(space, target, true);
+  d.first.reduced_count = space.reducedCount();
+  if (d.first.schedule.splits > 1) splitInTwo(d, space);
+  dropUnusedTensors(d.first);
+  return d;
+}
+
+// Short blocks keep memory busier than long-lived ones that step through the tensor; beyond this
+// many they step all the same.
+constexpr int64_t kMostPointwiseBlocks = int64_t{1} << 20;
+
+LaunchStage makeStage(LoopNest& nest) {
+  LaunchStage stage;
+  stage.entry = nest.entry;
+  nest.args.moveInto(stage);
+  const Schedule& s = nest.schedule;
+  int64_t kept = nest.kept_items.hi();
+  if (s.target == Target::Cpp) {
+    stage.grid = ceilDiv(kept * s.splits, s.items_per_tile);
+    return stage;
+  }
+  stage.block = s.block;
+  if (s.kind == ScheduleKind::Pointwise) {
+    stage.grid = std::min(ceilDiv(kept, int64_t{s.block} * s.unroll), kMostPointwiseBlocks);
+  } else {
+    stage.grid = ceilDiv(kept, s.block / s.reduce_threads);
+    stage.grid_y = static_cast<int32_t>(s.splits);
+  }
+  return stage;
+}
+
+}  // namespace
+
+KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                      const std::vector<TensorDesc>& outputs, Target target) {
+  Decision d = decide(segment, inputs, outputs, target);
+  KernelPlan plan;
+  plan.source.target = target;
+  if (d.first.space.keptCount() == 0) return plan;
+  if (!d.first.space.hasReduced() && d.first.space.tensors.empty()) return plan;
+  plan.workspace_bytes = d.workspace_bytes;
+  for (const NestRequest* request : {&d.first, &d.second}) {
+    if (request == &d.second && !d.two_stages) break;
+    LoopNest nest = buildLoopNest(*request);
+    plan.source.text += target == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
+    plan.stages.push_back(makeStage(nest));
+  }
+  return plan;
+}
+
+std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                             const std::vector<TensorDesc>& outputs, Target target) {
+  Decision d = decide(segment, inputs, outputs, target);
+  std::string text = describe(d.first.schedule, d.first.space);
+  if (d.two_stages) text += "\nthen " + describe(d.second.schedule, d.second.space);
+  return text;
+}
+
+}  // namespace heddle::codegen

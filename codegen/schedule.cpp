@@ -1,0 +1,213 @@
+#include "codegen/schedule.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+int64_t floorPowerOfTwo(int64_t n) {
+  int64_t p = 1;
+  while (p * 2 <= n) p *= 2;
+  return p;
+}
+
+// Should lanes lie along the innermost reduced axis rather than the innermost kept one? The inputs
+// that are contiguous along either vote with their bytes.
+bool lanesAlongReduced(const Space& space) {
+  size_t kept = static_cast<size_t>(space.kept) - 1;
+  size_t reduced = space.extents.size() - 1;
+  double votes = 0;
+  for (const SpaceTensor& t : space.tensors) {
+    double bytes = static_cast<double>(sizeOf(t.dtype));
+    for (size_t i = 0; i < space.extents.size(); ++i) {
+      if (t.strides[i] != 0) bytes *= static_cast<double>(space.extents[i]);
+    }
+    auto rank = [&](size_t axis) {
+      return t.strides[axis] == 0 || space.extents[axis] == 1 ? INT64_MAX : t.strides[axis];
+    };
+    if (rank(reduced) < rank(kept)) votes += bytes;
+    if (rank(reduced) > rank(kept)) votes -= bytes;
+  }
+  return votes > 0 || (votes == 0 && space.extents[kept] < 32);
+}
+
+// Elements a thread moves at once: 16 bytes of the widest tensor when every tensor is contiguous
+// or still along the lane axis.
+int32_t vectorWidth(const Space& space, size_t axis) {
+  int64_t widest = 1;
+  bool all_bytes = true;
+  for (const SpaceTensor& t : space.tensors) {
+    if (t.strides[axis] > 1 && space.extents[axis] > 1) return 1;
+    if (t.strides[axis] == 1) widest = std::max(widest, sizeOf(t.dtype));
+    all_bytes = all_bytes && sizeOf(t.dtype) == 1;
+  }
+  int64_t width = all_bytes ? 16 : std::min<int64_t>(16 / widest, 8);
+  while (width > 1 && width > space.extents[axis]) width /= 2;
+  return static_cast<int32_t>(width);
+}
+
+int32_t inputCount(const Space& space) {
+  return static_cast<int32_t>(std::count_if(space.tensors.begin(), space.tensors.end(),
+                                            [](const SpaceTensor& t) { return !t.output; }));
+}
+
+// Enough loads in flight to cover the latency of memory: about 64 bytes a thread.
+int32_t unrollFor(const Space& space, int32_t lanes) {
+  int64_t loaded = 1;
+  for (const SpaceTensor& t : space.tensors) {
+    if (!t.output) loaded += sizeOf(t.dtype) * lanes;
+  }
+  int64_t unroll = floorPowerOfTwo(std::clamp<int64_t>(64 / loaded, 1, 4));
+  return static_cast<int32_t>(inputCount(space) > 6 ? 1 : unroll);
+}
+
+// Streaming multiprocessors of the machines aimed at; a schedule that is a little off for another
+// count is still right.
+constexpr int64_t kProcessors = 132;
+
+void scheduleCudaPointwise(const Space& space, Schedule& s) {
+  s.lanes = vectorWidth(space, s.laneAxis(space));
+  s.chunk = s.lanes;
+  s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+  s.block = 256;
+  s.unroll = unrollFor(space, s.lanes);
+  int64_t items = keptItems(s, space);
+  while (s.unroll > 1 && items < s.unroll * s.block * kProcessors * 8) s.unroll /= 2;
+}
+
+void scheduleCudaReduction(const Space& space, Schedule& s, bool may_split) {
+  // More lanes would cost the registers of their accumulators.
+  s.lanes = std::min(vectorWidth(space, s.laneAxis(space)), 8);
+  s.chunk = s.lanes;
+  s.exact = space.extents[s.laneAxis(space)] % s.lanes == 0;
+  s.unroll = std::min<int32_t>(unrollFor(space, s.lanes) * 2, 8);
+  int64_t kept = keptItems(s, space);
+  int64_t reduced = reducedItems(s, space);
+  s.block = 256;
+  if (s.kind == ScheduleKind::InnerReduction) {
+    // A part of a warp or a warp a row while rows are short or many, else a block a row.
+    bool wide = reduced > 32 * s.unroll * 4 || (kept < kProcessors * 8 && reduced > 64);
+    s.reduce_threads = wide ? 256 : 32;
+    while (s.reduce_threads > 1 && s.reduce_threads / 2 >= reduced) s.reduce_threads /= 2;
+  } else {
+    // 32 items of columns keep rows of 128 to 512 bytes together.
+    int64_t columns = std::min<int64_t>(32, floorPowerOfTwo(std::max<int64_t>(kept, 1)));
+    s.reduce_threads = static_cast<int32_t>(s.block / columns);
+    if (reduced < s.reduce_threads) {
+      s.reduce_threads = static_cast<int32_t>(floorPowerOfTwo(std::max<int64_t>(reduced, 1)));
+    }
+    s.block = static_cast<int32_t>(std::max<int64_t>(columns * s.reduce_threads, 32));
+    if (columns * s.reduce_threads < 32) s.reduce_threads = static_cast<int32_t>(32 / columns);
+    if (s.reduce_threads == 1) s.block = 128;
+  }
+  while (s.unroll > 1 && reduced < int64_t{s.reduce_threads} * s.unroll) s.unroll /= 2;
+  int64_t blocks = std::max<int64_t>(ceilDiv(kept, s.block / s.reduce_threads), 1);
+  int64_t wanted = kProcessors * 8;
+  // Each range still gives every thread a few items.
+  int64_t most = reduced / (int64_t{s.reduce_threads} * s.unroll * 2);
+  if (may_split && blocks * 2 < wanted && most > 1) {
+    s.splits = std::clamp<int64_t>(wanted / blocks, 1, std::min<int64_t>(most, 1024));
+  }
+}
+
+// Elements of an inner loop: long enough to hide its setup, short enough to stay in the cache.
+constexpr int64_t kCpuElements = 8192;
+
+void scheduleCpuPointwise(const Space& space, Schedule& s) {
+  s.chunk = std::min<int64_t>(kCpuElements, std::max<int64_t>(space.extents[s.laneAxis(space)], 1));
+  s.items_per_tile = std::max<int64_t>(1, 2 * kCpuElements / s.chunk);
+}
+
+void scheduleCpuReduction(const Space& space, Schedule& s, bool may_split) {
+  int64_t extent = std::max<int64_t>(space.extents[s.laneAxis(space)], 1);
+  int64_t work = 0;
+  if (s.kind == ScheduleKind::InnerReduction) {
+    s.lanes = 16;
+    s.chunk = std::min<int64_t>(4096, extent);
+    work = s.chunk;
+  } else {
+    s.lanes = 256;
+    s.chunk = std::min<int64_t>(s.lanes, extent);
+    work = s.chunk;
+  }
+  int64_t kept = keptItems(s, space);
+  int64_t reduced = reducedItems(s, space);
+  int64_t all = kept * reduced * work;
+  // Tiles of some 64 Ki elements, and at least 64 tiles when there is work for them.
+  constexpr int64_t kTileElements = 65536;
+  int64_t tiles = std::max<int64_t>(1, all / kTileElements);
+  if (may_split && kept < 64 && tiles > kept) {
+    s.splits = std::clamp<int64_t>(std::min<int64_t>(64, tiles) / std::max<int64_t>(kept, 1), 1,
+                                   std::max<int64_t>(reduced, 1));
+  }
+  int64_t of_item = std::max<int64_t>(1, reduced * work / s.splits);
+  s.items_per_tile = std::max<int64_t>(1, kTileElements / of_item);
+}
+
+}  // namespace
+
+size_t Schedule::laneAxis(const Space& space) const {
+  return kind == ScheduleKind::InnerReduction ? space.extents.size() - 1
+                                              : static_cast<size_t>(space.kept) - 1;
+}
+
+int64_t keptItems(const Schedule& schedule, const Space& space) {
+  if (schedule.kind == ScheduleKind::InnerReduction) return space.keptCount();
+  int64_t lane_extent = space.extents[static_cast<size_t>(space.kept) - 1];
+  int64_t rows = 1;
+  for (int i = 0; i + 1 < space.kept; ++i) rows *= space.extents[static_cast<size_t>(i)];
+  return rows * ceilDiv(lane_extent, schedule.chunk);
+}
+
+int64_t reducedItems(const Schedule& schedule, const Space& space) {
+  if (schedule.kind != ScheduleKind::InnerReduction) return space.reducedCount();
+  int64_t rows = 1;
+  for (size_t i = static_cast<size_t>(space.kept); i + 1 < space.extents.size(); ++i) {
+    rows *= space.extents[i];
+  }
+  return rows * ceilDiv(space.extents.back(), schedule.chunk);
+}
+
+Schedule chooseSchedule(const Space& space, Target target, bool may_split) {
+  Schedule s;
+  s.target = target;
+  if (space.hasReduced()) {
+    s.kind = lanesAlongReduced(space) ? ScheduleKind::InnerReduction : ScheduleKind::OuterReduction;
+  }
+  bool cuda = target == Target::Cuda;
+  switch (s.kind) {
+    case ScheduleKind::Pointwise:
+      cuda ? scheduleCudaPointwise(space, s) : scheduleCpuPointwise(space, s);
+      break;
+    case ScheduleKind::InnerReduction:
+    case ScheduleKind::OuterReduction:
+      cuda ? scheduleCudaReduction(space, s, may_split) : scheduleCpuReduction(space, s, may_split);
+      break;
+  }
+  return s;
+}
+
+std::string describe(const Schedule& s, const Space& space) {
+  static constexpr const char* kNames[] = {"pointwise", "inner reduction", "outer reduction"};
+  std::string text = fmt::format("{} over", kNames[static_cast<size_t>(s.kind)]);
+  for (size_t i = 0; i < space.extents.size(); ++i) {
+    bool kept = static_cast<int>(i) < space.kept;
+    text += fmt::format(" {}{}", space.extents[i], kept ? "" : ":reduced");
+  }
+  text += fmt::format("; {} lanes", s.lanes);
+  if (s.target == Target::Cuda) {
+    text += fmt::format("{}, {} items in flight, blocks of {} threads",
+                        s.exact ? "" : " with a tail", s.unroll, s.block);
+    if (s.kind != ScheduleKind::Pointwise) {
+      text += fmt::format(", {} threads a reduction", s.reduce_threads);
+    }
+  } else {
+    text += fmt::format(", items of {} elements, {} items a tile", s.chunk, s.items_per_tile);
+  }
+  if (s.splits > 1) text += fmt::format("; reduced range in {} parts", s.splits);
+  return text;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/analysis.h"
+#include "ir/tensor.h"
+
+namespace heddle::codegen {
+
+// A tensor as the loops of one kernel see it: a stride for each axis of the space (0 where the
+// tensor does not move).
+struct SpaceTensor {
+  int operand = 0;  // inputs, then outputs, of the segment; kWorkspace
+  DType dtype = DType::F32;
+  bool output = false;
+  std::vector<int64_t> strides;  // elements, per axis of the space
+  int64_t base = 0;              // elements before the first; used within the workspace
+};
+
+// The iteration space of one launch after coalescing. Kept axes come first, then reduced axes,
+// each outermost to innermost. A segment with reductions has at least one reduced axis, and every
+// space has at least one kept axis; extent-1 axes stand in where there is none.
+struct Space {
+  std::vector<int64_t> extents;
+  int kept = 0;  // how many of the axes are kept
+  std::vector<SpaceTensor> tensors;
+
+  int64_t keptCount() const;
+  int64_t reducedCount() const;  // 1 when nothing is reduced
+  bool hasReduced() const { return kept < static_cast<int>(extents.size()); }
+};
+
+// Lays the operands over the space of `analysis`, drops extent-1 axes, orders kept and reduced axes
+// by strides, and merges neighbours where every tensor's strides allow. Extents come from the
+// descriptors. UserError when two descriptors disagree about an axis.
+Space coalesce(const Fusion& segment, const Analysis& analysis,
+               const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
+
+}  // namespace heddle::codegen

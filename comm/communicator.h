@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/sharding.h"
+
+namespace heddle::comm {
+
+enum class CollectiveKind : uint8_t { Allreduce, Allgather, ReduceScatter, Send, Recv };
+std::string_view name(CollectiveKind kind);
+
+// One operation on buffers that the caller owns and keeps alive until it is done. `count` is in
+// elements and is equal on all ranks of the communicator:
+//   Allreduce      send[count]           -> recv[count]; send == recv is allowed
+//   Allgather      send[count]           -> recv[size * count], rank r's part at r * count
+//   ReduceScatter  send[size * count]    -> recv[count]: rank r gets the reduced part r
+//   Send           send[count]           to `peer`
+//   Recv           recv[count]           from `peer`
+// An allreduce leaves the same bits on every rank. Bool sums to "any" and multiplies to "all"; I64
+// wraps around; Avg is for floats.
+//
+// On host memory (in-process, MPI) and in-process on one GPU, reductions run in rank order, so
+// results have the same bits in every run and on all of these transports; BF16 is combined in f32
+// and rounded once; a NaN wins a minimum or a maximum. NCCL combines in an order of its own that
+// depends on sizes and topology, may round BF16 at every step, and says nothing of NaN in a minimum
+// or maximum: results agree with the others within rounding only.
+struct Operation {
+  CollectiveKind kind = CollectiveKind::Allreduce;
+  const void* send = nullptr;
+  void* recv = nullptr;
+  int64_t count = 0;  // 0 is legal: the operation only keeps the order
+  DType dtype = DType::F32;
+  ReduceOp reduce = ReduceOp::Sum;
+  int peer = -1;  // rank within the communicator
+};
+
+using Ticket = int64_t;
+
+// One rank's end of one team. Every member posts the same collectives in the same order; sends and
+// receives match by order between a pair. Not thread-safe: one thread posts, and the same or
+// another one tests, not both at once.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // true: post() enqueues on a native device stream (a cudaStream_t) and that stream orders it;
+  // the buffers are device memory; test() is not used.
+  // false: post() begins the operation at once on host memory and test() tells when it is done.
+  virtual bool isStreamOrdered() const = 0;
+
+  // Begins the operations together: their sends and receives are matched as one group, so a ring
+  // of sends and receives cannot deadlock. `stream` is the native stream when isStreamOrdered().
+  // Returns without waiting for peers when not stream-ordered.
+  virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
+
+  // Makes progress and tells whether the group is complete. Throws UserError when a peer has
+  // failed or the transport reports an error (with the API's name and string).
+  virtual bool test(Ticket ticket) = 0;
+};
+
+// A rank of the job, and the small host-side exchange a job needs to agree on things. Every member
+// calls these in the same order. Blocking. May be called from one thread at a time.
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string transport() const = 0;  // "in-process", "mpi", "nccl", "single"
+
+  // Each rank's bytes, by rank.
+  virtual std::vector<std::string> exchange(const std::string& mine) = 0;
+  void barrier() { exchange(""); }
+
+  // The communicator of the team in which this rank is; `members` are world ranks in team order and
+  // contain this rank. Collective over `members`; made in the same order on all of them. A barrier
+  // of the members follows the initialisation, before anyone posts.
+  virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
+
+  // This rank cannot go on: peers that wait, now or later, get UserError with `reason` and this
+  // rank's number instead of waiting forever. Never blocks, may be called from any thread.
+  virtual void abort(const std::string& reason) noexcept = 0;
+};
+
+// A job of one rank.
+std::unique_ptr<World> makeSingleWorld();
+
+// `size` ranks in this process, each to be used by a thread of its own; host memory.
+std::vector<std::unique_ptr<World>> makeInProcessWorlds(int size);
+
+// Reduces `count` elements of `dtype`: dst = srcs[0] op srcs[1] op ..., in that order; dst may be
+// one of srcs. Host memory. Avg divides by srcs.size() at the end.
+void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                  ReduceOp op);
+
+}  // namespace heddle::comm

@@ -1,0 +1,95 @@
+#include "comm/mpi/communicator.h"
+
+#include <atomic>
+
+#include "comm/mpi/transfer.h"
+#include "comm/operation.h"
+#include "ir/error.h"
+
+namespace heddle::comm::mpi {
+
+// The operations of one post(). `state` hands it from the MPI thread to the one that tests.
+struct Group {
+  enum State : int { Running, Done, Failed };
+  std::vector<Operation> operations;
+  std::vector<Transfer> transfers;
+  std::vector<bool> done;
+  std::string error;
+  std::atomic<int> state{Running};
+  std::atomic<bool> idle{false};  // MPI no longer touches the buffers
+
+  // On the MPI thread; true when nothing is left to do.
+  bool advance(Channel& channel);
+};
+
+bool Group::advance(Channel& channel) {
+  bool all = true;
+  int result = state.load(std::memory_order_relaxed) == Failed ? Failed : Done;
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    if (done[i]) continue;
+    try {
+      done[i] = transfers[i].advance(channel);
+    } catch (const std::exception& failure) {
+      // The others of the group go on, since MPI has their buffers.
+      done[i] = true;
+      if (result == Failed) continue;
+      error = fmt::format("{}: {}", describe(operations[i]), failure.what());
+      result = Failed;
+      state.store(Failed, std::memory_order_release);
+    }
+    if (!done[i]) all = false;
+  }
+  if (!all) return false;
+  state.store(result, std::memory_order_release);
+  idle.store(true, std::memory_order_release);
+  return true;
+}
+
+MpiCommunicator::MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<Channel> channel)
+    : engine_(std::move(engine)), channel_(std::move(channel)) {}
+
+MpiCommunicator::~MpiCommunicator() {
+  for (const auto& [ticket, group] : pending_) {
+    if (group->idle.load(std::memory_order_acquire)) continue;
+    engine_->abort(fault_.empty() ? "a communicator was destroyed with operations under way"
+                                  : fault_);
+  }
+  engine_->submit([channel = channel_] {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!finalized) MPI_Comm_free(&channel->comm);
+    return true;
+  });
+}
+
+Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stream*/) {
+  checkGroup(operations, size());
+  for (const Operation& op : operations) checkCounts(op, size());
+  auto group = std::make_shared<Group>();
+  group->operations.assign(operations.begin(), operations.end());
+  group->done.resize(operations.size(), false);
+  for (const Operation& op : operations) {
+    group->transfers.emplace_back(op, isPointToPoint(op.kind) ? -1 : collectives_++);
+  }
+  pending_.emplace(next_, group);
+  engine_->submit([group, channel = channel_] { return group->advance(*channel); });
+  return next_++;
+}
+
+bool MpiCommunicator::test(Ticket ticket) {
+  HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+  const auto found = pending_.find(ticket);
+  if (found == pending_.end()) return true;
+  switch (found->second->state.load(std::memory_order_acquire)) {
+    case Group::Running:
+      return false;
+    case Group::Done:
+      pending_.erase(found);
+      return true;
+    default:
+      fault_ = found->second->error;
+      userError("{}", fault_);
+  }
+}
+
+}  // namespace heddle::comm::mpi

@@ -1,0 +1,195 @@
+#include "comm/mpi/engine.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "ir/error.h"
+
+namespace heddle::comm::mpi {
+namespace {
+
+// Turns without progress before the thread sleeps: ranks may outnumber the cores, and the computing
+// threads need them.
+constexpr int kYields = 200;
+constexpr auto kNap = std::chrono::microseconds(50);
+// With nothing to do MPI still gets a turn now and then: a transport may hold the tail of a message
+// that counts as sent.
+constexpr auto kIdleTurn = std::chrono::milliseconds(20);
+// What mpirun returns after an abort: the heddle command's code for a run that could not be done.
+constexpr int kAbortCode = 2;
+
+void checkThreadLevel(int provided, int needed) {
+  HEDDLE_USER_CHECK(provided >= needed,
+                    "MPI offers thread level {}, heddle needs {}: initialise it with "
+                    "MPI_Init_thread and MPI_THREAD_MULTIPLE, or leave it to heddle",
+                    provided, needed);
+}
+
+}  // namespace
+
+void check(const char* call, int result) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  userError("{} failed: {}", call, std::string(text, static_cast<size_t>(length)));
+}
+
+bool isDone(MPI_Request& request) {
+  int done = 0;
+  check("MPI_Test", MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+  return done != 0;
+}
+
+std::shared_ptr<Engine> Engine::get() {
+  static std::mutex mutex;
+  static std::weak_ptr<Engine> running;
+  std::lock_guard lock(mutex);
+  std::shared_ptr<Engine> engine = running.lock();
+  if (!engine) {
+    engine = std::make_shared<Engine>();
+    running = engine;
+  }
+  return engine;
+}
+
+Engine::Engine() {
+  std::promise<void> started;
+  std::future<void> ready = started.get_future();
+  thread_ = std::thread([this, &started] { run(started); });
+  try {
+    ready.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
+
+Engine::~Engine() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  woken_.notify_all();
+  thread_.join();
+}
+
+void Engine::start() {
+  int finalized = 0, initialized = 0, provided = 0;
+  MPI_Finalized(&finalized);
+  HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
+  MPI_Initialized(&initialized);
+  if (initialized) {
+    // The program's threads call MPI too.
+    check("MPI_Query_thread", MPI_Query_thread(&provided));
+    checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
+  } else {
+    check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+    owns_mpi_ = true;
+    checkThreadLevel(provided, MPI_THREAD_SERIALIZED);
+  }
+  int rank = -1;
+  check("MPI_Comm_rank", MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  world_rank_ = rank;
+}
+
+void Engine::run(std::promise<void>& started) {
+  try {
+    start();
+    started.set_value();
+  } catch (...) {
+    if (owns_mpi_) MPI_Finalize();
+    started.set_exception(std::current_exception());
+    return;
+  }
+  serve();
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (owns_mpi_ && !finalized) MPI_Finalize();
+}
+
+void Engine::serve() {
+  int idle_turns = 0;
+  while (true) {
+    if (aborting_) MPI_Abort(MPI_COMM_WORLD, kAbortCode);
+    const bool more = takeSubmitted();
+    const bool progress = advanceAll();
+    idle_turns = more || progress ? 0 : idle_turns + 1;
+    if (idle_turns == 0) continue;
+    if (active_.empty()) {
+      std::unique_lock lock(mutex_);
+      if (!submitted_.empty() || aborting_) continue;
+      if (stopping_) return;
+      woken_.wait_for(lock, kIdleTurn);
+      lock.unlock();
+      int flag = 0, finalized = 0;
+      MPI_Finalized(&finalized);
+      if (!finalized) {
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+      }
+      continue;
+    }
+    rest(idle_turns);
+  }
+}
+
+bool Engine::takeSubmitted() {
+  std::lock_guard lock(mutex_);
+  if (submitted_.empty()) return false;
+  for (auto& work : submitted_) active_.push_back(std::move(work));
+  submitted_.clear();
+  return true;
+}
+
+bool Engine::advanceAll() {
+  bool progress = false;
+  for (auto work = active_.begin(); work != active_.end();) {
+    if ((*work)()) {
+      work = active_.erase(work);
+      progress = true;
+    } else {
+      ++work;
+    }
+  }
+  return progress;
+}
+
+void Engine::rest(int idle_turns) {
+  if (idle_turns < kYields) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+void Engine::submit(std::function<bool()> work) {
+  {
+    std::lock_guard lock(mutex_);
+    submitted_.push_back(std::move(work));
+  }
+  woken_.notify_all();
+}
+
+void Engine::await(std::function<bool()> work) {
+  std::promise<void> ended;
+  std::future<void> result = ended.get_future();
+  submit([&work, &ended] {
+    try {
+      if (!work()) return false;
+      ended.set_value();
+    } catch (...) {
+      ended.set_exception(std::current_exception());
+    }
+    return true;
+  });
+  result.get();
+}
+
+void Engine::abort(const std::string& reason) noexcept {
+  if (aborting_.exchange(true)) return;
+  std::fprintf(stderr, "heddle: rank %d: %s\n", world_rank_.load(), reason.c_str());
+  std::fflush(stderr);
+  woken_.notify_all();
+}
+
+}  // namespace heddle::comm::mpi

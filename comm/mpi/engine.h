@@ -1,0 +1,71 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace heddle::comm::mpi {
+
+// Throws UserError with the name of the MPI call and MPI's text unless `result` is MPI_SUCCESS.
+void check(const char* call, int result);
+
+// Whether `request` is complete; throws as check() does.
+bool isDone(MPI_Request& request);
+
+// Owns the one thread that calls MPI after start-up, so MPI_THREAD_SERIALIZED is enough when we
+// initialise it. Thread-safe.
+class Engine {
+ public:
+  // The engine of this process, started if there is none: MPI exists once a process, so all worlds
+  // share it. MPI is finalised with the last reference if it was initialised here; it cannot be
+  // started again after that (UserError).
+  static std::shared_ptr<Engine> get();
+
+  explicit Engine();
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Calls `work` on the MPI thread again and again, in turn with all other work, until it answers
+  // true. First calls are in the order of submission. It must neither throw nor wait, nor hold the
+  // last reference to the engine.
+  void submit(std::function<bool()> work);
+
+  // The same, and waits for it. Rethrows what `work` throws, which ends it.
+  void await(std::function<bool()> work);
+
+  // Prints `heddle: rank R: reason` once and has the MPI thread call MPI_Abort. Does not wait.
+  void abort(const std::string& reason) noexcept;
+
+ private:
+  void run(std::promise<void>& started);
+  void start();
+  void serve();
+  bool takeSubmitted();
+  bool advanceAll();
+  void rest(int idle_turns);
+
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::deque<std::function<bool()>> submitted_;
+  bool stopping_ = false;
+  std::atomic<bool> aborting_{false};
+
+  // The MPI thread's own.
+  std::list<std::function<bool()>> active_;
+  bool owns_mpi_ = false;
+  std::atomic<int> world_rank_{-1};
+
+  std::thread thread_;
+};
+
+}  // namespace heddle::comm::mpi

@@ -1,0 +1,223 @@
+// The MPI world: exchange() and the making of communicators as work for the MPI thread, and the
+// entry point of the module.
+#include <exception>
+#include <numeric>
+
+#include "comm/modules.h"
+#include "comm/mpi/communicator.h"
+#include "comm/mpi/engine.h"
+#include "comm/operation.h"
+#include "ir/error.h"
+
+namespace heddle::comm::mpi {
+namespace {
+
+constexpr int kFormingTag = 1;
+constexpr int kCreateTag = 2;
+
+void returnErrors(MPI_Comm comm) {
+  check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+}
+
+// Gathers everybody's bytes: the lengths first, then the bytes.
+class Exchange {
+ public:
+  Exchange(const Channel& channel, const std::string& mine)
+      : channel_(channel),
+        mine_(mine),
+        length_(static_cast<int>(mine.size())),
+        lengths_(channel.size),
+        offsets_(channel.size) {}
+
+  bool advance() {
+    if (stage_ == 0) {
+      check("MPI_Iallgather", MPI_Iallgather(&length_, 1, MPI_INT, lengths_.data(), 1, MPI_INT,
+                                             channel_.comm, &request_));
+      stage_ = 1;
+    }
+    if (stage_ == 1 && isDone(request_)) {
+      gatherBytes();
+      stage_ = 2;
+    }
+    return stage_ == 2 && isDone(request_);
+  }
+
+  std::vector<std::string> result() const {
+    std::vector<std::string> all;
+    for (int rank = 0; rank < channel_.size; ++rank) {
+      all.emplace_back(bytes_.data() + offsets_[rank], static_cast<size_t>(lengths_[rank]));
+    }
+    return all;
+  }
+
+ private:
+  void gatherBytes() {
+    int64_t total = 0;
+    for (int rank = 0; rank < channel_.size; ++rank) {
+      offsets_[rank] = static_cast<int>(total);
+      total += lengths_[rank];
+      HEDDLE_USER_CHECK(total <= INT32_MAX, "exchange: more than 2^31 - 1 bytes in all");
+    }
+    bytes_.resize(static_cast<size_t>(total));
+    check("MPI_Iallgatherv",
+          MPI_Iallgatherv(mine_.data(), length_, MPI_BYTE, bytes_.data(), lengths_.data(),
+                          offsets_.data(), MPI_BYTE, channel_.comm, &request_));
+  }
+
+  const Channel& channel_;
+  const std::string& mine_;
+  int length_;
+  std::vector<int> lengths_, offsets_;
+  std::vector<char> bytes_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  int stage_ = 0;
+};
+
+// Makes the communicator of a team. MPI_Comm_create_group waits for all members, and a wait on the
+// MPI thread would stop the second stage of collectives that other ranks need before they come
+// here. So the members first tell each other, without waiting, that they have come; then the call
+// is brief.
+class Forming {
+ public:
+  Forming(const Channel& world, const std::vector<int>& members, int position)
+      : world_(world),
+        members_(members),
+        position_(position),
+        channel_(std::make_shared<Channel>()) {}
+
+  bool advance() {
+    if (stage_ == 0) {
+      announce();
+      stage_ = 1;
+    }
+    if (stage_ == 1 && everybodyIsHere()) {
+      create();
+      stage_ = 2;
+    }
+    return stage_ == 2 && isDone(requests_.front());
+  }
+
+  std::shared_ptr<Channel> result() const { return channel_; }
+
+ private:
+  void announce() {
+    const size_t others = members_.size();
+    // A list that does not fit is a disagreement too; a whole job always fits.
+    heard_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
+    for (size_t i = 0; i < others; ++i) {
+      MPI_Request send, receive;
+      check("MPI_Irecv", MPI_Irecv(heard_[i].data(), world_.size, MPI_INT, members_[i], kFormingTag,
+                                   world_.comm, &receive));
+      check("MPI_Isend", MPI_Isend(members_.data(), static_cast<int>(others), MPI_INT, members_[i],
+                                   kFormingTag, world_.comm, &send));
+      requests_.push_back(receive);
+      requests_.push_back(send);
+    }
+    statuses_.resize(requests_.size());
+  }
+
+  bool everybodyIsHere() {
+    int done = 0;
+    check("MPI_Testall", MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
+                                     statuses_.data()));
+    if (!done) return false;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      int count = 0;
+      check("MPI_Get_count", MPI_Get_count(&statuses_[2 * i], MPI_INT, &count));
+      heard_[i].resize(static_cast<size_t>(count));
+      HEDDLE_USER_CHECK(heard_[i] == members_,
+                        "rank {} makes a communicator of {} where rank {} makes one of {}",
+                        world_.rank, listOf(members_), members_[i], listOf(heard_[i]));
+    }
+    return true;
+  }
+
+  void create() {
+    MPI_Group all = MPI_GROUP_NULL, team = MPI_GROUP_NULL;
+    check("MPI_Comm_group", MPI_Comm_group(world_.comm, &all));
+    check("MPI_Group_incl",
+          MPI_Group_incl(all, static_cast<int>(members_.size()), members_.data(), &team));
+    check("MPI_Comm_create_group",
+          MPI_Comm_create_group(world_.comm, team, kCreateTag, &channel_->comm));
+    MPI_Group_free(&team);
+    MPI_Group_free(&all);
+    returnErrors(channel_->comm);
+    channel_->rank = position_;
+    channel_->size = static_cast<int>(members_.size());
+    requests_.assign(1, MPI_REQUEST_NULL);
+    check("MPI_Ibarrier", MPI_Ibarrier(channel_->comm, &requests_.front()));
+  }
+
+  const Channel& world_;
+  const std::vector<int>& members_;
+  int position_;
+  std::shared_ptr<Channel> channel_;
+  std::vector<std::vector<int>> heard_;
+  std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;
+  int stage_ = 0;
+};
+
+class MpiWorld : public World {
+ public:
+  MpiWorld() : engine_(Engine::get()), exceptions_(std::uncaught_exceptions()) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool begun = false;
+    engine_->await([&] {
+      if (!begun) {
+        check("MPI_Comm_idup", MPI_Comm_idup(MPI_COMM_WORLD, &channel_.comm, &request));
+        begun = true;
+      }
+      if (!isDone(request)) return false;
+      returnErrors(channel_.comm);
+      check("MPI_Comm_rank", MPI_Comm_rank(channel_.comm, &channel_.rank));
+      check("MPI_Comm_size", MPI_Comm_size(channel_.comm, &channel_.size));
+      return true;
+    });
+  }
+
+  // MPI_Finalize waits for all ranks, and those that need this one would never get there.
+  ~MpiWorld() override {
+    if (std::uncaught_exceptions() > exceptions_) engine_->abort("left the job by an exception");
+    engine_->submit([comm = channel_.comm]() mutable {
+      int finalized = 0;
+      MPI_Finalized(&finalized);
+      if (!finalized) MPI_Comm_free(&comm);
+      return true;
+    });
+  }
+
+  int rank() const override { return channel_.rank; }
+  int size() const override { return channel_.size; }
+  std::string transport() const override { return "mpi"; }
+
+  std::vector<std::string> exchange(const std::string& mine) override {
+    HEDDLE_USER_CHECK(mine.size() <= INT32_MAX, "exchange: more than 2^31 - 1 bytes");
+    Exchange exchange(channel_, mine);
+    engine_->await([&] { return exchange.advance(); });
+    return exchange.result();
+  }
+
+  std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
+    Forming forming(channel_, members, positionInTeam(members, rank(), size()));
+    engine_->await([&] { return forming.advance(); });
+    return std::make_unique<MpiCommunicator>(engine_, forming.result());
+  }
+
+  void abort(const std::string& reason) noexcept override { engine_->abort(reason); }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  int exceptions_;
+  Channel channel_;
+};
+
+std::unique_ptr<World> makeWorld() { return std::make_unique<MpiWorld>(); }
+
+}  // namespace
+}  // namespace heddle::comm::mpi
+
+extern "C" const heddle::comm::MpiModule* heddleMpiModule() {
+  static const heddle::comm::MpiModule module{heddle::comm::mpi::makeWorld};
+  return &module;
+}

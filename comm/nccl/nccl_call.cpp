@@ -1,0 +1,80 @@
+#include "comm/nccl/nccl_call.h"
+
+#include <chrono>
+#include <thread>
+
+#include "ir/error.h"
+
+namespace heddle::comm::nccl {
+namespace {
+
+// Enough for the first connections of a large job, and short of a scheduler's patience.
+constexpr auto kDeadline = std::chrono::seconds(120);
+constexpr int kYields = 1000;
+constexpr auto kNap = std::chrono::microseconds(100);
+
+}  // namespace
+
+void check(const char* call, ncclResult_t result, ncclComm_t comm) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* last = ncclGetLastError(comm);
+  userError("{} failed: {} ({})", call, ncclGetErrorString(result), last == nullptr ? "" : last);
+}
+
+void checkCuda(const char* call, cudaError_t result) {
+  HEDDLE_USER_CHECK(result == cudaSuccess, "{} failed: {} ({})", call, cudaGetErrorName(result),
+                    cudaGetErrorString(result));
+}
+
+void settle(const std::string& what, ncclComm_t comm) {
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  for (int turn = 0;; ++turn) {
+    ncclResult_t state = ncclInProgress;
+    check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm, &state), comm);
+    check(what.c_str(), state, comm);
+    if (state == ncclSuccess) return;
+    HEDDLE_USER_CHECK(std::chrono::steady_clock::now() < deadline,
+                      "{}: no answer from the other ranks in {} s", what,
+                      std::chrono::seconds(kDeadline).count());
+    if (turn < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+ncclDataType_t dataTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return ncclUint8;
+    case DType::I64:
+      return ncclInt64;
+    case DType::BF16:
+      return ncclBfloat16;
+    case DType::F32:
+      return ncclFloat32;
+    case DType::F64:
+      return ncclFloat64;
+  }
+  throwInternalError(__FILE__, __LINE__, "dtype", "not a dtype");
+}
+
+ncclRedOp_t operatorOf(ReduceOp op, DType dtype) {
+  const bool boolean = dtype == DType::Bool;
+  switch (op) {
+    case ReduceOp::Sum:
+      return boolean ? ncclMax : ncclSum;
+    case ReduceOp::Prod:
+      return boolean ? ncclMin : ncclProd;
+    case ReduceOp::Min:
+      return ncclMin;
+    case ReduceOp::Max:
+      return ncclMax;
+    case ReduceOp::Avg:
+      return ncclAvg;
+  }
+  throwInternalError(__FILE__, __LINE__, "op", "not a reduction");
+}
+
+}  // namespace heddle::comm::nccl

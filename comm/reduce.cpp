@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "comm/communicator.h"
+#include "ir/error.h"
+
+namespace heddle::comm {
+namespace {
+
+// Reduced a block at a time so that the running values stay in the nearest cache while each source
+// is read once, in a loop that the compiler vectorises.
+constexpr int64_t kBlock = 1024;
+
+// How an element is stored, and the type in which it is combined.
+struct BoolElement {
+  using Stored = uint8_t;
+  using Value = uint8_t;
+  static Value load(Stored bits) { return bits != 0; }
+  static Stored store(Value value) { return value; }
+};
+struct I64Element {
+  using Stored = int64_t;
+  using Value = int64_t;
+  static Value load(Stored value) { return value; }
+  static Stored store(Value value) { return value; }
+};
+struct Bf16Element {
+  using Stored = uint16_t;
+  using Value = float;
+  static Value load(Stored bits) { return floatFromBf16(bits); }
+  static Stored store(Value value) { return bf16FromFloat(value); }
+};
+template <class T>
+struct FloatElement {
+  using Stored = T;
+  using Value = T;
+  static Value load(Stored value) { return value; }
+  static Stored store(Value value) { return value; }
+};
+
+// Integers wrap around as on a device; bool sums to "any" and multiplies to "all".
+template <class T>
+T add(T a, T b) {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return a | b;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+template <class T>
+T multiply(T a, T b) {
+  if constexpr (std::is_same_v<T, uint8_t>) {
+    return a & b;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+// A NaN wins, from either side.
+template <class T>
+T lesser(T a, T b) {
+  return b < a || b != b ? b : a;
+}
+template <class T>
+T greater(T a, T b) {
+  return b > a || b != b ? b : a;
+}
+
+template <class Element, class Combine>
+void reduceBlocks(void* dst, std::span<const void* const> srcs, int64_t count, bool average,
+                  Combine combine) {
+  using Stored = typename Element::Stored;
+  using Value = typename Element::Value;
+  Value running[kBlock];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t extent = std::min(kBlock, count - begin);
+    const Stored* first = static_cast<const Stored*>(srcs[0]) + begin;
+    for (int64_t i = 0; i < extent; ++i) running[i] = Element::load(first[i]);
+    for (const void* src : srcs.subspan(1)) {
+      const Stored* next = static_cast<const Stored*>(src) + begin;
+      for (int64_t i = 0; i < extent; ++i) {
+        running[i] = combine(running[i], Element::load(next[i]));
+      }
+    }
+    if (average) {
+      const Value ranks = static_cast<Value>(srcs.size());
+      for (int64_t i = 0; i < extent; ++i) running[i] /= ranks;
+    }
+    Stored* out = static_cast<Stored*>(dst) + begin;
+    for (int64_t i = 0; i < extent; ++i) out[i] = Element::store(running[i]);
+  }
+}
+
+template <class Element>
+void reduceElements(void* dst, std::span<const void* const> srcs, int64_t count, ReduceOp op) {
+  using Value = typename Element::Value;
+  const auto sum = [](Value a, Value b) { return add(a, b); };
+  const auto product = [](Value a, Value b) { return multiply(a, b); };
+  const auto least = [](Value a, Value b) { return lesser(a, b); };
+  const auto most = [](Value a, Value b) { return greater(a, b); };
+  switch (op) {
+    case ReduceOp::Sum:
+      return reduceBlocks<Element>(dst, srcs, count, false, sum);
+    case ReduceOp::Avg:
+      return reduceBlocks<Element>(dst, srcs, count, true, sum);
+    case ReduceOp::Prod:
+      return reduceBlocks<Element>(dst, srcs, count, false, product);
+    case ReduceOp::Min:
+      return reduceBlocks<Element>(dst, srcs, count, false, least);
+    case ReduceOp::Max:
+      return reduceBlocks<Element>(dst, srcs, count, false, most);
+  }
+}
+
+}  // namespace
+
+void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                  ReduceOp op) {
+  HEDDLE_CHECK(!srcs.empty(), "a reduction of no sources");
+  HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
+                    name(dtype));
+  switch (dtype) {
+    case DType::Bool:
+      return reduceElements<BoolElement>(dst, srcs, count, op);
+    case DType::I64:
+      return reduceElements<I64Element>(dst, srcs, count, op);
+    case DType::BF16:
+      return reduceElements<Bf16Element>(dst, srcs, count, op);
+    case DType::F32:
+      return reduceElements<FloatElement<float>>(dst, srcs, count, op);
+    case DType::F64:
+      return reduceElements<FloatElement<double>>(dst, srcs, count, op);
+  }
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,184 @@
+#include "host/bind.h"
+
+#include <map>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Where the value of a symbol came from, for the message when another input disagrees.
+using Sources = std::map<std::string, std::string>;
+
+std::string axisOf(const Slot& slot, size_t axis) {
+  return fmt::format("axis {} of %{}", axis, slot.name);
+}
+
+void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindings& sizes,
+                 Sources& sources) {
+  for (size_t axis = 0; axis < global.size(); ++axis) {
+    const Size& extent = slot.tensor.domain[axis].extent;
+    if (extent.kind() != Size::Kind::Symbol) continue;
+    const std::string& symbol = extent.symbolName();
+    auto [at, fresh] = sizes.emplace(symbol, global[axis]);
+    if (fresh) {
+      sources[symbol] = axisOf(slot, axis);
+    } else {
+      HEDDLE_USER_CHECK(at->second == global[axis], "size {} is {} by {} but {} by {}", symbol,
+                        at->second, sources[symbol], global[axis], axisOf(slot, axis));
+    }
+  }
+}
+
+// Constant and composite extents, once every symbol has its value.
+void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& sizes) {
+  for (size_t axis = 0; axis < global.size(); ++axis) {
+    const Size& extent = slot.tensor.domain[axis].extent;
+    if (extent.kind() == Size::Kind::Symbol) continue;
+    const int64_t expected = extent.evaluate(lookupIn(sizes));
+    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program says {}{}",
+                      axisOf(slot, axis), global[axis], expected,
+                      extent.isConstant() ? "" : " = " + extent.str());
+  }
+}
+
+bool isSplit(const Slot& slot) {
+  if (!slot.tensor.sharding) return false;
+  for (size_t axis = 0; axis < slot.tensor.rank(); ++axis) {
+    if (slot.tensor.sharding->isSharded(axis)) return true;
+  }
+  return false;
+}
+
+// Scalars with defaults may be left out at the end.
+void checkCount(const Program& program, size_t given) {
+  bool fits = given <= program.inputs.size();
+  for (size_t i = given; i < program.inputs.size(); ++i) {
+    fits = fits && program.slots.at(static_cast<size_t>(program.inputs[i])).default_value;
+  }
+  HEDDLE_USER_CHECK(fits, "program {} takes {} inputs, got {}", program.name, program.inputs.size(),
+                    given);
+}
+
+void checkKind(const Slot& slot, size_t position, const Argument& argument) {
+  const bool is_scalar = std::holds_alternative<Scalar>(argument);
+  HEDDLE_USER_CHECK(is_scalar == slot.is_scalar, "input {} (%{}) is a {}, got a {}", position,
+                    slot.name, slot.is_scalar ? "scalar" : "tensor",
+                    is_scalar ? "scalar" : "tensor");
+}
+
+// Fills what the caller left out and checks what does not depend on the sizes.
+TensorDesc complete(const Slot& slot, const TensorDesc& given) {
+  TensorDesc desc = given;
+  HEDDLE_USER_CHECK(desc.dtype == slot.tensor.dtype, "input %{} is {}, got {}", slot.name,
+                    name(slot.tensor.dtype), name(desc.dtype));
+  HEDDLE_USER_CHECK(desc.rank() == slot.tensor.rank(), "input %{} has {} axes, got {} axes {}",
+                    slot.name, slot.tensor.rank(), desc.rank(), str(desc.sizes));
+  if (desc.global.empty()) {
+    HEDDLE_USER_CHECK(!isSplit(slot),
+                      "input %{} is sharded: its descriptor must give the unsharded sizes (global)",
+                      slot.name);
+    desc.global = desc.sizes;
+  }
+  if (desc.alloc.empty()) desc.alloc = desc.sizes;
+  if (desc.strides.empty()) desc.strides = stridesFor(desc.alloc, rowMajor(desc.rank()));
+  if (desc.offset.empty()) desc.offset.assign(desc.rank(), 0);
+  const bool ranks_agree = desc.global.size() == desc.rank() && desc.alloc.size() == desc.rank() &&
+                           desc.strides.size() == desc.rank() && desc.offset.size() == desc.rank();
+  HEDDLE_USER_CHECK(ranks_agree, "input %{}: the lists of its descriptor differ in length",
+                    slot.name);
+  return desc;
+}
+
+// The block of this rank under the sharding of the slot; the caller's strides stay.
+void checkBlock(const Slot& slot, const Program& program, const SizeBindings& sizes, int64_t rank,
+                int64_t ranks, TensorDesc& desc) {
+  const TensorDesc expected = describe(slot, program.meshes, sizes, rank, ranks);
+  HEDDLE_USER_CHECK(desc.sizes == expected.sizes,
+                    "input %{} of global sizes {}: rank {} holds the block {}, got {}", slot.name,
+                    str(desc.global), rank, str(expected.sizes), str(desc.sizes));
+  for (size_t axis = 0; axis < desc.rank(); ++axis) {
+    HEDDLE_USER_CHECK(desc.alloc[axis] >= desc.sizes[axis],
+                      "input %{}: axis {} has size {} but an allocation of {}", slot.name, axis,
+                      desc.sizes[axis], desc.alloc[axis]);
+    HEDDLE_USER_CHECK(desc.strides[axis] >= 0, "input %{}: axis {} has the negative stride {}",
+                      slot.name, axis, desc.strides[axis]);
+  }
+  desc.offset = expected.offset;
+}
+
+// The memory order the program was compiled for; axes of size 1 have no order.
+void checkObserved(const Slot& slot, const TensorDesc& desc) {
+  if (!slot.tensor.layout.observed || desc.numel() == 0) return;
+  const Layout::Observed& observed = *slot.tensor.layout.observed;
+  int64_t inner_span = 1;
+  int64_t inner_stride = 0;
+  for (size_t i = observed.order.size(); i-- > 0;) {
+    const size_t axis = static_cast<size_t>(observed.order[i]);
+    if (desc.sizes[axis] == 1) continue;
+    const int64_t stride = desc.strides[axis];
+    const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
+    HEDDLE_USER_CHECK(contiguous ? stride == inner_span : stride >= inner_stride,
+                      "input %{}: axis {} has stride {}, its layout in the program asks for {}{}",
+                      slot.name, axis, stride, contiguous ? "" : "at least ",
+                      contiguous ? inner_span : inner_stride);
+    inner_span = stride * desc.alloc[axis];
+    inner_stride = stride;
+  }
+}
+
+}  // namespace
+
+void completeSizes(const Program& program, SizeBindings& sizes) {
+  for (const auto& [symbol, value] : program.size_defaults) sizes.emplace(symbol, value);
+  for (const SizeGuard& guard : program.guards) {
+    const int64_t a = guard.a.evaluate(lookupIn(sizes));
+    const int64_t b = guard.b.evaluate(lookupIn(sizes));
+    HEDDLE_USER_CHECK(a == b, "{} = {} differs from {} = {}: {}", guard.a.str(), a, guard.b.str(),
+                      b, guard.source);
+  }
+}
+
+TraceRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
+                        int64_t ranks) {
+  checkCount(program, inputs.size());
+  TraceRequest request;
+  request.rank = rank;
+  request.ranks = ranks;
+  request.inputs.resize(program.inputs.size());
+  Sources sources;
+  const auto slotOf = [&](size_t i) -> const Slot& {
+    return program.slots.at(static_cast<size_t>(program.inputs[i]));
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    checkKind(slotOf(i), i, inputs[i]);
+    if (slotOf(i).is_scalar) continue;
+    request.inputs[i] = complete(slotOf(i), std::get<Tensor>(inputs[i]).desc);
+    bindSymbols(slotOf(i), request.inputs[i].global, request.sizes, sources);
+  }
+  completeSizes(program, request.sizes);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (slotOf(i).is_scalar) continue;
+    const Tensor& tensor = std::get<Tensor>(inputs[i]);
+    checkExtents(slotOf(i), request.inputs[i].global, request.sizes);
+    checkBlock(slotOf(i), program, request.sizes, rank, ranks, request.inputs[i]);
+    checkObserved(slotOf(i), request.inputs[i]);
+    HEDDLE_USER_CHECK(tensor.data != nullptr || request.inputs[i].numel() == 0,
+                      "input {} (%{}) has no data", i, slotOf(i).name);
+  }
+  return request;
+}
+
+Program concretized(Program program, int64_t ranks) {
+  std::vector<Program*> todo{&program};
+  for (size_t i = 0; i < todo.size(); ++i) {
+    for (DeviceMesh& mesh : todo[i]->meshes) concretizeMesh(mesh, ranks);
+    for (Kernel& kernel : todo[i]->kernels) {
+      for (DeviceMesh& mesh : kernel.segment.meshes) concretizeMesh(mesh, ranks);
+    }
+    for (Program& callee : todo[i]->callees) todo.push_back(&callee);
+  }
+  return program;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,102 @@
+#include "host/communicators.h"
+
+#include <boost/container_hash/hash.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+const Team* teamOf(const Op& op) {
+  if (const auto* communicate = std::get_if<Communicate>(&op)) return &communicate->team;
+  if (const auto* send = std::get_if<Send>(&op)) return &send->team;
+  if (const auto* recv = std::get_if<Recv>(&op)) return &recv->team;
+  return nullptr;
+}
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string lineAt(const std::vector<std::string>& lines, size_t i) {
+  return i < lines.size() ? lines[i] : std::string("<end of program>");
+}
+
+[[noreturn]] void throwDifference(const std::vector<std::string>& texts) {
+  size_t other = 1;
+  while (other + 1 < texts.size() && texts[other] == texts[0]) ++other;
+  const std::vector<std::string> a = linesOf(texts[0]);
+  const std::vector<std::string> b = linesOf(texts[other]);
+  size_t i = 0;
+  while (i < std::max(a.size(), b.size()) && lineAt(a, i) == lineAt(b, i)) ++i;
+  userError(
+      "the ranks run different programs; the first difference is in line {}:\n"
+      "  rank 0: {}\n  rank {}: {}",
+      i + 1, lineAt(a, i), other, lineAt(b, i));
+}
+
+}  // namespace
+
+std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
+                             int64_t ranks) {
+  std::vector<int> members;
+  if (team.mesh < 0) {
+    members.resize(static_cast<size_t>(ranks));
+    std::iota(members.begin(), members.end(), 0);
+    return members;
+  }
+  const DeviceMesh& mesh = meshes.at(static_cast<size_t>(team.mesh));
+  if (mesh.positionOf(rank) < 0) return members;
+  if (team.axes.empty()) {
+    for (int64_t i = 0; i < mesh.size(); ++i) members.push_back(static_cast<int>(mesh.rankAt(i)));
+    return members;
+  }
+  for (int64_t member : mesh.team(rank, team.axes)) members.push_back(static_cast<int>(member));
+  return members;
+}
+
+bool communicatesAnywhere(const Program& program) {
+  bool found = false;
+  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
+    found = found || teamOf(instruction.op) != nullptr;
+  });
+  return found;
+}
+
+Communicators::Communicators(const Program& program, comm::World& world) {
+  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
+    const Team* team = teamOf(instruction.op);
+    if (team == nullptr) return;
+    std::vector<int> members = teamMembers(*team, program.meshes, world.rank(), world.size());
+    if (members.empty() || made_.contains(members)) return;
+    std::unique_ptr<comm::Communicator> made = world.communicator(members);
+    made_.emplace(std::move(members), std::move(made));
+  });
+}
+
+comm::Communicator& Communicators::of(const std::vector<int>& members) const {
+  auto found = made_.find(members);
+  HEDDLE_CHECK(found != made_.end(), "no communicator for a team of {} ranks", members.size());
+  return *found->second;
+}
+
+void checkAgreement(const Program& program, comm::World& world) {
+  if (world.size() == 1) return;
+  const std::string text = print(program);
+  const std::string digest =
+      fmt::format("{}:{:x}", text.size(), boost::hash_range(text.begin(), text.end()));
+  const std::vector<std::string> digests = world.exchange(digest);
+  bool same = true;
+  for (const std::string& one : digests) same = same && one == digest;
+  if (same) return;
+  throwDifference(world.exchange(text));
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "host/program.h"
+
+namespace heddle::host {
+
+// World ranks of the team in which `rank` is, in team order; empty when the rank is not in its
+// mesh.
+std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
+                             int64_t ranks);
+
+// Whether some instruction posts to a team.
+bool communicatesAnywhere(const Program& program);
+
+// The communicators of a program without Calls, one for each distinct member list, made in the
+// order in which a walk of the program meets their teams: the same on every rank. Collective over
+// the job. Read-only afterwards.
+class Communicators {
+ public:
+  Communicators() = default;
+  Communicators(const Program& program, comm::World& world);
+
+  // InternalError for members that no instruction of the program names.
+  comm::Communicator& of(const std::vector<int>& members) const;
+
+ private:
+  std::map<std::vector<int>, std::unique_ptr<comm::Communicator>> made_;
+};
+
+// World size > 1: every rank must hold the same program. Otherwise UserError on all ranks with the
+// first line that differs. Collective.
+void checkAgreement(const Program& program, comm::World& world);
+
+}  // namespace heddle::host

@@ -1,0 +1,311 @@
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "host/cpu_allocator.h"
+#include "host/cpu_communicate.h"
+#include "host/cpu_matmul.h"
+#include "host/cpu_scheduler.h"
+#include "host/cpu_stream.h"
+#include "host/cpu_tiles.h"
+#include "host/device.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// The simplest tasks: a callable that does all its work in one call.
+template <class Work>
+class WorkTask : public TaskBody {
+ public:
+  explicit WorkTask(Work work) : work_(std::move(work)) {}
+  bool poll() override {
+    work_();
+    return true;
+  }
+
+ private:
+  Work work_;
+};
+
+template <class Work>
+void enqueueWork(CpuStream& stream, const Issue& issue, Work work) {
+  stream.enqueue<WorkTask<Work>>(issue, std::move(work));
+}
+
+class LaunchTask : public TaskBody {
+ public:
+  LaunchTask(TilePool& pool, CpuKernelFunction function, std::vector<std::byte> args, int64_t tiles,
+             CpuStream& stream)
+      : pool_(pool), function_(function), args_(std::move(args)), tiles_(tiles), stream_(stream) {}
+  ~LaunchTask() override { stream_.recycle(std::move(args_)); }
+  bool poll() override {
+    pool_.run(function_, args_.data(), tiles_);
+    return true;
+  }
+
+ private:
+  TilePool& pool_;
+  CpuKernelFunction function_;
+  std::vector<std::byte> args_;
+  int64_t tiles_;
+  CpuStream& stream_;
+};
+
+class WaitTask : public TaskBody {
+ public:
+  explicit WaitTask(const StreamPoint& point) : point_(point) {}
+  bool poll() override { return true; }
+  StreamPoint waitsFor() const override { return point_; }
+
+ private:
+  StreamPoint point_;
+};
+
+// The place of the latest record; nothing is enqueued for it.
+struct CpuEvent {
+  std::mutex mutex;
+  StreamPoint point;
+  StreamPoint get() {
+    std::lock_guard lock(mutex);
+    return point;
+  }
+};
+
+struct CpuKernel {
+  void* library = nullptr;
+  CpuKernelFunction function = nullptr;
+};
+
+// The streams of a device; one that was destroyed is handed out again.
+class CpuStreams : public StreamTable {
+ public:
+  explicit CpuStreams(std::optional<uint64_t> seed) {
+    if (seed) scheduler_ = std::make_unique<AdversarialScheduler>(*seed);
+  }
+  ~CpuStreams() override {
+    for (const auto& stream : all_) waitFor(stream->end());
+    scheduler_.reset();
+  }
+
+  CpuStream& stream(Stream handle) override {
+    if (handle != nullptr) return *static_cast<CpuStream*>(handle);
+    std::lock_guard lock(mutex_);
+    if (default_ == nullptr) default_ = &make();
+    return *default_;
+  }
+  Stream create() {
+    std::lock_guard lock(mutex_);
+    if (idle_.empty()) return &make();
+    CpuStream* stream = idle_.back();
+    idle_.pop_back();
+    return stream;
+  }
+  void destroy(Stream handle) {
+    if (handle == nullptr) return;
+    auto* stream = static_cast<CpuStream*>(handle);
+    waitFor(stream->end());
+    std::lock_guard lock(mutex_);
+    idle_.push_back(stream);
+  }
+  static void waitFor(const StreamPoint& point) {
+    if (point.stream != nullptr) point.stream->wait(point.tasks);
+  }
+  // A host thread or a peer looks for progress.
+  void hurry() {
+    if (scheduler_) scheduler_->hurry();
+  }
+
+ private:
+  CpuStream& make() {
+    all_.push_back(std::make_unique<CpuStream>(scheduler_.get()));
+    if (scheduler_) scheduler_->add(*all_.back());
+    return *all_.back();
+  }
+
+  std::mutex mutex_;
+  std::unique_ptr<AdversarialScheduler> scheduler_;
+  std::vector<std::unique_ptr<CpuStream>> all_;
+  std::vector<CpuStream*> idle_;
+  CpuStream* default_ = nullptr;
+};
+
+// The image as a file that the loader can open; the descriptor must stay open until it has.
+int imageFile(const codegen::KernelImage& image) {
+  const int file = memfd_create("heddle_kernel", MFD_CLOEXEC);
+  HEDDLE_USER_CHECK(file >= 0, "memfd_create: {}", std::strerror(errno));
+  const auto* bytes = reinterpret_cast<const char*>(image.bytes.data());
+  size_t written = 0;
+  while (written < image.bytes.size()) {
+    const ssize_t count = write(file, bytes + written, image.bytes.size() - written);
+    if (count <= 0) {
+      const std::string reason = std::strerror(errno);
+      close(file);
+      userError("a kernel image of {} bytes cannot be kept in memory: write: {}",
+                image.bytes.size(), reason);
+    }
+    written += static_cast<size_t>(count);
+  }
+  return file;
+}
+
+void* openImage(const codegen::KernelImage& image) {
+  if (!image.path.empty()) return dlopen(image.path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const int file = imageFile(image);
+  void* library = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  close(file);
+  return library;
+}
+
+int threadsOf(const CpuOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+const char* vectorUnit() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return "avx512";
+  if (__builtin_cpu_supports("avx2")) return "avx2";
+  return "sse2";
+#else
+  return "generic";
+#endif
+}
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const CpuOptions& options)
+      : seed_(options.adversarial_seed),
+        pool_(threadsOf(options)),
+        streams_holder_(std::make_unique<CpuStreams>(options.adversarial_seed)),
+        streams_(*streams_holder_),
+        allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
+
+  // The streams end first: their tasks use all the rest.
+  ~CpuDevice() override {
+    streams_holder_.reset();
+    for (const auto& kernel : kernels_) dlclose(kernel->library);
+  }
+
+  DeviceKind kind() const override { return DeviceKind::Cpu; }
+  std::string description() const override {
+    const std::string order = seed_ ? fmt::format(", adversarial order, seed {}", *seed_) : "";
+    return fmt::format("cpu ({} threads, {}{})", pool_.threads(), vectorUnit(), order);
+  }
+  Allocator& allocator() override { return allocator_; }
+
+  Stream createStream() override { return streams_.create(); }
+  void destroyStream(Stream stream) noexcept override { streams_.destroy(stream); }
+  Event createEvent() override { return new CpuEvent; }
+  void destroyEvent(Event event) noexcept override { delete static_cast<CpuEvent*>(event); }
+  void recordEvent(Event event, Stream stream) override {
+    const StreamPoint point = streams_.stream(stream).end();
+    auto* recorded = static_cast<CpuEvent*>(event);
+    std::lock_guard lock(recorded->mutex);
+    recorded->point = point;
+  }
+  void waitEvent(Stream stream, Event event) override {
+    const StreamPoint point = static_cast<CpuEvent*>(event)->get();
+    CpuStream& waiting = streams_.stream(stream);
+    if (point.passed() || point.stream == &waiting) return;
+    waiting.enqueue<WaitTask>(Issue{}, point);
+  }
+  bool eventDone(Event event) override {
+    if (static_cast<CpuEvent*>(event)->get().passed()) return true;
+    streams_.hurry();
+    return false;
+  }
+  void synchronize(Event event) override {
+    CpuStreams::waitFor(static_cast<CpuEvent*>(event)->get());
+  }
+
+  // Looked for when it is first needed: that starts processes.
+  const codegen::KernelCompiler* compiler() const override {
+    std::call_once(compiler_once_, [this] {
+      std::string why;
+      compiler_ = codegen::makeCppCompiler(why);
+    });
+    return compiler_.get();
+  }
+  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
+  void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
+              Stream stream, const Issue& issue) override;
+  void matmul(const MatmulCall& call, Stream stream, const Issue& issue) override;
+  void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
+                   Stream stream, const Issue& issue) override {
+    enqueueCommunicate(orders_, communicator, group, streams_.stream(stream), issue);
+    if (communicator.size() > 1) streams_.hurry();
+  }
+  void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override {
+    if (bytes <= 0) return;
+    enqueueWork(streams_.stream(stream), issue,
+                [=] { std::memmove(dst, src, static_cast<size_t>(bytes)); });
+  }
+  void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) override {
+    if (bytes <= 0) return;
+    enqueueWork(streams_.stream(stream), issue,
+                [=] { std::memset(dst, byte, static_cast<size_t>(bytes)); });
+  }
+  void hostTask(std::function<void()> task, Stream stream, const Issue& issue) override {
+    enqueueWork(streams_.stream(stream), issue, std::move(task));
+  }
+
+ private:
+  std::optional<uint64_t> seed_;
+  TilePool pool_;
+  PostOrders orders_;
+  std::unique_ptr<CpuStreams> streams_holder_;
+  CpuStreams& streams_;
+  CpuAllocator allocator_;
+  mutable std::once_flag compiler_once_;
+  mutable std::unique_ptr<codegen::KernelCompiler> compiler_;
+  std::mutex kernels_mutex_;
+  std::vector<std::unique_ptr<CpuKernel>> kernels_;
+};
+
+KernelHandle CpuDevice::load(const codegen::KernelImage& image, const std::string& entry) {
+  void* library = openImage(image);
+  if (library == nullptr) {
+    const char* said = dlerror();
+    userError("kernel {} cannot be loaded from {}: dlopen: {}", entry,
+              image.path.empty() ? "memory" : image.path, said == nullptr ? "unknown error" : said);
+  }
+  void* symbol = dlsym(library, entry.c_str());
+  if (symbol == nullptr) {
+    dlclose(library);
+    userError("the kernel image {} has no entry point {}", image.path, entry);
+  }
+  auto kernel = std::make_unique<CpuKernel>();
+  kernel->library = library;
+  kernel->function = reinterpret_cast<CpuKernelFunction>(symbol);
+  std::lock_guard lock(kernels_mutex_);
+  kernels_.push_back(std::move(kernel));
+  return kernels_.back().get();
+}
+
+void CpuDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
+                       const std::byte* args, Stream stream, const Issue& issue) {
+  HEDDLE_CHECK(kernel != nullptr, "launch of {} without a kernel", stage.entry);
+  CpuStream& queue = streams_.stream(stream);
+  queue.enqueue<LaunchTask>(issue, pool_, static_cast<const CpuKernel*>(kernel)->function,
+                            queue.buffer(args, stage.args.size()), stage.grid, queue);
+}
+
+void CpuDevice::matmul(const MatmulCall& call, Stream stream, const Issue& issue) {
+  setBlasThreadsOnce(pool_.threads());
+  matmulShape(call);  // here, so that sizes that do not fit are told to who enqueues them
+  enqueueWork(streams_.stream(stream), issue,
+              [call] { cpuMatmul(matmulShape(call), call.a, call.b, call.c); });
+}
+
+}  // namespace
+
+std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,142 @@
+#include "host/cpu_stream.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "host/cpu_scheduler.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+void reportWithoutSink(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "heddle: error in device work that nobody waits for: %s\n", e.what());
+  } catch (...) {
+    std::fprintf(stderr, "heddle: unknown error in device work that nobody waits for\n");
+  }
+}
+
+}  // namespace
+
+bool Task::step() noexcept {
+  try {
+    polled_ = true;
+    const bool failed = issue_.errors != nullptr && issue_.errors->failed();
+    return failed ? body_->skip() : body_->poll();
+  } catch (...) {
+    if (issue_.errors == nullptr) {
+      reportWithoutSink(std::current_exception());
+    } else {
+      issue_.errors->report(std::current_exception(), issue_.instruction);
+    }
+    return true;
+  }
+}
+
+void Backoff::pause() {
+  constexpr int kYields = 64;
+  constexpr int kLongest = 8;
+  if (rounds_++ < kYields) {
+    std::this_thread::yield();
+    return;
+  }
+  const int steps = std::min(rounds_ - kYields, kLongest);
+  std::this_thread::sleep_for(std::chrono::microseconds(25 * steps));
+}
+
+CpuStream::CpuStream(AdversarialScheduler* scheduler) : scheduler_(scheduler) {
+  if (scheduler_ == nullptr) worker_ = std::thread([this] { serve(); });
+}
+
+CpuStream::~CpuStream() {
+  if (!worker_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  ready_.notify_one();
+  worker_.join();
+}
+
+void CpuStream::announce() {
+  if (scheduler_ != nullptr) scheduler_->taskComes();
+}
+
+StreamPoint CpuStream::end() {
+  std::lock_guard lock(mutex_);
+  return {this, enqueued_};
+}
+
+void CpuStream::wait(uint64_t tasks) {
+  if (passed(tasks)) return;
+  if (scheduler_ != nullptr) {
+    scheduler_->wait({this, tasks});
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  done_.wait(lock, [&] { return passed(tasks); });
+  --waiting_;
+}
+
+std::vector<std::byte> CpuStream::buffer(const void* bytes, size_t count) {
+  std::vector<std::byte> result;
+  {
+    std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      result = std::move(spare_.back());
+      spare_.pop_back();
+    } else if (++buffers_ > spare_.capacity()) {
+      spare_.reserve(2 * buffers_);  // here, because recycle() must not fail
+    }
+  }
+  result.resize(count);
+  if (count > 0) std::memcpy(result.data(), bytes, count);
+  return result;
+}
+
+void CpuStream::recycle(std::vector<std::byte> buffer) noexcept {
+  std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(buffer));
+}
+
+Task* CpuStream::head() {
+  std::lock_guard lock(mutex_);
+  return queue_.empty() ? nullptr : &queue_.front();
+}
+
+void CpuStream::finishHead(Task& task) {
+  // Before the task counts as done, and unlocked: what the task holds may run code of the caller.
+  task.destroy();
+  bool somebody_waits = false;
+  {
+    std::lock_guard lock(mutex_);
+    queue_.popFront();
+    completed_.fetch_add(1, std::memory_order_release);
+    somebody_waits = waiting_ > 0;
+  }
+  if (somebody_waits) done_.notify_all();
+}
+
+void CpuStream::serve() {
+  for (;;) {
+    Task* task = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      task = &queue_.front();
+    }
+    const StreamPoint needed = task->waitsFor();
+    if (needed.stream != nullptr) needed.stream->wait(needed.tasks);
+    Backoff backoff;
+    while (!task->step()) backoff.pause();
+    finishHead(*task);
+  }
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,151 @@
+#include "host/cpu_tiles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <new>
+
+namespace heddle::host {
+namespace {
+
+// A few parts a thread even out tiles of unequal cost.
+constexpr int64_t kPartsPerThread = 4;
+// Enough for what asio queues for one Helper; larger ones are not recycled.
+constexpr size_t kBlockBytes = 256;
+
+}  // namespace
+
+struct TilePool::Job {
+  CpuKernelFunction function = nullptr;
+  const void* args = nullptr;
+  int64_t tiles = 0;
+  int64_t part = 1;
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> finished{0};
+  std::atomic<int> holders{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // written once, by who set `failed`, before it adds to `finished`
+
+  void work() {
+    for (;;) {
+      const int64_t begin = next.fetch_add(part, std::memory_order_relaxed);
+      if (begin >= tiles) return;
+      const int64_t end = std::min(tiles, begin + part);
+      try {
+        if (!failed.load(std::memory_order_relaxed)) function(args, begin, end);
+      } catch (...) {
+        if (!failed.exchange(true)) error = std::current_exception();
+      }
+      const int64_t before = finished.fetch_add(end - begin, std::memory_order_acq_rel);
+      if (before + (end - begin) == tiles) finished.notify_all();
+    }
+  }
+
+  void awaitAll() {
+    int64_t seen = finished.load(std::memory_order_acquire);
+    while (seen < tiles) {
+      finished.wait(seen, std::memory_order_acquire);
+      seen = finished.load(std::memory_order_acquire);
+    }
+  }
+};
+
+// Gives asio's queue the pool's blocks in place of the heap.
+template <class T>
+struct TilePool::Recycler {
+  using value_type = T;
+  TilePool* pool;
+  explicit Recycler(TilePool* owner) : pool(owner) {}
+  template <class U>
+  explicit(false) Recycler(const Recycler<U>& other) : pool(other.pool) {}
+  T* allocate(size_t n) { return static_cast<T*>(pool->takeBlock(n * sizeof(T))); }
+  void deallocate(T* block, size_t n) noexcept { pool->giveBackBlock(block, n * sizeof(T)); }
+  bool operator==(const Recycler& other) const { return pool == other.pool; }
+};
+
+struct TilePool::Helper {
+  TilePool* pool;
+  Job* job;
+  using allocator_type = Recycler<void>;
+  allocator_type get_allocator() const noexcept { return allocator_type(pool); }
+  void operator()() {
+    job->work();
+    pool->giveBack(job);
+  }
+};
+
+TilePool::TilePool(int threads)
+    : threads_(std::max(threads, 1)), pool_(static_cast<size_t>(std::max(threads_ - 1, 1))) {}
+
+TilePool::~TilePool() {
+  pool_.join();
+  for (void* block : blocks_) ::operator delete(block);
+}
+
+void* TilePool::takeBlock(size_t bytes) {
+  if (bytes > kBlockBytes) return ::operator new(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    if (!blocks_.empty()) {
+      void* block = blocks_.back();
+      blocks_.pop_back();
+      return block;
+    }
+  }
+  return ::operator new(kBlockBytes);
+}
+
+void TilePool::giveBackBlock(void* block, size_t bytes) noexcept {
+  if (bytes > kBlockBytes) {
+    ::operator delete(block);
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  blocks_.push_back(block);
+}
+
+TilePool::Job* TilePool::take() {
+  std::lock_guard lock(mutex_);
+  if (idle_jobs_.empty()) {
+    jobs_.push_back(std::make_unique<Job>());
+    idle_jobs_.push_back(jobs_.back().get());
+  }
+  Job* job = idle_jobs_.back();
+  idle_jobs_.pop_back();
+  return job;
+}
+
+void TilePool::giveBack(Job* job) {
+  if (job->holders.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  std::lock_guard lock(mutex_);
+  idle_jobs_.push_back(job);
+}
+
+void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) {
+  if (tiles <= 0) return;
+  if (threads_ == 1 || tiles == 1) {
+    function(args, 0, tiles);
+    return;
+  }
+  Job* job = take();
+  const int helpers = static_cast<int>(std::min<int64_t>(threads_ - 1, tiles - 1));
+  job->function = function;
+  job->args = args;
+  job->tiles = tiles;
+  job->part = std::max<int64_t>(1, tiles / (threads_ * kPartsPerThread));
+  job->next = 0;
+  job->finished = 0;
+  job->failed = false;
+  job->error = nullptr;
+  job->holders = helpers + 1;
+  for (int i = 0; i < helpers; ++i) boost::asio::post(pool_, Helper{this, job});
+  job->work();
+  // A helper that has not begun by now finds no tile left, so nobody waits for a busy pool.
+  job->awaitAll();
+  const std::exception_ptr error = job->error;
+  giveBack(job);
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace heddle::host

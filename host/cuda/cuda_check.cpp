@@ -1,0 +1,30 @@
+#include "host/cuda/cuda_check.h"
+
+#include "ir/error.h"
+
+namespace heddle::host {
+
+void checkCuda(cudaError_t status, const char* api) {
+  if (status == cudaSuccess) return;
+  // An error that is not sticky would else be seen again by the next call that looks.
+  cudaGetLastError();
+  userError("{}: {} ({})", api, cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+void checkCublas(cublasStatus_t status, const char* api) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  userError("{}: {} ({})", api, cublasLtGetStatusString(status), cublasLtGetStatusName(status));
+}
+
+DeviceGuard::DeviceGuard(int device) {
+  HEDDLE_CUDA(cudaGetDevice, &before_);
+  if (before_ == device) return;
+  HEDDLE_CUDA(cudaSetDevice, device);
+  changed_ = true;
+}
+
+DeviceGuard::~DeviceGuard() {
+  if (changed_) cudaSetDevice(before_);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,227 @@
+#include "host/cuda/cuda_device.h"
+
+#include <cstdio>
+
+#include "codegen/cuda/nvrtc.h"
+#include "host/cuda/cuda_check.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t nativeEvent(Event event) { return static_cast<cudaEvent_t>(event); }
+
+bool failed(const Issue& issue) { return issue.errors != nullptr && issue.errors->failed(); }
+
+struct HostTask {
+  std::function<void()> work;
+  Issue issue;
+};
+
+// On a thread of the driver, in stream order. Not called when the device has failed.
+void CUDART_CB runHostTask(void* argument) {
+  const std::unique_ptr<HostTask> task(static_cast<HostTask*>(argument));
+  if (failed(task->issue)) return;
+  try {
+    task->work();
+  } catch (const std::exception& e) {
+    if (task->issue.errors != nullptr) {
+      task->issue.errors->report(std::current_exception(), task->issue.instruction);
+    } else {
+      std::fprintf(stderr, "heddle: error in a host task that nobody waits for: %s\n", e.what());
+    }
+  } catch (...) {
+    if (task->issue.errors != nullptr) {
+      task->issue.errors->report(std::current_exception(), task->issue.instruction);
+    } else {
+      std::fprintf(stderr, "heddle: unknown error in a host task that nobody waits for\n");
+    }
+  }
+}
+
+}  // namespace
+
+int countCudaDevices(std::string& why) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    why = fmt::format("cudaGetDeviceCount: {} ({})", cudaGetErrorString(status),
+                      cudaGetErrorName(status));
+    return 0;
+  }
+  if (count == 0) why = "cudaGetDeviceCount: there is no GPU";
+  return count;
+}
+
+std::string architectureOf(int ordinal) {
+  int major = 0, minor = 0;
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, ordinal);
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+  return fmt::format("sm_{}{}", major, minor);
+}
+
+CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
+  std::string why;
+  const int count = countCudaDevices(why);
+  HEDDLE_USER_CHECK(count > 0, "cuda:{} cannot be used: {}", ordinal, why);
+  HEDDLE_USER_CHECK(ordinal >= 0 && ordinal < count,
+                    "there is no cuda:{}: this machine has {} GPUs", ordinal, count);
+  DeviceGuard guard(ordinal_);
+  cudaDeviceProp properties{};
+  HEDDLE_CUDA(cudaGetDeviceProperties, &properties, ordinal);
+  architecture_ = architectureOf(ordinal);
+  description_ = fmt::format("cuda:{} {} ({})", ordinal, properties.name, architecture_);
+  allocator_ = std::make_unique<CudaAllocator>(ordinal);
+}
+
+// What still runs uses the kernels.
+CudaDevice::~CudaDevice() {
+  int before = -1;
+  cudaGetDevice(&before);
+  cudaSetDevice(ordinal_);
+  cudaDeviceSynchronize();
+  matmul_.reset();
+  kernels_.clear();
+  cudaSetDevice(before);
+}
+
+Stream CudaDevice::createStream() {
+  DeviceGuard guard(ordinal_);
+  cudaStream_t stream = nullptr;
+  HEDDLE_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
+  return stream;
+}
+
+// Errors of the work stay with the device and are thrown by the next call.
+void CudaDevice::destroyStream(Stream stream) noexcept {
+  if (stream == nullptr) return;
+  cudaStreamSynchronize(native(stream));
+  cudaStreamDestroy(native(stream));
+}
+
+Event CudaDevice::createEvent() {
+  DeviceGuard guard(ordinal_);
+  cudaEvent_t event = nullptr;
+  HEDDLE_CUDA(cudaEventCreateWithFlags, &event, cudaEventDisableTiming);
+  return event;
+}
+
+void CudaDevice::destroyEvent(Event event) noexcept {
+  if (event != nullptr) cudaEventDestroy(nativeEvent(event));
+}
+
+void CudaDevice::recordEvent(Event event, Stream stream) {
+  DeviceGuard guard(ordinal_);
+  HEDDLE_CUDA(cudaEventRecord, nativeEvent(event), native(stream));
+}
+
+void CudaDevice::waitEvent(Stream stream, Event event) {
+  DeviceGuard guard(ordinal_);
+  HEDDLE_CUDA(cudaStreamWaitEvent, native(stream), nativeEvent(event), 0);
+}
+
+bool CudaDevice::eventDone(Event event) {
+  DeviceGuard guard(ordinal_);
+  const cudaError_t status = cudaEventQuery(nativeEvent(event));
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  checkCuda(status, "cudaEventQuery");
+  return true;
+}
+
+void CudaDevice::synchronize(Event event) {
+  DeviceGuard guard(ordinal_);
+  HEDDLE_CUDA(cudaEventSynchronize, nativeEvent(event));
+}
+
+const codegen::KernelCompiler* CudaDevice::compiler() const {
+  std::call_once(compiler_once_, [this] { compiler_ = codegen::makeNvrtcCompiler(architecture_); });
+  return compiler_.get();
+}
+
+KernelHandle CudaDevice::load(const codegen::KernelImage& image, const std::string& entry) {
+  DeviceGuard guard(ordinal_);
+  auto kernel = std::make_unique<CudaKernel>(image.bytes, entry);
+  std::lock_guard lock(kernels_mutex_);
+  kernels_.push_back(std::move(kernel));
+  return kernels_.back().get();
+}
+
+void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
+                        const std::byte* args, Stream stream, const Issue& issue) {
+  HEDDLE_CHECK(kernel != nullptr, "launch of {} without a kernel", stage.entry);
+  if (failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  // The handle is const for the callers; launching may raise what the kernel is allowed.
+  auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
+  loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
+}
+
+void CudaDevice::matmul(const MatmulCall& call, Stream stream, const Issue& issue) {
+  if (failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  std::call_once(matmul_once_, [this] { matmul_ = std::make_unique<CudaMatmul>(); });
+  matmul_->run(matmulShape(call), call.a, call.b, call.c, *compiler(), native(stream));
+}
+
+// Teams of one need no transport: what is sent is what is received.
+void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream stream) {
+  size_t receiver = 0;
+  for (const comm::Operation& operation : group) {
+    void* to = operation.recv;
+    if (operation.kind == comm::CollectiveKind::Recv) continue;
+    if (operation.kind == comm::CollectiveKind::Send) {
+      while (receiver < group.size() && group[receiver].kind != comm::CollectiveKind::Recv) {
+        ++receiver;
+      }
+      HEDDLE_USER_CHECK(receiver < group.size(), "a team of one sends to itself without a receive");
+      to = group[receiver++].recv;
+    }
+    if (to == operation.send) continue;
+    copy(to, operation.send, operation.count * sizeOf(operation.dtype), stream, {});
+  }
+}
+
+void CudaDevice::communicate(comm::Communicator& communicator,
+                             std::span<const comm::Operation> group, Stream stream,
+                             const Issue& issue) {
+  if (failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  if (communicator.isStreamOrdered()) {
+    communicator.post(group, stream);
+    return;
+  }
+  HEDDLE_USER_CHECK(
+      communicator.size() == 1,
+      "the transport of a team of {} ranks moves host memory and cannot reach {}; run "
+      "with NCCL (mpirun) or with in-process ranks",
+      communicator.size(), description_);
+  communicateAlone(group, stream);
+}
+
+void CudaDevice::copy(void* dst, const void* src, int64_t bytes, Stream stream,
+                      const Issue& issue) {
+  if (bytes <= 0 || failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  HEDDLE_CUDA(cudaMemcpyAsync, dst, src, static_cast<size_t>(bytes), cudaMemcpyDefault,
+              native(stream));
+}
+
+void CudaDevice::fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) {
+  if (bytes <= 0 || failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  HEDDLE_CUDA(cudaMemsetAsync, dst, byte, static_cast<size_t>(bytes), native(stream));
+}
+
+void CudaDevice::hostTask(std::function<void()> task, Stream stream, const Issue& issue) {
+  DeviceGuard guard(ordinal_);
+  auto pending = std::make_unique<HostTask>(HostTask{std::move(task), issue});
+  HEDDLE_CUDA(cudaLaunchHostFunc, native(stream), runHostTask, pending.get());
+  pending.release();  // runHostTask deletes it
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/cuda/cuda_kernel.h"
+#include "host/cuda/cuda_matmul.h"
+#include "host/device.h"
+
+namespace heddle::host {
+
+// The memory pool of a GPU (CUDA's default pool of the device, which then keeps what is freed).
+class CudaAllocator : public Allocator {
+ public:
+  explicit CudaAllocator(int device);
+  // Throws std::bad_alloc whose what() names the call, the size and what is free.
+  void* allocate(int64_t bytes, Stream stream) override;
+  void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
+
+ private:
+  int device_;
+};
+
+// A GPU through the CUDA runtime. Errors of a call are thrown by it; those of a kernel that runs
+// come up in a later call, as a rule in synchronize(), and CUDA repeats them for ever. Once
+// Issue::errors has failed, more work of that issue is not enqueued. Host tasks must not call CUDA.
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(int ordinal);
+  ~CudaDevice() override;
+
+  DeviceKind kind() const override { return DeviceKind::Cuda; }
+  std::string description() const override { return description_; }
+  Allocator& allocator() override { return *allocator_; }
+
+  Stream createStream() override;
+  void destroyStream(Stream stream) noexcept override;
+  Event createEvent() override;
+  void destroyEvent(Event event) noexcept override;
+  void recordEvent(Event event, Stream stream) override;
+  void waitEvent(Stream stream, Event event) override;
+  bool eventDone(Event event) override;
+  void synchronize(Event event) override;
+
+  const codegen::KernelCompiler* compiler() const override;
+  KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
+  void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
+              Stream stream, const Issue& issue) override;
+  void matmul(const MatmulCall& call, Stream stream, const Issue& issue) override;
+  void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
+                   Stream stream, const Issue& issue) override;
+  void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override;
+  void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) override;
+  void hostTask(std::function<void()> task, Stream stream, const Issue& issue) override;
+
+ private:
+  void communicateAlone(std::span<const comm::Operation> group, Stream stream);
+
+  int ordinal_;
+  std::string architecture_;  // "sm_90"
+  std::string description_;
+  std::unique_ptr<CudaAllocator> allocator_;
+  mutable std::once_flag compiler_once_;
+  mutable std::unique_ptr<codegen::KernelCompiler> compiler_;
+  std::once_flag matmul_once_;
+  std::unique_ptr<CudaMatmul> matmul_;
+  std::mutex kernels_mutex_;
+  std::vector<std::unique_ptr<CudaKernel>> kernels_;
+};
+
+// 0 with the reason in `why` when there is no usable GPU.
+int countCudaDevices(std::string& why);
+// "sm_90" of a GPU.
+std::string architectureOf(int ordinal);
+
+}  // namespace heddle::host

@@ -1,0 +1,70 @@
+#include "host/cuda/cuda_kernel.h"
+
+#include <limits>
+
+#include "host/cuda/cuda_check.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& entry)
+    : entry_(entry) {
+  HEDDLE_CUDA(cudaGetDevice, &device_);
+  HEDDLE_CUDA(cudaLibraryLoadData, &library_, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr,
+              0);
+  try {
+    const cudaError_t status = cudaLibraryGetKernel(&kernel_, library_, entry.c_str());
+    HEDDLE_USER_CHECK(status == cudaSuccess, "cudaLibraryGetKernel: {}: the image has no kernel {}",
+                      cudaGetErrorString(status), entry);
+    cudaFuncAttributes attributes{};
+    HEDDLE_CUDA(cudaFuncGetAttributes, &attributes, reinterpret_cast<const void*>(kernel_));
+    shared_allowed_ = attributes.maxDynamicSharedSizeBytes;
+  } catch (...) {
+    cudaGetLastError();
+    cudaLibraryUnload(library_);
+    throw;
+  }
+}
+
+CudaKernel::~CudaKernel() { cudaLibraryUnload(library_); }
+
+// What a kernel may use without asking leaves room for nothing large.
+void CudaKernel::allowShared(int32_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes <= shared_allowed_) return;
+  const cudaError_t status = cudaKernelSetAttributeForDevice(
+      kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes, device_);
+  if (status != cudaSuccess) cudaGetLastError();
+  HEDDLE_USER_CHECK(
+      status == cudaSuccess,
+      "cudaKernelSetAttributeForDevice: {}: kernel {} needs {} bytes of shared memory",
+      cudaGetErrorString(status), entry_, bytes);
+  shared_allowed_ = bytes;
+}
+
+void CudaKernel::launch(const Shape& shape, const void* args, cudaStream_t stream) {
+  constexpr int64_t kMostBlocks = std::numeric_limits<int32_t>::max();
+  constexpr int32_t kMostBlocksY = 65535;
+  HEDDLE_CHECK(shape.grid > 0 && shape.grid <= kMostBlocks && shape.grid_y > 0 &&
+                   shape.grid_y <= kMostBlocksY,
+               "kernel {}: a grid of {} x {} blocks cannot be launched", entry_, shape.grid,
+               shape.grid_y);
+  allowShared(shape.shared_bytes);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.grid), static_cast<unsigned>(shape.grid_y), 1);
+  config.blockDim = dim3(static_cast<unsigned>(shape.block), 1, 1);
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = stream;
+  void* parameters[] = {const_cast<void*>(args)};
+  const cudaError_t status =
+      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel_), parameters);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  userError(
+      "cudaLaunchKernelExC: {}: kernel {}, {} x {} blocks of {} threads, {} bytes of shared "
+      "memory",
+      cudaGetErrorString(status), entry_, shape.grid, shape.grid_y, shape.block,
+      shape.shared_bytes);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,31 @@
+#include "host/cuda_module.h"
+
+#include "codegen/cuda/nvrtc.h"
+#include "comm/cuda/in_process_cuda.h"
+#include "host/cuda/cuda_device.h"
+#include "host/cuda/reduce_kernel.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+std::unique_ptr<Device> makeDevice(int ordinal) { return std::make_unique<CudaDevice>(ordinal); }
+
+comm::DeviceReduce makeReduce(int device) {
+  std::string why;
+  const int count = countCudaDevices(why);
+  HEDDLE_USER_CHECK(device >= 0 && device < count, "cuda:{} cannot be used: {}", device,
+                    count == 0 ? why : fmt::format("this machine has {} GPUs", count));
+  return makeDeviceReduce(device, codegen::makeNvrtcCompiler(architectureOf(device)));
+}
+
+std::vector<std::unique_ptr<comm::World>> makeInProcessWorlds(int size, int device) {
+  return comm::makeInProcessCudaWorlds(size, device, makeReduce(device));
+}
+
+constexpr CudaModule kModule = {countCudaDevices, makeDevice, makeInProcessWorlds, makeReduce};
+
+}  // namespace
+}  // namespace heddle::host
+
+extern "C" const heddle::host::CudaModule* heddleCudaModule() { return &heddle::host::kModule; }

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "codegen/kernel.h"
+#include "host/cuda/cuda_kernel.h"
+
+namespace heddle::host {
+
+// One of the device's own kernels, compiled when it is first used. Thread-safe.
+class LazyKernel {
+ public:
+  // `text` outlives this.
+  LazyKernel(const char* text, std::string entry) : text_(text), entry_(std::move(entry)) {}
+
+  // The device for which `compiler` compiles is current.
+  CudaKernel& get(const codegen::KernelCompiler& compiler) {
+    std::lock_guard lock(mutex_);
+    if (!kernel_) {
+      const codegen::KernelSource source{codegen::Target::Cuda, text_};
+      kernel_ = std::make_unique<CudaKernel>(compiler.compile(source), entry_);
+    }
+    return *kernel_;
+  }
+
+ private:
+  const char* text_;
+  std::string entry_;
+  std::mutex mutex_;
+  std::unique_ptr<CudaKernel> kernel_;
+};
+
+}  // namespace heddle::host

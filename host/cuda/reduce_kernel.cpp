@@ -1,0 +1,156 @@
+#include "host/cuda/reduce_kernel.h"
+
+#include <algorithm>
+
+#include "host/cuda/cuda_check.h"
+#include "host/cuda/lazy_kernel.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Numbers of dtype and op follow DType and ReduceOp. The product and the sum are kept apart from
+// any other operation, so nothing is contracted to a fused multiply-add.
+constexpr const char* kSource = R"cuda(
+struct HeddleReduceArgs {
+  void* dst;
+  const void* srcs[64];
+  long long count;
+  int ranks;
+  int dtype;
+  int op;
+};
+
+struct HeddleReduceBool {
+  typedef unsigned char Stored;
+  typedef unsigned Value;
+  static __device__ Value load(Stored x) { return x != 0; }
+  static __device__ Stored store(Value x) { return (Stored)x; }
+  static __device__ Value sum(Value a, Value b) { return a | b; }
+  static __device__ Value product(Value a, Value b) { return a & b; }
+  static __device__ Value average(Value a, int) { return a; }
+};
+struct HeddleReduceI64 {
+  typedef long long Stored;
+  typedef long long Value;
+  static __device__ Value load(Stored x) { return x; }
+  static __device__ Stored store(Value x) { return x; }
+  static __device__ Value sum(Value a, Value b) {
+    return (long long)((unsigned long long)a + (unsigned long long)b);
+  }
+  static __device__ Value product(Value a, Value b) {
+    return (long long)((unsigned long long)a * (unsigned long long)b);
+  }
+  static __device__ Value average(Value a, int) { return a; }
+};
+template <class T>
+struct HeddleReduceFloat {
+  typedef T Stored;
+  typedef T Value;
+  static __device__ Value load(Stored x) { return x; }
+  static __device__ Stored store(Value x) { return x; }
+  static __device__ Value sum(Value a, Value b) { return a + b; }
+  static __device__ Value product(Value a, Value b) { return a * b; }
+  static __device__ Value average(Value a, int ranks) { return a / (Value)ranks; }
+};
+struct HeddleReduceBf16 : HeddleReduceFloat<float> {
+  typedef unsigned short Stored;
+  static __device__ float load(Stored x) { return __uint_as_float((unsigned)x << 16); }
+  static __device__ Stored store(float x) {
+    unsigned bits = __float_as_uint(x);
+    if (x != x) return (Stored)((bits >> 16) | 0x40u);
+    return (Stored)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  }
+};
+
+template <class E>
+__device__ typename E::Value heddleCombine(int op, typename E::Value a, typename E::Value b) {
+  switch (op) {
+    case 1: return E::product(a, b);
+    case 2: return b < a || b != b ? b : a;
+    case 3: return b > a || b != b ? b : a;
+    default: return E::sum(a, b);
+  }
+}
+
+template <class E>
+__device__ void heddleReduceElements(const HeddleReduceArgs& args) {
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += step) {
+    typename E::Value value = E::load(((const typename E::Stored*)args.srcs[0])[i]);
+    for (int r = 1; r < args.ranks; ++r) {
+      value = heddleCombine<E>(args.op, value, E::load(((const typename E::Stored*)args.srcs[r])[i]));
+    }
+    if (args.op == 4) value = E::average(value, args.ranks);
+    ((typename E::Stored*)args.dst)[i] = E::store(value);
+  }
+}
+
+extern "C" __global__ void heddleReduce(const __grid_constant__ HeddleReduceArgs args) {
+  switch (args.dtype) {
+    case 0: heddleReduceElements<HeddleReduceBool>(args); break;
+    case 1: heddleReduceElements<HeddleReduceI64>(args); break;
+    case 2: heddleReduceElements<HeddleReduceBf16>(args); break;
+    case 3: heddleReduceElements<HeddleReduceFloat<float> >(args); break;
+    case 4: heddleReduceElements<HeddleReduceFloat<double> >(args); break;
+  }
+}
+)cuda";
+
+static_assert(static_cast<int>(DType::Bool) == 0 && static_cast<int>(DType::F64) == 4);
+static_assert(static_cast<int>(ReduceOp::Sum) == 0 && static_cast<int>(ReduceOp::Prod) == 1 &&
+              static_cast<int>(ReduceOp::Min) == 2 && static_cast<int>(ReduceOp::Max) == 3 &&
+              static_cast<int>(ReduceOp::Avg) == 4);
+
+struct ReduceArgs {
+  void* dst;
+  const void* srcs[kMostReduced];
+  int64_t count;
+  int32_t ranks;
+  int32_t dtype;
+  int32_t op;
+};
+
+struct Reducer {
+  int device;
+  std::shared_ptr<const codegen::KernelCompiler> compiler;
+  LazyKernel kernel{kSource, "heddleReduce"};
+
+  void run(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype, ReduceOp op,
+           void* stream) {
+    HEDDLE_USER_CHECK(!srcs.empty() && srcs.size() <= kMostReduced,
+                      "a reduction of {} buffers on one GPU, 1 to {} can be", srcs.size(),
+                      kMostReduced);
+    HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
+                      name(dtype));
+    if (count <= 0) return;
+    DeviceGuard guard(device);
+    ReduceArgs args{};
+    args.dst = dst;
+    std::copy(srcs.begin(), srcs.end(), args.srcs);
+    args.count = count;
+    args.ranks = static_cast<int32_t>(srcs.size());
+    args.dtype = static_cast<int32_t>(dtype);
+    args.op = static_cast<int32_t>(op);
+    // Enough blocks to fill any GPU; each walks over the rest.
+    constexpr int64_t kMostBlocks = 2048;
+    CudaKernel::Shape shape;
+    shape.block = 256;
+    shape.grid = std::min(kMostBlocks, (count + shape.block - 1) / shape.block);
+    kernel.get(*compiler).launch(shape, &args, static_cast<cudaStream_t>(stream));
+  }
+};
+
+}  // namespace
+
+comm::DeviceReduce makeDeviceReduce(int device,
+                                    std::shared_ptr<const codegen::KernelCompiler> compiler) {
+  auto reducer = std::make_shared<Reducer>();
+  reducer->device = device;
+  reducer->compiler = std::move(compiler);
+  return
+      [reducer](void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                ReduceOp op, void* stream) { reducer->run(dst, srcs, count, dtype, op, stream); };
+}
+
+}  // namespace heddle::host

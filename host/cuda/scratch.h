@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "host/cuda/cuda_check.h"
+
+namespace heddle::host {
+
+// Memory of the device's pool for work on one stream; given back behind what has been enqueued.
+class Scratch {
+ public:
+  Scratch() = default;
+  // `bytes` may be 0: no memory.
+  Scratch(int64_t bytes, cudaStream_t stream) : stream_(stream) {
+    if (bytes > 0) HEDDLE_CUDA(cudaMallocAsync, &memory_, static_cast<size_t>(bytes), stream);
+  }
+  Scratch(Scratch&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), stream_(other.stream_) {}
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
+  }
+  void* get() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "host/cuda/lazy_kernel.h"
+
+namespace heddle::host {
+
+// Copies elements between two strided arrays of the same sizes on the device.
+class StridedCopy {
+ public:
+  static constexpr size_t kMostAxes = 8;
+
+  StridedCopy();
+  // Strides in elements; `element_bytes` is 1, 2, 4 or 8. UserError beyond kMostAxes.
+  void run(const codegen::KernelCompiler& compiler, void* dst,
+           const std::vector<int64_t>& dst_strides, const void* src,
+           const std::vector<int64_t>& src_strides, const std::vector<int64_t>& sizes,
+           int64_t element_bytes, cudaStream_t stream);
+
+ private:
+  LazyKernel kernel_;
+};
+
+}  // namespace heddle::host

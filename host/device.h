@@ -1,0 +1,157 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "comm/communicator.h"
+#include "ir/tensor.h"
+
+namespace heddle::host {
+
+// What an allocator adds to the bare exception, as "; ..." to append: the API that failed, what is
+// free. Empty when it says nothing.
+std::string saidBy(const std::bad_alloc& why);
+
+enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
+std::string_view name(DeviceKind kind);
+
+// Opaque handles. Cuda: cudaStream_t and cudaEvent_t, so that a caller may pass its own stream.
+// Cpu, Null: pointers the device made. A null stream is the device's default stream, which orders
+// nothing but its own work (Cuda: CUDA's default stream).
+using Stream = void*;
+using Event = void*;
+using KernelHandle = const void*;
+
+// The first error of one run. Work that was enqueued behind it is skipped. Thread-safe.
+class ErrorSink {
+ public:
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Keeps the first; `instruction` is its index in the program.
+  void report(std::exception_ptr error, int32_t instruction) noexcept;
+  // Throws the error again with the instruction's index in front of its message, if there is one.
+  void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;
+  int32_t instruction_ = -1;
+};
+
+// Whose work it is: errors that surface after the call go to `errors`, which outlives the work;
+// work enqueued behind the first of them is skipped. With no sink an error is printed on stderr.
+struct Issue {
+  ErrorSink* errors = nullptr;
+  int32_t instruction = -1;
+};
+
+// Where memory comes from. `stream` orders it: memory may be used on that stream at once, and
+// memory given back may be handed out again to later work on the same stream. Thread-safe.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  // 256-byte aligned; `bytes` > 0. Throws std::bad_alloc when there is no memory.
+  virtual void* allocate(int64_t bytes, Stream stream) = 0;
+  virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
+};
+
+// Counts what goes through to another allocator. Thread-safe.
+class TrackingAllocator : public Allocator {
+ public:
+  explicit TrackingAllocator(Allocator& inner) : inner_(inner) {}
+  void* allocate(int64_t bytes, Stream stream) override;
+  void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
+  int64_t heldBytes() const { return held_.load(); }
+  int64_t peakBytes() const { return peak_.load(); }
+  void resetPeak() { peak_.store(held_.load()); }
+
+ private:
+  Allocator& inner_;
+  std::atomic<int64_t> held_{0};
+  std::atomic<int64_t> peak_{0};
+};
+
+// c = a x b for row-major logical matrices, described by strides in elements:
+//   a [batch..., m, k], b [batch..., k, n] (or batch absent), c [batch..., m, n].
+// Accumulates in f32 (f64 for f64). Any strides; the device copies what its library cannot read.
+struct MatmulCall {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const TensorDesc* a_desc = nullptr;  // the three outlive the enqueued work
+  const TensorDesc* b_desc = nullptr;
+  const TensorDesc* c_desc = nullptr;
+};
+
+// Memory, streams, events and work of one device. All work is enqueued on a stream and runs in its
+// order; calls return before the work is done. Thread-safe, except that one stream is used by one
+// thread at a time.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceKind kind() const = 0;
+  virtual std::string description() const = 0;  // "cpu (2 threads, avx512)", "cuda:0 NVIDIA H200"
+  virtual Allocator& allocator() = 0;           // the device's own pool
+
+  virtual Stream createStream() = 0;
+  virtual void destroyStream(Stream stream) noexcept = 0;  // waits for its work
+  virtual Event createEvent() = 0;
+  virtual void destroyEvent(Event event) noexcept = 0;
+  virtual void recordEvent(Event event, Stream stream) = 0;
+  // Later work on `stream` starts after the work before the latest recordEvent; an event that was
+  // never recorded is done.
+  virtual void waitEvent(Stream stream, Event event) = 0;
+  virtual bool eventDone(Event event) = 0;
+  virtual void synchronize(Event event) = 0;  // the host waits
+
+  // Source, compiled for this device; nullptr: no compiler here (Cpu: codegen::makeCppCompiler says
+  // why). Found or made at the first call.
+  virtual const codegen::KernelCompiler* compiler() const = 0;
+  virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
+  // `args` is copied before the call returns.
+  virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
+                      Stream stream, const Issue& issue) = 0;
+  virtual void matmul(const MatmulCall& call, Stream stream, const Issue& issue) = 0;
+  // A collective on `stream`. UserError when the transport cannot reach this device's memory.
+  virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
+                           Stream stream, const Issue& issue) = 0;
+  // Device or host memory on either side (the device tells which). Bytes are contiguous.
+  virtual void copy(void* dst, const void* src, int64_t bytes, Stream stream,
+                    const Issue& issue) = 0;
+  virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
+  // Runs `task` on the host in stream order: Check, Print, the reference evaluator. It must neither
+  // call the device nor wait for other work of it.
+  virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
+};
+
+// Does nothing and counts: host cost measured alone, programs tested with no device.
+std::unique_ptr<Device> makeNullDevice();
+
+struct CpuOptions {
+  int threads = 0;  // of the pool that runs kernel tiles; 0: one a core
+  // Unset: streams run as soon as they can, each on its own worker. Set: one worker runs all
+  // streams of the device in a seeded order that puts off whatever no dependency forbids.
+  // Fresh and freed memory is then filled with 0xFF bytes, NaN for the floats.
+  std::optional<uint64_t> adversarial_seed;
+  int64_t memory_limit = 0;  // bytes of the device's pool; 0: what the machine has
+};
+std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options = {});
+
+// UserError naming what is missing: the module, a driver, or that GPU.
+std::unique_ptr<Device> makeCudaDevice(int ordinal);
+// 0 with the reason in `why` when CUDA cannot be used here.
+int cudaDeviceCount(std::string& why);
+
+}  // namespace heddle::host

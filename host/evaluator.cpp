@@ -1,0 +1,51 @@
+#include "host/evaluator.h"
+
+#include "host/bind.h"
+#include "host/issue.h"
+#include "host/verify.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
+                                 const Communicators& communicators, KernelStore& kernels,
+                                 int64_t rank, int64_t ranks)
+    : program_(program),
+      device_(device),
+      communicators_(communicators),
+      kernels_(kernels),
+      rank_(rank),
+      ranks_(ranks) {}
+
+std::shared_ptr<const Plan> HostIrEvaluator::prepare(
+    const std::vector<Argument>& inputs, const std::vector<std::optional<TensorDesc>>& preallocated,
+    bool check_races) const {
+  const TraceRequest request = bindInputs(program_, inputs, rank_, ranks_);
+  const Trace traced = trace(program_, request);
+  if (check_races) checkRaces(program_, traced);
+  return makePlan(program_, traced, request.sizes, preallocated,
+                  {device_, communicators_, kernels_, ranks_});
+}
+
+void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {
+  Issuer issuer(plan, state, device_, allocator);
+  const auto place = [&] { return state.completion->resources->text(issuer.instruction()); };
+  // An error that surfaced at a ReadBack names its instruction already.
+  const auto told = [&] { return state.completion->errors.failed(); };
+  try {
+    issuer.run();
+  } catch (const UserError& e) {
+    issuer.giveBackAll();
+    if (told()) throw;
+    throw UserError(place() + ": " + e.what());
+  } catch (const InternalError& e) {
+    issuer.giveBackAll();
+    if (told()) throw;
+    throw InternalError(place() + ": " + e.what());
+  } catch (...) {
+    issuer.giveBackAll();
+    throw;
+  }
+}
+
+}  // namespace heddle::host

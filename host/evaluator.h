@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "host/communicators.h"
+#include "host/kernel_store.h"
+#include "host/plan.h"
+#include "host/program.h"
+#include "host/run_state.h"
+
+namespace heddle::host {
+
+// Interprets a host program on one rank, in two steps: prepare() settles everything that sizes
+// decide, execute() issues one run. Holds no state of a run; both may be called from several
+// threads.
+class HostIrEvaluator {
+ public:
+  // `program` has no Call (inlineCalls) and meshes of the size of the job; all outlive the
+  // evaluator.
+  HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
+                  KernelStore& kernels, int64_t rank, int64_t ranks);
+
+  // `check_races`: throws when the trace has a race. `preallocated`: see makePlan().
+  std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
+                                      const std::vector<std::optional<TensorDesc>>& preallocated,
+                                      bool check_races) const;
+
+  // Issues every step on state.streams. `state` was prepared for the plan, and holds the pointers
+  // of inputs and preallocated outputs and the scalar inputs. Afterwards state.pointers holds the
+  // outputs' buffers, and state.owned tells which buffers the run still holds. On an exception
+  // everything that the run allocated has been given back in stream order. Errors of work that runs
+  // later go to state.completion.
+  void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
+
+ private:
+  const Program& program_;
+  Device& device_;
+  const Communicators& communicators_;
+  KernelStore& kernels_;
+  int64_t rank_;
+  int64_t ranks_;
+};
+
+}  // namespace heddle::host

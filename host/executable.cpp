@@ -1,0 +1,285 @@
+#include "host/executable.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include "host/bind.h"
+#include "host/communicators.h"
+#include "host/evaluator.h"
+#include "host/kernel_store.h"
+#include "host/outputs.h"
+#include "host/plan_cache.h"
+#include "host/run_state.h"
+#include "host/text.h"
+#include "host/verify.h"
+#include "host/visit.h"
+#include "host/worlds.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Once a process: a slow path must not be taken in silence, nor told a thousand times.
+void sayReference() {
+  static std::once_flag said;
+  std::call_once(said, [] {
+    std::fputs(
+        "heddle: no C++ compiler here, kernels run through the slow reference evaluator; "
+        "HEDDLE_CXX names one\n",
+        stderr);
+  });
+}
+
+}  // namespace
+
+struct Executable::Impl {
+  Impl(Program p, const Context& context, const ExecutableOptions& o);
+  ~Impl();
+  Outputs run(const std::vector<Argument>& inputs, const RunOptions& run_options);
+
+  void makeCommunicators();
+  std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
+                                      const RunOptions& run_options);
+  Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
+                const std::vector<Argument>& inputs, const RunOptions& run_options);
+  Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
+                    const std::vector<Argument>& inputs, const RunOptions& run_options);
+  void leaveFailed(RunState& state, Stream stream);
+  void bindRun(const Plan& plan, RunState& state, const std::vector<Argument>& inputs,
+               const RunOptions& run_options) const;
+  void checkOverlap(const Plan& plan, const RunState& state) const;
+  // Peers must not wait for a rank that has thrown.
+  void tellJob(const char* reason) const noexcept {
+    if (ranks > 1) world->abort(reason);
+  }
+
+  Program program;  // meshes of the job's size
+  Program inlined;  // without Calls: what is executed
+  Device& device;
+  comm::World* world;
+  int64_t rank = 0;
+  int64_t ranks = 1;
+  bool verifies;
+  std::vector<std::unique_ptr<comm::World>> own_worlds;
+  Communicators communicators;
+  KernelStore kernels;
+  std::shared_ptr<RunResources> resources;
+  std::unique_ptr<HostIrEvaluator> evaluator;
+
+  std::mutex planning;
+  PlanCache plans;
+  RunStatePool states;
+  std::mutex communicating;  // held while a run that communicates is issued
+  std::shared_ptr<Completion> last_communication;
+
+  std::atomic<int64_t> plan_count{0};
+  std::atomic<int64_t> run_count{0};
+  std::atomic<int64_t> peak_bytes{0};
+};
+
+namespace {
+
+Device& deviceOf(const Context& context) {
+  HEDDLE_USER_CHECK(context.device != nullptr, "an Executable needs a device");
+  return *context.device;
+}
+
+}  // namespace
+
+Executable::Impl::Impl(Program p, const Context& context, const ExecutableOptions& options)
+    : device(deviceOf(context)),
+      world(context.world),
+      rank(world == nullptr ? 0 : world->rank()),
+      ranks(world == nullptr ? 1 : world->size()),
+      verifies(options.verify),
+      kernels(device, context.images),
+      states(device) {
+  try {
+    // As it was written: with a mesh sized by the job, verify tries several sizes of job.
+    if (verifies) verify(p);
+    program = concretized(std::move(p), ranks);
+    inlined = inlineCalls(program);
+    if (ranks > 1) checkAgreement(program, *world);
+    makeCommunicators();
+  } catch (const std::exception& e) {
+    tellJob(e.what());
+    throw;
+  }
+  resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
+  resources->setWorld(world);
+  evaluator =
+      std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, rank, ranks);
+}
+
+// A team of one needs a transport that takes this device's memory, whatever the job's is.
+void Executable::Impl::makeCommunicators() {
+  if (!communicatesAnywhere(inlined)) return;
+  if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
+  communicators = Communicators(inlined, ranks == 1 ? *own_worlds.front() : *world);
+}
+
+Executable::Impl::~Impl() {
+  states.synchronize();
+  if (resources) resources->setWorld(nullptr);
+}
+
+std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
+                                                      const RunOptions& run_options) {
+  std::lock_guard lock(planning);
+  std::shared_ptr<const Plan> plan = plans.find(inputs, run_options.preallocated);
+  if (plan) return plan;
+  HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
+                    "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
+                    inlined.outputs.size());
+  plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies);
+  if (!plan->references.empty()) sayReference();
+  plans.add(inputs, run_options.preallocated, plan);
+  ++plan_count;
+  return plan;
+}
+
+Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
+  states.rethrowErrors();
+  try {
+    const std::shared_ptr<const Plan> plan = planFor(inputs, run_options);
+    if (run_options.stream != nullptr) return issue(plan, run_options.stream, inputs, run_options);
+    SharedStream& shared = resources->stream();
+    std::lock_guard lock(shared.issuing);
+    return issue(plan, shared.get(), inputs, run_options);
+  } catch (const std::exception& e) {
+    tellJob(e.what());
+    throw;
+  }
+}
+
+Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream stream,
+                                const std::vector<Argument>& inputs,
+                                const RunOptions& run_options) {
+  std::unique_lock<std::mutex> one_at_a_time;
+  if (plan->communicates) {
+    one_at_a_time = std::unique_lock(communicating);
+    // Collectives of two runs on two streams keep their order on the device too.
+    if (last_communication) device.waitEvent(stream, last_communication->event);
+  }
+  RunState& state = states.take(stream);
+  try {
+    Outputs outputs = issueWith(state, plan, stream, inputs, run_options);
+    if (plan->communicates) last_communication = state.completion;
+    states.giveBack(state);
+    return outputs;
+  } catch (...) {
+    states.giveBack(state);
+    throw;
+  }
+}
+
+Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const Plan>& plan,
+                                    Stream stream, const std::vector<Argument>& inputs,
+                                    const RunOptions& run_options) {
+  state.completion = std::make_shared<Completion>(resources);
+  state.completion->plan = plan;
+  state.prepare(plan, stream);
+  bindRun(*plan, state, inputs, run_options);
+  Allocator& allocator =
+      run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
+  try {
+    evaluator->execute(*plan, state, allocator);
+  } catch (...) {
+    leaveFailed(state, stream);
+    throw;
+  }
+  auto result = std::make_shared<Outputs::State>();
+  result->completion = state.completion;
+  result->values = takeOutputs(*plan, state, allocator, inputs, run_options);
+  device.recordEvent(state.completion->event, stream);
+  states.watch(state.completion);
+  ++run_count;
+  int64_t peak = peak_bytes.load();
+  while (peak < state.peak_bytes && !peak_bytes.compare_exchange_weak(peak, state.peak_bytes)) {
+  }
+  return Outputs(std::move(result));
+}
+
+// Work that was issued before the error still reports to the completion. That error is the one to
+// tell: what the device says now is its consequence.
+void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
+  state.completion->reported.store(true);
+  try {
+    device.recordEvent(state.completion->event, stream);
+  } catch (const std::exception&) {
+    state.completion->errors.report(std::current_exception(), -1);
+  }
+  states.watch(state.completion);
+}
+
+void Executable::Impl::bindRun(const Plan& plan, RunState& state,
+                               const std::vector<Argument>& inputs,
+                               const RunOptions& run_options) const {
+  for (const Plan::BufferInput& input : plan.buffer_inputs) {
+    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    const auto index = static_cast<size_t>(input.pointer);
+    HEDDLE_USER_CHECK(tensor.data != nullptr || plan.buffers[index].bytes == 0,
+                      "input {} (%{}) has no data", input.input, plan.buffers[index].name);
+    state.pointers[index] = static_cast<std::byte*>(tensor.data);
+  }
+  for (const Plan::ScalarInput& input : plan.scalar_inputs) {
+    const auto position = static_cast<size_t>(input.input);
+    const Scalar& value =
+        position < inputs.size() ? std::get<Scalar>(inputs[position]) : input.default_value;
+    state.registers[static_cast<size_t>(input.out)] = roundTo(input.dtype, value);
+  }
+  for (const Plan::Preallocated& output : plan.preallocated) {
+    const Tensor& tensor = run_options.preallocated[static_cast<size_t>(output.output)];
+    state.pointers[static_cast<size_t>(output.pointer)] = static_cast<std::byte*>(tensor.data);
+  }
+  checkOverlap(plan, state);
+}
+
+// The program may write an output before it has read the input, or another output, that lies there.
+void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
+  for (const Plan::Preallocated& output : plan.preallocated) {
+    const bool in_place = static_cast<size_t>(output.pointer) < plan.buffers.size();
+    if (!in_place) continue;  // copied at the end, when the inputs have been read
+    const auto index = static_cast<size_t>(output.pointer);
+    const std::byte* begin = state.pointers[index];
+    for (const Plan::Preallocated& earlier : plan.preallocated) {
+      if (&earlier == &output) break;
+      const auto other = static_cast<size_t>(earlier.pointer);
+      if (other >= plan.buffers.size()) continue;
+      HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= state.pointers[other] ||
+                            state.pointers[other] + plan.buffers[other].bytes <= begin,
+                        "preallocated output {} lies on the memory of preallocated output {}",
+                        output.output, earlier.output);
+    }
+    for (const Plan::BufferInput& input : plan.buffer_inputs) {
+      const Buffer& buffer = plan.buffers[static_cast<size_t>(input.pointer)];
+      const std::byte* other = state.pointers[static_cast<size_t>(input.pointer)];
+      HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= other || other + buffer.bytes <= begin,
+                        "preallocated output {} lies on the memory of input {} (%{})",
+                        output.output, input.input, buffer.name);
+    }
+  }
+}
+
+Executable::Executable(Program program, const Context& context, const ExecutableOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(program), context, options)) {}
+Executable::~Executable() = default;
+Executable::Executable(Executable&&) noexcept = default;
+
+const Program& Executable::program() const { return impl_->program; }
+
+Outputs Executable::run(const std::vector<Argument>& inputs, const RunOptions& options) {
+  return impl_->run(inputs, options);
+}
+
+Executable::Stats Executable::stats() const {
+  Stats stats;
+  stats.plans = impl_->plan_count.load();
+  stats.runs = impl_->run_count.load();
+  stats.peak_bytes = impl_->peak_bytes.load();
+  stats.held_bytes = impl_->resources->held_bytes.load();
+  return stats;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "comm/communicator.h"
+#include "host/device.h"
+#include "host/passes.h"
+#include "host/program.h"
+#include "ir/host_tensor.h"
+#include "ir/reference.h"
+
+namespace heddle::host {
+
+// A tensor in device memory. `owner` keeps the memory alive: empty when the caller owns it.
+struct Tensor {
+  void* data = nullptr;
+  TensorDesc desc;
+  std::shared_ptr<void> owner;
+};
+
+// A tensor or a scalar, as given to a run or returned from one.
+using Argument = std::variant<Tensor, Scalar>;
+
+// What a rank runs on. Borrowed: device, world and cache outlive every Executable made with it.
+struct Context {
+  Device* device = nullptr;
+  comm::World* world = nullptr;           // nullptr: a job of one rank
+  codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
+};
+
+struct RunOptions {
+  // The run starts on it and leaves it ordered after the work; nullptr: a stream of the Executable.
+  // A caller's stream outlives the run's Outputs and every Tensor taken from them: their memory is
+  // given back in its order when the last owner goes. The same holds for the allocator.
+  Stream stream = nullptr;
+  // For temporaries and outputs; nullptr: the device's own, which also serves what a library needs
+  // inside one call.
+  Allocator* allocator = nullptr;
+  // Results land in these tensors (by output position) when their data is not null.
+  std::vector<Tensor> preallocated;
+};
+
+// What a run gives back, before the device has finished. Keeps what it needs alive by itself: it
+// may outlive later runs and the Executable, not the Device, nor the allocator or the stream that
+// the caller gave to the run.
+class Outputs {
+ public:
+  struct State;
+  explicit Outputs(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  // The host waits for the run; throws its first error, naming the instruction, each time it is
+  // called. An error of the device that comes from no one instruction (a CUDA fault) names the
+  // call.
+  void wait() const;
+  size_t size() const;
+  const Argument& operator[](size_t i) const;  // data is valid after wait(), or on the run's stream
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class SharedStream;  // host/run_state.h
+
+struct ExecutableOptions {
+  PassOptions passes;
+  bool verify = true;  // false: a program with races runs as it is (for tests of the checks)
+  // Of runs that name no stream, for several Executables that follow each other on it; nullptr: one
+  // of its own.
+  std::shared_ptr<SharedStream> stream;
+};
+
+// A prepared program. run() may be called from several threads; runs that communicate are
+// serialised, and the callers see to it that every rank issues them in the same order. Plans are
+// cached by sizes and strides; the steady run evaluates no symbol, compiles nothing, makes no event
+// and allocates no heap memory an instruction (Check, Print and the reference evaluator do).
+class Executable {
+ public:
+  // The program on every rank must be the same: ranks compare, and a difference is a UserError on
+  // all of them with the first line that differs.
+  Executable(Program program, const Context& context, const ExecutableOptions& options = {});
+  ~Executable();
+  Executable(Executable&&) noexcept;
+
+  const Program& program() const;
+  // UserError: a missing argument, another dtype, rank or size, a symbol with two values. No tensor
+  // is kept: the memory of the inputs stays valid until the work is done, by wait() or in the order
+  // of the run's stream.
+  Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
+
+  struct Stats {
+    int64_t plans = 0;  // made so far
+    int64_t runs = 0;
+    int64_t peak_bytes = 0;  // of temporaries and outputs that a run holds at once, by the
+                             // allocations and frees in program order; largest over the runs
+    int64_t held_bytes = 0;  // not yet given back: outputs still alive
+  };
+  Stats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Fusion -> passes -> segments -> lowering -> passes -> Program, for one layout class of inputs.
+// Meshes take their size from `job_size`. Deterministic: the same on every rank.
+struct CompileOptions {
+  PassOptions passes;
+  std::function<void(std::string_view stage, const Fusion&)>
+      dump_fusion;  // after a pass that changed it
+};
+Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
+
+// A fusion ready to run on one rank: keeps an Executable per layout class of the inputs.
+class FusionExecutor {
+ public:
+  FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
+  ~FusionExecutor();
+  FusionExecutor(FusionExecutor&&) noexcept;
+  Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
+  Executable::Stats stats() const;  // summed over the layout classes
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The local descriptor of input or output `position` of the program on `rank`, for these sizes:
+// what a caller must pass or will get.
+TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
+                     int64_t rank, int64_t ranks);
+TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
+                      int64_t rank, int64_t ranks);
+
+// Host <-> device, for callers without memory of their own. Both wait.
+Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
+                const TensorDesc& desc);
+HostTensor toHost(Device& device, const Tensor& tensor);
+
+}  // namespace heddle::host

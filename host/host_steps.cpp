@@ -1,0 +1,132 @@
+#include "host/host_steps.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "ir/error.h"
+#include "ir/host_tensor.h"
+#include "ir/reference.h"
+#include "ir/text.h"
+
+namespace heddle::host {
+namespace {
+
+std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
+  if (operand.place.pointer < 0) return nullptr;
+  std::byte* base = state.pointers[static_cast<size_t>(operand.place.pointer)];
+  return base == nullptr ? nullptr : base + operand.place.offset;  // a buffer of no bytes
+}
+
+// Copies the memory of the operand to the host, then hands it over as a dense tensor.
+template <class Use>
+void enqueueOnHost(const Plan::Operand& operand, const RunState& state, Device& device,
+                   Stream stream, const Issue& issue, Use use) {
+  int64_t span = operand.desc.numel() == 0 ? 0 : 1;
+  for (size_t i = 0; span > 0 && i < operand.desc.rank(); ++i) {
+    span += (operand.desc.sizes[i] - 1) * operand.desc.strides[i];
+  }
+  const int64_t bytes = span * sizeOf(operand.desc.dtype);
+  std::shared_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes) + 1]);
+  if (bytes > 0) device.copy(copy.get(), pointerOf(operand, state), bytes, stream, issue);
+  device.hostTask([copy, desc = operand.desc, use] { use(unpackFrom(copy.get(), desc)); }, stream,
+                  issue);
+}
+
+void checkFinite(const std::string& name, const HostTensor& tensor) {
+  if (!isFloat(tensor.dtype)) return;
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    const double value = toDouble(tensor.at(i));
+    HEDDLE_USER_CHECK(std::isfinite(value), "%{} holds {} at element {} of {}", name, value, i,
+                      str(tensor.sizes));
+  }
+}
+
+// In one call: lines of several ranks do not mix.
+void printLine(const std::string& line) {
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void printTensor(const std::string& name, const HostTensor& tensor) {
+  constexpr int64_t kShown = 8;
+  std::string line =
+      fmt::format("%{}: {}{} =", name, heddle::name(tensor.dtype), str(tensor.sizes));
+  for (int64_t i = 0; i < std::min(tensor.numel(), kShown); ++i) {
+    line += " " + printScalar(tensor.at(i));
+  }
+  if (tensor.numel() > kShown) line += " ...";
+  line += "\n";
+  printLine(line);
+}
+
+}  // namespace
+
+Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& registers) {
+  const auto count = static_cast<size_t>(step.op->arity);
+  const auto arg = [&](size_t i) -> const Scalar& {
+    return registers[static_cast<size_t>(step.args[i])];
+  };
+  if (step.op->dtype_rule == DTypeRule::Attribute) return roundTo(step.dtype, arg(0));
+  if (isFloat(step.compute)) {
+    std::array<double, 3> values{};
+    for (size_t i = 0; i < count; ++i) values[i] = toDouble(roundTo(step.compute, arg(i)));
+    HEDDLE_USER_CHECK(step.op->on_floats != nullptr, "{} has no meaning on floats", step.op->name);
+    return roundTo(step.dtype, step.op->on_floats(values.data()));
+  }
+  std::array<int64_t, 3> values{};
+  for (size_t i = 0; i < count; ++i) values[i] = toInt(arg(i));
+  HEDDLE_USER_CHECK(step.op->on_ints != nullptr, "{} has no meaning on integers", step.op->name);
+  return roundTo(step.dtype, step.op->on_ints(values.data()));
+}
+
+void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
+                      Stream stream, const Issue& issue) {
+  std::vector<std::byte*> pointers;
+  ReferenceInputs scalars;
+  for (size_t i = 0; i < reference.inputs.size(); ++i) {
+    const Plan::Operand& operand = reference.inputs[i];
+    pointers.push_back(pointerOf(operand, state));
+    if (operand.scalar < 0) continue;
+    scalars.scalars[reference.segment.inputs()[i]] =
+        state.registers[static_cast<size_t>(operand.scalar)];
+  }
+  for (const Plan::Operand& operand : reference.outputs) {
+    pointers.push_back(pointerOf(operand, state));
+  }
+  device.hostTask(
+      [&reference, pointers, inputs = scalars]() mutable {
+        const size_t count = reference.inputs.size();
+        for (size_t i = 0; i < count; ++i) {
+          const Plan::Operand& operand = reference.inputs[i];
+          if (operand.scalar >= 0) continue;
+          inputs.tensors[reference.segment.inputs()[i]] = unpackFrom(pointers[i], operand.desc);
+        }
+        const std::vector<HostTensor> results = evaluateReference(reference.segment, inputs, {});
+        for (size_t i = 0; i < results.size(); ++i) {
+          packInto(pointers[count + i], reference.outputs[i].desc, results[i]);
+        }
+      },
+      stream, issue);
+}
+
+void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& device,
+                  Stream stream, const Issue& issue) {
+  enqueueOnHost(watched.operand, state, device, stream, issue,
+                [name = watched.name](const HostTensor& tensor) { checkFinite(name, tensor); });
+}
+
+void enqueuePrint(const Plan::Watched& watched, const RunState& state, Device& device,
+                  Stream stream, const Issue& issue) {
+  if (watched.operand.scalar >= 0) {
+    const Scalar value = state.registers[static_cast<size_t>(watched.operand.scalar)];
+    device.hostTask([name = watched.name,
+                     value] { printLine(fmt::format("%{} = {}\n", name, printScalar(value))); },
+                    stream, issue);
+    return;
+  }
+  enqueueOnHost(watched.operand, state, device, stream, issue,
+                [name = watched.name](const HostTensor& tensor) { printTensor(name, tensor); });
+}
+
+}  // namespace heddle::host

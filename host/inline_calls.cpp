@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+class Inliner {
+ public:
+  explicit Inliner(const Program& program) : out_(program) {
+    for (const Slot& slot : out_.slots) slot_names_.insert(slot.name);
+    forEachInstruction(out_.body, [&](const Instruction& x, InstructionIndex) {
+      if (const auto* loop = std::get_if<For>(&x.op)) index_names_.insert(loop->index);
+    });
+  }
+
+  Program run() {
+    for (Program& callee : out_.callees) callee = inlineCalls(callee);
+    const std::vector<Program> callees = std::move(out_.callees);
+    out_.callees.clear();
+    callees_ = &callees;
+    out_.body = expanded(out_.body);
+    callees_ = nullptr;
+    return std::move(out_);
+  }
+
+ private:
+  std::vector<Instruction> expanded(const std::vector<Instruction>& body) {
+    std::vector<Instruction> result;
+    for (const Instruction& x : body) {
+      if (const auto* call = std::get_if<Call>(&x.op)) {
+        expand(x, *call, result);
+        continue;
+      }
+      result.push_back(x);
+      if (auto* loop = std::get_if<For>(&result.back().op)) loop->body = expanded(loop->body);
+      if (auto* branch = std::get_if<If>(&result.back().op)) {
+        branch->then_body = expanded(branch->then_body);
+        branch->else_body = expanded(branch->else_body);
+      }
+    }
+    return result;
+  }
+
+  const Program& calleeOf(const Call& call) const {
+    for (const Program& callee : *callees_) {
+      if (callee.name == call.program) return callee;
+    }
+    userError("there is no program {} to call", call.program);
+  }
+
+  void expand(const Instruction& at, const Call& call, std::vector<Instruction>& result) {
+    const Program& callee = calleeOf(call);
+    HEDDLE_USER_CHECK(
+        callee.inputs.size() == call.inputs.size() && callee.outputs.size() == call.outputs.size(),
+        "program {} takes {} slots and gives {}, the call has {} and {}", callee.name,
+        callee.inputs.size(), callee.outputs.size(), call.inputs.size(), call.outputs.size());
+    bindSymbols(callee, call);
+    bindMeshes(callee);
+    bindSlots(callee, call);
+    for (const SizeGuard& guard : callee.guards) {
+      out_.guards.push_back({substituted(guard.a), substituted(guard.b), guard.source});
+    }
+    const auto tensors = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer,
+                             bool enter) {
+      for (size_t i = 0; i < inner.size(); ++i) {
+        if (callee.slots.at(static_cast<size_t>(inner[i])).is_scalar) continue;
+        const SlotId mine = slots_.at(static_cast<size_t>(inner[i]));
+        const Alias alias =
+            enter ? Alias{mine, outer[i], Alias::Same{}} : Alias{outer[i], mine, Alias::Same{}};
+        result.push_back({alias, at.on, at.line});
+      }
+    };
+    tensors(callee.inputs, call.inputs, true);
+    std::vector<Instruction> body = callee.body;
+    const Renaming renaming = renamingOf(callee);
+    forEachInstruction(body, [&](Instruction& x, InstructionIndex) { rename(x, renaming); });
+    restrict(body, at.on);
+    result.insert(result.end(), body.begin(), body.end());
+    tensors(callee.outputs, call.outputs, false);
+  }
+
+  // A body that runs only on the ranks of a mesh cannot name a second one.
+  void restrict(std::vector<Instruction>& body, int on) const {
+    if (on < 0) return;
+    for (Instruction& x : body) {
+      HEDDLE_USER_CHECK(x.on < 0 || x.on == on,
+                        "a call on some ranks of a program with instructions on others");
+      x.on = on;
+    }
+  }
+
+  // --- sizes -----------------------------------------------------------------------------------
+
+  Size substituted(const Size& size) const {
+    return size.substitute([&](const std::string& symbol) -> std::optional<Size> {
+      const auto found = symbols_.find(symbol);
+      return found == symbols_.end() ? std::nullopt : std::optional(found->second);
+    });
+  }
+
+  void bindSymbols(const Program& callee, const Call& call) {
+    symbols_.clear();
+    for (const auto& [symbol, value] : callee.size_defaults) symbols_[symbol] = Size(value);
+    std::set<std::string> bound;
+    std::vector<SizeGuard> checks;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const Slot& inner = callee.slots.at(static_cast<size_t>(callee.inputs[i]));
+      const Slot& outer = out_.slots.at(static_cast<size_t>(call.inputs[i]));
+      HEDDLE_USER_CHECK(inner.is_scalar == outer.is_scalar &&
+                            inner.tensor.dtype == outer.tensor.dtype &&
+                            inner.tensor.rank() == outer.tensor.rank(),
+                        "%{} does not fit input %{} of program {}: another type", outer.name,
+                        inner.name, callee.name);
+      for (size_t axis = 0; axis < inner.tensor.rank(); ++axis) {
+        const Size& from = outer.tensor.domain[axis].extent;
+        const Size& to = inner.tensor.domain[axis].extent;
+        if (to.kind() == Size::Kind::Symbol && bound.insert(to.symbolName()).second) {
+          symbols_[to.symbolName()] = from;
+        } else {
+          checks.push_back({to, from,
+                            fmt::format("axis {} of %{} and of input %{} of program {}", axis,
+                                        outer.name, inner.name, callee.name)});
+        }
+      }
+    }
+    for (SizeGuard& check : checks) {
+      check.a = substituted(check.a);
+      if (!(check.a == check.b)) out_.guards.push_back(std::move(check));
+    }
+    forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* loop = std::get_if<For>(&x.op);
+      if (loop == nullptr) return;
+      symbols_.insert_or_assign(loop->index, Size::symbol(fresh(loop->index, index_names_)));
+    });
+  }
+
+  void bindMeshes(const Program& callee) {
+    meshes_.clear();
+    for (const DeviceMesh& mesh : callee.meshes) {
+      auto found = std::find(out_.meshes.begin(), out_.meshes.end(), mesh);
+      if (found == out_.meshes.end()) {
+        std::set<std::string> taken;
+        for (const DeviceMesh& other : out_.meshes) taken.insert(other.name);
+        DeviceMesh renamed = mesh;
+        renamed.name = taken.count(mesh.name) > 0 ? fresh(mesh.name, taken) : mesh.name;
+        for (const DeviceMesh::Axis& axis : mesh.axes) {
+          for (const std::string end : {"", ".index"}) {
+            const std::string rest = fmt::format(".{}{}", name(axis.axis), end);
+            symbols_["@" + mesh.name + rest] = Size::symbol("@" + renamed.name + rest);
+          }
+        }
+        out_.meshes.push_back(renamed);
+        found = out_.meshes.end() - 1;
+      }
+      meshes_.push_back(static_cast<int>(found - out_.meshes.begin()));
+    }
+  }
+
+  // --- names -----------------------------------------------------------------------------------
+
+  static std::string fresh(const std::string& wanted, std::set<std::string>& taken) {
+    std::string name = wanted;
+    for (int i = 1; !taken.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+    return name;
+  }
+
+  // Scalars of the signature are the caller's own slots; all others are new.
+  void bindSlots(const Program& callee, const Call& call) {
+    slots_.assign(callee.slots.size(), -1);
+    const auto share = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer) {
+      for (size_t i = 0; i < inner.size(); ++i) {
+        const Slot& slot = callee.slots.at(static_cast<size_t>(inner[i]));
+        if (!slot.is_scalar) continue;
+        SlotId& shared = slots_[static_cast<size_t>(inner[i])];
+        HEDDLE_USER_CHECK(shared < 0 || shared == outer[i],
+                          "the scalar %{} of program {} stands for two slots of its caller",
+                          slot.name, callee.name);
+        shared = outer[i];
+      }
+    };
+    share(callee.inputs, call.inputs);
+    share(callee.outputs, call.outputs);
+    for (size_t i = 0; i < callee.slots.size(); ++i) {
+      if (slots_[i] >= 0) continue;
+      Slot slot = callee.slots[i];
+      slot.name = fresh(callee.name + "." + slot.name, slot_names_);
+      slot.default_value.reset();
+      for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
+      for (Size& size : slot.alloc) size = substituted(size);
+      if (slot.tensor.sharding) {
+        slot.tensor.sharding->mesh = meshes_.at(static_cast<size_t>(slot.tensor.sharding->mesh));
+      }
+      slots_[i] = static_cast<SlotId>(out_.slots.size());
+      out_.slots.push_back(std::move(slot));
+    }
+  }
+
+  // Appends `names` under new names; returns the id of the first.
+  static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
+    const auto first = static_cast<int32_t>(to.size());
+    std::set<std::string> taken(to.begin(), to.end());
+    for (const std::string& name : names) to.push_back(fresh(name, taken));
+    return first;
+  }
+
+  int32_t appendKernels(const Program& callee) {
+    const auto first = static_cast<int32_t>(out_.kernels.size());
+    std::set<std::string> taken;
+    for (const Kernel& kernel : out_.kernels) taken.insert(kernel.name);
+    for (const Kernel& kernel : callee.kernels) {
+      out_.kernels.push_back({fresh(kernel.name, taken), kernel.segment});
+    }
+    return first;
+  }
+
+  Renaming renamingOf(const Program& callee) {
+    const int32_t kernel = appendKernels(callee);
+    const int32_t token = append(callee.tokens, out_.tokens);
+    const int32_t event = append(callee.events, out_.events);
+    Renaming to;
+    to.slot = [this](SlotId id) { return slots_.at(static_cast<size_t>(id)); };
+    to.token = [token](TokenId id) { return id + token; };
+    to.event = [event](EventId id) { return id + event; };
+    to.kernel = [kernel](KernelId id) { return id + kernel; };
+    to.mesh = [this](int id) { return meshes_.at(static_cast<size_t>(id)); };
+    to.size = [this](const Size& size) { return substituted(size); };
+    to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };
+    return to;
+  }
+
+  Program out_;
+  const std::vector<Program>* callees_ = nullptr;
+  std::set<std::string> slot_names_;
+  std::set<std::string> index_names_;
+  // Of the call that is being expanded, callee to caller.
+  std::map<std::string, Size> symbols_;
+  std::vector<int> meshes_;
+  std::vector<SlotId> slots_;
+};
+
+}  // namespace
+
+Program inlineCalls(const Program& program) { return Inliner(program).run(); }
+
+}  // namespace heddle::host

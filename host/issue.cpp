@@ -1,0 +1,229 @@
+#include "host/issue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/host_steps.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
+  const int64_t value = toInt(lhs);
+  switch (compare) {
+    case Predicate::Compare::Eq:
+      return value == rhs;
+    case Predicate::Compare::Ne:
+      return value != rhs;
+    case Predicate::Compare::Lt:
+      return value < rhs;
+    case Predicate::Compare::Le:
+      return value <= rhs;
+    case Predicate::Compare::Gt:
+      return value > rhs;
+    case Predicate::Compare::Ge:
+      return value >= rhs;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Issuer::run() {
+  allocateWorkspaces();
+  while (next_ < plan_.steps.size()) {
+    const size_t current = next_++;
+    issue_.instruction = plan_.instruction_of[current];
+    std::visit(*this, plan_.steps[current]);
+  }
+  freeWorkspaces();
+}
+
+void Issuer::allocateWorkspaces() {
+  for (StreamId id = 0; id < plan_.streams; ++id) {
+    const int64_t bytes = plan_.workspace_bytes[static_cast<size_t>(id)];
+    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+    pointer = nullptr;
+    if (bytes == 0) continue;
+    try {
+      pointer = static_cast<std::byte*>(allocator_.allocate(bytes, stream(id)));
+    } catch (const std::bad_alloc& why) {
+      userError("out of memory: {} bytes for the workspace of the kernels{}", bytes, saidBy(why));
+    }
+  }
+}
+
+void Issuer::freeWorkspaces() noexcept {
+  for (StreamId id = 0; id < plan_.streams; ++id) {
+    std::byte*& pointer = state_.pointers[static_cast<size_t>(plan_.workspace(id))];
+    if (pointer == nullptr) continue;
+    allocator_.deallocate(pointer, plan_.workspace_bytes[static_cast<size_t>(id)], stream(id));
+    pointer = nullptr;
+  }
+}
+
+// Best effort: stream 0 waits for the others, so that memory is given back behind their work.
+void Issuer::joinStreams() noexcept {
+  for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
+    try {
+      device_.recordEvent(state_.completion->event, state_.streams[i]);
+      device_.waitEvent(state_.streams[0], state_.completion->event);
+    } catch (const std::exception&) {
+      state_.completion->errors.report(std::current_exception(), issue_.instruction);
+    }
+  }
+}
+
+void Issuer::giveBack(BufferId buffer) noexcept {
+  const auto index = static_cast<size_t>(buffer);
+  if (!state_.owned[index]) return;
+  state_.owned[index] = false;
+  const int64_t bytes = plan_.buffers[index].bytes;
+  if (bytes > 0) {
+    allocator_.deallocate(state_.pointers[index], bytes, state_.streams[0]);
+    state_.completion->resources->held_bytes -= bytes;
+  }
+  state_.pointers[index] = nullptr;
+}
+
+void Issuer::giveBackAll() noexcept {
+  joinStreams();
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) giveBack(static_cast<BufferId>(i));
+  freeWorkspaces();
+}
+
+void Issuer::throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const {
+  std::vector<const Buffer*> held;
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (state_.owned[i] && plan_.buffers[i].bytes > 0) held.push_back(&plan_.buffers[i]);
+  }
+  std::stable_sort(held.begin(), held.end(),
+                   [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  constexpr size_t kListed = 8;
+  std::string list;
+  for (size_t i = 0; i < std::min(held.size(), kListed); ++i) {
+    list += fmt::format("{}%{} {}", i == 0 ? ": " : ", ", held[i]->name, held[i]->bytes);
+  }
+  if (held.size() > kListed) list += fmt::format(" and {} more", held.size() - kListed);
+  userError("out of memory: %{} asks for {} bytes, the run holds {} bytes{}{}",
+            plan_.buffers[static_cast<size_t>(step.buffer)].name, step.bytes, state_.held_bytes,
+            list, saidBy(why));
+}
+
+void Issuer::operator()(const AllocateStep& step) {
+  const auto index = static_cast<size_t>(step.buffer);
+  std::byte* memory = nullptr;
+  if (step.bytes > 0) {
+    try {
+      memory = static_cast<std::byte*>(allocator_.allocate(step.bytes, stream(step.stream)));
+    } catch (const std::bad_alloc& why) {
+      throwOutOfMemory(step, why);
+    }
+    state_.completion->resources->held_bytes += step.bytes;
+  }
+  state_.pointers[index] = memory;
+  state_.owned[index] = true;
+  state_.held_bytes += step.bytes;
+  state_.peak_bytes = std::max(state_.peak_bytes, state_.held_bytes);
+}
+
+void Issuer::operator()(const FreeStep& step) {
+  const auto index = static_cast<size_t>(step.buffer);
+  if (!state_.owned[index]) return;  // made by a branch that was not taken
+  state_.owned[index] = false;
+  state_.held_bytes -= step.bytes;
+  if (step.bytes == 0) return;
+  allocator_.deallocate(state_.pointers[index], step.bytes, stream(step.stream));
+  state_.completion->resources->held_bytes -= step.bytes;
+}
+
+void Issuer::operator()(const LaunchStep& step) {
+  const Plan::Stage& stage = plan_.stages[static_cast<size_t>(step.stage)];
+  std::byte* args = state_.args.data();
+  const Plan::PointerPatch* patch = plan_.pointer_patches.data() + step.first_pointer;
+  for (int32_t i = 0; i < step.pointers; ++i, ++patch) {
+    const std::byte* pointer = at(patch->place);
+    std::memcpy(args + patch->at, &pointer, sizeof(pointer));
+  }
+  const Plan::ScalarPatch* value = plan_.scalar_patches.data() + step.first_scalar;
+  for (int32_t i = 0; i < step.scalars; ++i, ++value) {
+    storeElement(args + value->at, value->dtype, 0, scalar(value->scalar));
+  }
+  device_.launch(stage.kernel, stage.launch, args + stage.args, stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const MatmulStep& step) {
+  const Plan::Matmul& matmul = plan_.matmuls[static_cast<size_t>(step.matmul)];
+  MatmulCall call;
+  call.a = at(matmul.places[0]);
+  call.b = at(matmul.places[1]);
+  call.c = at(matmul.places[2]);
+  call.a_desc = &matmul.descs[0];
+  call.b_desc = &matmul.descs[1];
+  call.c_desc = &matmul.descs[2];
+  device_.matmul(call, stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const CopyStep& step) {
+  if (at(step.dst) == at(step.src)) return;  // a preallocated output that is the input it aliases
+  device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const CollectiveStep& step) {
+  comm::Operation* operation = state_.operations.data() + step.first;
+  const Plan::OperationPlaces* places = plan_.operation_places.data() + step.first;
+  for (int32_t i = 0; i < step.operations; ++i) {
+    operation[i].send = at(places[i].send);
+    operation[i].recv = at(places[i].recv);
+  }
+  device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},
+                      stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const RecordStep& step) {
+  device_.recordEvent(state_.events[static_cast<size_t>(step.event)], stream(step.stream));
+}
+
+void Issuer::operator()(const WaitStep& step) {
+  device_.waitEvent(stream(step.stream), state_.events[static_cast<size_t>(step.event)]);
+}
+
+void Issuer::operator()(const RegisterStep& step) { scalar(step.out) = step.value; }
+
+void Issuer::operator()(const ApplyStep& step) {
+  scalar(step.out) = applyToScalars(step, state_.registers);
+}
+
+void Issuer::operator()(const ReadBackStep& step) {
+  const Event event = state_.events[static_cast<size_t>(step.event)];
+  device_.copy(state_.staging, at(step.src), sizeOf(step.source_dtype), stream(step.stream),
+               issue_);
+  device_.recordEvent(event, stream(step.stream));
+  device_.synchronize(event);
+  state_.completion->rethrow();  // the value is not there when the work before it failed
+  scalar(step.out) = roundTo(step.dtype, loadElement(state_.staging, step.source_dtype, 0));
+}
+
+void Issuer::operator()(const BranchStep& step) {
+  if (!holds(scalar(step.lhs), step.compare, step.rhs)) next_ = static_cast<size_t>(step.target);
+}
+
+void Issuer::operator()(const GotoStep& step) { next_ = static_cast<size_t>(step.target); }
+
+void Issuer::operator()(const ReferenceStep& step) {
+  enqueueReference(plan_.references[static_cast<size_t>(step.reference)], state_, device_,
+                   stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const CheckStep& step) {
+  enqueueCheck(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
+               stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const PrintStep& step) {
+  enqueuePrint(plan_.watched[static_cast<size_t>(step.watched)], state_, device_,
+               stream(step.stream), issue_);
+}
+
+}  // namespace heddle::host

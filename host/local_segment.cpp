@@ -1,0 +1,115 @@
+#include "host/local_segment.h"
+
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// The symbols of the segment by the operands' unsharded sizes, else by those of the program.
+SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                       const std::vector<TensorDesc>& outputs, const SizeBindings& sizes) {
+  SizeBindings bound;
+  const auto bind = [&](ValueId id, const TensorDesc& desc) {
+    const Value& value = segment.value(id);
+    for (size_t axis = 0; !value.is_scalar && axis < value.tensor.rank(); ++axis) {
+      const Size& extent = value.tensor.domain[axis].extent;
+      if (extent.kind() == Size::Kind::Symbol) {
+        bound.emplace(extent.symbolName(), desc.global.at(axis));
+      }
+    }
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) bind(segment.inputs()[i], inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) bind(segment.outputs()[i], outputs[i]);
+  bound.insert(sizes.begin(), sizes.end());
+  return bound;
+}
+
+class Localiser {
+ public:
+  Localiser(const Fusion& segment, const SizeBindings& sizes, int64_t rank)
+      : segment_(segment), lookup_(lookupIn(sizes)), rank_(rank), builder_(segment.name) {
+    new_of_.assign(segment.values().size(), kNoValue);
+  }
+
+  Fusion run(const std::vector<TensorDesc>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) addInput(segment_.inputs()[i], inputs[i]);
+    for (const Expression& expr : segment_.exprs()) addExpression(expr);
+    for (ValueId id : segment_.outputs()) builder_.output(moved(id));
+    return std::move(builder_).build();
+  }
+
+ private:
+  ValueId moved(ValueId id) const { return new_of_.at(static_cast<size_t>(id)); }
+
+  void addInput(ValueId id, const TensorDesc& desc) {
+    const Value& value = segment_.value(id);
+    ValueId made = kNoValue;
+    if (value.is_scalar) {
+      made = builder_.scalarInput(value.name, value.tensor.dtype, value.default_value);
+    } else {
+      TensorView type;
+      type.dtype = value.tensor.dtype;
+      for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
+        type.domain.push_back({Size(desc.sizes[axis]), value.tensor.domain[axis].kind});
+      }
+      made = builder_.input(value.name, type);
+    }
+    new_of_[static_cast<size_t>(id)] = made;
+  }
+
+  Block blockOfAxis(const TensorView& tensor, size_t axis) const {
+    const int64_t n = tensor.domain[axis].extent.evaluate(lookup_);
+    if (!tensor.sharding || !tensor.sharding->isSharded(axis)) return {0, n, n};
+    const DeviceMesh& mesh = segment_.meshes.at(static_cast<size_t>(tensor.sharding->mesh));
+    return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
+  }
+
+  std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
+    const auto& sizes = expr.attr<std::vector<Size>>(attr);
+    const TensorView& out = segment_.tensor(expr.outputs[0]);
+    std::vector<Size> local;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      const bool whole = attr != "starts" && out.sharding && out.sharding->isSharded(axis);
+      local.emplace_back(whole ? blockOfAxis(out, axis).valid : sizes[axis].evaluate(lookup_));
+    }
+    return local;
+  }
+
+  void addExpression(const Expression& expr) {
+    builder_.name(segment_.value(expr.outputs[0]).name);
+    if (expr.op->kind == OpKind::SizeOf) {
+      const TensorView& in = segment_.tensor(expr.inputs[0]);
+      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const int64_t size = in.domain.at(axis).extent.evaluate(lookup_);
+      new_of_[static_cast<size_t>(expr.outputs[0])] = builder_.constant(Scalar(size));
+      return;
+    }
+    std::vector<ValueId> operands;
+    for (ValueId id : expr.inputs) operands.push_back(moved(id));
+    std::vector<std::pair<std::string, Attr>> attrs;
+    for (const auto& [name, value] : expr.attrs) {
+      const bool is_sizes = std::holds_alternative<std::vector<Size>>(value);
+      attrs.emplace_back(name, is_sizes ? Attr(localSizes(expr, name)) : value);
+    }
+    new_of_[static_cast<size_t>(expr.outputs[0])] =
+        builder_.apply(expr.op->name, std::move(operands), std::move(attrs));
+  }
+
+  const Fusion& segment_;
+  Size::Lookup lookup_;
+  int64_t rank_;
+  FusionBuilder builder_;
+  std::vector<ValueId> new_of_;
+};
+
+}  // namespace
+
+Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,
+                    const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
+                    int64_t rank) {
+  const SizeBindings bound = symbolsOf(segment, inputs, outputs, sizes);
+  return Localiser(segment, bound, rank).run(inputs);
+}
+
+}  // namespace heddle::host

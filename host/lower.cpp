@@ -1,0 +1,243 @@
+#include "host/lower.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/set_step.h"
+
+namespace heddle::host {
+namespace {
+
+class Lowering {
+ public:
+  explicit Lowering(const SegmentedFusion& segmented)
+      : segmented_(segmented), fusion_(segmented.fusion), slots_(fusion_.values().size(), -1) {}
+
+  Program run() {
+    program_.name = fusion_.name;
+    program_.meshes = fusion_.meshes;
+    program_.size_defaults = fusion_.size_defaults;
+    program_.guards = fusion_.guards;
+    for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
+    evaluateScalars();
+    for (const Group& group : segmented_.groups) lowerGroup(group);
+    for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
+    padForCollectives();
+    return std::move(program_);
+  }
+
+ private:
+  SlotId slotOf(ValueId id) {
+    SlotId& slot = slots_[static_cast<size_t>(id)];
+    if (slot >= 0) return slot;
+    const Value& value = fusion_.value(id);
+    slot = static_cast<SlotId>(program_.slots.size());
+    program_.slots.push_back({value.name, value.is_scalar, value.tensor, {}, value.default_value});
+    return slot;
+  }
+
+  void emit(Op op, int line) { program_.body.push_back({std::move(op), -1, line}); }
+
+  // Scalars that the groups, the outputs or other needed scalars read; kernels repeat constants.
+  std::vector<char> neededScalars() const {
+    std::vector<char> needed(fusion_.values().size(), 0);
+    for (ValueId id : fusion_.outputs()) needed[static_cast<size_t>(id)] = 1;
+    for (size_t e = fusion_.exprs().size(); e-- > 0;) {
+      const Expression& expr = fusion_.exprs()[e];
+      const bool host = segmented_.group_of[e] < 0;
+      if (host && !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+      for (ValueId input : expr.inputs) {
+        const ExprId definition = fusion_.value(input).definition;
+        const bool literal =
+            definition != kNoExpr && fusion_.expr(definition).op->kind == OpKind::Constant;
+        if (host || !literal) needed[static_cast<size_t>(input)] = 1;
+      }
+    }
+    return needed;
+  }
+
+  void evaluateScalars() {
+    const std::vector<char> needed = neededScalars();
+    for (size_t e = 0; e < fusion_.exprs().size(); ++e) {
+      const Expression& expr = fusion_.exprs()[e];
+      if (segmented_.group_of[e] >= 0 || !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+      emit(scalarInstruction(expr), expr.line);
+    }
+  }
+
+  Evaluate scalarInstruction(const Expression& expr) {
+    const SlotId out = slotOf(expr.outputs[0]);
+    if (expr.op->kind == OpKind::Constant) {
+      const Attr& value = *expr.find("value");
+      if (const bool* b = std::get_if<bool>(&value)) return {out, Scalar(*b)};
+      if (const int64_t* i = std::get_if<int64_t>(&value)) return {out, Scalar(*i)};
+      return {out, Scalar(std::get<double>(value))};
+    }
+    if (expr.op->kind == OpKind::SizeOf) {
+      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      return {out, fusion_.tensor(expr.inputs[0]).domain[axis].extent};
+    }
+    HEDDLE_CHECK(expr.op->kind == OpKind::Pointwise, "op {} is no scalar op", expr.op->name);
+    Evaluate::Apply apply{expr.op, {}};
+    for (ValueId input : expr.inputs) apply.args.push_back(slotOf(input));
+    return {out, std::move(apply)};
+  }
+
+  void lowerGroup(const Group& group) {
+    switch (group.kind) {
+      case GroupKind::Kernel:
+        return lowerKernel(group);
+      case GroupKind::Library:
+      case GroupKind::Communication:
+      case GroupKind::Metadata:
+        for (ExprId id : group.exprs) lowerExpression(group.kind, fusion_.expr(id));
+        return;
+    }
+  }
+
+  void lowerKernel(const Group& group) {
+    Fusion segment = extract(segmented_, group);
+    LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
+    auto slotsOf = [&](const std::vector<ValueId>& ids) {
+      std::vector<SlotId> slots;
+      for (ValueId id : ids) slots.push_back(slotOf(fusion_.find(segment.value(id).name).value()));
+      return slots;
+    };
+    launch.inputs = slotsOf(segment.inputs());
+    launch.outputs = slotsOf(segment.outputs());
+    const int line = fusion_.expr(group.exprs.front()).line;
+    for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line);
+    segment.name = fmt::format("k{}", launch.kernel);
+    program_.kernels.push_back({segment.name, std::move(segment)});
+    emit(std::move(launch), line);
+  }
+
+  void lowerExpression(GroupKind kind, const Expression& expr) {
+    if (kind == GroupKind::Library) return lowerLibrary(expr);
+    if (kind == GroupKind::Communication) return lowerCommunication(expr);
+    emit(Alias{slotOf(expr.outputs[0]), slotOf(expr.inputs[0]), viewOf(expr)}, expr.line);
+  }
+
+  void lowerLibrary(const Expression& expr) {
+    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0};
+    for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
+    emit(Allocate{call.outputs[0], 0}, expr.line);
+    emit(std::move(call), expr.line);
+  }
+
+  Alias::View viewOf(const Expression& expr) const {
+    switch (expr.op->kind) {
+      case OpKind::Reshape:
+        return Alias::Reshape{};
+      case OpKind::Permute:
+        return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
+      case OpKind::Slice:
+        return Alias::Slice{expr.attr<std::vector<Size>>("starts"),
+                            expr.attr<std::vector<Size>>("stops")};
+      case OpKind::Set:
+        if (setStepOf(fusion_, expr).kind == SetStep::Kind::Slice) return Alias::Shard{};
+        return Alias::Same{};
+      case OpKind::Constant:
+      case OpKind::SizeOf:
+      case OpKind::Pointwise:
+      case OpKind::Reduction:
+      case OpKind::Broadcast:
+      case OpKind::Expand:
+      case OpKind::Matmul:
+        break;
+    }
+    HEDDLE_CHECK(false, "op {} is no view", expr.op->name);
+  }
+
+  static comm::CollectiveKind collectiveOf(const SetStep& step, const Expression& expr) {
+    switch (step.kind) {
+      case SetStep::Kind::Gather:
+        return comm::CollectiveKind::Allgather;
+      case SetStep::Kind::AllReduce:
+        return comm::CollectiveKind::Allreduce;
+      case SetStep::Kind::ReduceScatter:
+        return comm::CollectiveKind::ReduceScatter;
+      case SetStep::Kind::Same:
+      case SetStep::Kind::Relayout:
+      case SetStep::Kind::Slice:
+      case SetStep::Kind::Compound:
+        break;
+    }
+    HEDDLE_CHECK(false, "set at line {} is no single collective", expr.line);
+  }
+
+  void lowerCommunication(const Expression& expr) {
+    const SetStep step = setStepOf(fusion_, expr);
+    const SlotId in = slotOf(expr.inputs[0]);
+    const SlotId out = slotOf(expr.outputs[0]);
+    const int mesh = program_.slots[static_cast<size_t>(in)].tensor.sharding.value().mesh;
+    const auto token = static_cast<TokenId>(program_.tokens.size());
+    program_.tokens.push_back(fmt::format("t{}", token));
+    emit(Allocate{out, 0}, expr.line);
+    emit(Communicate{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token},
+         expr.line);
+    emit(Wait{token, 0}, expr.line);
+    collectives_.push_back({step, in, out, mesh});
+  }
+
+  struct Collective {
+    SetStep step;
+    SlotId in;
+    SlotId out;
+    int mesh;
+  };
+
+  std::vector<Size>& allocOf(SlotId id) {
+    Slot& slot = program_.slots[static_cast<size_t>(id)];
+    if (!slot.alloc.empty()) return slot.alloc;
+    for (size_t axis = 0; axis < slot.tensor.rank(); ++axis) {
+      const Size& extent = slot.tensor.domain[axis].extent;
+      const std::optional<Sharding>& sharding = slot.tensor.sharding;
+      slot.alloc.push_back(sharding && sharding->isSharded(axis)
+                               ? allocBlock(extent,
+                                            program_.meshes[static_cast<size_t>(sharding->mesh)],
+                                            sharding->axes[axis])
+                               : extent);
+    }
+    return slot.alloc;
+  }
+
+  // Counts of a collective are equal on all ranks: the side that holds the parts of the whole team
+  // is allocated as that many blocks of the ceil size. Reduce-scatter inputs first, since an
+  // allreduce of the same value copies its padding.
+  void padForCollectives() {
+    auto padded = [&](const Collective& c, SlotId whole, SlotId part) {
+      const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(c.mesh)];
+      int64_t devices = 1;
+      for (MeshAxis axis : c.step.team) devices *= mesh.size(axis);
+      const auto axis = static_cast<size_t>(c.step.axis);
+      const Size blocks = allocOf(part)[axis] * Size(devices);
+      const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();
+      Size& alloc = allocOf(whole)[axis];
+      // Blocks of the ceil size cover the extent; only another collective can have asked for more.
+      alloc = fresh ? blocks : Size::max(alloc, blocks);
+    };
+    for (const Collective& c : collectives_) {
+      if (c.step.kind == SetStep::Kind::ReduceScatter) padded(c, c.in, c.out);
+    }
+    for (const Collective& c : collectives_) {
+      if (c.step.kind == SetStep::Kind::Gather) padded(c, c.out, c.in);
+      if (c.step.kind == SetStep::Kind::AllReduce) {
+        const std::vector<Size> alloc = allocOf(c.in);
+        allocOf(c.out) = alloc;
+      }
+    }
+  }
+
+  const SegmentedFusion& segmented_;
+  const Fusion& fusion_;
+  std::vector<SlotId> slots_;  // per ValueId
+  std::vector<Collective> collectives_;
+  Program program_;
+};
+
+}  // namespace
+
+Program lower(const SegmentedFusion& segmented) { return Lowering(segmented).run(); }
+
+}  // namespace heddle::host

@@ -1,0 +1,141 @@
+#include "host/matmul_shape.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t absent) {
+  return position < values.size() ? values[values.size() - 1 - position] : absent;
+}
+
+// Stride of the batch axis at `position` from the right (0 = the rightmost axis of the tensor).
+int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
+  const int64_t size = fromRight(desc.sizes, position, 1);
+  HEDDLE_USER_CHECK(size == extent || size == 1,
+                    "matmul: batch axes of {} {} do not match those of the result: got {}, "
+                    "expected {} or 1",
+                    operand, str(desc.sizes), size, extent);
+  return size == 1 && extent != 1 ? 0 : fromRight(desc.strides, position, 0);
+}
+
+MatmulShape::Matrix matrixOf(const TensorDesc& desc) {
+  return {fromRight(desc.strides, 1, 0), fromRight(desc.strides, 0, 0), {}};
+}
+
+void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
+  HEDDLE_USER_CHECK(a.rank() >= 2 && b.rank() >= 2 && c.rank() >= 2,
+                    "matmul: operands need two axes or more, got {} x {} -> {}", str(a.sizes),
+                    str(b.sizes), str(c.sizes));
+  HEDDLE_USER_CHECK(a.dtype == b.dtype && a.dtype == c.dtype,
+                    "matmul: operands must have one dtype, got {} x {} -> {}", name(a.dtype),
+                    name(b.dtype), name(c.dtype));
+  const bool fits = fromRight(a.sizes, 0, 0) == fromRight(b.sizes, 1, 0) &&
+                    fromRight(c.sizes, 1, 0) == fromRight(a.sizes, 1, 0) &&
+                    fromRight(c.sizes, 0, 0) == fromRight(b.sizes, 0, 0) && c.rank() >= a.rank() &&
+                    c.rank() >= b.rank();
+  HEDDLE_USER_CHECK(fits, "matmul: sizes do not fit: {} x {} -> {}", str(a.sizes), str(b.sizes),
+                    str(c.sizes));
+}
+
+bool continues(const MatmulShape::Matrix& matrix, size_t axis, int64_t inner_extent,
+               int64_t inner_stride) {
+  return matrix.batch_strides[axis] == inner_stride * inner_extent;
+}
+
+void mergeBatches(MatmulShape& shape) {
+  for (size_t i = shape.batch.size(); i-- > 1;) {
+    const int64_t inner = shape.batch[i];
+    const auto merges = [&](const MatmulShape::Matrix& x) {
+      return continues(x, i - 1, inner, x.batch_strides[i]);
+    };
+    if (!merges(shape.a) || !merges(shape.b) || !merges(shape.c)) continue;
+    shape.batch[i - 1] *= inner;
+    shape.batch.erase(shape.batch.begin() + static_cast<std::ptrdiff_t>(i));
+    for (MatmulShape::Matrix* x : {&shape.a, &shape.b, &shape.c}) {
+      x->batch_strides[i - 1] = x->batch_strides[i];
+      x->batch_strides.erase(x->batch_strides.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+void mergeBatchesIntoRows(MatmulShape& shape) {
+  while (!shape.batch.empty()) {
+    const size_t last = shape.batch.size() - 1;
+    if (shape.b.batch_strides[last] != 0 ||
+        !continues(shape.a, last, shape.m, shape.a.row_stride) ||
+        !continues(shape.c, last, shape.m, shape.c.row_stride)) {
+      return;
+    }
+    shape.m *= shape.batch[last];
+    shape.batch.pop_back();
+    for (MatmulShape::Matrix* x : {&shape.a, &shape.b, &shape.c}) x->batch_strides.pop_back();
+  }
+}
+
+}  // namespace
+
+int64_t MatmulShape::batches() const {
+  int64_t count = 1;
+  for (int64_t extent : batch) count *= extent;
+  return count;
+}
+
+MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix) {
+  const auto fits = [](int64_t outer, int64_t outer_stride, int64_t inner, int64_t inner_stride) {
+    return (inner_stride == 1 || inner <= 1) && (outer <= 1 || outer_stride >= inner);
+  };
+  // The stride of a single row may be anything, so what the library is told is made up.
+  if (fits(rows, matrix.row_stride, columns, matrix.column_stride)) {
+    return {true, false, std::max<int64_t>(rows <= 1 ? columns : matrix.row_stride, 1)};
+  }
+  if (fits(columns, matrix.column_stride, rows, matrix.row_stride)) {
+    return {true, true, std::max<int64_t>(columns <= 1 ? rows : matrix.column_stride, 1)};
+  }
+  return {};
+}
+
+MatmulShape matmulShape(const MatmulCall& call) {
+  const TensorDesc& a = *call.a_desc;
+  const TensorDesc& b = *call.b_desc;
+  const TensorDesc& c = *call.c_desc;
+  checkDescs(a, b, c);
+  MatmulShape shape;
+  shape.dtype = a.dtype;
+  shape.m = fromRight(a.sizes, 1, 0);
+  shape.k = fromRight(a.sizes, 0, 0);
+  shape.n = fromRight(b.sizes, 0, 0);
+  shape.a = matrixOf(a);
+  shape.b = matrixOf(b);
+  shape.c = matrixOf(c);
+  for (size_t position = c.rank(); position-- > 2;) {
+    const int64_t extent = fromRight(c.sizes, position, 1);
+    const int64_t in_a = batchStride(a, position, extent, "a");
+    const int64_t in_b = batchStride(b, position, extent, "b");
+    if (extent == 1) continue;
+    shape.batch.push_back(extent);
+    shape.a.batch_strides.push_back(in_a);
+    shape.b.batch_strides.push_back(in_b);
+    shape.c.batch_strides.push_back(fromRight(c.strides, position, 0));
+  }
+  mergeBatches(shape);
+  mergeBatchesIntoRows(shape);
+  return shape;
+}
+
+void BatchOffsets::next() {
+  for (size_t i = index_.size(); i-- > 0;) {
+    a_ += shape_.a.batch_strides[i];
+    b_ += shape_.b.batch_strides[i];
+    c_ += shape_.c.batch_strides[i];
+    if (++index_[i] < shape_.batch[i]) return;
+    a_ -= shape_.a.batch_strides[i] * index_[i];
+    b_ -= shape_.b.batch_strides[i] * index_[i];
+    c_ -= shape_.c.batch_strides[i] * index_[i];
+    index_[i] = 0;
+  }
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+
+#include "host/device.h"
+
+namespace heddle::host {
+
+// One batched matrix product as libraries want it: c[m, n] = a[m, k] x b[k, n] for each batch.
+// Strides are in elements.
+struct MatmulShape {
+  // In place for all usual ranks: a shape is made at each call, which must not cost heap memory.
+  using List = boost::container::small_vector<int64_t, 4>;
+  struct Matrix {
+    int64_t row_stride = 0;
+    int64_t column_stride = 0;
+    List batch_strides;  // 0 where this operand has no such batch axis
+  };
+
+  DType dtype = DType::F32;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  List batch;  // outermost first; neighbours that are one axis in memory are merged
+  Matrix a;
+  Matrix b;
+  Matrix c;
+
+  int64_t batches() const;
+};
+
+// How a library reads a matrix with the two strides: rows or columns are dense and `ld` apart.
+struct MatrixLayout {
+  bool fits = false;
+  bool transposed = false;  // columns are dense
+  int64_t ld = 1;
+};
+MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
+
+// Checks the descriptors against each other; UserError says which sizes or dtypes disagree. Batch
+// axes are matched from the right; a and b may lack some or have extent 1 there. Batch axes that b
+// lacks and that are one with the rows of a and c in memory become rows: [batch, m, k] x [k, n] is
+// one product.
+MatmulShape matmulShape(const MatmulCall& call);
+
+// Walks the batches in order; `offset` of an operand is in elements.
+class BatchOffsets {
+ public:
+  explicit BatchOffsets(const MatmulShape& shape) : shape_(shape), index_(shape.batch.size(), 0) {}
+  int64_t a() const { return a_; }
+  int64_t b() const { return b_; }
+  int64_t c() const { return c_; }
+  void next();
+
+ private:
+  const MatmulShape& shape_;
+  MatmulShape::List index_;
+  int64_t a_ = 0;
+  int64_t b_ = 0;
+  int64_t c_ = 0;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,85 @@
+#include "host/module.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+std::string folderOfThisLibrary() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&folderOfThisLibrary), &info) == 0) return "";
+  const std::string file = info.dli_fname == nullptr ? "" : info.dli_fname;
+  const size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "" : file.substr(0, slash);
+}
+
+std::vector<std::string> placesOf(const char* library) {
+  std::vector<std::string> places;
+  const std::string own = folderOfThisLibrary();
+  if (!own.empty()) places.push_back(own + "/" + library);
+  const char* configured = std::getenv("HEDDLE_MODULE_DIR");
+  if (configured != nullptr && *configured != '\0') {
+    places.push_back(std::string(configured) + "/" + library);
+  }
+  places.emplace_back(library);
+  return places;
+}
+
+template <class Module>
+const Module* find(const char* library, const char* symbol, std::string& why) {
+  void* entry = findModuleEntry(library, symbol, why);
+  if (entry == nullptr) return nullptr;
+  return reinterpret_cast<const Module* (*)()>(entry)();
+}
+
+template <class Module>
+const Module& require(const Module* (*find)(std::string&)) {
+  std::string why;
+  const Module* module = find(why);
+  if (module == nullptr) throwUserError(why);
+  return *module;
+}
+
+}  // namespace
+
+// The loader keeps one copy of a library however often it is asked, so nothing is kept here. Local
+// binding keeps the symbols of, say, one MPI away from those of the program.
+void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
+  why = fmt::format("{} cannot be loaded", library);
+  for (const std::string& place : placesOf(library)) {
+    void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* said = dlerror();
+      why += fmt::format("; {}: {}", place, said == nullptr ? "unknown error" : said);
+      continue;
+    }
+    void* entry = dlsym(handle, symbol);
+    if (entry != nullptr) {
+      why.clear();
+      return entry;
+    }
+    why += fmt::format("; {}: has no entry point {}", place, symbol);
+  }
+  return nullptr;
+}
+
+const CudaModule* findCudaModule(std::string& why) {
+  return find<CudaModule>("libheddle_cuda.so", "heddleCudaModule", why);
+}
+const comm::NcclModule* findNcclModule(std::string& why) {
+  return find<comm::NcclModule>("libheddle_nccl.so", "heddleNcclModule", why);
+}
+const comm::MpiModule* findMpiModule(std::string& why) {
+  return find<comm::MpiModule>("libheddle_mpi.so", "heddleMpiModule", why);
+}
+
+const CudaModule& cudaModule() { return require<CudaModule>(findCudaModule); }
+const comm::NcclModule& ncclModule() { return require<comm::NcclModule>(findNcclModule); }
+const comm::MpiModule& mpiModule() { return require<comm::MpiModule>(findMpiModule); }
+
+}  // namespace heddle::host

@@ -1,0 +1,82 @@
+#include "host/null_device.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr uintptr_t kFirstAddress = uintptr_t{1} << 32;
+constexpr uintptr_t kAddressStep = 256;
+
+class NullAllocator : public Allocator {
+ public:
+  explicit NullAllocator(NullCounts& counts) : counts_(counts) {}
+
+  void* allocate(int64_t bytes, Stream) override {
+    ++counts_.allocate;
+    const uintptr_t size = (static_cast<uintptr_t>(bytes) + kAddressStep - 1) & ~(kAddressStep - 1);
+    return reinterpret_cast<void*>(next_.fetch_add(size));
+  }
+  void deallocate(void*, int64_t, Stream) noexcept override { ++counts_.deallocate; }
+
+ private:
+  NullCounts& counts_;
+  std::atomic<uintptr_t> next_{kFirstAddress};
+};
+
+class NullDevice : public Device {
+ public:
+  explicit NullDevice(std::shared_ptr<NullCounts> counts)
+      : counts_(std::move(counts)), allocator_(*counts_) {}
+
+  DeviceKind kind() const override { return DeviceKind::Null; }
+  std::string description() const override { return "null"; }
+  Allocator& allocator() override { return allocator_; }
+
+  Stream createStream() override { return handle(++counts_->create_stream); }
+  void destroyStream(Stream) noexcept override {}
+  Event createEvent() override { return handle(++counts_->create_event); }
+  void destroyEvent(Event) noexcept override {}
+  void recordEvent(Event, Stream) override { ++counts_->record_event; }
+  void waitEvent(Stream, Event) override { ++counts_->wait_event; }
+  bool eventDone(Event) override { return true; }
+  void synchronize(Event) override { ++counts_->synchronize; }
+
+  const codegen::KernelCompiler* compiler() const override { return nullptr; }
+  KernelHandle load(const codegen::KernelImage&, const std::string&) override {
+    return handle(++counts_->load);
+  }
+  void launch(KernelHandle, const codegen::LaunchStage&, const std::byte*, Stream,
+              const Issue&) override {
+    ++counts_->launch;
+  }
+  void matmul(const MatmulCall&, Stream, const Issue&) override { ++counts_->matmul; }
+  void communicate(comm::Communicator&, std::span<const comm::Operation> group, Stream,
+                   const Issue&) override {
+    ++counts_->communicate;
+    counts_->operations += static_cast<int64_t>(group.size());
+  }
+  void copy(void*, const void*, int64_t bytes, Stream, const Issue&) override {
+    ++counts_->copy;
+    counts_->copied_bytes += bytes;
+  }
+  void fill(void*, int, int64_t, Stream, const Issue&) override { ++counts_->fill; }
+  void hostTask(std::function<void()>, Stream, const Issue&) override { ++counts_->host_task; }
+
+ private:
+  // Distinct, not null, and never read.
+  static void* handle(int64_t number) {
+    return reinterpret_cast<void*>(static_cast<uintptr_t>(number) * kAddressStep);
+  }
+
+  std::shared_ptr<NullCounts> counts_;
+  NullAllocator allocator_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> makeNullDevice(std::shared_ptr<NullCounts> counts) {
+  return std::make_unique<NullDevice>(std::move(counts));
+}
+
+std::unique_ptr<Device> makeNullDevice() { return makeNullDevice(std::make_shared<NullCounts>()); }
+
+}  // namespace heddle::host

@@ -1,0 +1,96 @@
+#include "host/outputs.h"
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// An allocation that became an output; given back in the order of the run's stream.
+struct OwnedBuffer {
+  OwnedBuffer(std::shared_ptr<RunResources> r, Allocator& a, Stream s) noexcept
+      : resources(std::move(r)), allocator(a), stream(s) {}
+  ~OwnedBuffer() {
+    if (memory == nullptr) return;
+    allocator.deallocate(memory, bytes, stream);
+    resources->held_bytes -= bytes;
+  }
+  OwnedBuffer(const OwnedBuffer&) = delete;
+  OwnedBuffer& operator=(const OwnedBuffer&) = delete;
+
+  std::shared_ptr<RunResources> resources;
+  Allocator& allocator;
+  Stream stream;
+  void* memory = nullptr;
+  int64_t bytes = 0;
+};
+
+// Two outputs may be views of one buffer.
+std::shared_ptr<void> ownerOf(const Plan& plan, size_t output, const std::vector<Argument>& made) {
+  for (size_t i = 0; i < output; ++i) {
+    const Plan::Output& other = plan.outputs[i];
+    if (other.scalar < 0 && !other.preallocated &&
+        other.place.pointer == plan.outputs[output].place.pointer) {
+      return std::get<Tensor>(made[i]).owner;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buffer,
+                                 Allocator& allocator) {
+  const auto index = static_cast<size_t>(buffer);
+  auto owner =
+      std::make_shared<OwnedBuffer>(state.completion->resources, allocator, state.streams[0]);
+  owner->memory = state.pointers[index];
+  owner->bytes = plan.buffers[index].bytes;
+  state.owned[index] = false;
+  return owner;
+}
+
+}  // namespace
+
+std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& allocator,
+                                  const std::vector<Argument>& inputs, const RunOptions& options) {
+  std::vector<Argument> made;
+  made.reserve(plan.outputs.size());
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const Plan::Output& output = plan.outputs[i];
+    if (output.scalar >= 0) {
+      made.emplace_back(state.registers[static_cast<size_t>(output.scalar)]);
+      continue;
+    }
+    if (output.preallocated) {
+      made.emplace_back(options.preallocated[i]);
+      continue;
+    }
+    const auto buffer = static_cast<size_t>(output.place.pointer);
+    Tensor tensor;
+    std::byte* base = state.pointers[buffer];
+    tensor.data = base == nullptr ? nullptr : base + output.place.offset;  // empty: no memory
+    tensor.desc = output.desc;
+    if (output.input >= 0) {
+      tensor.owner = std::get<Tensor>(inputs[static_cast<size_t>(output.input)]).owner;
+    } else if (state.owned[buffer]) {
+      tensor.owner = takeBuffer(plan, state, output.place.pointer, allocator);
+    } else {
+      tensor.owner = ownerOf(plan, i, made);
+    }
+    made.emplace_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < state.owned.size(); ++i) {
+    if (state.owned[i]) takeBuffer(plan, state, static_cast<BufferId>(i), allocator);
+  }
+  return made;
+}
+
+void Outputs::wait() const { state_->completion->wait(); }
+
+size_t Outputs::size() const { return state_->values.size(); }
+
+const Argument& Outputs::operator[](size_t i) const {
+  HEDDLE_USER_CHECK(i < state_->values.size(), "there is no output {}: the program has {}", i,
+                    state_->values.size());
+  return state_->values[i];
+}
+
+}  // namespace heddle::host

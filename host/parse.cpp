@@ -1,0 +1,206 @@
+#include <map>
+#include <set>
+
+#include "host/parse_instruction.h"
+#include "host/text.h"
+#include "ir/parse_common.h"
+
+namespace heddle::host {
+namespace {
+
+// A program holds copies of the programs it calls, so a few lines of text could ask for many.
+constexpr size_t kMaxCallees = 200;
+
+size_t countPrograms(const Program& program) {
+  size_t count = 1;
+  for (const Program& callee : program.callees) count += countPrograms(callee);
+  return count;
+}
+
+// `mesh`* `kernel`* `program`.
+class SectionParser {
+ public:
+  SectionParser(TokenStream& in, const std::map<std::string, Program>& earlier)
+      : in_(in), earlier_(earlier) {}
+
+  Program run() {
+    program_.meshes = parseMeshes(in_);
+    while (in_.atWord("kernel")) kernel();
+    if (!in_.atWord("program")) {
+      in_.fail(program_.kernels.empty() ? "mesh, kernel or program" : "kernel or program");
+    }
+    in_.next();
+    program_.name = in_.expectName(TokenKind::Word, "the name of the program");
+    inputs();
+    const std::vector<Token> outputs = outputNames();
+    if (in_.acceptWord("with")) defaults();
+    in_.expectSymbol("{");
+    while (in_.atWord("guard") || in_.atWord("slot")) {
+      in_.atWord("guard") ? guard() : slot();
+    }
+    InstructionParser parser(in_, program_);
+    program_.body = parser.body();
+    for (const Token& at : outputs) program_.outputs.push_back(parser.slotNamed(at));
+    callees(parser.called());
+    return std::move(program_);
+  }
+
+ private:
+  void kernel() {
+    in_.next();
+    const Token at = in_.peek();
+    const std::string name = in_.expectName(TokenKind::Mesh, "the name of a kernel, as in @k0");
+    for (const Kernel& other : program_.kernels) {
+      if (other.name == name) in_.failAt(at, fmt::format("kernel @{} is defined twice", name));
+    }
+    in_.expectSymbol("{");
+    program_.kernels.push_back({name, parseFusionBody(in_, program_.meshes)});
+    in_.expectSymbol("}");
+  }
+
+  SlotId declare(std::string_view expected) {
+    const Token at = in_.peek();
+    const std::string name = in_.expectName(TokenKind::Value, expected);
+    if (!names_.insert(name).second) in_.failAt(at, fmt::format("%{} is declared twice", name));
+    in_.expectSymbol(":");
+    ParsedType type = parseType(in_, program_.meshes);
+    Slot slot{name, type.is_scalar, std::move(type.tensor), {}, {}};
+    if (in_.atWord("alloc") && in_.atSymbol("=", 1)) alloc(slot);
+    program_.slots.push_back(std::move(slot));
+    return static_cast<SlotId>(program_.slots.size() - 1);
+  }
+
+  void alloc(Slot& slot) {
+    const Token at = in_.next();
+    if (slot.is_scalar) in_.failAt(at, "a scalar has no allocation");
+    in_.next();
+    slot.alloc = parseSizes(in_);
+    if (slot.alloc.size() != slot.tensor.rank()) {
+      in_.failAt(at, fmt::format("alloc has {} sizes for a tensor of rank {}", slot.alloc.size(),
+                                 slot.tensor.rank()));
+    }
+  }
+
+  void inputs() {
+    in_.expectSymbol("(");
+    if (in_.acceptSymbol(")")) return;
+    do {
+      const SlotId id = declare("an input, as in %x: f32[t]");
+      Slot& slot = program_.slots[static_cast<size_t>(id)];
+      if (slot.is_scalar && in_.acceptSymbol("=")) slot.default_value = defaultOf(slot);
+      program_.inputs.push_back(id);
+    } while (in_.acceptSymbol(","));
+    if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+  }
+
+  Scalar defaultOf(const Slot& slot) {
+    const Token at = in_.peek();
+    const Scalar value = parseScalar(in_);
+    const DType dtype = slot.tensor.dtype;
+    const bool fits = isFloat(dtype)        ? !std::holds_alternative<bool>(value)
+                      : dtype == DType::I64 ? std::holds_alternative<int64_t>(value)
+                                            : std::holds_alternative<bool>(value);
+    if (!fits) {
+      in_.failAt(at, fmt::format("the default {} is no {}", printScalar(value), name(dtype)));
+    }
+    return isFloat(dtype) ? Scalar(toDouble(value)) : value;
+  }
+
+  std::vector<Token> outputNames() {
+    std::vector<Token> out;
+    in_.expectSymbol("->");
+    in_.expectSymbol("(");
+    if (in_.acceptSymbol(")")) return out;
+    do {
+      if (!in_.at(TokenKind::Value)) in_.fail("an output, as in %y");
+      out.push_back(in_.next());
+    } while (in_.acceptSymbol(","));
+    if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+    return out;
+  }
+
+  void defaults() {
+    std::set<std::string> seen;
+    do {
+      const Token at = in_.peek();
+      const std::string symbol = in_.expectName(TokenKind::Word, "a size symbol");
+      if (!seen.insert(symbol).second) {
+        in_.failAt(at, fmt::format("size {} has two defaults", symbol));
+      }
+      in_.expectSymbol("=");
+      const Token value_at = in_.peek();
+      const int64_t value = in_.expectInt("the default size");
+      if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      program_.size_defaults.emplace_back(symbol, value);
+    } while (in_.acceptSymbol(","));
+  }
+
+  void guard() {
+    in_.next();
+    SizeGuard guard;
+    guard.a = parseSize(in_);
+    in_.expectSymbol("==");
+    guard.b = parseSize(in_);
+    guard.source = in_.expectName(TokenKind::String, "where the sizes come from, as a string");
+    program_.guards.push_back(std::move(guard));
+  }
+
+  void slot() {
+    in_.next();
+    declare("a slot, as in %y: f32[t]");
+  }
+
+  void callees(const std::vector<Token>& called) {
+    size_t total = 1;
+    for (const Token& at : called) {
+      const auto found = earlier_.find(at.text);
+      if (found == earlier_.end()) {
+        in_.failAt(at, fmt::format("found {}, expected a program that stands above", describe(at)));
+      }
+      total += countPrograms(found->second);
+      if (total > kMaxCallees) {
+        in_.failAt(at, fmt::format("calls reach more than {} programs", kMaxCallees));
+      }
+      program_.callees.push_back(found->second);
+    }
+  }
+
+  TokenStream& in_;
+  const std::map<std::string, Program>& earlier_;
+  Program program_;
+  std::set<std::string> names_;
+};
+
+Program parseSections(TokenStream& in) {
+  std::map<std::string, Program> earlier;
+  for (;;) {
+    const Token at = in.peek();
+    Program program = SectionParser(in, earlier).run();
+    if (in.atEnd()) return program;
+    const std::string name = program.name;
+    if (!earlier.emplace(name, std::move(program)).second) {
+      in.failAt(at, fmt::format("two programs are called {}", name));
+    }
+  }
+}
+
+}  // namespace
+
+Program parseProgram(std::string_view text, std::string_view origin) {
+  TokenStream in(text, origin);
+  parseVersion(in);
+  return parseSections(in);
+}
+
+std::variant<Fusion, Program> parseFile(std::string_view text, std::string_view origin) {
+  TokenStream in(text, origin);
+  parseVersion(in);
+  const size_t start = in.position();
+  parseMeshes(in);
+  if (in.atWord("fusion")) return parseFusion(text, origin);
+  if (!in.atWord("kernel") && !in.atWord("program")) in.fail("mesh, fusion, kernel or program");
+  in.seek(start);
+  return parseSections(in);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,363 @@
+#include "host/parse_instruction.h"
+
+#include <algorithm>
+
+#include "host/text_names.h"
+#include "host/visit.h"
+#include "ir/parse_common.h"
+
+namespace heddle::host {
+namespace {
+
+int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& names,
+                 const std::string& name) {
+  const auto [found, is_new] = ids.emplace(name, static_cast<int32_t>(names.size()));
+  if (is_new) names.push_back(name);
+  return found->second;
+}
+
+template <class Enum, size_t N>
+Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
+                std::string_view expected) {
+  for (const auto& [value, text] : names) {
+    if (in.peek().text != text) continue;
+    in.next();
+    return value;
+  }
+  in.fail(expected);
+}
+
+}  // namespace
+
+InstructionParser::InstructionParser(TokenStream& in, Program& program)
+    : in_(in), program_(program) {
+  for (size_t i = 0; i < program.slots.size(); ++i) {
+    slots_.emplace(program.slots[i].name, static_cast<SlotId>(i));
+  }
+}
+
+std::vector<Instruction> InstructionParser::body() {
+  TokenStream::Nesting nesting(in_);
+  std::vector<Instruction> out;
+  while (!in_.acceptSymbol("}")) out.push_back(instruction());
+  return out;
+}
+
+Instruction InstructionParser::instruction() {
+  Instruction out;
+  out.line = in_.peek().line;
+  if (in_.acceptWord("on")) {
+    out.on = parseMeshRef(in_, program_.meshes);
+    in_.expectSymbol(":");
+  }
+  out.op = op();
+  return out;
+}
+
+Op InstructionParser::op() {
+  if (in_.at(TokenKind::Value)) return assignment();
+  if (in_.acceptSymbol("$")) return tokenAssignment();
+  if (in_.acceptSymbol("!")) return eventAssignment();
+  const auto on_stream = [&](auto made) -> Op {
+    made.stream = stream();
+    return made;
+  };
+  if (in_.acceptWord("free")) return on_stream(Free{slot()});
+  if (in_.acceptWord("launch")) return launch();
+  if (in_.acceptWord("call_library")) return callLibrary();
+  if (in_.acceptWord("copy")) return copy();
+  if (in_.acceptWord("send")) return send(std::nullopt);
+  if (in_.acceptWord("recv")) return recv(std::nullopt);
+  if (in_.acceptWord("group_begin")) return GroupBegin{};
+  if (in_.acceptWord("wait")) return on_stream(Wait{token()});
+  if (in_.acceptWord("wait_event")) return waitEvent();
+  if (in_.acceptWord("for")) return loop();
+  if (in_.acceptWord("if")) return branch();
+  if (in_.acceptWord("call")) return call();
+  if (in_.acceptWord("check")) return on_stream(Check{slot()});
+  if (in_.acceptWord("print")) return on_stream(Print{slot()});
+  in_.fail("an instruction or '}'");
+}
+
+Op InstructionParser::assignment() {
+  const SlotId out = slot();
+  in_.expectSymbol("=");
+  if (in_.acceptWord("allocate")) return Allocate{out, stream()};
+  if (in_.acceptWord("alias")) return alias(out);
+  if (in_.acceptWord("evaluate")) return evaluate(out);
+  if (in_.acceptWord("read_back")) {
+    const SlotId in = slot();
+    return ReadBack{out, in, stream()};
+  }
+  in_.fail("allocate, alias, evaluate or read_back");
+}
+
+Op InstructionParser::tokenAssignment() {
+  const TokenId id = declared(tokens_, program_.tokens, named("a token, as in $t"));
+  in_.expectSymbol("=");
+  if (in_.acceptWord("communicate")) return communicate(id);
+  if (in_.acceptWord("send")) return send(id);
+  if (in_.acceptWord("recv")) return recv(id);
+  if (in_.acceptWord("group_end")) return GroupEnd{id};
+  in_.fail("communicate, send, recv or group_end");
+}
+
+Op InstructionParser::eventAssignment() {
+  const EventId id = declared(events_, program_.events, named("an event, as in !e"));
+  in_.expectSymbol("=");
+  in_.expectWord("record_event");
+  return RecordEvent{id, stream()};
+}
+
+Op InstructionParser::alias(SlotId out) {
+  Alias made{out, slot(), Alias::Same{}};
+  if (in_.acceptSymbol("[")) {
+    made.view = Alias::Index{parseSize(in_)};
+    in_.expectSymbol("]");
+  } else if (in_.acceptWord("reshape")) {
+    made.view = Alias::Reshape{};
+  } else if (in_.acceptWord("permute")) {
+    in_.expectSymbol("=");
+    made.view = Alias::Permute{parseInts(in_)};
+  } else if (in_.acceptWord("slice")) {
+    Alias::Slice slice;
+    in_.expectWord("starts");
+    in_.expectSymbol("=");
+    slice.starts = parseSizes(in_);
+    in_.expectWord("stops");
+    in_.expectSymbol("=");
+    slice.stops = parseSizes(in_);
+    made.view = std::move(slice);
+  } else if (in_.acceptWord("shard")) {
+    made.view = Alias::Shard{};
+  } else if (in_.acceptWord("unpad")) {
+    made.view = Alias::Unpad{};
+  }
+  return made;
+}
+
+Op InstructionParser::evaluate(SlotId out) {
+  if (in_.atWord("i64") && in_.atSymbol("(", 1)) {
+    in_.next();
+    in_.next();
+    const int64_t value = in_.expectInt("an integer");
+    in_.expectSymbol(")");
+    return Evaluate{out, Scalar(value)};
+  }
+  if (in_.at(TokenKind::Word) && in_.atSymbol("(", 1) && in_.peek(2).kind == TokenKind::Value) {
+    const Token at = in_.next();
+    const OpDef* found = findOp(at.text);
+    if (found == nullptr || found->kind != OpKind::Pointwise) {
+      in_.failAt(at, fmt::format("found '{}', expected a pointwise op", at.text));
+    }
+    return Evaluate{out, Evaluate::Apply{found, slots()}};
+  }
+  const bool integer = in_.peek(in_.atSymbol("-") ? 1 : 0).kind == TokenKind::Int;
+  if (atScalar(in_) && !integer) return Evaluate{out, parseScalar(in_)};
+  return Evaluate{out, parseSize(in_)};
+}
+
+Op InstructionParser::launch() {
+  if (!in_.at(TokenKind::Mesh)) in_.fail("a kernel, as in @k0");
+  const Token at = in_.next();
+  const auto& kernels = program_.kernels;
+  const auto found = std::find_if(kernels.begin(), kernels.end(),
+                                  [&](const Kernel& kernel) { return kernel.name == at.text; });
+  if (found == kernels.end()) {
+    in_.failAt(at, fmt::format("found {}, expected a kernel of this program", describe(at)));
+  }
+  LaunchKernel out{static_cast<KernelId>(found - kernels.begin()), slots(), {}};
+  arrow();
+  out.outputs = slots();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::callLibrary() {
+  CallLibrary out;
+  out.function = in_.at(TokenKind::String)
+                     ? in_.next().text
+                     : in_.expectName(TokenKind::Word, "a library function, as in matmul");
+  out.inputs = slots();
+  arrow();
+  out.outputs = slots();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::copy() {
+  Copy out;
+  out.in = slot();
+  arrow();
+  out.out = slot();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::communicate(TokenId token) {
+  Communicate out;
+  out.token = token;
+  out.kind = parseOneOf(in_, kCollectives, "allreduce, allgather or reduce_scatter");
+  out.in = slot();
+  arrow();
+  out.out = slot();
+  out.team = team();
+  if (in_.acceptWord("op")) {
+    in_.expectSymbol("=");
+    out.reduce = in_.at(TokenKind::Word) ? reduceOpFromName(in_.peek().text) : std::nullopt;
+    if (!out.reduce) in_.fail("a reduction: sum, prod, min, max or avg");
+    in_.next();
+  }
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::send(std::optional<TokenId> token) {
+  Send out;
+  out.token = token;
+  out.slot = slot();
+  in_.expectWord("to");
+  in_.expectSymbol("=");
+  out.peer = parseSize(in_);
+  out.team = team();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::recv(std::optional<TokenId> token) {
+  Recv out;
+  out.token = token;
+  out.slot = slot();
+  in_.expectWord("from");
+  in_.expectSymbol("=");
+  out.peer = parseSize(in_);
+  out.team = team();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::waitEvent() {
+  WaitEvent out;
+  out.event = event();
+  out.stream = stream();
+  return out;
+}
+
+Op InstructionParser::loop() {
+  For out;
+  out.index = in_.at(TokenKind::String) ? in_.next().text
+                                        : in_.expectName(TokenKind::Word, "a loop index, as in i");
+  in_.expectWord("in");
+  out.start = parseSize(in_);
+  in_.expectSymbol(".");
+  in_.expectSymbol(".");
+  out.stop = parseSize(in_);
+  in_.expectSymbol("{");
+  out.body = body();
+  return out;
+}
+
+Op InstructionParser::branch() {
+  If out;
+  if (in_.at(TokenKind::Value)) {
+    out.predicate.lhs = slot();
+  } else {
+    out.predicate.lhs = parseSize(in_);
+  }
+  out.predicate.compare = parseOneOf(in_, kCompares, "==, !=, <, <=, > or >=");
+  out.predicate.rhs = parseSize(in_);
+  in_.expectSymbol("{");
+  out.then_body = body();
+  if (in_.acceptWord("else")) {
+    in_.expectSymbol("{");
+    out.else_body = body();
+  }
+  return out;
+}
+
+Op InstructionParser::call() {
+  if (!in_.at(TokenKind::Mesh)) in_.fail("a program, as in @other");
+  const Token at = in_.next();
+  const auto same = [&](const Token& other) { return other.text == at.text; };
+  if (std::none_of(called_.begin(), called_.end(), same)) called_.push_back(at);
+  Call out{at.text, slots(), {}};
+  arrow();
+  out.outputs = slots();
+  return out;
+}
+
+SlotId InstructionParser::slotNamed(const Token& at) const {
+  const auto found = slots_.find(at.text);
+  if (found == slots_.end()) {
+    in_.failAt(at, fmt::format("found {}, expected a slot that is declared", describe(at)));
+  }
+  return found->second;
+}
+
+SlotId InstructionParser::slot() {
+  if (!in_.at(TokenKind::Value)) in_.fail("a slot, as in %x");
+  return slotNamed(in_.next());
+}
+
+std::vector<SlotId> InstructionParser::slots() {
+  std::vector<SlotId> out;
+  in_.expectSymbol("(");
+  if (in_.acceptSymbol(")")) return out;
+  do {
+    out.push_back(slot());
+  } while (in_.acceptSymbol(","));
+  if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+  return out;
+}
+
+std::string InstructionParser::named(std::string_view what) {
+  if (in_.at(TokenKind::String)) return in_.next().text;
+  return in_.expectName(TokenKind::Word, what);
+}
+
+TokenId InstructionParser::token() {
+  if (!in_.acceptSymbol("$")) in_.fail("a token, as in $t");
+  return declared(tokens_, program_.tokens, named("a token, as in $t"));
+}
+
+EventId InstructionParser::event() {
+  if (!in_.acceptSymbol("!")) in_.fail("an event, as in !e");
+  return declared(events_, program_.events, named("an event, as in !e"));
+}
+
+StreamId InstructionParser::stream() {
+  if (!in_.atWord("stream") || !in_.atSymbol("=", 1)) return 0;
+  in_.next();
+  in_.next();
+  const Token at = in_.peek();
+  const int64_t id = in_.expectInt("the number of a stream");
+  if (id < 0 || id > kMaxStream) {
+    in_.failAt(at, fmt::format("stream {} is not in 0 .. {}", id, kMaxStream));
+  }
+  return static_cast<StreamId>(id);
+}
+
+Team InstructionParser::team() {
+  Team out;
+  if (!in_.acceptWord("team")) return out;
+  in_.expectSymbol("=");
+  out.mesh = parseMeshRef(in_, program_.meshes);
+  if (!in_.acceptSymbol("[")) return out;
+  do {
+    const Token at = in_.peek();
+    const std::string axis = in_.expectName(TokenKind::Word, "a mesh axis: x, y or z");
+    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(out.mesh)];
+    for (MeshAxis candidate : {MeshAxis::X, MeshAxis::Y, MeshAxis::Z}) {
+      if (name(candidate) == axis && mesh.has(candidate)) out.axes.push_back(candidate);
+    }
+    if (out.axes.empty() || name(out.axes.back()) != axis) {
+      in_.failAt(at, fmt::format("mesh @{} has no axis {}", mesh.name, axis));
+    }
+  } while (in_.acceptSymbol(","));
+  if (!in_.acceptSymbol("]")) in_.fail("',' or ']'");
+  return out;
+}
+
+void InstructionParser::arrow() { in_.expectSymbol("->"); }
+
+}  // namespace heddle::host

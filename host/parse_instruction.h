@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/program.h"
+#include "ir/lexer.h"
+
+namespace heddle::host {
+
+// Reads the instructions of a program whose meshes, kernels and slots have been read; tokens and
+// events are declared in `program` by their first use.
+class InstructionParser {
+ public:
+  InstructionParser(TokenStream& in, Program& program);
+
+  std::vector<Instruction> body();  // up to and with the closing brace
+  SlotId slotNamed(const Token& at) const;
+  // The programs that are called, each once, in order.
+  const std::vector<Token>& called() const { return called_; }
+
+ private:
+  Instruction instruction();
+  Op op();
+  Op assignment();       // %y = ...
+  Op tokenAssignment();  // $t = ...
+  Op eventAssignment();  // !e = ...
+  Op alias(SlotId out);
+  Op evaluate(SlotId out);
+  Op launch();
+  Op callLibrary();
+  Op copy();
+  Op communicate(TokenId token);
+  Op send(std::optional<TokenId> token);
+  Op recv(std::optional<TokenId> token);
+  Op waitEvent();
+  Op loop();
+  Op branch();
+  Op call();
+
+  SlotId slot();
+  std::vector<SlotId> slots();
+  TokenId token();
+  EventId event();
+  StreamId stream();
+  Team team();
+  std::string named(std::string_view what);  // the word after a sigil
+  void arrow();
+
+  TokenStream& in_;
+  Program& program_;
+  std::map<std::string, SlotId> slots_;
+  std::map<std::string, TokenId> tokens_;
+  std::map<std::string, EventId> events_;
+  std::vector<Token> called_;
+};
+
+}  // namespace heddle::host

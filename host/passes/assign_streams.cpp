@@ -1,0 +1,27 @@
+#include "host/passes/assign_streams.h"
+
+#include <algorithm>
+
+#include "host/passes/items.h"
+
+namespace heddle::host {
+
+Program assignStreams(Program program) {
+  if (program.streams() > 1 || !isUnordered(program, itemsOf(program))) return program;
+  constexpr size_t kMaxTeams = 15;  // those beyond share the last stream
+  std::vector<Team> teams;
+  for (Instruction& x : program.body) {
+    auto* post = std::get_if<Communicate>(&x.op);
+    if (post == nullptr) continue;
+    auto found = std::find(teams.begin(), teams.end(), post->team);
+    if (found == teams.end() && teams.size() < kMaxTeams) {
+      teams.push_back(post->team);
+      found = teams.end() - 1;
+    }
+    const auto index = std::min<size_t>(found - teams.begin(), kMaxTeams - 1);
+    post->stream = static_cast<StreamId>(1 + index);
+  }
+  return program;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "host/program.h"
+
+namespace heddle::host {
+
+// No Call is left. First, so that the other passes see every access.
+Program expandCalls(Program program);
+
+}  // namespace heddle::host

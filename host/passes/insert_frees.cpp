@@ -1,0 +1,180 @@
+#include "host/passes/insert_frees.h"
+
+#include <map>
+#include <set>
+
+#include "host/passes/items.h"
+#include "host/passes/order.h"
+#include "host/visit.h"
+
+namespace heddle::host {
+namespace {
+
+// --- the top level -------------------------------------------------------------------------------
+
+Program freeAtTop(Program program) {
+  const Items items = itemsOf(program);
+  Order order(program, items);
+  const size_t count = program.body.size();
+  std::map<RootId, size_t> last_use, root_at;  // item
+  std::set<RootId> opaque;
+  for (size_t i = 0; i < count; ++i) {
+    for (const ItemAccess& access : items.items[i].accesses) {
+      last_use[access.root] = i;
+      if (items.items[i].opaque) opaque.insert(access.root);
+      if (std::holds_alternative<Allocate>(program.body[i].op)) root_at[access.root] = i;
+    }
+  }
+  std::vector<std::vector<RootId>> ends(count);
+  for (const auto& [root, at] : root_at) {
+    const bool mine =
+        items.returned.count(root) + items.freed.count(root) + opaque.count(root) == 0;
+    if (mine) ends[last_use[root]].push_back(root);
+  }
+  std::vector<Instruction> body;
+  std::vector<RootId> waiting;
+  const auto release = [&](bool all) {
+    std::erase_if(waiting, [&](RootId root) {
+      if (!all && !order.isKnown(root)) return false;
+      const Instruction& made = program.body[root_at[root]];
+      body.push_back({Free{std::get<Allocate>(made.op).out, 0}, made.on});
+      return true;
+    });
+  };
+  // A slot that names something else by now cannot be freed: verify() tells of the leak.
+  std::map<SlotId, size_t> defined_at;
+  const auto stillNamed = [&](RootId root) {
+    const SlotId slot = std::get<Allocate>(program.body[root_at[root]].op).out;
+    return defined_at[slot] == root_at[root];
+  };
+  for (size_t i = 0; i < count; ++i) {
+    forEachInstructionIn(&program.body[i], &program.body[i] + 1,
+                         [&](const Instruction& x, InstructionIndex) {
+                           forEachSlot(x.op, [&](SlotId slot, bool defines) {
+                             if (defines) defined_at[slot] = i;
+                           });
+                         });
+    std::erase_if(waiting, [&](RootId root) { return !stillNamed(root); });
+    order.step(i);
+    body.push_back(program.body[i]);
+    for (RootId root : ends[i]) {
+      if (stillNamed(root)) waiting.push_back(root);
+    }
+    release(false);
+  }
+  release(true);
+  program.body = std::move(body);
+  return program;
+}
+
+// --- bodies --------------------------------------------------------------------------------------
+
+// Slots that an instruction and its bodies name.
+std::set<SlotId> slotsOf(const Instruction& x) {
+  std::set<SlotId> out;
+  const auto visit = [&](const Instruction& inner, InstructionIndex) {
+    forEachSlot(inner.op, [&](SlotId id, bool) { out.insert(id); });
+  };
+  const Instruction* first = &x;
+  forEachInstructionIn(first, first + 1, visit);
+  return out;
+}
+
+class BodyFrees {
+ public:
+  explicit BodyFrees(Program& program) : program_(program) {
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      forEachSlot(x.op, [&](SlotId id, bool) { ++uses_[id]; });
+      if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
+      if (const auto* alias = std::get_if<Alias>(&x.op)) aliased_.insert(alias->in);
+      if (std::holds_alternative<Communicate>(x.op) || std::holds_alternative<Send>(x.op) ||
+          std::holds_alternative<Recv>(x.op) || streamOf(x.op).value_or(0) > 0) {
+        const std::set<SlotId> slots = slotsOf(x);
+        taken_.insert(slots.begin(), slots.end());
+      }
+    });
+    taken_.insert(program.outputs.begin(), program.outputs.end());
+    taken_.insert(program.inputs.begin(), program.inputs.end());
+  }
+
+  void run() {
+    std::vector<std::vector<Instruction>*> lists;
+    forEachInstruction(program_.body, [&](Instruction& x, InstructionIndex) {
+      if (auto* loop = std::get_if<For>(&x.op)) lists.push_back(&loop->body);
+      if (auto* branch = std::get_if<If>(&x.op)) {
+        lists.push_back(&branch->then_body);
+        lists.push_back(&branch->else_body);
+      }
+    });
+    // Inner lists first: a list is not moved by what is put into the lists within it.
+    for (size_t i = lists.size(); i-- > 0;) list(*lists[i]);
+  }
+
+ private:
+  // A slot that is allocated once in this list, first named by that, and named nowhere else.
+  void list(std::vector<Instruction>& body) {
+    std::map<SlotId, size_t> last;
+    std::map<SlotId, int> here;
+    std::map<SlotId, Instruction> made;
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (const auto* x = std::get_if<Allocate>(&body[i].op); x && here[x->out] == 0) {
+        made.emplace(x->out, body[i]);
+      }
+      const Instruction* first = &body[i];
+      forEachInstructionIn(first, first + 1, [&](const Instruction& x, InstructionIndex) {
+        forEachSlot(x.op, [&](SlotId id, bool defines) {
+          if (defines && here[id] > 0) made.erase(id);
+          ++here[id];
+          last[id] = i;
+        });
+      });
+    }
+    std::map<size_t, std::vector<Instruction>> after;
+    for (const auto& [slot, allocate] : made) {
+      if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
+      const bool aliased = aliased_.count(slot) > 0;  // then as late as can be
+      if (aliased && !aliasesStay(slot, here)) continue;
+      after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
+    }
+    if (after.empty()) return;
+    std::vector<Instruction> out;
+    for (size_t i = 0; i < body.size(); ++i) {
+      out.push_back(std::move(body[i]));
+      for (Instruction& x : after[i]) out.push_back(std::move(x));
+    }
+    body = std::move(out);
+  }
+
+  // Whether whatever views the slot, directly or not, is named in this list only.
+  bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
+    std::set<SlotId> views{slot};
+    for (size_t before = 0; before != views.size();) {
+      before = views.size();
+      forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+        const auto* alias = std::get_if<Alias>(&x.op);
+        if (alias != nullptr && views.count(alias->in) > 0) views.insert(alias->out);
+      });
+    }
+    for (SlotId view : views) {
+      const auto found = here.find(view);
+      if (found == here.end() || found->second != uses_[view] || taken_.count(view) > 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Program& program_;
+  std::map<SlotId, int> uses_;  // instructions that name the slot, in the whole program
+  std::set<SlotId> taken_;      // freed, posted, returned, or on a stream of their own
+  std::set<SlotId> aliased_;
+};
+
+}  // namespace
+
+Program insertFrees(Program program) {
+  BodyFrees(program).run();
+  return freeAtTop(std::move(program));
+}
+
+}  // namespace heddle::host

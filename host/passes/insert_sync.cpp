@@ -1,0 +1,119 @@
+#include "host/passes/insert_sync.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "host/passes/items.h"
+#include "host/passes/order.h"
+
+namespace heddle::host {
+namespace {
+
+class SyncInserter {
+ public:
+  explicit SyncInserter(Program program)
+      : program_(std::move(program)),
+        items_(itemsOf(program_)),
+        order_(program_, items_),
+        before_(program_.body.size() + 1),
+        after_(program_.body.size()) {}
+
+  Program run() {
+    if (items_.anyOpaque()) return std::move(program_);
+    for (size_t i = 0; i < items_.items.size(); ++i) {
+      if (items_.items[i].stream >= 0) require(order_.missing(i), items_.items[i].stream, i);
+      order_.step(i);
+    }
+    require(order_.missingAtEnd(), 0, items_.items.size());
+    std::vector<Instruction> body;
+    append(body, begin_);
+    for (size_t i = 0; i < program_.body.size(); ++i) {
+      append(body, before_[i]);
+      body.push_back(std::move(program_.body[i]));
+      append(body, after_[i]);
+    }
+    append(body, before_.back());
+    program_.body = std::move(body);
+    return std::move(program_);
+  }
+
+ private:
+  static void append(std::vector<Instruction>& to, std::vector<Instruction>& from) {
+    for (Instruction& x : from) to.push_back(std::move(x));
+  }
+
+  // The last access of each stream and every post; then without those that another one implies.
+  void require(const std::vector<Order::Done>& missing, StreamId stream, size_t at) {
+    std::map<StreamId, Order::Done> latest;
+    std::map<int32_t, Order::Done> posts;
+    for (const Order::Done& done : missing) {
+      if (done.post >= 0) {
+        posts.emplace(done.post, done);
+      } else if (auto [found, is_new] = latest.emplace(done.stream, done);
+                 !is_new && done.time > found->second.time) {
+        found->second = done;
+      }
+    }
+    std::vector<Order::Done> needed;
+    for (const auto& [post, done] : posts) needed.push_back(done);
+    for (const auto& [from, done] : latest) needed.push_back(done);
+    for (size_t i = 0; i < needed.size();) {
+      Clock others = order_.clock(stream);
+      for (size_t j = 0; j < needed.size(); ++j) {
+        if (j != i) others.join(order_.after(needed[j]));
+      }
+      if (needed[i].knownTo(others)) {
+        needed.erase(needed.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+    for (const Order::Done& done : needed) wait(done, stream, at);
+  }
+
+  void wait(const Order::Done& done, StreamId stream, size_t at) {
+    if (done.post >= 0) {
+      const TokenId token = order_.tokenOf(done.post);
+      if (token < 0) return;  // posted again before a wait: verify() says so
+      before_[at].push_back({Wait{token, stream}});
+    } else {
+      before_[at].push_back({WaitEvent{eventAfter(done), stream}});
+    }
+    order_.clock(stream).join(order_.after(done));
+  }
+
+  EventId eventAfter(const Order::Done& done) {
+    const auto [found, is_new] =
+        event_after_.emplace(done.item, static_cast<EventId>(program_.events.size()));
+    if (is_new) {
+      program_.events.push_back(freshName());
+      const Instruction record{RecordEvent{found->second, done.stream}};
+      (done.item == Order::kBegin ? begin_ : after_[done.item]).push_back(record);
+    }
+    return found->second;
+  }
+
+  std::string freshName() const {
+    for (size_t i = program_.events.size();; ++i) {
+      std::string name = fmt::format("e{}", i);
+      const auto& taken = program_.events;
+      if (std::find(taken.begin(), taken.end(), name) == taken.end()) return name;
+    }
+  }
+
+  Program program_;
+  Items items_;
+  Order order_;
+  std::vector<Instruction> begin_;
+  std::vector<std::vector<Instruction>> before_;  // one more for the end
+  std::vector<std::vector<Instruction>> after_;
+  std::map<size_t, EventId> event_after_;  // by item
+};
+
+}  // namespace
+
+Program insertSync(Program program) { return SyncInserter(std::move(program)).run(); }
+
+}  // namespace heddle::host

@@ -1,0 +1,105 @@
+#include "host/passes/order.h"
+
+#include <algorithm>
+
+namespace heddle::host {
+
+Order::Order(const Program& program, const Items& items)
+    : program_(program),
+      items_(items),
+      streams_(static_cast<size_t>(program.streams()),
+               Clock(static_cast<size_t>(program.streams()))),
+      after_(program.body.size()),
+      events_(program.events.size()),
+      latest_post_(program.tokens.size(), -1),
+      done_(static_cast<size_t>(items.roots)) {
+  streams_.front().streams[0] = 1;
+  begin_ = streams_.front();
+  for (RootId root : items.inputs) {
+    done_[static_cast<size_t>(root)].push_back({root, true, kBegin, 0, 1, -1});
+  }
+}
+
+std::vector<Order::Done> Order::missing(size_t i) const {
+  std::vector<Done> out;
+  const Item& item = items_.items[i];
+  if (item.stream < 0) return out;
+  const Clock& clock = streams_[static_cast<size_t>(item.stream)];
+  for (const ItemAccess& access : item.accesses) {
+    for (const Done& done : done_[static_cast<size_t>(access.root)]) {
+      if ((access.write || done.write) && !done.knownTo(clock)) out.push_back(done);
+    }
+  }
+  return out;
+}
+
+std::vector<Order::Done> Order::missingAtEnd() const {
+  std::vector<Done> out;
+  const Clock& clock = streams_.front();
+  for (size_t post = 0; post < post_item_.size(); ++post) {
+    const auto id = static_cast<int32_t>(post);
+    if (!clock.knowsPost(id)) out.push_back({-1, true, post_item_[post], -1, 0, id});
+  }
+  for (const auto& [stream, done] : last_) {
+    if (!done.knownTo(clock)) out.push_back(done);
+  }
+  return out;
+}
+
+bool Order::isKnown(RootId root) const {
+  const auto& done = done_[static_cast<size_t>(root)];
+  return std::all_of(done.begin(), done.end(),
+                     [&](const Done& d) { return d.knownTo(streams_.front()); });
+}
+
+TokenId Order::tokenOf(int32_t post) const {
+  const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
+  return found == latest_post_.end() ? -1 : static_cast<TokenId>(found - latest_post_.begin());
+}
+
+void Order::step(size_t i) {
+  const Item& item = items_.items[i];
+  const Op& op = program_.body[i].op;
+  if (item.stream < 0 || item.opaque) return;
+  Clock& clock = streams_[static_cast<size_t>(item.stream)];
+  if (const auto* wait = std::get_if<Wait>(&op)) {
+    const int32_t post = latest_post_[static_cast<size_t>(wait->token)];
+    if (post < 0) return;
+    clock.join(after_[post_item_[static_cast<size_t>(post)]]);
+    return;
+  }
+  if (const auto* record = std::get_if<RecordEvent>(&op)) {
+    events_[static_cast<size_t>(record->event)] = clock;
+    return;
+  }
+  if (const auto* wait = std::get_if<WaitEvent>(&op)) {
+    const auto& event = events_[static_cast<size_t>(wait->event)];
+    if (event) clock.join(*event);
+    return;
+  }
+  const int32_t time = ++clock.streams[static_cast<size_t>(item.stream)];
+  int32_t post = -1;
+  Clock after = clock;
+  if (item.posts >= 0) {
+    post = static_cast<int32_t>(post_item_.size());
+    post_item_.push_back(i);
+    latest_post_[static_cast<size_t>(item.posts)] = post;
+    after.addPost(post);
+  }
+  remember(i, item, time, post, clock);
+  if (post < 0 && item.stream > 0 && !std::holds_alternative<Free>(op)) {
+    last_[item.stream] = {-1, true, i, item.stream, time, -1};
+  }
+  after_[i] = std::move(after);
+}
+
+void Order::remember(size_t i, const Item& item, int32_t time, int32_t post, const Clock& clock) {
+  for (const ItemAccess& access : item.accesses) {
+    auto& list = done_[static_cast<size_t>(access.root)];
+    std::erase_if(
+        list, [&](const Done& old) { return old.knownTo(clock) && (access.write || !old.write); });
+    list.push_back({access.root, access.write, i, item.stream, time, post});
+  }
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,51 @@
+#include "host/passes/sink_waits.h"
+
+#include <map>
+
+#include "host/passes/items.h"
+
+namespace heddle::host {
+namespace {
+
+bool concernsToken(const Op& op, TokenId token) {
+  if (const auto* wait = std::get_if<Wait>(&op)) return wait->token == token;
+  if (const auto* post = std::get_if<Communicate>(&op)) return post->token == token;
+  return false;
+}
+
+}  // namespace
+
+Program sinkWaits(Program program) {
+  const Items items = itemsOf(program);
+  if (!isUnordered(program, items)) return program;
+  const size_t count = program.body.size();
+  std::map<TokenId, size_t> post_of;
+  std::vector<std::vector<Instruction>> before(count + 1);
+  std::vector<bool> moved(count, false);
+  for (size_t i = 0; i < count; ++i) {
+    const Instruction& x = program.body[i];
+    if (items.items[i].posts >= 0) post_of[items.items[i].posts] = i;
+    const auto* wait = std::get_if<Wait>(&x.op);
+    if (wait == nullptr || post_of.count(wait->token) == 0) continue;
+    const Item& post = items.items[post_of[wait->token]];
+    size_t to = i + 1;
+    while (to < count && !concernsToken(program.body[to].op, wait->token) &&
+           !conflict(post, items.items[to])) {
+      ++to;
+    }
+    Instruction copy = x;
+    const bool has_stream = to < count && items.items[to].stream >= 0;
+    std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : 0;
+    before[to].push_back(std::move(copy));
+    moved[i] = true;
+  }
+  std::vector<Instruction> body;
+  for (size_t i = 0; i <= count; ++i) {
+    for (Instruction& x : before[i]) body.push_back(std::move(x));
+    if (i < count && !moved[i]) body.push_back(std::move(program.body[i]));
+  }
+  program.body = std::move(body);
+  return program;
+}
+
+}  // namespace heddle::host

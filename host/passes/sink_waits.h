@@ -1,0 +1,13 @@
+#pragma once
+
+#include "host/program.h"
+
+namespace heddle::host {
+
+// Every top-level Wait stands right before the first instruction that may not run while the posted
+// operation is going, and on that instruction's stream; before the end, on stream 0, when there is
+// none. So the work in between overlaps with the communication. Leaves alone what liftPosts()
+// leaves alone.
+Program sinkWaits(Program program);
+
+}  // namespace heddle::host

@@ -1,0 +1,223 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "host/communicators.h"
+#include "host/device.h"
+#include "host/executable.h"
+#include "host/kernel_store.h"
+#include "host/trace.h"
+
+namespace heddle::host {
+
+// A Trace bound to a device: a flat list of steps in which every size, offset, kernel and
+// communicator is settled. Only pointers and scalar values are missing; they are patched at known
+// places of argument blocks. Immutable, shared by all runs with the same shapes.
+
+// Index into RunState::pointers: the buffers of the trace, then a workspace for each stream, then
+// the preallocated outputs.
+using PointerIndex = int32_t;
+
+struct Place {
+  PointerIndex pointer = -1;
+  int64_t offset = 0;  // bytes
+};
+
+struct AllocateStep {
+  BufferId buffer;
+  StreamId stream;
+  int64_t bytes;
+};
+struct FreeStep {
+  BufferId buffer;
+  StreamId stream;
+  int64_t bytes;
+};
+struct LaunchStep {
+  int32_t stage;  // of Plan::stages
+  int32_t first_pointer;
+  int32_t pointers;  // of Plan::pointer_patches
+  int32_t first_scalar;
+  int32_t scalars;  // of Plan::scalar_patches
+  StreamId stream;
+};
+struct ReferenceStep {  // a segment evaluated on the host, for a device without a compiler
+  int32_t reference;
+  StreamId stream;
+};
+struct MatmulStep {
+  int32_t matmul;
+  StreamId stream;
+};
+struct CopyStep {
+  Place dst;
+  Place src;
+  int64_t bytes;
+  StreamId stream;
+};
+struct CollectiveStep {
+  comm::Communicator* communicator;
+  int32_t first;
+  int32_t operations;  // posted together
+  StreamId stream;
+};
+struct RecordStep {
+  int32_t event;
+  StreamId stream;
+};
+struct WaitStep {
+  int32_t event;
+  StreamId stream;
+};
+struct RegisterStep {
+  int32_t out;
+  Scalar value;
+};
+struct ApplyStep {
+  const OpDef* op;
+  std::array<int32_t, 3> args;
+  int32_t out;
+  DType compute;  // the type in which the op computes
+  DType dtype;    // of the result
+};
+struct ReadBackStep {
+  Place src;
+  int32_t out;
+  int32_t event;
+  StreamId stream;
+  DType source_dtype;
+  DType dtype;
+};
+struct BranchStep {  // goes to `target` unless registers[lhs] `compare` rhs
+  int32_t lhs;
+  Predicate::Compare compare;
+  int64_t rhs;
+  int32_t target;
+};
+struct GotoStep {
+  int32_t target;
+};
+struct CheckStep {
+  int32_t watched;
+  StreamId stream;
+};
+struct PrintStep {
+  int32_t watched;
+  StreamId stream;
+};
+
+using Step = std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep, CopyStep,
+                          CollectiveStep, RecordStep, WaitStep, RegisterStep, ApplyStep, ReadBackStep,
+                          BranchStep, GotoStep, CheckStep, PrintStep>;
+
+struct Plan {
+  struct Stage {
+    codegen::LaunchStage launch;
+    KernelHandle kernel = nullptr;
+    int32_t args = 0;  // where its block starts in Plan::args
+  };
+  struct PointerPatch {
+    int32_t at;  // in Plan::args
+    Place place;
+  };
+  struct ScalarPatch {
+    int32_t at;
+    int32_t scalar;  // register
+    DType dtype;
+  };
+  struct OperationPlaces {
+    Place send;
+    Place recv;
+  };
+  struct Matmul {
+    std::array<Place, 3> places;  // a, b, c
+    std::array<TensorDesc, 3> descs;
+  };
+  struct Operand {
+    Place place;
+    TensorDesc desc;
+    int32_t scalar = -1;  // register
+  };
+  struct Reference {
+    Fusion segment;  // of this rank's sizes
+    std::vector<Operand> inputs;
+    std::vector<Operand> outputs;
+  };
+  struct Watched {
+    std::string name;
+    Operand operand;
+  };
+  struct BufferInput {
+    PointerIndex pointer;
+    int32_t input;
+  };
+  struct ScalarInput {
+    int32_t out;  // register
+    int32_t input;
+    DType dtype;
+    Scalar default_value;  // when the caller gives none
+  };
+  struct Preallocated {
+    PointerIndex pointer;
+    int32_t output;
+  };
+  struct Output {
+    int32_t scalar = -1;  // register
+    Place place;
+    TensorDesc desc;
+    int32_t input = -1;         // aliases the buffer of this input
+    bool preallocated = false;  // landed in the caller's memory
+  };
+
+  std::vector<Step> steps;
+  std::vector<InstructionIndex> instruction_of;  // per step
+  std::vector<Stage> stages;
+  std::vector<std::byte> args;  // the argument blocks of all stages
+  std::vector<PointerPatch> pointer_patches;
+  std::vector<ScalarPatch> scalar_patches;
+  std::vector<comm::Operation> operations;
+  std::vector<OperationPlaces> operation_places;  // parallel to operations
+  std::vector<Matmul> matmuls;
+  std::vector<Reference> references;
+  std::vector<Watched> watched;
+  std::vector<Buffer> buffers;
+  std::vector<int64_t> workspace_bytes;  // per stream
+  std::vector<BufferInput> buffer_inputs;
+  std::vector<ScalarInput> scalar_inputs;
+  std::vector<Preallocated> preallocated;
+  std::vector<Output> outputs;
+  int32_t registers = 0;
+  int32_t events = 0;
+  int32_t streams = 1;
+  bool communicates = false;
+
+  PointerIndex workspace(StreamId stream) const {
+    return static_cast<PointerIndex>(buffers.size()) + stream;
+  }
+  PointerIndex preallocatedPointer(size_t output) const {
+    return static_cast<PointerIndex>(buffers.size()) + streams + static_cast<int32_t>(output);
+  }
+  size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
+};
+
+// What a plan is bound to, besides the trace.
+struct PlanTarget {
+  Device& device;
+  const Communicators& communicators;
+  KernelStore& kernels;
+  int64_t ranks = 1;
+};
+
+// `preallocated`: per output the descriptor of the caller's tensor, or nullopt. UserError naming
+// the instruction for what the device cannot do, naming the output for a preallocated tensor that
+// does not fit. Compiles and loads the kernels it needs.
+std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
+                                     const SizeBindings& sizes,
+                                     const std::vector<std::optional<TensorDesc>>& preallocated,
+                                     const PlanTarget& target);
+
+}  // namespace heddle::host

@@ -1,0 +1,242 @@
+#include "host/plan_builder.h"
+
+#include <algorithm>
+
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+PlanBuilder::PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
+                         const std::vector<std::optional<TensorDesc>>& preallocated,
+                         const PlanTarget& target)
+    : program_(program),
+      trace_(trace),
+      sizes_(sizes),
+      preallocated_(preallocated),
+      target_(target),
+      plan_(std::make_shared<Plan>()) {}
+
+std::shared_ptr<const Plan> PlanBuilder::build() {
+  plan_->streams = program_.streams();
+  plan_->registers = trace_.registers;
+  plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
+  streams_used_.assign(static_cast<size_t>(plan_->streams), false);
+  findEventUses();
+  bindBuffers();
+  bindOutputs();
+  emitFork();
+  emitAll();
+  emitJoin();
+  finishOutputs();
+  finishJumps();
+  loadKernels();
+  return plan_;
+}
+
+Step& PlanBuilder::emit(Step step) {
+  plan_->instruction_of.push_back(current_);
+  return plan_->steps.emplace_back(std::move(step));
+}
+
+Place PlanBuilder::placeOf(const View& view) const { return {view.buffer, view.byte_offset}; }
+
+Plan::Operand PlanBuilder::operandOf(const TraceStep& step, size_t input) const {
+  const View& view = step.inputs.at(input);
+  return {placeOf(view), view.desc, step.scalar_inputs.at(input)};
+}
+
+void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
+  EventUse& use = uses_[key];
+  if (use.stream < 0) use.stream = stream;
+  use.crosses = use.crosses || use.stream != stream;
+}
+
+// Which streams record and wait for each token and event.
+void PlanBuilder::findEventUses() {
+  StreamId group_stream = 0;
+  for (const TraceStep& step : trace_.steps) {
+    if (step.instruction == nullptr) continue;
+    if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
+    const Op& op = step.instruction->op;
+    if (const auto* x = std::get_if<Communicate>(&op)) {
+      useEvent({true, x->token}, x->stream);
+    } else if (const auto* x = std::get_if<Send>(&op)) {
+      group_stream = x->stream;
+      if (x->token) useEvent({true, *x->token}, x->stream);
+    } else if (const auto* x = std::get_if<Recv>(&op)) {
+      group_stream = x->stream;
+      if (x->token) useEvent({true, *x->token}, x->stream);
+    } else if (const auto* x = std::get_if<GroupEnd>(&op)) {
+      useEvent({true, x->token}, group_stream);
+    } else if (const auto* x = std::get_if<Wait>(&op)) {
+      useEvent({true, x->token}, x->stream);
+    } else if (const auto* x = std::get_if<RecordEvent>(&op)) {
+      useEvent({false, x->event}, x->stream);
+    } else if (const auto* x = std::get_if<WaitEvent>(&op)) {
+      useEvent({false, x->event}, x->stream);
+    }
+  }
+}
+
+void PlanBuilder::bindBuffers() {
+  plan_->buffers = trace_.buffers;
+  substituted_.assign(trace_.buffers.size(), false);
+  for (size_t i = 0; i < trace_.buffers.size(); ++i) {
+    const Buffer& buffer = trace_.buffers[i];
+    if (buffer.origin != Buffer::Origin::Input) continue;
+    plan_->buffer_inputs.push_back({static_cast<PointerIndex>(i), buffer.input});
+  }
+  for (size_t i = 0; i < trace_.input_registers.size(); ++i) {
+    if (trace_.input_registers[i] < 0) continue;
+    const Slot& input = slot(program_.inputs[i]);
+    plan_->scalar_inputs.push_back({trace_.input_registers[i], static_cast<int32_t>(i),
+                                    input.tensor.dtype,
+                                    input.default_value.value_or(Scalar(int64_t{0}))});
+  }
+}
+
+// The program writes straight into the caller's tensor: the allocation is the output's own, whole
+// and laid out in the same way.
+bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
+  const Buffer& buffer = trace_.buffers.at(static_cast<size_t>(output.place.pointer));
+  return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
+         output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
+         buffer.bytes <= given.allocBytes() &&
+         !substituted_[static_cast<size_t>(output.place.pointer)];
+}
+
+void PlanBuilder::bindOutputs() {
+  for (size_t i = 0; i < trace_.outputs.size(); ++i) {
+    Plan::Output output;
+    output.scalar = trace_.scalar_outputs.at(i);
+    if (output.scalar < 0) {
+      output.place = placeOf(trace_.outputs[i]);
+      output.desc = trace_.outputs[i].desc;
+      output.input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+    }
+    plan_->outputs.push_back(output);
+  }
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) {
+    if (i >= preallocated_.size() || !preallocated_[i]) continue;
+    Plan::Output& output = plan_->outputs[i];
+    const std::string& name = slot(program_.outputs[i]).name;
+    HEDDLE_USER_CHECK(output.scalar < 0, "output {} (%{}) is a scalar and cannot be preallocated",
+                      i, name);
+    const TensorDesc& given = *preallocated_[i];
+    HEDDLE_USER_CHECK(given.dtype == output.desc.dtype && given.sizes == output.desc.sizes,
+                      "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
+                      heddle::name(output.desc.dtype), str(output.desc.sizes),
+                      heddle::name(given.dtype), str(given.sizes));
+    output.preallocated = true;
+    if (!landsInPlace(output, given)) continue;
+    substituted_[static_cast<size_t>(output.place.pointer)] = true;
+    plan_->preallocated.push_back({output.place.pointer, static_cast<int32_t>(i)});
+  }
+}
+
+// Copies the outputs that could not be written in place.
+void PlanBuilder::finishOutputs() {
+  for (size_t i = 0; i < plan_->outputs.size(); ++i) {
+    const Plan::Output& output = plan_->outputs[i];
+    if (!output.preallocated) continue;
+    const auto in_place = [&](const Plan::Preallocated& p) {
+      return p.output == static_cast<int>(i);
+    };
+    if (std::any_of(plan_->preallocated.begin(), plan_->preallocated.end(), in_place)) continue;
+    const PointerIndex pointer = plan_->preallocatedPointer(i);
+    plan_->preallocated.push_back({pointer, static_cast<int32_t>(i)});
+    emitCopy({{pointer, 0}, *preallocated_[i], -1}, {output.place, output.desc, -1}, 0);
+  }
+}
+
+// The run begins and ends on stream 0; the others start after what the caller has enqueued there.
+void PlanBuilder::emitFork() {
+  int32_t event = -1;
+  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
+    if (!streams_used_[static_cast<size_t>(stream)]) continue;
+    if (event < 0) {
+      event = newEvent();
+      emit(RecordStep{event, 0});
+    }
+    emit(WaitStep{event, stream});
+  }
+}
+
+void PlanBuilder::emitJoin() {
+  current_ = -1;
+  for (StreamId stream = 1; stream < plan_->streams; ++stream) {
+    if (!streams_used_[static_cast<size_t>(stream)]) continue;
+    const int32_t event = newEvent();
+    emit(RecordStep{event, stream});
+    emit(WaitStep{event, 0});
+  }
+}
+
+void PlanBuilder::emitAll() {
+  for (const TraceStep& step : trace_.steps) {
+    step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
+    current_ = step.index;
+    try {
+      emitOne(step);
+    } catch (const UserError& e) {
+      if (step.instruction == nullptr) throw;
+      userError("instruction {} ({}): {}", step.index,
+                printInstruction(program_, *step.instruction), e.what());
+    }
+  }
+  step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
+  current_ = -1;
+}
+
+void PlanBuilder::emitOne(const TraceStep& step) {
+  if (step.instruction == nullptr) {
+    emit(GotoStep{step.jump});
+    return;
+  }
+  std::visit(Overloaded{
+                 [&](const Allocate& x) { emit(x, step); },
+                 [&](const Free& x) { emit(x, step); },
+                 [](const Alias&) {},  // a view: settled in the trace
+                 [&](const Evaluate& x) { emit(x, step); },
+                 [&](const LaunchKernel& x) { emit(x, step); },
+                 [&](const CallLibrary& x) { emit(x, step); },
+                 [&](const Copy& x) { emit(x, step); },
+                 [&](const Communicate& x) { emit(x, step); },
+                 [&](const Send& x) { emit(x, step); },
+                 [&](const Recv& x) { emit(x, step); },
+                 [&](const GroupBegin& x) { emit(x, step); },
+                 [&](const GroupEnd& x) { emit(x, step); },
+                 [&](const Wait& x) { emit(x, step); },
+                 [&](const RecordEvent& x) { emit(x, step); },
+                 [&](const WaitEvent& x) { emit(x, step); },
+                 [&](const ReadBack& x) { emit(x, step); },
+                 [](const For&) {},  // unrolled in the trace
+                 [&](const If& x) { emit(x, step); },
+                 [](const Call&) { HEDDLE_CHECK(false, "a Call was not inlined"); },
+                 [&](const Check& x) { emit(x, step); },
+                 [&](const Print& x) { emit(x, step); },
+             },
+             step.instruction->op);
+}
+
+// Jumps were emitted with indices of trace steps.
+void PlanBuilder::finishJumps() {
+  for (Step& step : plan_->steps) {
+    if (auto* jump = std::get_if<GotoStep>(&step)) {
+      jump->target = step_of_trace_.at(static_cast<size_t>(jump->target));
+    } else if (auto* branch = std::get_if<BranchStep>(&step)) {
+      branch->target = step_of_trace_.at(static_cast<size_t>(branch->target));
+    }
+  }
+}
+
+std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
+                                     const SizeBindings& sizes,
+                                     const std::vector<std::optional<TensorDesc>>& preallocated,
+                                     const PlanTarget& target) {
+  return PlanBuilder(program, trace, sizes, preallocated, target).build();
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "host/plan.h"
+#include "host/program.h"
+
+namespace heddle::host {
+
+// Makes the steps of a plan from a trace. Used once, by makePlan().
+class PlanBuilder {
+ public:
+  PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
+              const std::vector<std::optional<TensorDesc>>& preallocated, const PlanTarget& target);
+  std::shared_ptr<const Plan> build();
+
+ private:
+  // The uses of one token or event: on a single stream its order is that of the stream already.
+  struct EventUse {
+    StreamId stream = -1;
+    bool crosses = false;
+    int32_t event = -1;  // index, given when it is first emitted
+  };
+  using EventKey = std::pair<bool, int32_t>;  // a token or an event, and its id
+  // Launches of one segment with the same descriptors share stages and argument blocks.
+  struct PlannedKernel {
+    const Fusion* segment;
+    std::vector<TensorDesc> inputs;
+    std::vector<TensorDesc> outputs;
+    codegen::KernelPlan kernel;
+    int32_t first_stage = 0;
+  };
+  struct Launch {
+    const Fusion* segment;
+    std::vector<Plan::Operand> inputs;
+    std::vector<Plan::Operand> outputs;
+    StreamId stream;
+  };
+  struct Group {
+    bool open = false;
+    comm::Communicator* communicator = nullptr;
+    StreamId stream = 0;
+    int32_t first = 0;
+  };
+
+  // plan_builder.cpp: the whole, streams, buffers, outputs.
+  void findEventUses();
+  void useEvent(const EventKey& key, StreamId stream);
+  void bindBuffers();
+  void bindOutputs();
+  bool landsInPlace(const Plan::Output& output, const TensorDesc& given) const;
+  void finishOutputs();
+  void emitFork();
+  void emitJoin();
+  void emitAll();
+  void emitOne(const TraceStep& step);
+  void finishJumps();
+  Step& emit(Step step);
+  int32_t newEvent() { return plan_->events++; }
+  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
+  Place placeOf(const View& view) const;
+  Plan::Operand operandOf(const TraceStep& step, size_t input) const;
+
+  // plan_steps.cpp: one member an instruction.
+  void emit(const Allocate& op, const TraceStep& step);
+  void emit(const Free& op, const TraceStep& step);
+  void emit(const Evaluate& op, const TraceStep& step);
+  void emit(const LaunchKernel& op, const TraceStep& step);
+  void emit(const CallLibrary& op, const TraceStep& step);
+  void emit(const Copy& op, const TraceStep& step);
+  void emit(const ReadBack& op, const TraceStep& step);
+  void emit(const If& op, const TraceStep& step);
+  void emit(const Check& op, const TraceStep& step);
+  void emit(const Print& op, const TraceStep& step);
+  void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const TraceStep& step);
+  void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
+  int32_t watch(SlotId slot, const TraceStep& step);
+
+  // plan_communicate.cpp
+  void emit(const Communicate& op, const TraceStep& step);
+  void emit(const Send& op, const TraceStep& step);
+  void emit(const Recv& op, const TraceStep& step);
+  void emitPeer(const Team& team, comm::Operation operation, Place place, const View& view,
+                StreamId stream, const std::optional<TokenId>& token, const TraceStep& step);
+  void emit(const GroupBegin& op, const TraceStep& step);
+  void emit(const GroupEnd& op, const TraceStep& step);
+  void emit(const Wait& op, const TraceStep& step);
+  void emit(const RecordEvent& op, const TraceStep& step);
+  void emit(const WaitEvent& op, const TraceStep& step);
+  void emitRecord(const EventKey& key, StreamId stream);
+  void emitWait(const EventKey& key, StreamId stream);
+  void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
+  void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
+  comm::Communicator* communicatorOf(const Team& team, const TraceStep& step) const;
+
+  // plan_launch.cpp
+  void emitLaunch(const Launch& launch);
+  void emitReference(const Launch& launch);
+  void emitStage(size_t stage, const Launch& launch);
+  PlannedKernel& planned(const Launch& launch);
+  void addStages(PlannedKernel& planned);
+  void loadKernels();
+
+  const Program& program_;
+  const Trace& trace_;
+  const SizeBindings& sizes_;
+  const std::vector<std::optional<TensorDesc>>& preallocated_;
+  PlanTarget target_;
+  std::shared_ptr<Plan> plan_;
+  InstructionIndex current_ = -1;
+
+  std::map<EventKey, EventUse> uses_;
+  std::vector<bool> streams_used_;
+  std::vector<bool> substituted_;       // per buffer: the caller's preallocated memory
+  std::vector<int32_t> step_of_trace_;  // first plan step of each trace step
+  std::deque<PlannedKernel> kernels_;
+  std::deque<Fusion> copy_segments_;
+  Group group_;
+  int32_t read_back_event_ = -1;
+  // Where collectives were posted, the latest last, for transports that need those of several teams
+  // in one order.
+  struct Posted {
+    comm::Communicator* communicator;
+    StreamId stream;
+    bool operator==(const Posted&) const = default;
+  };
+  std::vector<Posted> posted_;
+  bool branches_ = false;  // at run time: which of the posts so far took place is not known
+};
+
+}  // namespace heddle::host

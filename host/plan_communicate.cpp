@@ -1,0 +1,157 @@
+// The members of PlanBuilder for collectives, tokens and events.
+#include "host/plan_builder.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+int64_t allocCount(const TensorDesc& desc) {
+  int64_t count = 1;
+  for (int64_t size : desc.alloc) count *= size;
+  return count;
+}
+
+void checkDense(const TensorDesc& desc, const std::string& slot) {
+  HEDDLE_USER_CHECK(allocCount(desc) == 0 || desc.allocElements() == allocCount(desc),
+                    "the memory of %{} has gaps: sizes {}, strides {}", slot, str(desc.alloc),
+                    str(desc.strides));
+}
+
+}  // namespace
+
+// nullptr: this rank is in no such team.
+comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const TraceStep&) const {
+  const std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
+  return members.empty() ? nullptr : &target_.communicators.of(members);
+}
+
+void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
+  comm::Communicator* communicator = communicatorOf(op.team, step);
+  if (communicator == nullptr) return;
+  const TensorDesc& in = step.inputs.at(0).desc;
+  const TensorDesc& out = step.outputs.at(0).desc;
+  checkDense(in, slot(op.in).name);
+  checkDense(out, slot(op.out).name);
+  const int64_t ranks = communicator->size();
+  comm::Operation operation;
+  operation.kind = op.kind;
+  operation.dtype = in.dtype;
+  operation.reduce = op.reduce.value_or(ReduceOp::Sum);
+  operation.count =
+      op.kind == comm::CollectiveKind::ReduceScatter ? allocCount(out) : allocCount(in);
+  const int64_t expected = op.kind == comm::CollectiveKind::Allgather   ? ranks * allocCount(in)
+                           : op.kind == comm::CollectiveKind::Allreduce ? allocCount(in)
+                                                                        : allocCount(out);
+  const int64_t sent =
+      op.kind == comm::CollectiveKind::ReduceScatter ? ranks * allocCount(out) : allocCount(in);
+  HEDDLE_USER_CHECK(expected == allocCount(out) && sent == allocCount(in) && in.dtype == out.dtype,
+                    "{} over {} ranks from {}{} to {}{}", comm::name(op.kind), ranks,
+                    name(in.dtype), str(in.alloc), name(out.dtype), str(out.alloc));
+  const auto first = static_cast<int32_t>(plan_->operations.size());
+  plan_->operations.push_back(operation);
+  plan_->operation_places.push_back({placeOf(step.inputs[0]), placeOf(step.outputs[0])});
+  emitCollective(communicator, first, op.stream);
+  emitRecord({true, op.token}, op.stream);
+}
+
+void PlanBuilder::emit(const Send& op, const TraceStep& step) {
+  comm::Operation operation;
+  operation.kind = comm::CollectiveKind::Send;
+  const View& view = step.inputs.at(0);
+  checkDense(view.desc, slot(op.slot).name);
+  emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
+}
+
+void PlanBuilder::emit(const Recv& op, const TraceStep& step) {
+  comm::Operation operation;
+  operation.kind = comm::CollectiveKind::Recv;
+  const View& view = step.outputs.empty() ? step.inputs.at(0) : step.outputs[0];
+  checkDense(view.desc, slot(op.slot).name);
+  emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
+}
+
+void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
+                           const View& view, StreamId stream, const std::optional<TokenId>& token,
+                           const TraceStep& step) {
+  comm::Communicator* communicator = communicatorOf(team, step);
+  if (communicator == nullptr) return;
+  operation.count = allocCount(view.desc);
+  operation.dtype = view.desc.dtype;
+  operation.peer = static_cast<int>(step.peer);
+  const auto first = static_cast<int32_t>(plan_->operations.size());
+  plan_->operations.push_back(operation);
+  const bool sends = operation.kind == comm::CollectiveKind::Send;
+  plan_->operation_places.push_back({sends ? place : Place{}, sends ? Place{} : place});
+  if (group_.open) {
+    HEDDLE_USER_CHECK(group_.communicator == nullptr || group_.communicator == communicator,
+                      "the operations of a group are on different teams");
+    group_.communicator = communicator;
+    group_.stream = stream;
+    return;
+  }
+  emitCollective(communicator, first, stream);
+  if (token) emitRecord({true, *token}, stream);
+}
+
+void PlanBuilder::emit(const GroupBegin&, const TraceStep&) {
+  group_ = {};
+  group_.open = true;
+  group_.first = static_cast<int32_t>(plan_->operations.size());
+}
+
+void PlanBuilder::emit(const GroupEnd& op, const TraceStep&) {
+  group_.open = false;
+  if (group_.communicator == nullptr) return;  // nothing to do on this rank
+  emitCollective(group_.communicator, group_.first, group_.stream);
+  emitRecord({true, op.token}, group_.stream);
+}
+
+// Two communicators whose kernels wait for peers on the device must not run in different orders on
+// two ranks, so stream-ordered ones go one after the other, in the order of the program.
+void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
+  // Each is ordered after the one before it, so the latest is enough unless a branch may have left
+  // it out.
+  const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
+  for (size_t i = needed; i < posted_.size(); ++i) {
+    if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;
+    const int32_t event = newEvent();
+    emit(RecordStep{event, posted_[i].stream});
+    emit(WaitStep{event, stream});
+  }
+  const Posted mine{communicator, stream};
+  std::erase(posted_, mine);
+  posted_.push_back(mine);
+}
+
+void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream) {
+  if (communicator->isStreamOrdered()) orderAfterOtherTeams(communicator, stream);
+  plan_->communicates = true;
+  const auto count = static_cast<int32_t>(plan_->operations.size()) - first;
+  emit(CollectiveStep{communicator, first, count, stream});
+}
+
+void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }
+
+void PlanBuilder::emit(const RecordEvent& op, const TraceStep&) {
+  emitRecord({false, op.event}, op.stream);
+}
+
+void PlanBuilder::emit(const WaitEvent& op, const TraceStep&) {
+  emitWait({false, op.event}, op.stream);
+}
+
+void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
+  EventUse& use = uses_.at(key);
+  if (!use.crosses) return;
+  if (use.event < 0) use.event = newEvent();
+  emit(RecordStep{use.event, stream});
+}
+
+void PlanBuilder::emitWait(const EventKey& key, StreamId stream) {
+  EventUse& use = uses_.at(key);
+  if (!use.crosses) return;
+  if (use.event < 0) use.event = newEvent();
+  emit(WaitStep{use.event, stream});
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,130 @@
+// The members of PlanBuilder for generated kernels.
+#include <algorithm>
+
+#include "host/local_segment.h"
+#include "host/plan_builder.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr size_t kArgsAlignment = 16;
+
+bool isEmpty(const std::vector<Plan::Operand>& outputs) {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const Plan::Operand& o) { return o.desc.numel() == 0; });
+}
+
+std::vector<TensorDesc> descsOf(const std::vector<Plan::Operand>& operands) {
+  std::vector<TensorDesc> descs;
+  for (const Plan::Operand& operand : operands) descs.push_back(operand.desc);
+  return descs;
+}
+
+}  // namespace
+
+void PlanBuilder::emit(const LaunchKernel& op, const TraceStep& step) {
+  Launch launch;
+  launch.segment = &program_.kernels.at(static_cast<size_t>(op.kernel)).segment;
+  launch.stream = op.stream;
+  for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
+  for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc, -1});
+  emitLaunch(launch);
+}
+
+void PlanBuilder::emitLaunch(const Launch& launch) {
+  if (isEmpty(launch.outputs)) return;
+  if (target_.device.kind() == DeviceKind::Null) {
+    plan_->stages.emplace_back();
+    const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
+    emit(LaunchStep{stage, 0, 0, 0, 0, launch.stream});
+    return;
+  }
+  if (target_.device.compiler() == nullptr) {
+    emitReference(launch);
+    return;
+  }
+  const PlannedKernel& kernel = planned(launch);
+  for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
+    emitStage(static_cast<size_t>(kernel.first_stage) + i, launch);
+  }
+  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(launch.stream)];
+  workspace = std::max(workspace, kernel.kernel.workspace_bytes);
+}
+
+void PlanBuilder::emitReference(const Launch& launch) {
+  plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
+                                            descsOf(launch.outputs), sizes_, trace_.rank),
+                               launch.inputs, launch.outputs});
+  emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
+}
+
+void PlanBuilder::emitStage(size_t index, const Launch& launch) {
+  const Plan::Stage& stage = plan_->stages[index];
+  LaunchStep step{};
+  step.stage = static_cast<int32_t>(index);
+  step.stream = launch.stream;
+  step.first_pointer = static_cast<int32_t>(plan_->pointer_patches.size());
+  step.first_scalar = static_cast<int32_t>(plan_->scalar_patches.size());
+  for (const auto& patch : stage.launch.pointers) {
+    Place place{plan_->workspace(launch.stream), 0};
+    const auto operand = static_cast<size_t>(patch.operand);
+    if (patch.operand != codegen::LaunchStage::kWorkspace) {
+      place = operand < launch.inputs.size()
+                  ? launch.inputs[operand].place
+                  : launch.outputs.at(operand - launch.inputs.size()).place;
+    }
+    plan_->pointer_patches.push_back({stage.args + patch.offset, place});
+  }
+  for (const auto& patch : stage.launch.scalars) {
+    const int32_t scalar = launch.inputs.at(static_cast<size_t>(patch.operand)).scalar;
+    HEDDLE_CHECK(scalar >= 0, "operand {} of a kernel is not a scalar", patch.operand);
+    plan_->scalar_patches.push_back({stage.args + patch.offset, scalar, patch.dtype});
+  }
+  step.pointers = static_cast<int32_t>(plan_->pointer_patches.size()) - step.first_pointer;
+  step.scalars = static_cast<int32_t>(plan_->scalar_patches.size()) - step.first_scalar;
+  emit(step);
+}
+
+PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
+  std::vector<TensorDesc> inputs = descsOf(launch.inputs);
+  std::vector<TensorDesc> outputs = descsOf(launch.outputs);
+  for (PlannedKernel& kernel : kernels_) {
+    if (kernel.segment == launch.segment && kernel.inputs == inputs && kernel.outputs == outputs) {
+      return kernel;
+    }
+  }
+  kernels_.push_back({launch.segment, std::move(inputs), std::move(outputs), {}, 0});
+  PlannedKernel& kernel = kernels_.back();
+  kernel.kernel = codegen::planKernel(*kernel.segment, kernel.inputs, kernel.outputs,
+                                      target_.device.compiler()->target());
+  addStages(kernel);
+  return kernel;
+}
+
+void PlanBuilder::addStages(PlannedKernel& kernel) {
+  kernel.first_stage = static_cast<int32_t>(plan_->stages.size());
+  for (const codegen::LaunchStage& launch : kernel.kernel.stages) {
+    plan_->args.resize((plan_->args.size() + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment);
+    Plan::Stage stage;
+    stage.launch = launch;
+    stage.args = static_cast<int32_t>(plan_->args.size());
+    plan_->args.insert(plan_->args.end(), launch.args.begin(), launch.args.end());
+    plan_->stages.push_back(std::move(stage));
+  }
+}
+
+void PlanBuilder::loadKernels() {
+  if (kernels_.empty()) return;
+  std::vector<const codegen::KernelPlan*> all;
+  for (const PlannedKernel& kernel : kernels_) all.push_back(&kernel.kernel);
+  target_.kernels.prepare(all);
+  for (const PlannedKernel& kernel : kernels_) {
+    for (size_t i = 0; i < kernel.kernel.stages.size(); ++i) {
+      Plan::Stage& stage = plan_->stages[static_cast<size_t>(kernel.first_stage) + i];
+      stage.kernel = target_.kernels.handle(kernel.kernel.source.text, stage.launch.entry);
+    }
+  }
+}
+
+}  // namespace heddle::host

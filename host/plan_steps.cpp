@@ -1,0 +1,143 @@
+// One member of PlanBuilder for each instruction that is neither a launch nor communication.
+#include "host/plan_builder.h"
+#include "host/view.h"
+#include "host/visit.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Elements from the first to the last valid one, plus 1.
+int64_t validSpan(const TensorDesc& desc) {
+  int64_t span = 1;
+  for (size_t i = 0; i < desc.rank(); ++i) span += (desc.sizes[i] - 1) * desc.strides[i];
+  return span;
+}
+
+// The same memory order on both sides, and nothing but this tensor lies within what `out` spans.
+bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
+  for (size_t i = 0; i < out.rank(); ++i) {
+    if (out.sizes[i] > 1 && out.strides[i] != in.strides[i]) return false;
+  }
+  return validSpan(out) == elements(out.sizes) || out.allocElements() == elements(out.alloc);
+}
+
+}  // namespace
+
+void PlanBuilder::emit(const Allocate& op, const TraceStep& step) {
+  const BufferId buffer = step.outputs.at(0).buffer;
+  if (substituted_[static_cast<size_t>(buffer)]) return;
+  emit(AllocateStep{buffer, op.stream, trace_.buffers[static_cast<size_t>(buffer)].bytes});
+}
+
+void PlanBuilder::emit(const Free& op, const TraceStep& step) {
+  const BufferId buffer = step.inputs.empty() ? step.outputs.at(0).buffer : step.inputs[0].buffer;
+  if (substituted_[static_cast<size_t>(buffer)]) return;
+  emit(FreeStep{buffer, op.stream, trace_.buffers[static_cast<size_t>(buffer)].bytes});
+}
+
+void PlanBuilder::emit(const Evaluate& op, const TraceStep& step) {
+  const DType dtype = slot(op.out).tensor.dtype;
+  std::visit(Overloaded{
+                 [&](const Size&) {
+                   HEDDLE_CHECK(step.known.has_value(), "a size without a value");
+                   emit(RegisterStep{step.scalar_out, roundTo(dtype, *step.known)});
+                 },
+                 [&](const Scalar& value) {
+                   emit(RegisterStep{step.scalar_out, roundTo(dtype, value)});
+                 },
+                 [&](const Evaluate::Apply& apply) { emitApply(op, apply, step); },
+             },
+             op.expression);
+}
+
+void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
+                            const TraceStep& step) {
+  ApplyStep out{apply.op, {-1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
+  HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
+               apply.args.size());
+  // `where` takes its condition apart: only the other two are promoted.
+  const size_t first = apply.op->name == "where" ? 1 : 0;
+  DType promoted = slot(apply.args.at(first)).tensor.dtype;
+  for (size_t i = 0; i < apply.args.size(); ++i) {
+    out.args[i] = step.scalar_inputs.at(i);
+    if (i > first) promoted = promote(promoted, slot(apply.args[i]).tensor.dtype);
+  }
+  if (apply.op->dtype_rule == DTypeRule::PromoteFloat && !isFloat(promoted)) promoted = DType::F32;
+  out.compute = computeType(promoted);
+  emit(out);
+}
+
+void PlanBuilder::emit(const CallLibrary& op, const TraceStep& step) {
+  HEDDLE_USER_CHECK(op.function == "matmul", "there is no library function {}", op.function);
+  HEDDLE_CHECK(step.inputs.size() == 2 && step.outputs.size() == 1, "matmul takes two operands");
+  if (step.outputs[0].desc.numel() == 0) return;
+  Plan::Matmul matmul;
+  matmul.places = {placeOf(step.inputs[0]), placeOf(step.inputs[1]), placeOf(step.outputs[0])};
+  matmul.descs = {step.inputs[0].desc, step.inputs[1].desc, step.outputs[0].desc};
+  plan_->matmuls.push_back(std::move(matmul));
+  emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, op.stream});
+}
+
+void PlanBuilder::emit(const Copy& op, const TraceStep& step) {
+  emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc, -1},
+           {placeOf(step.inputs.at(0)), step.inputs[0].desc, -1}, op.stream);
+}
+
+void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {
+  HEDDLE_USER_CHECK(out.desc.sizes == in.desc.sizes, "copies {} to {}", str(in.desc.sizes),
+                    str(out.desc.sizes));
+  if (out.desc.numel() == 0) return;
+  if (isPlainCopy(out.desc, in.desc)) {
+    const int64_t bytes = validSpan(out.desc) * sizeOf(out.desc.dtype);
+    emit(CopyStep{out.place, in.place, bytes, stream});
+    return;
+  }
+  // Between memory orders: a kernel of one `set`, over sizes that are all symbols.
+  FusionBuilder builder("copy");
+  TensorView type;
+  type.dtype = in.desc.dtype;
+  for (size_t i = 0; i < in.desc.rank(); ++i) {
+    type.domain.push_back({Size::symbol(fmt::format("n{}", i)), IterKind::Iteration});
+  }
+  builder.output(builder.set(builder.input("x", type)));
+  copy_segments_.push_back(std::move(builder).build());
+  Launch launch{&copy_segments_.back(), {in}, {out}, stream};
+  for (Plan::Operand* operand : {&launch.inputs[0], &launch.outputs[0]}) {
+    operand->desc.global = operand->desc.sizes;
+    operand->desc.offset.assign(operand->desc.rank(), 0);
+  }
+  emitLaunch(launch);
+}
+
+void PlanBuilder::emit(const ReadBack& op, const TraceStep& step) {
+  const View& in = step.inputs.at(0);
+  HEDDLE_USER_CHECK(in.desc.numel() == 1, "reads back {} elements instead of one", in.desc.numel());
+  if (read_back_event_ < 0) read_back_event_ = newEvent();
+  emit(ReadBackStep{placeOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
+                    slot(op.out).tensor.dtype});
+}
+
+void PlanBuilder::emit(const If& op, const TraceStep& step) {
+  if (step.jump < 0) return;  // decided in the trace
+  HEDDLE_CHECK(step.known.has_value() && !step.scalar_inputs.empty(),
+               "a predicate without its two sides");
+  branches_ = true;
+  emit(BranchStep{step.scalar_inputs[0], op.predicate.compare, toInt(*step.known), step.jump});
+}
+
+int32_t PlanBuilder::watch(SlotId id, const TraceStep& step) {
+  plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
+  return static_cast<int32_t>(plan_->watched.size()) - 1;
+}
+
+void PlanBuilder::emit(const Check& op, const TraceStep& step) {
+  emit(CheckStep{watch(op.slot, step), op.stream});
+}
+
+void PlanBuilder::emit(const Print& op, const TraceStep& step) {
+  emit(PrintStep{watch(op.slot, step), op.stream});
+}
+
+}  // namespace heddle::host

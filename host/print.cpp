@@ -1,0 +1,291 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "host/text.h"
+#include "host/text_names.h"
+#include "host/visit.h"
+#include "ir/error.h"
+#include "ir/parse_common.h"
+
+namespace heddle::host {
+namespace {
+
+std::string word(const std::string& name) { return isWord(name) ? name : quoted(name); }
+
+template <class Items, class PrintItem>
+std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
+  std::string out;
+  for (const auto& item : items) {
+    if (!out.empty()) out += separator;
+    out += print_item(item);
+  }
+  return out;
+}
+
+// One instruction on one line; For and If: the head without the brace.
+class InstructionPrinter {
+ public:
+  explicit InstructionPrinter(const Program& program) : program_(program) {}
+
+  std::string operator()(const Allocate& x) const {
+    return slot(x.out) + " = allocate" + stream(x.stream);
+  }
+  std::string operator()(const Free& x) const { return "free " + slot(x.slot) + stream(x.stream); }
+  std::string operator()(const Alias& x) const {
+    return slot(x.out) + " = alias " + slot(x.in) + std::visit(ViewPrinter(), x.view);
+  }
+  std::string operator()(const Evaluate& x) const {
+    return slot(x.out) + " = evaluate " + std::visit(*this, x.expression);
+  }
+  std::string operator()(const Size& x) const { return x.str(); }
+  std::string operator()(const Scalar& x) const {
+    const auto* integer = std::get_if<int64_t>(&x);  // a bare integer is a Size
+    return integer ? fmt::format("i64({})", *integer) : printScalar(x);
+  }
+  std::string operator()(const Evaluate::Apply& x) const {
+    HEDDLE_CHECK(x.op != nullptr, "an evaluate without an op");
+    return std::string(x.op->name) + slots(x.args);
+  }
+  std::string operator()(const LaunchKernel& x) const {
+    return "launch @" + item(program_.kernels, x.kernel).name + slots(x.inputs) + " -> " +
+           slots(x.outputs) + stream(x.stream);
+  }
+  std::string operator()(const CallLibrary& x) const {
+    return "call_library " + word(x.function) + slots(x.inputs) + " -> " + slots(x.outputs) +
+           stream(x.stream);
+  }
+  std::string operator()(const Copy& x) const {
+    return "copy " + slot(x.in) + " -> " + slot(x.out) + stream(x.stream);
+  }
+  std::string operator()(const Communicate& x) const {
+    return token(x.token) + " = communicate " + std::string(collectiveName(x.kind)) + " " +
+           slot(x.in) + " -> " + slot(x.out) + team(x.team) +
+           (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") + stream(x.stream);
+  }
+  std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
+  std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }
+  std::string operator()(const GroupBegin&) const { return "group_begin"; }
+  std::string operator()(const GroupEnd& x) const { return token(x.token) + " = group_end"; }
+  std::string operator()(const Wait& x) const {
+    return "wait " + token(x.token) + stream(x.stream);
+  }
+  std::string operator()(const RecordEvent& x) const {
+    return event(x.event) + " = record_event" + stream(x.stream);
+  }
+  std::string operator()(const WaitEvent& x) const {
+    return "wait_event " + event(x.event) + stream(x.stream);
+  }
+  std::string operator()(const ReadBack& x) const {
+    return slot(x.out) + " = read_back " + slot(x.in) + stream(x.stream);
+  }
+  std::string operator()(const For& x) const {
+    return fmt::format("for {} in {} .. {}", word(x.index), x.start.str(), x.stop.str());
+  }
+  std::string operator()(const If& x) const {
+    const auto* size = std::get_if<Size>(&x.predicate.lhs);
+    return fmt::format("if {} {} {}", size ? size->str() : slot(std::get<SlotId>(x.predicate.lhs)),
+                       compareName(x.predicate.compare), x.predicate.rhs.str());
+  }
+  std::string operator()(const Call& x) const {
+    return "call @" + x.program + slots(x.inputs) + " -> " + slots(x.outputs);
+  }
+  std::string operator()(const Check& x) const {
+    return "check " + slot(x.slot) + stream(x.stream);
+  }
+  std::string operator()(const Print& x) const {
+    return "print " + slot(x.slot) + stream(x.stream);
+  }
+
+ private:
+  struct ViewPrinter {
+    std::string operator()(const Alias::Same&) const { return ""; }
+    std::string operator()(const Alias::Reshape&) const { return " reshape"; }
+    std::string operator()(const Alias::Permute& x) const {
+      return " permute=" + printInts(x.axes);
+    }
+    std::string operator()(const Alias::Slice& x) const {
+      return " slice starts=" + printSizes(x.starts) + " stops=" + printSizes(x.stops);
+    }
+    std::string operator()(const Alias::Index& x) const { return "[" + x.index.str() + "]"; }
+    std::string operator()(const Alias::Shard&) const { return " shard"; }
+    std::string operator()(const Alias::Unpad&) const { return " unpad"; }
+  };
+
+  // Diagnostics of a program that verify() refuses must not fail themselves: an id out of range
+  // throws, and says so.
+  template <class Item>
+  static const Item& item(const std::vector<Item>& items, int32_t id) {
+    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
+                      "an instruction names item {} of {}", id, items.size());
+    return items[static_cast<size_t>(id)];
+  }
+  std::string slot(SlotId id) const { return printValueName(item(program_.slots, id).name); }
+  std::string slots(const std::vector<SlotId>& ids) const {
+    return "(" + join(ids, [&](SlotId id) { return slot(id); }) + ")";
+  }
+  std::string token(TokenId id) const { return "$" + word(item(program_.tokens, id)); }
+  std::string event(EventId id) const { return "!" + word(item(program_.events, id)); }
+  static std::string stream(StreamId id) { return fmt::format(" stream={}", id); }
+  std::string team(const Team& team) const {
+    if (team.mesh < 0) return "";
+    std::string out = " team=@" + item(program_.meshes, team.mesh).name;
+    if (team.axes.empty()) return out;
+    return out + "[" + join(team.axes, [](MeshAxis axis) { return std::string(name(axis)); }) + "]";
+  }
+  template <class PointToPoint>
+  std::string peer(const PointToPoint& x, std::string_view verb, std::string_view to) const {
+    return (x.token ? token(*x.token) + " = " : "") + std::string(verb) + slot(x.slot) +
+           std::string(to) + x.peer.str() + team(x.team) + stream(x.stream);
+  }
+
+  const Program& program_;
+};
+
+std::string indented(const std::string& text, std::string_view indent) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find('\n', at);
+    if (end == std::string::npos) end = text.size();
+    if (end > at) out += std::string(indent) + text.substr(at, end - at);
+    out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+// One program with its own meshes and kernels; callees are printed before it.
+class SectionPrinter {
+ public:
+  explicit SectionPrinter(const Program& program) : program_(program) {}
+
+  std::string run() {
+    out_ = printMeshes(program_.meshes);
+    for (const Kernel& kernel : program_.kernels) {
+      out_ += "kernel @" + kernel.name + " {\n" + indented(printFusionBody(kernel.segment), "  ") +
+              "}\n";
+    }
+    head();
+    for (const SizeGuard& guard : program_.guards) {
+      out_ +=
+          fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(), quoted(guard.source));
+    }
+    declarations();
+    body();
+    out_ += "}\n";
+    return std::move(out_);
+  }
+
+ private:
+  std::string type(const Slot& slot) const {
+    if (slot.is_scalar) return std::string(name(slot.tensor.dtype));
+    std::string out = printTensorType(slot.tensor, program_.meshes);
+    return slot.alloc.empty() ? out : out + " alloc=" + printSizes(slot.alloc);
+  }
+
+  void head() {
+    const auto input = [&](SlotId id) {
+      const Slot& slot = program_.slots.at(static_cast<size_t>(id));
+      return printValueName(slot.name) + ": " + type(slot) +
+             (slot.default_value ? " = " + printScalar(*slot.default_value) : "");
+    };
+    const auto output = [&](SlotId id) {
+      return printValueName(program_.slots.at(static_cast<size_t>(id)).name);
+    };
+    const std::string start = "program " + program_.name + "(";
+    const std::string end = ") -> (" + join(program_.outputs, output) + ")";
+    std::string line = start + join(program_.inputs, input) + end;
+    if (line.size() > 98) line = start + "\n    " + join(program_.inputs, input, ",\n    ") + end;
+    if (!program_.size_defaults.empty()) {
+      line += "\n    with " + join(program_.size_defaults, [](const auto& entry) {
+                return fmt::format("{} = {}", entry.first, entry.second);
+              });
+    }
+    out_ += line + " {\n";
+  }
+
+  void declarations() {
+    const std::set<SlotId> inputs(program_.inputs.begin(), program_.inputs.end());
+    for (size_t i = 0; i < program_.slots.size(); ++i) {
+      if (inputs.count(static_cast<SlotId>(i)) > 0) continue;
+      const Slot& slot = program_.slots[i];
+      out_ += "  slot " + printValueName(slot.name) + ": " + type(slot) + "\n";
+    }
+  }
+
+  // Iterative: a list that is open is closed when its end is reached.
+  void body() {
+    struct Open {
+      const std::vector<Instruction>* list;
+      size_t next = 0;
+      const std::vector<Instruction>* otherwise = nullptr;  // the else_body to come
+    };
+    std::vector<Open> open{{&program_.body}};
+    while (!open.empty()) {
+      Open& top = open.back();
+      if (top.next == top.list->size()) {
+        const auto* otherwise = top.otherwise;
+        open.pop_back();
+        if (open.empty()) return;
+        const std::string indent(2 * open.size(), ' ');
+        if (otherwise != nullptr && !otherwise->empty()) {
+          out_ += indent + "} else {\n";
+          open.push_back({otherwise});
+        } else {
+          out_ += indent + "}\n";
+        }
+        continue;
+      }
+      const Instruction& x = (*top.list)[top.next++];
+      out_ += std::string(2 * open.size(), ' ') + printInstruction(program_, x);
+      const auto* loop = std::get_if<For>(&x.op);
+      const auto* branch = std::get_if<If>(&x.op);
+      out_ += loop || branch ? " {\n" : "\n";
+      if (loop) open.push_back({&loop->body});
+      if (branch) open.push_back({&branch->then_body, 0, &branch->else_body});
+    }
+  }
+
+  const Program& program_;
+  std::string out_;
+};
+
+// Callees before their callers, each name once.
+void collect(const Program& program, std::vector<const Program*>& order) {
+  for (const Program& callee : program.callees) collect(callee, order);
+  for (const Program* seen : order) {
+    if (seen->name != program.name) continue;
+    HEDDLE_USER_CHECK(sameProgram(*seen, program), "two programs are called {}", program.name);
+    return;
+  }
+  order.push_back(&program);
+}
+
+}  // namespace
+
+std::string printInstruction(const Program& program, const Instruction& instruction) {
+  std::string on;
+  if (instruction.on >= 0) {
+    on = "on @" + program.meshes.at(static_cast<size_t>(instruction.on)).name + ": ";
+  }
+  return on + std::visit(InstructionPrinter(program), instruction.op);
+}
+
+std::vector<std::string> instructionTexts(const Program& program) {
+  std::vector<std::string> out;
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    out.push_back(printInstruction(program, x));
+  });
+  return out;
+}
+
+std::string print(const Program& program) {
+  std::vector<const Program*> order;
+  collect(program, order);
+  std::string out(kVersionLine);
+  out += '\n';
+  for (const Program* section : order) out += SectionPrinter(*section).run();
+  return out;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,99 @@
+#include "host/race_state.h"
+
+#include <algorithm>
+
+namespace heddle::host {
+namespace {
+
+bool within(int32_t post, size_t first, size_t last) {
+  return static_cast<size_t>(post) >= first && static_cast<size_t>(post) < last;
+}
+
+bool contains(const std::vector<int32_t>& list, int32_t item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+}  // namespace
+
+RaceState::RaceState(size_t stream_count, size_t token_count, size_t event_count,
+                     size_t buffer_count)
+    : streams(stream_count, Clock(stream_count)),
+      events(event_count),
+      tokens(token_count, RaceToken{{}, Clock(stream_count)}),
+      buffers(buffer_count),
+      last_work(stream_count, -1),
+      work_time(stream_count, 0) {}
+
+std::vector<int32_t> RaceState::times() const {
+  std::vector<int32_t> out;
+  for (size_t s = 0; s < streams.size(); ++s) out.push_back(streams[s].streams[s]);
+  return out;
+}
+
+void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+                      size_t first, size_t last) {
+  const auto raiseOne = [&](Clock& clock) {
+    for (size_t s = 0; s < from.size(); ++s) {
+      if (clock.streams[s] >= from[s]) clock.streams[s] = std::max(clock.streams[s], to[s]);
+    }
+    for (size_t post = first; post < last; ++post) clock.addPost(static_cast<int32_t>(post));
+  };
+  for (Clock& clock : streams) raiseOne(clock);
+  for (auto& event : events) {
+    if (event) raiseOne(*event);
+  }
+  for (RaceToken& token : tokens) raiseOne(token.start);
+}
+
+void RaceState::beginOtherwise(const RaceState& then) {
+  raise(times(), then.times(), post_step.size(), then.post_step.size());
+  post_step = then.post_step;
+}
+
+int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
+  RaceState& other = otherwise;
+  raise(times(), other.times(), posts_then, other.post_step.size());
+  for (size_t s = 0; s < streams.size(); ++s) {
+    streams[s].meet(other.streams[s]);
+    if (other.work_time[s] > work_time[s]) {
+      work_time[s] = other.work_time[s];
+      last_work[s] = other.last_work[s];
+    }
+  }
+  for (size_t e = 0; e < events.size(); ++e) {
+    if (!other.events[e]) events[e].reset();
+    if (events[e]) events[e]->meet(*other.events[e]);
+  }
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    RaceToken& mine = tokens[t];
+    RaceToken& theirs = other.tokens[t];
+    mine.start.meet(theirs.start);
+    std::vector<int32_t> both;
+    for (int32_t post : mine.posts) {
+      if (contains(theirs.posts, post) || within(post, posts_before, posts_then)) {
+        both.push_back(post);
+      }
+    }
+    for (int32_t post : theirs.posts) {
+      if (within(post, posts_then, other.post_step.size())) both.push_back(post);
+    }
+    mine.posts = std::move(both);
+  }
+  post_step = std::move(other.post_step);
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    RaceBuffer& mine = buffers[b];
+    RaceBuffer& theirs = other.buffers[b];
+    const bool here = mine.allocated >= 0, there = theirs.allocated >= 0;
+    const bool live_here = here && mine.freed < 0, live_there = there && theirs.freed < 0;
+    if (live_here != live_there) return static_cast<int32_t>(b);
+    if (!here) mine = std::move(theirs);
+    for (RaceAccess& access : theirs.accesses) {
+      if (std::find(mine.accesses.begin(), mine.accesses.end(), access) == mine.accesses.end()) {
+        mine.accesses.push_back(access);
+      }
+    }
+  }
+  return -1;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include "host/race_state.h"
+#include "host/text.h"
+#include "host/verify.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+bool isPost(const Op& op) {
+  return std::holds_alternative<Communicate>(op) || std::holds_alternative<Send>(op) ||
+         std::holds_alternative<Recv>(op);
+}
+
+class RaceChecker {
+ public:
+  RaceChecker(const Program& program, const Trace& trace)
+      : program_(program),
+        trace_(trace),
+        state_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size(),
+               trace.buffers.size()) {
+    for (const View& view : trace.outputs) {
+      if (view.buffer >= 0) returned_.push_back(view.buffer);
+    }
+  }
+
+  void run() {
+    // The caller's tensors were written on stream 0; nothing orders the other streams after that.
+    state_.streams[0].streams[0] = 1;
+    for (size_t b = 0; b < trace_.buffers.size(); ++b) {
+      if (trace_.buffers[b].origin != Buffer::Origin::Input) continue;
+      state_.buffers[b].allocated = 0;
+      state_.buffers[b].accesses.push_back({0, trace_.buffers[b].bytes, true, -1, 0, 1, -1});
+    }
+    walk(0, trace_.steps.size());
+    finish();
+  }
+
+ private:
+  // A branch decided at run time: both sides from the same state, then what both know.
+  void walk(size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const TraceStep& step = trace_.steps[i];
+      if (step.instruction == nullptr || step.jump < 0) {
+        this->step(i);
+        continue;
+      }
+      const auto jump = static_cast<size_t>(step.jump);
+      const TraceStep& before = trace_.steps[jump - 1];
+      const bool has_else = before.instruction == nullptr && before.index == step.index;
+      const size_t after = has_else ? static_cast<size_t>(before.jump) : jump;
+      RaceState otherwise = state_;
+      const size_t posts_before = state_.post_step.size();
+      walk(i + 1, has_else ? jump - 1 : jump);
+      const size_t posts_then = state_.post_step.size();
+      otherwise.beginOtherwise(state_);
+      std::swap(state_, otherwise);
+      walk(jump, after);
+      std::swap(state_, otherwise);
+      const int32_t uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
+      HEDDLE_USER_CHECK(uneven < 0, "{}: %{} is freed or left behind in one of the branches only",
+                        text(static_cast<int32_t>(i)), bufferName(uneven));
+      i = after - 1;
+    }
+  }
+
+  void step(size_t i) {
+    const TraceStep& step = trace_.steps[i];
+    if (step.instruction == nullptr) return;
+    const auto at = static_cast<int32_t>(i);
+    const Op& op = step.instruction->op;
+    if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
+    if (step.stream < 0) return;
+    Clock& clock = state_.streams[static_cast<size_t>(step.stream)];
+    if (const auto* wait = std::get_if<Wait>(&op)) return this->wait(*wait, clock);
+    if (const auto* record = std::get_if<RecordEvent>(&op)) {
+      state_.events[static_cast<size_t>(record->event)] = clock;
+      return;
+    }
+    if (const auto* wait = std::get_if<WaitEvent>(&op)) {
+      const auto& event = state_.events[static_cast<size_t>(wait->event)];
+      if (event) clock.join(*event);
+      return;
+    }
+    if (const auto* end = std::get_if<GroupEnd>(&op)) {
+      posted(group_, end->token, clock);
+      group_ = -1;
+      return;
+    }
+    const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
+    int32_t post = -1;
+    if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
+    if (post < 0 && !std::holds_alternative<Free>(op)) {
+      state_.last_work[static_cast<size_t>(step.stream)] = at;
+      state_.work_time[static_cast<size_t>(step.stream)] = time;
+    }
+    for (const TraceAccess& access : step.accesses) touch(at, access, time, post, clock);
+    if (post >= 0 && group_ < 0) posted(post, tokenOf(op), clock);
+  }
+
+  int32_t newPost(int32_t at) {
+    state_.post_step.push_back(at);
+    return static_cast<int32_t>(state_.post_step.size() - 1);
+  }
+
+  static TokenId tokenOf(const Op& op) {
+    if (const auto* x = std::get_if<Communicate>(&op)) return x->token;
+    const auto* send = std::get_if<Send>(&op);
+    return send ? send->token.value_or(-1) : std::get<Recv>(op).token.value_or(-1);
+  }
+
+  void posted(int32_t post, TokenId token, const Clock& start) {
+    state_.tokens.at(static_cast<size_t>(token)) = {{post}, start};
+  }
+
+  void wait(const Wait& wait, Clock& clock) {
+    const RaceToken& token = state_.tokens.at(static_cast<size_t>(wait.token));
+    if (token.posts.empty()) return;
+    clock.join(token.start);
+    for (int32_t post : token.posts) clock.addPost(post);
+  }
+
+  void touch(int32_t at, const TraceAccess& access, int32_t time, int32_t post,
+             const Clock& clock) {
+    const Op& op = trace_.steps[static_cast<size_t>(at)].instruction->op;
+    RaceBuffer& buffer = state_.buffers.at(static_cast<size_t>(access.buffer));
+    if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
+    HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
+                      bufferName(access.buffer), text(buffer.freed));
+    const Buffer& info = trace_.buffers[static_cast<size_t>(access.buffer)];
+    const bool is_input = info.origin == Buffer::Origin::Input;
+    const bool is_free = std::holds_alternative<Free>(op);
+    HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
+    HEDDLE_USER_CHECK(!(is_input && access.write) || isReturned(access.buffer),
+                      "{}: writes to the input %{}, which is no output as well", text(at),
+                      info.name);
+    HEDDLE_USER_CHECK(!is_free || !isReturned(access.buffer), "{}: frees the output %{}", text(at),
+                      info.name);
+    // Allocate and Free are about all of it, whatever the view.
+    const bool whole = is_free || std::holds_alternative<Allocate>(op);
+    RaceAccess mine{whole ? 0 : access.begin,
+                    whole ? info.bytes : access.end,
+                    access.write,
+                    at,
+                    trace_.steps[static_cast<size_t>(at)].stream,
+                    time,
+                    post};
+    for (const RaceAccess& other : buffer.accesses)
+      compare(mine, other, clock, access.buffer, whole);
+    remember(buffer, mine, clock);
+    if (is_free) buffer.freed = at;
+  }
+
+  void compare(const RaceAccess& mine, const RaceAccess& other, const Clock& clock, BufferId buffer,
+               bool whole) const {
+    if (!mine.write && !other.write) return;
+    if (!whole && (mine.end <= other.begin || other.end <= mine.begin)) {
+      if (!isAllocate(other)) return;
+    }
+    if (mine.step == other.step && mine.post == other.post) return;
+    if (other.happensBefore(clock)) return;
+    const std::string name = bufferName(buffer);
+    HEDDLE_USER_CHECK(other.step >= 0,
+                      "{}: stream {} touches the input %{} with no order after the caller's "
+                      "stream 0",
+                      text(mine.step), mine.stream, name);
+    HEDDLE_USER_CHECK(other.post < 0 || other.post == mine.post,
+                      "{}: touches %{}, which is borrowed by {} until a wait on stream {}",
+                      text(mine.step), name, text(other.step), mine.stream);
+    HEDDLE_USER_CHECK(other.post < 0, "{}: touches %{} as {} of the same group does",
+                      text(mine.step), name, text(other.step));
+    userError("{}: {} %{} on stream {} with no order after {} on stream {}", text(mine.step),
+              mine.write ? "writes" : "reads", name, mine.stream, text(other.step), other.stream);
+  }
+
+  bool isAllocate(const RaceAccess& access) const {
+    return access.step >= 0 && std::holds_alternative<Allocate>(
+                                   trace_.steps[static_cast<size_t>(access.step)].instruction->op);
+  }
+
+  // Drops what no later access can race with unless it races with `mine` as well.
+  void remember(RaceBuffer& buffer, const RaceAccess& mine, const Clock& clock) {
+    std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
+      return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&
+             (mine.write || !other.write);
+    });
+    buffer.accesses.push_back(mine);
+  }
+
+  void finish() {
+    const Clock& end = state_.streams[0];
+    for (size_t post = 0; post < state_.post_step.size(); ++post) {
+      HEDDLE_USER_CHECK(end.knowsPost(static_cast<int32_t>(post)),
+                        "{}: no wait orders stream 0 after it by the end of the program",
+                        text(state_.post_step[post]));
+    }
+    for (size_t s = 1; s < state_.streams.size(); ++s) {
+      HEDDLE_USER_CHECK(end.knowsStep(static_cast<StreamId>(s), state_.work_time[s]),
+                        "{}: stream {} is not ordered before the end of stream 0",
+                        text(state_.last_work[s]), s);
+    }
+    for (size_t b = 0; b < state_.buffers.size(); ++b) {
+      const RaceBuffer& buffer = state_.buffers[b];
+      if (trace_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
+      HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(static_cast<BufferId>(b)),
+                        "{}: the buffer is neither freed nor returned", text(buffer.allocated));
+    }
+  }
+
+  bool isReturned(BufferId buffer) const {
+    return std::find(returned_.begin(), returned_.end(), buffer) != returned_.end();
+  }
+
+  std::string bufferName(BufferId buffer) const {
+    return buffer < 0 ? "" : trace_.buffers[static_cast<size_t>(buffer)].name;
+  }
+
+  std::string text(int32_t step) const {
+    if (step < 0) return "";
+    const TraceStep& at = trace_.steps[static_cast<size_t>(step)];
+    return fmt::format("instruction {} `{}`", at.index,
+                       printInstruction(program_, *at.instruction));
+  }
+
+  const Program& program_;
+  const Trace& trace_;
+  RaceState state_;
+  std::vector<BufferId> returned_;
+  int32_t group_ = -1;  // the post of the open group
+};
+
+}  // namespace
+
+void checkRaces(const Program& program, const Trace& trace) {
+  RaceChecker(trace.inlined ? *trace.inlined : program, trace).run();
+}
+
+}  // namespace heddle::host

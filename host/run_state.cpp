@@ -1,0 +1,167 @@
+#include "host/run_state.h"
+
+#include <cstdio>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+
+SharedStream::~SharedStream() {
+  if (stream_ != nullptr) device_.destroyStream(stream_);
+}
+
+Stream SharedStream::get() {
+  if (stream_ == nullptr) stream_ = device_.createStream();
+  return stream_;
+}
+
+RunResources::RunResources(Device& device, std::vector<std::string> instruction_texts,
+                           std::shared_ptr<SharedStream> stream)
+    : device_(device), texts_(std::move(instruction_texts)), stream_(std::move(stream)) {
+  if (!stream_) stream_ = std::make_shared<SharedStream>(device_);
+}
+
+RunResources::~RunResources() {
+  for (Event event : free_events_) device_.destroyEvent(event);
+}
+
+std::string RunResources::text(InstructionIndex index) const {
+  if (index < 0) return "the start or end of the run";
+  if (static_cast<size_t>(index) >= texts_.size()) return fmt::format("instruction {}", index);
+  return fmt::format("instruction {} ({})", index, texts_[static_cast<size_t>(index)]);
+}
+
+Event RunResources::takeEvent() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_events_.empty()) {
+      Event event = free_events_.back();
+      free_events_.pop_back();
+      return event;
+    }
+  }
+  return device_.createEvent();
+}
+
+void RunResources::giveEvent(Event event) {
+  std::lock_guard lock(mutex_);
+  free_events_.push_back(event);
+}
+
+void RunResources::setWorld(comm::World* world) {
+  std::lock_guard lock(mutex_);
+  world_ = world;
+}
+
+void RunResources::abortJob(const std::string& reason) noexcept {
+  std::lock_guard lock(mutex_);
+  if (world_ != nullptr && world_->size() > 1) world_->abort(reason);
+}
+
+bool Completion::done() {
+  try {
+    return resources->device().eventDone(event);
+  } catch (const std::exception&) {
+    errors.report(std::current_exception(), -1);
+    return true;
+  }
+}
+
+void Completion::wait() {
+  try {
+    resources->device().synchronize(event);
+  } catch (const std::exception&) {
+    // The device's own failure is the run's: sticky, and told to the job.
+    errors.report(std::current_exception(), -1);
+  }
+  rethrow();
+}
+
+void Completion::rethrow() {
+  if (!errors.failed()) return;
+  reported.store(true);
+  try {
+    errors.rethrow(&resources->texts());
+  } catch (const std::exception& e) {
+    resources->abortJob(e.what());
+    throw;
+  }
+}
+
+RunState::~RunState() {
+  for (Event event : events) device_.destroyEvent(event);
+  for (size_t i = 1; i < streams.size(); ++i) device_.destroyStream(streams[i]);
+}
+
+void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
+  if (plan != plan_) {
+    plan_ = plan;
+    pointers.assign(plan->pointers(), nullptr);
+    owned.assign(plan->buffers.size(), false);
+    registers.assign(static_cast<size_t>(plan->registers), Scalar(int64_t{0}));
+    args = plan->args;
+    operations = plan->operations;
+    if (streams.empty()) streams.push_back(nullptr);
+    while (streams.size() < static_cast<size_t>(plan->streams)) {
+      streams.push_back(device_.createStream());
+    }
+    while (events.size() < static_cast<size_t>(plan->events))
+      events.push_back(device_.createEvent());
+  }
+  streams[0] = stream;
+  held_bytes = 0;
+  peak_bytes = 0;
+}
+
+RunState& RunStatePool::take(Stream stream) {
+  std::lock_guard lock(mutex_);
+  RunState* found = nullptr;
+  for (const std::unique_ptr<RunState>& state : states_) {
+    if (state->busy) continue;
+    const bool same_stream = !state->streams.empty() && state->streams[0] == stream;
+    if (!same_stream && state->completion && !state->completion->done()) continue;
+    found = state.get();
+    if (same_stream) break;
+  }
+  if (found == nullptr) {
+    states_.push_back(std::make_unique<RunState>(device_));
+    found = states_.back().get();
+  }
+  found->busy = true;
+  return *found;
+}
+
+void RunStatePool::giveBack(RunState& state) {
+  std::lock_guard lock(mutex_);
+  state.busy = false;
+}
+
+void RunStatePool::watch(std::shared_ptr<Completion> completion) {
+  std::lock_guard lock(mutex_);
+  watched_.push_back(std::move(completion));
+}
+
+void RunStatePool::rethrowErrors() {
+  std::lock_guard lock(mutex_);
+  while (!watched_.empty() && watched_.front()->done()) {
+    const std::shared_ptr<Completion> over = std::move(watched_.front());
+    watched_.pop_front();
+    if (!over->reported.load()) over->rethrow();
+  }
+}
+
+void RunStatePool::synchronize() noexcept {
+  std::lock_guard lock(mutex_);
+  for (const std::shared_ptr<Completion>& completion : watched_) {
+    const bool told = completion->reported.load();
+    try {
+      completion->wait();
+    } catch (const std::exception& e) {
+      if (told) continue;
+      std::fprintf(stderr, "heddle: a run failed and nobody waited for it: %s\n", e.what());
+    }
+  }
+  watched_.clear();
+}
+
+}  // namespace heddle::host

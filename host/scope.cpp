@@ -1,0 +1,118 @@
+#include "host/scope.h"
+
+#include <numeric>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// A rank outside the mesh allocates like the others and holds nothing.
+Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank) {
+  if (axes.empty()) return {0, n, n};
+  if (mesh.positionOf(rank) >= 0) return blockOf(n, mesh, axes, rank);
+  const Size alloc = allocBlock(Size(n), mesh, axes);
+  return {n, 0, alloc.constant()};
+}
+
+}  // namespace
+
+Scope::Scope(const std::vector<DeviceMesh>& meshes, const SizeBindings& sizes, int64_t rank,
+             int64_t ranks)
+    : meshes_(meshes), rank_(rank), ranks_(ranks), values_(sizes) {
+  HEDDLE_USER_CHECK(ranks > 0 && rank >= 0 && rank < ranks, "rank {} of {} ranks", rank, ranks);
+  values_["rank"] = rank;
+  values_["ranks"] = ranks;
+  for (DeviceMesh& mesh : meshes_) {
+    concretizeMesh(mesh, ranks);
+    for (const DeviceMesh::Axis& axis : mesh.axes) {
+      const std::string symbol = fmt::format("@{}.{}", mesh.name, name(axis.axis));
+      values_[symbol] = axis.size;
+      if (mesh.positionOf(rank) < 0) continue;
+      values_[symbol + ".index"] = mesh.coordinate(rank, axis.axis);
+    }
+  }
+}
+
+std::vector<int64_t> Scope::members(const Team& team) const {
+  std::vector<int64_t> out;
+  if (team.mesh < 0) {
+    out.resize(static_cast<size_t>(ranks_));
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  }
+  const DeviceMesh& mesh = meshes_.at(static_cast<size_t>(team.mesh));
+  HEDDLE_USER_CHECK(mesh.positionOf(rank_) >= 0,
+                    "rank {} is not in mesh {} of the team: write `on @{}:` in front", rank_,
+                    mesh.str(), mesh.name);
+  if (!team.axes.empty()) return mesh.team(rank_, team.axes);
+  for (int64_t i = 0; i < mesh.size(); ++i) out.push_back(mesh.rankAt(i));
+  return out;
+}
+
+int64_t Scope::teamSize(const Team& team) const {
+  return static_cast<int64_t>(members(team).size());
+}
+
+int64_t Scope::evaluate(const Size& size) const {
+  if (size.isConstant()) return size.constant();
+  return size.evaluate([this](const std::string& symbol) -> std::optional<int64_t> {
+    const auto found = values_.find(symbol);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::vector<int64_t> Scope::evaluate(const std::vector<Size>& sizes) const {
+  std::vector<int64_t> out;
+  for (const Size& size : sizes) out.push_back(evaluate(size));
+  return out;
+}
+
+TensorDesc Scope::describe(const Slot& slot) const {
+  TensorDesc desc;
+  desc.dtype = slot.tensor.dtype;
+  for (size_t i = 0; i < slot.tensor.rank(); ++i) {
+    const int64_t n = evaluate(slot.tensor.domain[i].extent);
+    HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}", i, slot.name,
+                      slot.tensor.domain[i].extent.str(), n);
+    Block block{0, n, n};
+    if (slot.tensor.sharding && i < slot.tensor.sharding->axes.size()) {
+      const Sharding& sharding = *slot.tensor.sharding;
+      block = blockOn(n, meshes_.at(static_cast<size_t>(sharding.mesh)), sharding.axes[i], rank_);
+    }
+    desc.global.push_back(n);
+    desc.sizes.push_back(block.valid);
+    desc.alloc.push_back(block.alloc);
+    desc.offset.push_back(block.begin);
+  }
+  if (!slot.alloc.empty()) {
+    desc.alloc = evaluate(slot.alloc);
+    for (size_t i = 0; i < desc.alloc.size(); ++i) {
+      HEDDLE_USER_CHECK(i < desc.sizes.size() && desc.alloc[i] >= desc.sizes[i],
+                        "%{} allocates {} for sizes {}", slot.name, str(desc.alloc),
+                        str(desc.sizes));
+    }
+  }
+  int64_t elements = heddle::sizeOf(desc.dtype);
+  for (int64_t n : desc.alloc) {
+    HEDDLE_USER_CHECK(!__builtin_mul_overflow(elements, n == 0 ? 1 : n, &elements),
+                      "%{} of {} does not fit in 64 bits", slot.name, str(desc.alloc));
+  }
+  desc.strides = stridesFor(desc.alloc, slot.tensor.allocationOrder());
+  return desc;
+}
+
+void Scope::check(const std::vector<SizeGuard>& guards) const {
+  for (const SizeGuard& guard : guards) {
+    const int64_t a = evaluate(guard.a), b = evaluate(guard.b);
+    HEDDLE_USER_CHECK(a == b, "{}: {} = {} and {} = {} must be equal", guard.source, guard.a.str(),
+                      a, guard.b.str(), b);
+  }
+}
+
+TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
+                    const SizeBindings& sizes, int64_t rank, int64_t ranks) {
+  return Scope(meshes, sizes, rank, ranks).describe(slot);
+}
+
+}  // namespace heddle::host

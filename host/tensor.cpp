@@ -1,0 +1,101 @@
+#include <cstring>
+
+#include "host/bind.h"
+#include "host/executable.h"
+#include "host/trace.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// In the order in which the program expects its input, which may not be the slot's own.
+TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
+                         int64_t rank, int64_t ranks) {
+  const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[position]));
+  if (slot.is_scalar) return {};
+  TensorDesc desc = describe(slot, program.meshes, sizes, rank, ranks);
+  if (slot.tensor.layout.observed) {
+    desc.strides = stridesFor(desc.alloc, slot.tensor.layout.observed->order);
+  }
+  return desc;
+}
+
+// Waits for what has been enqueued on the device's default stream; throws its error.
+void finish(Device& device, const ErrorSink& errors) {
+  const Event event = device.createEvent();
+  device.recordEvent(event, nullptr);
+  device.synchronize(event);
+  device.destroyEvent(event);
+  errors.rethrow();
+}
+
+std::shared_ptr<void> allocateOwned(Allocator& allocator, int64_t bytes) {
+  void* memory = nullptr;
+  try {
+    memory = allocator.allocate(bytes, nullptr);
+  } catch (const std::bad_alloc& why) {
+    userError("out of memory: a tensor of {} bytes{}", bytes, saidBy(why));
+  }
+  return {memory, [&allocator, bytes](void* p) { allocator.deallocate(p, bytes, nullptr); }};
+}
+
+}  // namespace
+
+TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
+                     int64_t rank, int64_t ranks) {
+  HEDDLE_USER_CHECK(position < program.inputs.size(), "there is no input {}: program {} has {}",
+                    position, program.name, program.inputs.size());
+  const Program concrete = concretized(program, ranks);
+  SizeBindings all = sizes;
+  completeSizes(concrete, all);
+  return describeInput(concrete, position, all, rank, ranks);
+}
+
+TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
+                      int64_t rank, int64_t ranks) {
+  HEDDLE_USER_CHECK(position < program.outputs.size(), "there is no output {}: program {} has {}",
+                    position, program.name, program.outputs.size());
+  const Program concrete = inlineCalls(concretized(program, ranks));
+  TraceRequest request{sizes, {}, rank, ranks};
+  completeSizes(concrete, request.sizes);
+  for (size_t i = 0; i < concrete.inputs.size(); ++i) {
+    request.inputs.push_back(describeInput(concrete, i, request.sizes, rank, ranks));
+  }
+  return trace(concrete, request).outputs[position].desc;
+}
+
+Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
+                const TensorDesc& desc) {
+  HEDDLE_USER_CHECK(local.dtype == desc.dtype && local.sizes == desc.sizes,
+                    "a host tensor {}{} for a device tensor {}{}", name(local.dtype),
+                    str(local.sizes), name(desc.dtype), str(desc.sizes));
+  Tensor tensor;
+  tensor.desc = desc;
+  const int64_t bytes = desc.allocBytes();
+  if (bytes == 0) return tensor;
+  tensor.owner = allocateOwned(allocator, bytes);
+  tensor.data = tensor.owner.get();
+  std::vector<std::byte> staged(static_cast<size_t>(bytes));
+  packInto(staged.data(), desc, local);
+  ErrorSink errors;
+  device.copy(tensor.data, staged.data(), bytes, nullptr, {&errors, -1});
+  finish(device, errors);
+  return tensor;
+}
+
+HostTensor toHost(Device& device, const Tensor& tensor) {
+  int64_t span = tensor.desc.numel() == 0 ? 0 : 1;
+  for (size_t i = 0; span > 0 && i < tensor.desc.rank(); ++i) {
+    span += (tensor.desc.sizes[i] - 1) * tensor.desc.strides[i];
+  }
+  if (span == 0) return HostTensor(tensor.desc.dtype, tensor.desc.sizes);
+  const int64_t bytes = span * sizeOf(tensor.desc.dtype);
+  std::vector<std::byte> staged(static_cast<size_t>(bytes));
+  ErrorSink errors;
+  device.copy(staged.data(), tensor.data, bytes, nullptr, {&errors, -1});
+  finish(device, errors);
+  return unpackFrom(staged.data(), tensor.desc);
+}
+
+}  // namespace heddle::host

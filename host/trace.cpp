@@ -1,0 +1,44 @@
+#include "host/trace.h"
+
+#include "host/tracer.h"
+#include "host/visit.h"
+
+namespace heddle::host {
+namespace {
+
+// A group's begin and end stand on the stream of what is between them.
+void placeGroups(Trace& trace) {
+  size_t begin = 0;
+  StreamId stream = 0;
+  for (size_t i = 0; i < trace.steps.size(); ++i) {
+    if (trace.steps[i].instruction == nullptr) continue;
+    const Op& op = trace.steps[i].instruction->op;
+    if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = 0;
+    if (std::holds_alternative<Send>(op) || std::holds_alternative<Recv>(op)) {
+      stream = trace.steps[i].stream;
+    }
+    if (!std::holds_alternative<GroupEnd>(op)) continue;
+    trace.steps[i].stream = trace.steps[begin].stream = stream;
+  }
+}
+
+bool hasCalls(const Program& program) {
+  bool found = false;
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    found = found || std::holds_alternative<Call>(x.op);
+  });
+  return found;
+}
+
+}  // namespace
+
+Trace trace(const Program& program, const TraceRequest& request) {
+  std::shared_ptr<const Program> inlined;
+  if (hasCalls(program)) inlined = std::make_shared<const Program>(inlineCalls(program));
+  Trace out = Tracer(inlined ? *inlined : program, request).run();
+  placeGroups(out);
+  out.inlined = std::move(inlined);
+  return out;
+}
+
+}  // namespace heddle::host

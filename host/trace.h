@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/program.h"
+
+namespace heddle::host {
+
+// A Program unrolled for one rank and one set of sizes: loops expanded, `on` projected, predicates
+// known at prepare decided, views resolved to (buffer, byte offset, descriptor), callees inlined.
+// verify checks races on it, Plan binds it to a device: so both speak of the same thing.
+
+using BufferId = int32_t;
+
+// One allocation, input or output buffer. A slot allocated in a loop makes one buffer a trip.
+struct Buffer {
+  enum class Origin : uint8_t { Input, Allocated };
+  Origin origin = Origin::Allocated;
+  int32_t input = -1;  // Origin::Input: position among the program's inputs
+  int64_t bytes = 0;   // allocated on this rank
+  std::string name;    // of the slot that made it
+};
+
+// A slot at one moment.
+struct View {
+  BufferId buffer = -1;
+  int64_t byte_offset = 0;
+  TensorDesc desc;
+};
+
+struct TraceAccess {
+  BufferId buffer;
+  int64_t begin;  // bytes [begin, end) that the view spans
+  int64_t end;
+  bool write;
+};
+
+struct TraceStep {
+  const Instruction* instruction = nullptr;  // in the Program, which outlives the Trace
+  InstructionIndex index = -1;
+  StreamId stream = -1;      // -1: host side
+  std::vector<View> inputs;  // in the order of the instruction's input slots; scalars: empty view
+  std::vector<View> outputs;
+  std::vector<SlotId> scalar_inputs;  // parallel to inputs: the trace's scalar register, or -1
+  std::vector<TraceAccess> accesses;
+  int64_t peer = -1;            // Send, Recv: rank within the team
+  std::optional<Scalar> known;  // Evaluate of a Size or literal: its value in the slot's dtype;
+                                // If decided at run time: the right side, an i64
+  int32_t scalar_out = -1;      // Evaluate, ReadBack: register written
+  int32_t jump = -1;            // If decided at run time: step to go to when the predicate fails;
+                                // step of kind `Goto` (instruction == nullptr): where to go
+};
+
+struct Trace {
+  // Set when the program has calls: the steps are of this one, calls replaced by their bodies, and
+  // so are its slots, kernels, tokens and events. Plans avoid it by inlineCalls() beforehand.
+  std::shared_ptr<const Program> inlined;
+  std::vector<TraceStep> steps;
+  std::vector<Buffer> buffers;
+  std::vector<View> outputs;             // per program output; scalars: empty view
+  std::vector<int32_t> scalar_outputs;   // per program output: register, or -1
+  std::vector<int32_t> input_registers;  // per program input: scalar register, or -1
+  int32_t registers = 0;                 // scalar registers
+  int64_t rank = 0;
+};
+
+// What a run is given. `inputs[i]` are the local descriptors of the caller's tensors (scalars:
+// empty); an empty one stands for describe(slot).
+struct TraceRequest {
+  SizeBindings sizes;  // symbols of the program
+  std::vector<TensorDesc> inputs;
+  int64_t rank = 0;
+  int64_t ranks = 1;
+};
+
+// UserError naming instruction and slot: a view that does not exist, an index or peer out of range,
+// a slot used before it is defined, sizes that disagree, a loop of more than 10 million steps.
+Trace trace(const Program& program, const TraceRequest& request);
+
+// The descriptor of a slot for these sizes on this rank, in its allocation order.
+// A rank outside the slot's mesh holds an empty block of a sharded axis.
+TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
+                    const SizeBindings& sizes, int64_t rank, int64_t ranks);
+
+}  // namespace heddle::host

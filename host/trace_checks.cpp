@@ -1,0 +1,109 @@
+#include "host/trace_checks.h"
+
+#include "host/text_names.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+int64_t allocated(const TensorDesc& desc) {
+  int64_t n = 1;
+  for (int64_t size : desc.alloc) n *= size;
+  return n;
+}
+
+// The axes of more than one element must lie as the slot says callers pass them.
+void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
+  int64_t inner = 1;  // the stride a contiguous axis has
+  int64_t previous = 0;
+  for (size_t k = observed.order.size(); k-- > 0;) {
+    const auto axis = static_cast<size_t>(observed.order[k]);
+    if (got.alloc[axis] == 1) continue;
+    HEDDLE_USER_CHECK(got.strides[axis] >= previous,
+                      "%{}: strides {} do not lie in the order {} that its type declares",
+                      slot.name, str(got.strides), str(observed.order));
+    HEDDLE_USER_CHECK(!observed.contiguous.at(axis) || got.strides[axis] == inner,
+                      "%{}: axis {} has the stride {}, its type declares it contiguous: {}",
+                      slot.name, axis, got.strides[axis], inner);
+    previous = got.strides[axis];
+    inner = got.strides[axis] * got.alloc[axis];
+  }
+}
+
+void checkMatmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
+  const bool ranks = a.rank() >= 2 && b.rank() >= 2 && c.rank() == a.rank() &&
+                     (b.rank() == 2 || b.rank() == a.rank());
+  const auto fromEnd = [](const TensorDesc& d, size_t i) { return d.sizes[d.rank() - 1 - i]; };
+  bool fits = ranks && fromEnd(a, 0) == fromEnd(b, 1) && fromEnd(a, 1) == fromEnd(c, 1) &&
+              fromEnd(b, 0) == fromEnd(c, 0);
+  for (size_t i = 0; fits && i + 2 < a.rank(); ++i) {
+    fits = a.sizes[i] == c.sizes[i] && (b.rank() == 2 || b.sizes[i] == c.sizes[i]);
+  }
+  HEDDLE_USER_CHECK(fits, "matmul of {} and {} to {}: sizes do not fit", str(a.sizes), str(b.sizes),
+                    str(c.sizes));
+}
+
+}  // namespace
+
+void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
+  HEDDLE_USER_CHECK(got.dtype == expected.dtype, "input %{} is {}, got {}", slot.name,
+                    name(expected.dtype), name(got.dtype));
+  HEDDLE_USER_CHECK(got.rank() == expected.rank(), "input %{} has rank {}, got rank {}", slot.name,
+                    expected.rank(), got.rank());
+  HEDDLE_USER_CHECK(got.sizes == expected.sizes, "input %{} has the local sizes {}, got {}",
+                    slot.name, str(expected.sizes), str(got.sizes));
+  HEDDLE_USER_CHECK(got.alloc.size() == got.rank() && got.strides.size() == got.rank(),
+                    "input %{}: a descriptor with {} allocated sizes and {} strides for rank {}",
+                    slot.name, got.alloc.size(), got.strides.size(), got.rank());
+  for (size_t i = 0; i < got.rank(); ++i) {
+    HEDDLE_USER_CHECK(got.alloc[i] >= got.sizes[i], "input %{}: axis {} allocates {} for size {}",
+                      slot.name, i, got.alloc[i], got.sizes[i]);
+    HEDDLE_USER_CHECK(got.strides[i] >= 0, "input %{}: axis {} has the stride {}", slot.name, i,
+                      got.strides[i]);
+  }
+  if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
+}
+
+void checkLibrary(std::string_view function, const TraceStep& step) {
+  HEDDLE_USER_CHECK(function == "matmul", "there is no library function {}; there is matmul",
+                    function);
+  HEDDLE_USER_CHECK(step.inputs.size() == 2 && step.outputs.size() == 1,
+                    "matmul takes 2 tensors and gives 1, not {} and {}", step.inputs.size(),
+                    step.outputs.size());
+  checkMatmul(step.inputs[0].desc, step.inputs[1].desc, step.outputs[0].desc);
+}
+
+void checkCopy(const TraceStep& step) {
+  const TensorDesc& in = step.inputs.front().desc;
+  const TensorDesc& out = step.outputs.front().desc;
+  HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}", name(in.dtype), name(out.dtype));
+  HEDDLE_USER_CHECK(in.sizes == out.sizes, "a copy of {} to {}", str(in.sizes), str(out.sizes));
+}
+
+void checkDense(const View& view, std::string_view what) {
+  HEDDLE_USER_CHECK(view.desc.allocElements() == allocated(view.desc) || allocated(view.desc) == 0,
+                    "{} of a view with gaps: {} with strides {}", what, str(view.desc.alloc),
+                    str(view.desc.strides));
+}
+
+void checkCollective(const Communicate& x, const TraceStep& step, int64_t team_size) {
+  const TensorDesc& in = step.inputs.front().desc;
+  const TensorDesc& out = step.outputs.front().desc;
+  HEDDLE_USER_CHECK(in.dtype == out.dtype, "{} of {} to {}", collectiveName(x.kind), name(in.dtype),
+                    name(out.dtype));
+  checkDense(step.inputs.front(), collectiveName(x.kind));
+  checkDense(step.outputs.front(), collectiveName(x.kind));
+  const bool gathers = x.kind == comm::CollectiveKind::Allgather;
+  const bool scatters = x.kind == comm::CollectiveKind::ReduceScatter;
+  const int64_t left = allocated(in) * (gathers ? team_size : 1);
+  const int64_t right = allocated(out) * (scatters ? team_size : 1);
+  HEDDLE_USER_CHECK(left == right, "{} in a team of {}: {} allocated elements to {}",
+                    collectiveName(x.kind), team_size, allocated(in), allocated(out));
+}
+
+void checkReadBack(const Slot& slot, const TraceStep& step) {
+  HEDDLE_USER_CHECK(step.inputs.front().desc.numel() == 1, "%{} of {} is not one element",
+                    slot.name, str(step.inputs.front().desc.sizes));
+}
+
+}  // namespace heddle::host

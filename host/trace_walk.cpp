@@ -1,0 +1,173 @@
+#include "host/text.h"
+#include "host/tracer.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr int64_t kMaxSteps = 10'000'000;
+
+bool compare(Predicate::Compare how, int64_t a, int64_t b) {
+  switch (how) {
+    case Predicate::Compare::Eq:
+      return a == b;
+    case Predicate::Compare::Ne:
+      return a != b;
+    case Predicate::Compare::Lt:
+      return a < b;
+    case Predicate::Compare::Le:
+      return a <= b;
+    case Predicate::Compare::Gt:
+      return a > b;
+    case Predicate::Compare::Ge:
+      return a >= b;
+  }
+  HEDDLE_CHECK(false, "comparison {}", static_cast<int>(how));
+}
+
+}  // namespace
+
+void Tracer::advance() {
+  Frame& top = frames_.back();
+  if (top.next == top.list->size()) return close();
+  const Instruction& x = (*top.list)[top.next++];
+  const InstructionIndex index = top.index;
+  top.index += 1;
+  if (const auto* loop = std::get_if<For>(&x.op)) top.index += countInstructions(loop->body);
+  if (const auto* branch = std::get_if<If>(&x.op)) {
+    top.index += countInstructions(branch->then_body) + countInstructions(branch->else_body);
+  }
+  if (x.on >= 0 && !scope_.isIn(x.on)) return;
+  try {
+    instruction(x, index);
+  } catch (const UserError& error) {
+    throw UserError(place(x, index) + error.what());
+  }
+}
+
+std::string Tracer::place(const Instruction& x, InstructionIndex index) const {
+  return fmt::format("instruction {} `{}`: ", index, printInstruction(program_, x));
+}
+
+void Tracer::countStep(int64_t steps) {
+  counted_ += steps;
+  HEDDLE_USER_CHECK(counted_ <= kMaxSteps, "the program takes more than {} steps", kMaxSteps);
+}
+
+void Tracer::instruction(const Instruction& x, InstructionIndex index) {
+  countStep(1);
+  if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
+  if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
+  TraceStep step;
+  step.instruction = &x;
+  step.index = index;
+  step.stream = streamOf(x.op).value_or(-1);
+  fill(step, x.op);
+  for (const Access& access : accessesOf(x.op)) {
+    if (slot(access.slot).is_scalar) continue;
+    const View& view = viewOf(access.slot);
+    step.accesses.push_back(
+        {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
+  }
+  trace_.steps.push_back(std::move(step));
+}
+
+void Tracer::openLoop(const For& loop, InstructionIndex index) {
+  HEDDLE_USER_CHECK(!scope_.has(loop.index), "{} already has a value here", loop.index);
+  Frame frame{Frame::Kind::Loop, &loop.body, 0, index + 1, index + 1};
+  frame.loop_index = &loop.index;
+  frame.at = scope_.evaluate(loop.start);
+  frame.stop = scope_.evaluate(loop.stop);
+  if (frame.at >= frame.stop) return;
+  int64_t trips = 0;  // each counts; said before the first runs
+  const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
+  HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
+                    kMaxSteps);
+  scope_.set(loop.index, frame.at);
+  frames_.push_back(std::move(frame));
+}
+
+void Tracer::openBranch(const Instruction& x, const If& branch, InstructionIndex index) {
+  const int64_t rhs = scope_.evaluate(branch.predicate.rhs);
+  const InstructionIndex then_first = index + 1;
+  if (const auto* lhs = std::get_if<Size>(&branch.predicate.lhs)) {
+    const bool holds = compare(branch.predicate.compare, scope_.evaluate(*lhs), rhs);
+    const InstructionIndex first =
+        holds ? then_first : then_first + countInstructions(branch.then_body);
+    frames_.push_back(
+        {Frame::Kind::Body, holds ? &branch.then_body : &branch.else_body, 0, first, first});
+    return;
+  }
+  TraceStep step;
+  step.instruction = &x;
+  step.index = index;
+  readScalar(step, std::get<SlotId>(branch.predicate.lhs));
+  step.known = Scalar(rhs);
+  trace_.steps.push_back(std::move(step));
+  Frame frame{Frame::Kind::Then, &branch.then_body, 0, then_first, then_first};
+  frame.branch = &branch;
+  frame.jump_step = trace_.steps.size() - 1;
+  frames_.push_back(std::move(frame));
+}
+
+void Tracer::close() {
+  Frame& top = frames_.back();
+  switch (top.kind) {
+    case Frame::Kind::Body:
+      frames_.pop_back();
+      return;
+    case Frame::Kind::Loop:
+      return nextTrip(top);
+    case Frame::Kind::Then:
+      return closeThen();
+    case Frame::Kind::Else:
+      return closeElse();
+  }
+}
+
+void Tracer::nextTrip(Frame& loop) {
+  if (++loop.at < loop.stop) {
+    countStep(1);
+    scope_.set(*loop.loop_index, loop.at);
+    loop.next = 0;
+    loop.index = loop.first;
+    return;
+  }
+  scope_.unset(*loop.loop_index);
+  frames_.pop_back();
+}
+
+void Tracer::closeThen() {
+  Frame then = std::move(frames_.back());
+  frames_.pop_back();
+  if (then.branch->else_body.empty()) return leaveBranch(then);
+  TraceStep skip;  // over the else_body
+  skip.index = trace_.steps[then.jump_step].index;
+  trace_.steps.push_back(std::move(skip));
+  trace_.steps[then.jump_step].jump = static_cast<int32_t>(trace_.steps.size());
+  for (const auto& [id, view] : then.before) viewOf(id) = view;
+  const InstructionIndex first = then.first + countInstructions(then.branch->then_body);
+  Frame otherwise{Frame::Kind::Else, &then.branch->else_body, 0, first, first};
+  otherwise.branch = then.branch;
+  otherwise.jump_step = trace_.steps.size() - 1;
+  otherwise.before = std::move(then.before);
+  frames_.push_back(std::move(otherwise));
+}
+
+void Tracer::closeElse() {
+  const Frame otherwise = std::move(frames_.back());
+  frames_.pop_back();
+  leaveBranch(otherwise);
+}
+
+void Tracer::leaveBranch(const Frame& frame) {
+  trace_.steps[frame.jump_step].jump = static_cast<int32_t>(trace_.steps.size());
+  for (const auto& [id, view] : frame.before) {
+    viewOf(id) = view;  // so that a branch around this one remembers the right one
+    define(id, View{});
+    branched_.insert(id);
+  }
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,79 @@
+#include "host/tracer.h"
+
+#include "host/trace_checks.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
+  for (const auto& [symbol, value] : program.size_defaults) sizes.emplace(symbol, value);
+  return sizes;
+}
+
+}  // namespace
+
+Tracer::Tracer(const Program& program, const TraceRequest& request)
+    : program_(program),
+      request_(request),
+      scope_(program.meshes, withDefaults(program, request.sizes), request.rank, request.ranks),
+      views_(program.slots.size()),
+      registers_(program.slots.size(), -1) {}
+
+Trace Tracer::run() {
+  trace_.rank = request_.rank;
+  scope_.check(program_.guards);
+  inputs();
+  frames_.push_back({Frame::Kind::Body, &program_.body});
+  while (!frames_.empty()) advance();
+  outputs();
+  return std::move(trace_);
+}
+
+int32_t Tracer::registerOf(SlotId id) {
+  int32_t& found = registers_.at(static_cast<size_t>(id));
+  if (found < 0) found = trace_.registers++;
+  return found;
+}
+
+void Tracer::inputs() {
+  HEDDLE_USER_CHECK(request_.inputs.empty() || request_.inputs.size() == program_.inputs.size(),
+                    "program {} has {} inputs, got {}", program_.name, program_.inputs.size(),
+                    request_.inputs.size());
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    const SlotId id = program_.inputs[i];
+    if (slot(id).is_scalar) {
+      trace_.input_registers.push_back(registerOf(id));
+      scalars_.insert(id);
+      continue;
+    }
+    trace_.input_registers.push_back(-1);
+    TensorDesc desc = scope_.describe(slot(id));
+    if (!request_.inputs.empty()) {
+      checkInput(slot(id), desc, request_.inputs[i]);
+      desc = request_.inputs[i];
+    }
+    const auto buffer = static_cast<BufferId>(trace_.buffers.size());
+    trace_.buffers.push_back(
+        {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
+    viewOf(id) = {buffer, 0, std::move(desc)};
+  }
+}
+
+void Tracer::outputs() {
+  for (SlotId id : program_.outputs) {
+    const bool scalar = slot(id).is_scalar;
+    const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer >= 0;
+    HEDDLE_USER_CHECK(defined, "the output %{} of program {} is not defined at its end{}",
+                      slot(id).name, program_.name, undefinedReason(id));
+    trace_.scalar_outputs.push_back(scalar ? registerOf(id) : -1);
+    trace_.outputs.push_back(scalar ? View{} : viewOf(id));
+  }
+}
+
+std::string Tracer::undefinedReason(SlotId id) const {
+  if (branched_.count(id) == 0) return "";
+  return ": it was defined in a branch that is decided at run time";
+}
+
+}  // namespace heddle::host

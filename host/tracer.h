@@ -1,0 +1,88 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/scope.h"
+#include "host/trace.h"
+
+namespace heddle::host {
+
+// Makes a Trace of a program without Calls. Used once, by trace().
+class Tracer {
+ public:
+  Tracer(const Program& program, const TraceRequest& request);
+  Trace run();
+
+ private:
+  // A list of instructions that is being walked.
+  struct Frame {
+    enum class Kind : uint8_t { Body, Loop, Then, Else };
+    Kind kind = Kind::Body;
+    const std::vector<Instruction>* list = nullptr;
+    size_t next = 0;
+    InstructionIndex first = 0;  // index of the list's first instruction
+    InstructionIndex index = 0;  // of the next instruction
+    // Loop
+    const std::string* loop_index = nullptr;
+    int64_t at = 0;
+    int64_t stop = 0;
+    // Then, Else of an If decided at run time
+    const If* branch = nullptr;
+    size_t jump_step = 0;             // whose jump is set at the end of this list
+    std::map<SlotId, View> before{};  // slots defined in the branches: what they were
+  };
+
+  const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
+  View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
+
+  // tracer.cpp: the ends of the program.
+  int32_t registerOf(SlotId id);
+  void inputs();
+  void outputs();
+  std::string undefinedReason(SlotId id) const;
+
+  // trace_walk.cpp: loops, branches, ranks.
+  void advance();
+  void countStep(int64_t steps);
+  void instruction(const Instruction& x, InstructionIndex index);
+  void openLoop(const For& loop, InstructionIndex index);
+  void openBranch(const Instruction& x, const If& branch, InstructionIndex index);
+  void close();
+  void nextTrip(Frame& loop);
+  void closeThen();
+  void closeElse();
+  // Which branch ran is not known from here on: what either defined is nothing.
+  void leaveBranch(const Frame& frame);
+  std::string place(const Instruction& x, InstructionIndex index) const;
+
+  // trace_instruction.cpp: what one instruction does to the slots.
+  void define(SlotId id, View view);
+  const View& tensor(SlotId id);
+  void readScalar(TraceStep& step, SlotId id);
+  void read(TraceStep& step, SlotId id);
+  void write(TraceStep& step, SlotId id) { step.outputs.push_back(tensor(id)); }
+  void operands(TraceStep& step, const std::vector<SlotId>& inputs,
+                const std::vector<SlotId>& outputs);
+  void writeScalar(TraceStep& step, SlotId id);
+  void fill(TraceStep& step, const Op& op);
+  void allocate(TraceStep& step, const Allocate& x);
+  void alias(TraceStep& step, const Alias& x);
+  void evaluate(TraceStep& step, const Evaluate& x);
+  void peer(TraceStep& step, const Size& peer, const Team& team);
+
+  const Program& program_;
+  const TraceRequest& request_;
+  Scope scope_;
+  Trace trace_;
+  std::vector<Frame> frames_;
+  std::vector<View> views_;         // per slot; buffer -1: nothing
+  std::vector<int32_t> registers_;  // per slot
+  std::set<SlotId> scalars_;        // defined
+  std::set<SlotId> branched_;       // defined in a branch that is over
+  int64_t counted_ = 0;
+};
+
+}  // namespace heddle::host

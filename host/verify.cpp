@@ -1,0 +1,133 @@
+#include "host/verify.h"
+
+#include <algorithm>
+#include <exception>
+#include <set>
+
+#include "host/scope.h"
+#include "host/verify_structure.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Larger jobs differ in nothing that races could depend on but the number of ranks.
+constexpr int64_t kMaxJob = 64;
+constexpr size_t kMaxJobs = 3;
+
+// The values tried for symbols without a default, until the views of the program exist: 4 first.
+constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
+
+std::vector<std::string> freeSymbols(const Program& program) {
+  std::vector<std::string> found;
+  for (SlotId id : program.inputs) {
+    for (const Size& size : program.slots[static_cast<size_t>(id)].tensor.sizes()) {
+      size.collectSymbols(found);
+    }
+  }
+  for (const SizeGuard& guard : program.guards) {
+    guard.a.collectSymbols(found);
+    guard.b.collectSymbols(found);
+  }
+  std::erase_if(found, [&](const std::string& symbol) {
+    if (symbol == "rank" || symbol == "ranks" || symbol.starts_with("@")) return true;
+    return std::any_of(program.size_defaults.begin(), program.size_defaults.end(),
+                       [&](const auto& entry) { return entry.first == symbol; });
+  });
+  return found;
+}
+
+// Guards of the form `symbol == expression` decide the symbol.
+void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::string> free) {
+  const auto solve = [&](const Size& symbol, const Size& value) {
+    if (symbol.kind() != Size::Kind::Symbol || free.erase(symbol.symbolName()) == 0) return;
+    try {
+      sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
+    } catch (const UserError&) {
+      // It depends on the job: the guard itself is checked by the trace.
+    }
+  };
+  for (const SizeGuard& guard : program.guards) {
+    solve(guard.a, guard.b);
+    solve(guard.b, guard.a);
+  }
+}
+
+SizeBindings trialSizes(const Program& program, int64_t value) {
+  SizeBindings sizes;
+  for (const auto& [symbol, size] : program.size_defaults) sizes[symbol] = size;
+  const std::vector<std::string> free = freeSymbols(program);
+  for (const std::string& symbol : free) sizes[symbol] = value;
+  solveGuards(program, sizes, {free.begin(), free.end()});
+  return sizes;
+}
+
+// The smallest jobs in which the meshes and the constant peers of the program fit: three when it
+// speaks of the job's size, else one.
+std::vector<int64_t> jobsFor(const Program& program) {
+  int64_t least = 1;
+  bool depends = false;
+  for (const DeviceMesh& mesh : program.meshes) depends = depends || mesh.sizeIsFromJob();
+  const auto peer = [&](const Size& size, const Team& team) {
+    if (team.mesh < 0 && size.isConstant()) least = std::max(least, size.constant() + 1);
+  };
+  forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+    std::vector<std::string> symbols;
+    for (const Size& size : sizesOf(x.op)) size.collectSymbols(symbols);
+    const auto ofJob = [](const std::string& s) { return s == "rank" || s == "ranks"; };
+    depends = depends || std::any_of(symbols.begin(), symbols.end(), ofJob);
+    if (const auto* post = std::get_if<Communicate>(&x.op)) depends |= post->team.mesh < 0;
+    if (const auto* send = std::get_if<Send>(&x.op)) peer(send->peer, send->team);
+    if (const auto* recv = std::get_if<Recv>(&x.op)) peer(recv->peer, recv->team);
+  });
+  std::vector<int64_t> jobs;
+  std::exception_ptr why;
+  for (int64_t job = least; job <= kMaxJob && jobs.size() < (depends ? kMaxJobs : 1); ++job) {
+    try {
+      Scope(program.meshes, {}, 0, job);
+      jobs.push_back(job);
+    } catch (const UserError&) {
+      why = std::current_exception();
+    }
+  }
+  if (jobs.empty() && why) std::rethrow_exception(why);
+  HEDDLE_USER_CHECK(!jobs.empty(), "program {} names rank {}, beyond the {} that are checked",
+                    program.name, least - 1, kMaxJob);
+  return jobs;
+}
+
+// false with the reason in `why`: a view does not exist with these sizes. Races are always errors.
+bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
+               std::exception_ptr& why) {
+  for (int64_t job : jobs) {
+    for (int64_t rank = 0; rank < job; ++rank) {
+      Trace unrolled;
+      try {
+        unrolled = trace(program, {sizes, {}, rank, job});
+      } catch (const UserError&) {
+        if (!why) why = std::current_exception();
+        return false;
+      }
+      checkRaces(program, unrolled);
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void verify(const Program& whole) {
+  verifyStructure(whole);
+  const Program program = inlineCalls(whole);
+  const std::vector<int64_t> jobs = jobsFor(program);
+  const bool one_trial = freeSymbols(program).empty();
+  std::exception_ptr why;
+  for (int64_t value : kTrialSizes) {
+    if (traceJobs(program, trialSizes(program, value), jobs, why)) return;
+    if (one_trial) break;
+  }
+  std::rethrow_exception(why);
+}
+
+}  // namespace heddle::host

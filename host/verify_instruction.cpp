@@ -1,0 +1,192 @@
+#include <algorithm>
+
+#include "host/text_names.h"
+#include "host/verify_structure.h"
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+void verifyTeam(const Program& program, const Team& team) {
+  if (team.mesh < 0) {
+    HEDDLE_USER_CHECK(team.axes.empty(), "a team with axes and no mesh");
+    return;
+  }
+  HEDDLE_USER_CHECK(static_cast<size_t>(team.mesh) < program.meshes.size(), "mesh {} of {}",
+                    team.mesh, program.meshes.size());
+  const DeviceMesh& mesh = program.meshes[static_cast<size_t>(team.mesh)];
+  std::set<MeshAxis> seen;
+  for (MeshAxis axis : team.axes) {
+    HEDDLE_USER_CHECK(mesh.has(axis), "mesh @{} has no axis {}", mesh.name, name(axis));
+    HEDDLE_USER_CHECK(seen.insert(axis).second, "a team names the axis {} twice", name(axis));
+  }
+}
+
+void verifyId(int32_t id, size_t count, std::string_view what) {
+  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < count, "{} {} of {}", what, id, count);
+}
+
+class InstructionVerifier {
+ public:
+  explicit InstructionVerifier(const Program& program) : program_(program) {}
+
+  void operator()(const Allocate& x) const { tensor(x.out); }
+  void operator()(const Free& x) const { tensor(x.slot); }
+  void operator()(const Alias& x) const {
+    tensor(x.out);
+    tensor(x.in);
+  }
+  void operator()(const Evaluate& x) const {
+    scalar(x.out);
+    const auto* apply = std::get_if<Evaluate::Apply>(&x.expression);
+    if (apply == nullptr) return;
+    HEDDLE_USER_CHECK(apply->op != nullptr && apply->op->kind == OpKind::Pointwise,
+                      "evaluate of what is no pointwise op");
+    HEDDLE_USER_CHECK(static_cast<size_t>(apply->op->arity) == apply->args.size(),
+                      "{} takes {} operands, got {}", apply->op->name, apply->op->arity,
+                      apply->args.size());
+    for (SlotId id : apply->args) scalar(id);
+  }
+  void operator()(const LaunchKernel& x) const {
+    const Kernel& kernel = program_.kernels[static_cast<size_t>(x.kernel)];
+    operands(kernel, x.inputs, kernel.segment.inputs(), "inputs");
+    operands(kernel, x.outputs, kernel.segment.outputs(), "outputs");
+    for (SlotId id : x.outputs) tensor(id);
+  }
+  void operator()(const CallLibrary& x) const {
+    HEDDLE_USER_CHECK(x.function == "matmul", "there is no library function {}; there is matmul",
+                      x.function);
+    HEDDLE_USER_CHECK(x.inputs.size() == 2 && x.outputs.size() == 1,
+                      "matmul takes 2 tensors and gives 1, not {} and {}", x.inputs.size(),
+                      x.outputs.size());
+    for (SlotId id : x.inputs) tensor(id);
+    for (SlotId id : x.outputs) tensor(id);
+  }
+  void operator()(const Copy& x) const {
+    tensor(x.in);
+    tensor(x.out);
+    sameType(x.in, x.out);
+  }
+  void operator()(const Communicate& x) const {
+    using comm::CollectiveKind;
+    tensor(x.in);
+    tensor(x.out);
+    sameType(x.in, x.out);
+    HEDDLE_USER_CHECK(x.kind != CollectiveKind::Send && x.kind != CollectiveKind::Recv,
+                      "{} is an instruction of its own", collectiveName(x.kind));
+    const bool reduces = x.kind != CollectiveKind::Allgather;
+    HEDDLE_USER_CHECK(reduces == x.reduce.has_value(), "{} {}", collectiveName(x.kind),
+                      reduces ? "needs op=" : "reduces nothing: no op=");
+    const DType dtype = slot(x.in).tensor.dtype;
+    HEDDLE_USER_CHECK(!reduces || *x.reduce != ReduceOp::Avg || isFloat(dtype),
+                      "avg is for floats, %{} is {}", slot(x.in).name, name(dtype));
+  }
+  void operator()(const Send& x) const { tensor(x.slot); }
+  void operator()(const Recv& x) const { tensor(x.slot); }
+  void operator()(const GroupBegin&) const {}
+  void operator()(const GroupEnd&) const {}
+  void operator()(const Wait&) const {}
+  void operator()(const RecordEvent&) const {}
+  void operator()(const WaitEvent&) const {}
+  void operator()(const ReadBack& x) const {
+    scalar(x.out);
+    tensor(x.in);
+  }
+  void operator()(const For&) const {}
+  void operator()(const If& x) const {
+    const auto* id = std::get_if<SlotId>(&x.predicate.lhs);
+    if (id == nullptr) return;
+    scalar(*id);
+    HEDDLE_USER_CHECK(!isFloat(slot(*id).tensor.dtype), "%{} is {}, a predicate needs i64 or bool",
+                      slot(*id).name, name(slot(*id).tensor.dtype));
+  }
+  void operator()(const Call& x) const {
+    for (const Program& callee : program_.callees) {
+      if (callee.name != x.program) continue;
+      HEDDLE_USER_CHECK(
+          callee.inputs.size() == x.inputs.size() && callee.outputs.size() == x.outputs.size(),
+          "program {} takes {} slots and gives {}, the call has {} and {}", x.program,
+          callee.inputs.size(), callee.outputs.size(), x.inputs.size(), x.outputs.size());
+      return;
+    }
+    userError("there is no program {} to call", x.program);
+  }
+  void operator()(const Check& x) const { tensor(x.slot); }
+  void operator()(const Print&) const {}
+
+ private:
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  void tensor(SlotId id) const {
+    HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar, expected a tensor", slot(id).name);
+  }
+  void scalar(SlotId id) const {
+    HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
+  }
+  void sameType(SlotId a, SlotId b) const {
+    const DType x = slot(a).tensor.dtype, y = slot(b).tensor.dtype;
+    HEDDLE_USER_CHECK(x == y, "%{} is {} and %{} is {}", slot(a).name, name(x), slot(b).name,
+                      name(y));
+  }
+  void operands(const Kernel& kernel, const std::vector<SlotId>& slots,
+                const std::vector<ValueId>& values, std::string_view what) const {
+    HEDDLE_USER_CHECK(slots.size() == values.size(), "kernel @{} has {} {}, got {}", kernel.name,
+                      values.size(), what, slots.size());
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const Slot& got = slot(slots[i]);
+      const Value& want = kernel.segment.value(values[i]);
+      HEDDLE_USER_CHECK(
+          got.is_scalar == want.is_scalar && got.tensor.dtype == want.tensor.dtype &&
+              got.tensor.rank() == want.tensor.rank(),
+          "%{} does not fit %{} of kernel @{}: {} {} of rank {}, expected {} {} of rank {}",
+          got.name, want.name, kernel.name, got.is_scalar ? "scalar" : "tensor",
+          name(got.tensor.dtype), got.tensor.rank(), want.is_scalar ? "scalar" : "tensor",
+          name(want.tensor.dtype), want.tensor.rank());
+    }
+  }
+
+  const Program& program_;
+};
+
+}  // namespace
+
+void verifyIds(const Program& program, const Instruction& x) {
+  if (x.on >= 0) verifyId(x.on, program.meshes.size(), "mesh");
+  forEachSlot(x.op, [&](SlotId id, bool) { verifyId(id, program.slots.size(), "slot"); });
+  const StreamId stream = streamOf(x.op).value_or(0);
+  HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
+                    kMaxStream);
+  if (std::holds_alternative<For>(x.op) || std::holds_alternative<If>(x.op)) return;
+  Instruction copy;
+  copy.op = x.op;  // renamed to itself: the way to every id
+  Renaming renaming;
+  renaming.token = [&](TokenId id) { return verifyId(id, program.tokens.size(), "token"), id; };
+  renaming.event = [&](EventId id) { return verifyId(id, program.events.size(), "event"), id; };
+  renaming.kernel = [&](KernelId id) { return verifyId(id, program.kernels.size(), "kernel"), id; };
+  rename(copy, renaming);
+  if (const auto* post = std::get_if<Communicate>(&x.op)) verifyTeam(program, post->team);
+  if (const auto* send = std::get_if<Send>(&x.op)) verifyTeam(program, send->team);
+  if (const auto* recv = std::get_if<Recv>(&x.op)) verifyTeam(program, recv->team);
+}
+
+void verifyInstruction(const Program& program, const Op& op) {
+  std::visit(InstructionVerifier(program), op);
+}
+
+std::vector<Size> sizesOf(const Op& op) {
+  if (const auto* loop = std::get_if<For>(&op)) return {loop->start, loop->stop};
+  if (const auto* branch = std::get_if<If>(&op)) {
+    std::vector<Size> out{branch->predicate.rhs};
+    if (const auto* size = std::get_if<Size>(&branch->predicate.lhs)) out.push_back(*size);
+    return out;
+  }
+  std::vector<Size> out;
+  Instruction copy;
+  copy.op = op;
+  Renaming renaming;
+  renaming.size = [&](const Size& size) { return out.push_back(size), size; };
+  rename(copy, renaming);
+  return out;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,240 @@
+#include "host/verify_structure.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+#include "ir/lexer.h"
+
+namespace heddle::host {
+namespace {
+
+class StructureVerifier {
+ public:
+  explicit StructureVerifier(const Program& program) : program_(program) {}
+
+  void run() {
+    signature();
+    collectSymbols();
+    collectPosts();
+    list(program_.body, 0);
+    for (const Program& callee : program_.callees) verifyStructure(callee);
+  }
+
+ private:
+  struct Group {
+    int on;
+    std::optional<StreamId> stream;
+    Team team;
+  };
+
+  template <class Items, class NameOf>
+  static void uniqueNames(const Items& items, NameOf name_of, std::string_view what) {
+    std::set<std::string> seen;
+    for (const auto& item : items) {
+      HEDDLE_USER_CHECK(seen.insert(name_of(item)).second, "two {} are called {}", what,
+                        name_of(item));
+    }
+  }
+
+  // --- declarations ----------------------------------------------------------------------------
+
+  void signature() {
+    const auto name = [](const auto& item) { return item.name; };
+    const auto itself = [](const std::string& item) { return item; };
+    HEDDLE_USER_CHECK(isWord(program_.name), "program \"{}\": the name is no word", program_.name);
+    uniqueNames(program_.meshes, name, "meshes");
+    uniqueNames(program_.kernels, name, "kernels");
+    uniqueNames(program_.slots, name, "slots");
+    uniqueNames(program_.callees, name, "callees");
+    uniqueNames(program_.tokens, itself, "tokens");
+    uniqueNames(program_.events, itself, "events");
+    for (const Kernel& kernel : program_.kernels) {
+      HEDDLE_USER_CHECK(isWord(kernel.name), "kernel \"{}\": the name is no word", kernel.name);
+    }
+    for (const Slot& slot : program_.slots) verifySlot(slot);
+    std::set<SlotId> seen;
+    for (SlotId id : program_.inputs) {
+      slotId(id);
+      HEDDLE_USER_CHECK(seen.insert(id).second, "slot {} is an input twice", id);
+    }
+    for (SlotId id : program_.outputs) slotId(id);
+  }
+
+  void slotId(SlotId id) const {
+    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < program_.slots.size(),
+                      "program {}: slot {} of {}", program_.name, id, program_.slots.size());
+  }
+
+  void verifySlot(const Slot& slot) const {
+    HEDDLE_USER_CHECK(slot.alloc.empty() || slot.alloc.size() == slot.tensor.rank(),
+                      "%{}: {} allocated sizes for rank {}", slot.name, slot.alloc.size(),
+                      slot.tensor.rank());
+    if (!slot.tensor.sharding) return;
+    const Sharding& sharding = *slot.tensor.sharding;
+    HEDDLE_USER_CHECK(
+        sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < program_.meshes.size(),
+        "%{}: sharded over mesh {} of {}", slot.name, sharding.mesh, program_.meshes.size());
+    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(sharding.mesh)];
+    std::set<MeshAxis> used;
+    const auto use = [&](MeshAxis axis) {
+      HEDDLE_USER_CHECK(mesh.has(axis) && used.insert(axis).second,
+                        "%{}: mesh axis {} is used twice, or mesh @{} has none", slot.name,
+                        heddle::name(axis), mesh.name);
+    };
+    HEDDLE_USER_CHECK(sharding.axes.size() <= slot.tensor.rank(),
+                      "%{}: a sharding of {} axes for rank {}", slot.name, sharding.axes.size(),
+                      slot.tensor.rank());
+    for (const auto& axes : sharding.axes) std::for_each(axes.begin(), axes.end(), use);
+    for (const auto& partial : sharding.partial) use(partial.axis);
+  }
+
+  // Symbols that have a value at run: from input sizes and defaults, the job and the meshes.
+  void collectSymbols() {
+    symbols_ = {"rank", "ranks"};
+    for (const auto& [symbol, value] : program_.size_defaults) symbols_.insert(symbol);
+    for (const DeviceMesh& mesh : program_.meshes) {
+      for (const DeviceMesh::Axis& axis : mesh.axes) {
+        const std::string symbol = fmt::format("@{}.{}", mesh.name, heddle::name(axis.axis));
+        symbols_.insert(symbol);
+        symbols_.insert(symbol + ".index");
+      }
+    }
+    for (SlotId id : program_.inputs) {
+      for (const Size& size : program_.slots[static_cast<size_t>(id)].tensor.sizes()) {
+        std::vector<std::string> found;
+        size.collectSymbols(found);
+        symbols_.insert(found.begin(), found.end());
+      }
+    }
+  }
+
+  void collectPosts() {
+    forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
+      if (const auto* post = std::get_if<Communicate>(&x.op)) posted_.insert(post->token);
+      if (const auto* end = std::get_if<GroupEnd>(&x.op)) posted_.insert(end->token);
+      if (const auto* send = std::get_if<Send>(&x.op); send && send->token) {
+        posted_.insert(*send->token);
+      }
+      if (const auto* recv = std::get_if<Recv>(&x.op); recv && recv->token) {
+        posted_.insert(*recv->token);
+      }
+      if (const auto* event = std::get_if<RecordEvent>(&x.op)) recorded_.insert(event->event);
+    });
+  }
+
+  // --- instructions ----------------------------------------------------------------------------
+
+  // Bodies nest no deeper than the text form allows, so this may recurse.
+  void list(const std::vector<Instruction>& body, int depth) {
+    HEDDLE_USER_CHECK(depth < TokenStream::kMaxDepth, "bodies are nested deeper than {}",
+                      TokenStream::kMaxDepth);
+    const bool inside = group_.has_value();
+    const Instruction* open = nullptr;  // of a group that begins in this list
+    for (const Instruction& x : body) {
+      const InstructionIndex index = next_index_++;
+      try {
+        verifyIds(program_, x);
+      } catch (const UserError& error) {
+        userError("instruction {} ({}): {}", index, mnemonic(x.op), error.what());
+      }
+      try {
+        instruction(x, inside, open);
+      } catch (const UserError& error) {
+        userError("instruction {} `{}`: {}", index, printInstruction(program_, x), error.what());
+      }
+      bodies(x, depth);
+    }
+    HEDDLE_USER_CHECK(open == nullptr, "program {}: a group_begin without its group_end",
+                      program_.name);
+  }
+
+  void bodies(const Instruction& x, int depth) {
+    if (const auto* loop = std::get_if<For>(&x.op)) {
+      symbols_.insert(loop->index);
+      list(loop->body, depth + 1);
+      symbols_.erase(loop->index);
+    }
+    if (const auto* branch = std::get_if<If>(&x.op)) {
+      list(branch->then_body, depth + 1);
+      list(branch->else_body, depth + 1);
+    }
+  }
+
+  void instruction(const Instruction& x, bool inside, const Instruction*& open) {
+    verifyInstruction(program_, x.op);
+    for (const Size& size : sizesOf(x.op)) known(size);
+    if (const auto* loop = std::get_if<For>(&x.op)) {
+      HEDDLE_USER_CHECK(isWord(loop->index) && symbols_.count(loop->index) == 0,
+                        "the index {} is no word, or has another meaning here", loop->index);
+    }
+    if (const auto* wait = std::get_if<Wait>(&x.op)) {
+      HEDDLE_USER_CHECK(posted_.count(wait->token) > 0, "nothing posts this token");
+    }
+    if (const auto* wait = std::get_if<WaitEvent>(&x.op)) {
+      HEDDLE_USER_CHECK(recorded_.count(wait->event) > 0, "nothing records this event");
+    }
+    groups(x, inside, open);
+  }
+
+  void known(const Size& size) const {
+    std::vector<std::string> found;
+    size.collectSymbols(found);
+    for (const std::string& symbol : found) {
+      HEDDLE_USER_CHECK(symbols_.count(symbol) > 0, "{} has no value here", symbol);
+    }
+  }
+
+  // A group is opened and closed in one list; sends and receives may stand in loops within it.
+  void groups(const Instruction& x, bool inside, const Instruction*& open) {
+    if (std::holds_alternative<GroupBegin>(x.op)) {
+      HEDDLE_USER_CHECK(!group_, "a group within a group");
+      group_ = Group{x.on, std::nullopt, {}};
+      open = &x;
+      return;
+    }
+    if (std::holds_alternative<GroupEnd>(x.op)) {
+      HEDDLE_USER_CHECK(
+          open != nullptr, "{}",
+          inside ? "the group began outside of this body" : "no group_begin stands above");
+      HEDDLE_USER_CHECK(open->on == x.on, "a group on other ranks than its group_begin");
+      group_.reset();
+      open = nullptr;
+      return;
+    }
+    if (const auto* send = std::get_if<Send>(&x.op)) return pointToPoint(*send);
+    if (const auto* recv = std::get_if<Recv>(&x.op)) return pointToPoint(*recv);
+    if (!group_) return;
+    const bool fits = std::holds_alternative<Alias>(x.op) ||
+                      std::holds_alternative<Evaluate>(x.op) || std::holds_alternative<For>(x.op) ||
+                      std::holds_alternative<If>(x.op);
+    HEDDLE_USER_CHECK(fits, "a group holds sends and receives, got {}", mnemonic(x.op));
+  }
+
+  template <class PointToPoint>
+  void pointToPoint(const PointToPoint& x) {
+    HEDDLE_USER_CHECK(x.token.has_value() != group_.has_value(), "{}",
+                      group_ ? "in a group the token is that of group_end"
+                             : "outside of a group it needs a token");
+    if (!group_) return;
+    HEDDLE_USER_CHECK(!group_->stream || (*group_->stream == x.stream && group_->team == x.team),
+                      "a group has one stream and one team");
+    group_->stream = x.stream;
+    group_->team = x.team;
+  }
+
+  const Program& program_;
+  std::set<std::string> symbols_;
+  std::set<TokenId> posted_;
+  std::set<EventId> recorded_;
+  std::optional<Group> group_;
+  InstructionIndex next_index_ = 0;
+};
+
+}  // namespace
+
+void verifyStructure(const Program& program) { StructureVerifier(program).run(); }
+
+}  // namespace heddle::host

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "host/program.h"
+
+namespace heddle::host {
+
+// All of verify() that needs no sizes, callees included.
+void verifyStructure(const Program& program);
+
+// What verify_structure.cpp asks of one instruction; UserError without its place.
+void verifyIds(const Program& program, const Instruction& x);
+void verifyInstruction(const Program& program, const Op& op);
+
+// Every size of the instruction itself, not of its bodies.
+std::vector<Size> sizesOf(const Op& op);
+
+}  // namespace heddle::host

@@ -1,0 +1,221 @@
+#include "host/view.h"
+
+#include <algorithm>
+
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+int64_t elements(const std::vector<int64_t>& sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  return n;
+}
+
+namespace {
+
+// One run of axes [from, from_end) that becomes [to, to_end).
+struct Run {
+  size_t from, from_end, to, to_end;
+};
+
+// Cuts both lists of allocated sizes into the smallest runs of equal products.
+std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc& to) {
+  std::vector<Run> runs;
+  size_t i = 0, j = 0;
+  while (i < from.rank() || j < to.rank()) {
+    Run run{i, i, j, j};
+    int64_t left = 1, right = 1;
+    do {
+      if (left <= right && i < from.rank()) {
+        left *= from.alloc[i++];
+      } else if (j < to.rank()) {
+        right *= to.alloc[j++];
+      } else if (i < from.rank()) {
+        left *= from.alloc[i++];
+      } else {
+        return std::nullopt;
+      }
+    } while (left != right);
+    run.from_end = i;
+    run.to_end = j;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+// The stride of the innermost element of a run, if its axes lie densely in row-major order.
+std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
+  std::optional<int64_t> expected, innermost;
+  for (size_t i = run.from_end; i-- > run.from;) {
+    if (from.alloc[i] == 1) continue;
+    if (expected && from.strides[i] != *expected) return std::nullopt;
+    if (!innermost) innermost = from.strides[i];
+    expected = from.strides[i] * from.alloc[i];
+  }
+  return innermost.value_or(1);
+}
+
+bool paddedOnlyOutside(const TensorDesc& desc, size_t begin, size_t end) {
+  while (begin < end && desc.alloc[begin] == 1) ++begin;
+  for (size_t i = begin + 1; i < end; ++i) {
+    if (desc.sizes[i] != desc.alloc[i]) return false;
+  }
+  return true;
+}
+
+class ViewMaker {
+ public:
+  ViewMaker(const Slot& out, const Slot& in_slot, const View& in, const Scope& scope)
+      : out_(out), in_slot_(in_slot), in_(in), scope_(scope), want_(scope.describe(out)) {
+    HEDDLE_USER_CHECK(out.tensor.dtype == in_slot.tensor.dtype, "%{} is {} and views %{} of {}",
+                      out.name, name(out.tensor.dtype), in_slot.name, name(in_slot.tensor.dtype));
+  }
+
+  View operator()(const Alias::Same&) const { return place(in_.desc, 0); }
+
+  View operator()(const Alias::Reshape&) const {
+    TensorDesc desc = want_;
+    // An axis that is all here needs no padding: a gather of uneven blocks leaves some at its end.
+    TensorDesc from = in_.desc;
+    for (size_t i = 0; i < from.rank(); ++i) {
+      if (from.sizes[i] == from.global[i]) from.alloc[i] = from.sizes[i];
+    }
+    const auto strides = regroup(from, desc);
+    HEDDLE_USER_CHECK(strides.has_value(),
+                      "%{} of {} cannot be viewed as %{} of {}: allocated as {} with strides {}",
+                      in_slot_.name, str(in_.desc.sizes), out_.name, str(want_.sizes),
+                      str(in_.desc.alloc), str(in_.desc.strides));
+    desc.strides = *strides;
+    return place(desc, 0);
+  }
+
+  View operator()(const Alias::Permute& x) const {
+    const std::vector<int64_t>& axes = x.axes;
+    std::vector<int64_t> sorted = axes;
+    std::sort(sorted.begin(), sorted.end());
+    HEDDLE_USER_CHECK(sorted == rowMajor(in_.desc.rank()),
+                      "{} is no permutation of the axes of %{}", str(axes), in_slot_.name);
+    TensorDesc desc = in_.desc;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const auto from = static_cast<size_t>(axes[i]);
+      desc.sizes[i] = in_.desc.sizes[from];
+      desc.alloc[i] = in_.desc.alloc[from];
+      desc.strides[i] = in_.desc.strides[from];
+    }
+    return place(desc, 0);
+  }
+
+  View operator()(const Alias::Slice& x) const {
+    HEDDLE_USER_CHECK(x.starts.size() == in_.desc.rank() && x.stops.size() == in_.desc.rank(),
+                      "a slice of %{} needs {} starts and stops", in_slot_.name, in_.desc.rank());
+    TensorDesc desc = in_.desc;
+    int64_t begin = 0;
+    for (size_t i = 0; i < desc.rank(); ++i) {
+      const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
+      // The whole of a sharded axis is this rank's whole block.
+      if (start == 0 && stop == desc.global[i]) continue;
+      HEDDLE_USER_CHECK(desc.global[i] == desc.sizes[i], "axis {} of %{} is sharded and sliced", i,
+                        in_slot_.name);
+      HEDDLE_USER_CHECK(0 <= start && start <= stop && stop <= desc.sizes[i],
+                        "slice {} .. {} of axis {} of %{}, which has the size {}", start, stop, i,
+                        in_slot_.name, desc.sizes[i]);
+      begin += start * desc.strides[i];
+      desc.sizes[i] = desc.alloc[i] = stop - start;
+    }
+    return place(desc, begin);
+  }
+
+  View operator()(const Alias::Index& x) const {
+    HEDDLE_USER_CHECK(in_.desc.rank() > 0, "%{} has no axis to index", in_slot_.name);
+    const int64_t index = scope_.evaluate(x.index);
+    HEDDLE_USER_CHECK(index >= 0 && index < in_.desc.sizes[0],
+                      "index {} = {} of %{}, whose axis 0 has the size {}", x.index.str(), index,
+                      in_slot_.name, in_.desc.sizes[0]);
+    TensorDesc desc = in_.desc;
+    for (auto* list : {&desc.sizes, &desc.alloc, &desc.strides}) list->erase(list->begin());
+    return place(desc, index * in_.desc.strides[0]);
+  }
+
+  View operator()(const Alias::Shard&) const {
+    HEDDLE_USER_CHECK(want_.global == in_.desc.global, "%{} of {} is no shard of %{} of {}",
+                      out_.name, str(want_.global), in_slot_.name, str(in_.desc.global));
+    TensorDesc desc = in_.desc;
+    int64_t begin = 0;
+    for (size_t i = 0; i < desc.rank(); ++i) {
+      const int64_t from = want_.offset[i] - in_.desc.offset[i];
+      HEDDLE_USER_CHECK(
+          want_.sizes[i] == 0 || (from >= 0 && from + want_.sizes[i] <= in_.desc.sizes[i]),
+          "the block of %{} on rank {} is not within that of %{} (axis {})", out_.name,
+          scope_.rank(), in_slot_.name, i);
+      if (from == 0 && want_.sizes[i] == in_.desc.sizes[i]) continue;
+      if (want_.sizes[i] > 0) begin += from * desc.strides[i];
+      desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
+    }
+    return place(desc, begin);
+  }
+
+  View operator()(const Alias::Unpad&) const {
+    TensorDesc desc = in_.desc;
+    HEDDLE_USER_CHECK(desc.rank() == want_.rank(), "%{} has rank {} and views %{} of rank {}",
+                      out_.name, want_.rank(), in_slot_.name, desc.rank());
+    for (size_t i = 0; i < desc.rank(); ++i) {
+      HEDDLE_USER_CHECK(want_.sizes[i] <= desc.alloc[i],
+                        "%{} of {} is larger than the allocation {} of %{}", out_.name,
+                        str(want_.sizes), str(desc.alloc), in_slot_.name);
+      desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
+    }
+    return place(desc, 0);
+  }
+
+ private:
+  // Sizes must be those of the slot's type; where they lie is what the view found.
+  View place(TensorDesc desc, int64_t begin) const {
+    HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
+                      out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
+    desc.global = want_.global;
+    desc.offset = want_.offset;
+    return {in_.buffer, in_.byte_offset + begin * heddle::sizeOf(desc.dtype), std::move(desc)};
+  }
+
+  const Slot& out_;
+  const Slot& in_slot_;
+  const View& in_;
+  const Scope& scope_;
+  TensorDesc want_;
+};
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to) {
+  if (elements(from.alloc) != elements(to.alloc)) return std::nullopt;
+  if (from.numel() != to.numel()) return std::nullopt;
+  if (elements(from.alloc) == 0) return to.strides;
+  const auto runs = cutRuns(from, to);
+  if (!runs) return std::nullopt;
+  std::vector<int64_t> strides(to.rank(), 1);
+  for (const Run& run : *runs) {
+    const auto innermost = innermostStride(from, run);
+    if (!innermost) return std::nullopt;
+    if (!paddedOnlyOutside(from, run.from, run.from_end)) return std::nullopt;
+    if (!paddedOnlyOutside(to, run.to, run.to_end)) return std::nullopt;
+    int64_t valid = 1, stride = *innermost;
+    for (size_t i = run.from; i < run.from_end; ++i) valid *= from.sizes[i];
+    for (size_t j = run.to_end; j-- > run.to;) {
+      strides[j] = stride;
+      stride *= to.alloc[j];
+      if (to.sizes[j] != 0 && valid % to.sizes[j] != 0) return std::nullopt;
+      if (to.sizes[j] != 0) valid /= to.sizes[j];
+    }
+    if (valid > 1) return std::nullopt;
+  }
+  return strides;
+}
+
+View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,
+              const Scope& scope) {
+  return std::visit(ViewMaker(out, in_slot, in, scope), alias.view);
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "host/device.h"
+
+namespace heddle::host {
+
+// True in a process that mpirun (or another PMI launcher) started.
+bool startedByMpi();
+
+// `size` ranks in this process, whose communicators take the memory of devices of `kind`: host
+// memory for Null and Cpu, memory of GPU 0 for Cuda.
+std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind, int size);
+
+// This process's rank of the job: MPI's when mpirun started it (for Cuda the communicators are
+// NCCL's on GPU `device_ordinal`, bootstrapped by MPI), else a job of one rank. UserError when a
+// module that the job needs is missing.
+std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
+
+}  // namespace heddle::host

@@ -1,0 +1,143 @@
+#include "ir/axis_map.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+std::vector<int> identity(size_t rank) {
+  std::vector<int> map(rank);
+  std::iota(map.begin(), map.end(), 0);
+  return map;
+}
+
+// An operand axis of extent 1 under a wider output axis is stretched: it does not move.
+std::vector<int> stretched(const TensorView& operand, const TensorView& output) {
+  std::vector<int> map = identity(operand.rank());
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (operand.domain[i].extent.isConstant(1) && !output.domain[i].extent.isConstant(1)) {
+      map[i] = AxisMap::kNone;
+    }
+  }
+  return map;
+}
+
+AxisMap reductionMap(const TensorView& in, const Expression& expr) {
+  const auto& axes = expr.attr<std::vector<int64_t>>("axes");
+  const bool keepdim = expr.find("keepdim") != nullptr && expr.attr<bool>("keepdim");
+  AxisMap map{in.domain, {identity(in.rank())}, {{}}};
+  for (size_t i = 0; i < in.rank(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) {
+      map.outputs[0].push_back(static_cast<int>(i));
+      continue;
+    }
+    map.space[i].kind = IterKind::Reduction;
+    if (keepdim) map.outputs[0].push_back(AxisMap::kNone);
+  }
+  return map;
+}
+
+AxisMap broadcastMap(const TensorView& out, const Expression& expr) {
+  const auto& added = expr.attr<std::vector<int64_t>>("axes");
+  AxisMap map{out.domain, {{}}, {identity(out.rank())}};
+  for (size_t i = 0; i < out.rank(); ++i) {
+    if (!std::binary_search(added.begin(), added.end(), static_cast<int64_t>(i))) {
+      map.inputs[0].push_back(static_cast<int>(i));
+    }
+  }
+  return map;
+}
+
+AxisMap permuteMap(const TensorView& out, const Expression& expr) {
+  const auto& axes = expr.attr<std::vector<int64_t>>("axes");
+  AxisMap map{out.domain, {std::vector<int>(out.rank())}, {identity(out.rank())}};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    map.inputs[0][static_cast<size_t>(axes[i])] = static_cast<int>(i);
+  }
+  return map;
+}
+
+AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& expr) {
+  const auto& starts = expr.attr<std::vector<Size>>("starts");
+  const auto& stops = expr.attr<std::vector<Size>>("stops");
+  AxisMap map{out.domain, {identity(in.rank())}, {identity(out.rank())}};
+  for (size_t i = 0; i < in.rank(); ++i) {
+    if (!starts[i].isConstant(0) || !(stops[i] == in.domain[i].extent)) {
+      map.inputs[0][i] = AxisMap::kNone;
+    }
+  }
+  return map;
+}
+
+// Axes of a reshape that keep their extent and their place: walking both shapes from the left, and
+// then from the right, as long as the extents are equal. What is between is regrouped.
+AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
+  AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
+  size_t left = 0;
+  const size_t common = std::min(in.rank(), out.rank());
+  while (left < common && in.domain[left].extent == out.domain[left].extent) {
+    map.inputs[0][left] = static_cast<int>(left);
+    ++left;
+  }
+  size_t right = 0;
+  while (right + left < common &&
+         in.domain[in.rank() - 1 - right].extent == out.domain[out.rank() - 1 - right].extent) {
+    map.inputs[0][in.rank() - 1 - right] = static_cast<int>(out.rank() - 1 - right);
+    ++right;
+  }
+  return map;
+}
+
+AxisMap matmulMap(const TensorView& a, const TensorView& b, const TensorView& out) {
+  AxisMap map{out.domain, {identity(a.rank()), {}}, {identity(out.rank())}};
+  const int k = static_cast<int>(out.rank());
+  map.space.push_back({a.domain.back().extent, IterKind::Reduction});
+  map.inputs[0].back() = k;
+  if (b.rank() > 2) {
+    for (size_t i = 0; i + 2 < b.rank(); ++i) map.inputs[1].push_back(static_cast<int>(i));
+  }
+  map.inputs[1].push_back(k);
+  map.inputs[1].push_back(k - 1);
+  return map;
+}
+
+}  // namespace
+
+AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
+  const TensorView& out = fusion.tensor(expr.outputs.at(0));
+  auto in = [&](size_t i) -> const TensorView& { return fusion.tensor(expr.inputs.at(i)); };
+  switch (expr.op->kind) {
+    case OpKind::Constant:
+      return {{}, {}, {{}}};
+    case OpKind::SizeOf:
+      return {{}, {std::vector<int>(in(0).rank(), AxisMap::kNone)}, {{}}};
+    case OpKind::Pointwise:
+    case OpKind::Expand:
+    case OpKind::Set: {
+      AxisMap map{out.domain, {}, {identity(out.rank())}};
+      for (ValueId id : expr.inputs) {
+        const bool scalar = fusion.value(id).is_scalar;
+        map.inputs.push_back(scalar ? std::vector<int>{} : stretched(fusion.tensor(id), out));
+      }
+      return map;
+    }
+    case OpKind::Reduction:
+      return reductionMap(in(0), expr);
+    case OpKind::Broadcast:
+      return broadcastMap(out, expr);
+    case OpKind::Permute:
+      return permuteMap(out, expr);
+    case OpKind::Slice:
+      return sliceMap(in(0), out, expr);
+    case OpKind::Reshape:
+      return reshapeMap(in(0), out);
+    case OpKind::Matmul:
+      return matmulMap(in(0), in(1), out);
+  }
+  HEDDLE_CHECK(false, "op {} has a kind outside the enum", expr.op->name);
+}
+
+}  // namespace heddle

@@ -1,0 +1,306 @@
+#include "ir/builder.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+Value tensorValue(DType dtype, std::vector<IterDomain> domain) {
+  Value value;
+  value.tensor.dtype = dtype;
+  value.tensor.domain = std::move(domain);
+  return value;
+}
+
+Value scalarValue(DType dtype) {
+  Value value;
+  value.is_scalar = true;
+  value.tensor.dtype = dtype;
+  return value;
+}
+
+bool isName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.';
+  });
+}
+
+}  // namespace
+
+FusionBuilder::FusionBuilder(std::string fusion_name) { fusion_.name = std::move(fusion_name); }
+
+std::string FusionBuilder::where(std::string_view op_name) const {
+  return line_ > 0 ? fmt::format("{} at line {}", op_name, line_) : std::string(op_name);
+}
+
+std::string FusionBuilder::typeOf(ValueId id) const {
+  const Value& value = fusion_.value(id);
+  std::string text = fmt::format("%{}: {}", value.name, heddle::name(value.tensor.dtype));
+  if (value.is_scalar) return text;
+  text += '[';
+  for (size_t i = 0; i < value.tensor.rank(); ++i) {
+    text += (i > 0 ? ", " : "") + value.tensor.domain[i].extent.str();
+  }
+  return text + ']';
+}
+
+FusionBuilder& FusionBuilder::name(std::string value_name) {
+  HEDDLE_USER_CHECK(isName(value_name), "'{}' is not a name for a value", value_name);
+  HEDDLE_USER_CHECK(!names_.contains(value_name), "value %{} is defined twice", value_name);
+  pending_name_ = std::move(value_name);
+  return *this;
+}
+
+FusionBuilder& FusionBuilder::line(int source_line) {
+  line_ = source_line;
+  return *this;
+}
+
+std::string FusionBuilder::takeName(bool scalar) {
+  if (!pending_name_.empty()) return std::exchange(pending_name_, "");
+  std::string name = fmt::format("{}{}", scalar ? 'S' : 'T', fusion_.values().size());
+  while (names_.contains(name)) name += '_';
+  return name;
+}
+
+int FusionBuilder::mesh(DeviceMesh mesh) {
+  HEDDLE_USER_CHECK(!mesh.axes.empty() && mesh.axes.size() <= 3,
+                    "mesh @{} has {} axes; it needs 1 to 3", mesh.name, mesh.axes.size());
+  for (size_t i = 0; i < mesh.axes.size(); ++i) {
+    const auto expected = static_cast<MeshAxis>(mesh.axes.size() - 1 - i);
+    HEDDLE_USER_CHECK(mesh.axes[i].axis == expected,
+                      "mesh {}: axes are listed outermost first and are [x], [y, x] or [z, y, x]",
+                      mesh.str());
+    HEDDLE_USER_CHECK(mesh.axes[i].size > 0 || mesh.axes[i].size == DeviceMesh::kFromJob,
+                      "mesh {}: axis {} has no devices", mesh.str(),
+                      heddle::name(mesh.axes[i].axis));
+  }
+  std::vector<int64_t> ranks = mesh.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  HEDDLE_USER_CHECK(
+      ranks.empty() || mesh.sizeIsFromJob() || static_cast<int64_t>(ranks.size()) == mesh.size(),
+      "mesh {} lists {} ranks", mesh.str(), ranks.size());
+  HEDDLE_USER_CHECK(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end() &&
+                        (ranks.empty() || ranks[0] >= 0),
+                    "mesh {}: its ranks must be distinct and not negative", mesh.str());
+  for (const DeviceMesh& other : fusion_.meshes) {
+    HEDDLE_USER_CHECK(other.name != mesh.name, "mesh @{} is defined twice", mesh.name);
+  }
+  fusion_.meshes.push_back(std::move(mesh));
+  return static_cast<int>(fusion_.meshes.size() - 1);
+}
+
+ValueId FusionBuilder::addInput(Value value) {
+  value.line = line_;
+  names_.insert(value.name);
+  const ValueId id = fusion_.appendValue(std::move(value));
+  fusion_.appendInput(id);
+  return id;
+}
+
+ValueId FusionBuilder::input(std::string input_name, DType dtype, std::vector<Size> sizes) {
+  TensorView tensor;
+  tensor.dtype = dtype;
+  for (Size& size : sizes) tensor.domain.push_back({std::move(size), IterKind::Iteration});
+  return input(std::move(input_name), std::move(tensor));
+}
+
+ValueId FusionBuilder::input(std::string input_name, TensorView tensor) {
+  name(std::move(input_name));
+  for (const IterDomain& axis : tensor.domain) {
+    HEDDLE_USER_CHECK(!axis.extent.isConstant() || axis.extent.constant() >= 0,
+                      "input %{} has the negative extent {}", pending_name_, axis.extent.str());
+  }
+  Value value = tensorValue(tensor.dtype, std::move(tensor.domain));
+  value.tensor.layout = std::move(tensor.layout);
+  value.name = takeName(false);
+  const ValueId id = addInput(std::move(value));
+  if (tensor.sharding) shard(id, std::move(*tensor.sharding));
+  return id;
+}
+
+ValueId FusionBuilder::scalarInput(std::string input_name, DType dtype,
+                                   std::optional<Scalar> default_value) {
+  name(std::move(input_name));
+  Value value = scalarValue(dtype);
+  value.name = takeName(true);
+  if (default_value) value.default_value = roundTo(dtype, *default_value);
+  return addInput(std::move(value));
+}
+
+void FusionBuilder::sizeDefault(const std::string& symbol, int64_t value) {
+  HEDDLE_USER_CHECK(value >= 0, "size {} has the negative default {}", symbol, value);
+  for (auto& [known, known_value] : fusion_.size_defaults) {
+    HEDDLE_USER_CHECK(known != symbol, "size {} has two defaults", symbol);
+  }
+  fusion_.size_defaults.emplace_back(symbol, value);
+}
+
+ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
+                              Value result) {
+  result.name = takeName(result.is_scalar);
+  result.line = line_;
+  names_.insert(result.name);
+  const ValueId id = fusion_.appendValue(std::move(result));
+  fusion_.appendExpr({&op, std::move(inputs), {id}, std::move(attrs), line_});
+  return id;
+}
+
+const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) const {
+  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
+                    "{}: there is no value with id {}", where(op_name), id);
+  HEDDLE_USER_CHECK(!fusion_.value(id).is_scalar, "{}: operand {} is a scalar, expected a tensor",
+                    where(op_name), typeOf(id));
+  return fusion_.tensor(id);
+}
+
+int64_t FusionBuilder::normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const {
+  const auto n = static_cast<int64_t>(rank);
+  HEDDLE_USER_CHECK(axis >= -n && axis < n, "{}: axis {} is out of range for {} axes",
+                    where(op_name), axis, n);
+  return axis < 0 ? axis + n : axis;
+}
+
+ValueId FusionBuilder::constant(Scalar value) {
+  const DType dtype = std::holds_alternative<bool>(value)      ? DType::Bool
+                      : std::holds_alternative<int64_t>(value) ? DType::I64
+                                                               : DType::F64;
+  Attr attr = std::visit([](auto v) { return Attr(v); }, value);
+  return append(op("constant"), {}, {{"value", std::move(attr)}}, scalarValue(dtype));
+}
+
+ValueId FusionBuilder::sizeOf(ValueId tensor, int64_t axis) {
+  axis = normalizeAxis("size", axis, tensorOf("size", tensor).rank());
+  return append(op("size"), {tensor}, {{"axis", axis}}, scalarValue(DType::I64));
+}
+
+IterDomain FusionBuilder::broadcastAxis(std::string_view op_name,
+                                        const std::vector<ValueId>& tensors, size_t axis) {
+  const IterDomain* chosen = nullptr;
+  ValueId source = kNoValue;
+  for (ValueId id : tensors) {
+    const IterDomain& mine = fusion_.tensor(id).domain[axis];
+    if (mine.extent.isConstant(1)) continue;
+    if (chosen == nullptr) {
+      chosen = &mine;
+      source = id;
+      continue;
+    }
+    if (mine.extent == chosen->extent) continue;
+    const std::string both = fmt::format("axis {} of {} and of {}, operands of {}", axis,
+                                         typeOf(source), typeOf(id), where(op_name));
+    HEDDLE_USER_CHECK(!mine.extent.isConstant() || !chosen->extent.isConstant(),
+                      "{}: shapes disagree, {} and {} ({})", where(op_name), chosen->extent.str(),
+                      mine.extent.str(), both);
+    fusion_.guards.push_back({chosen->extent, mine.extent, both});
+  }
+  if (chosen != nullptr) return {chosen->extent, IterKind::Iteration};
+  const bool all_broadcast = std::all_of(tensors.begin(), tensors.end(), [&](ValueId id) {
+    return fusion_.tensor(id).domain[axis].kind == IterKind::Broadcast;
+  });
+  return {Size(1), all_broadcast ? IterKind::Broadcast : IterKind::Iteration};
+}
+
+ValueId FusionBuilder::pointwise(std::string_view op_name, std::vector<ValueId> operands) {
+  return apply(op_name, std::move(operands));
+}
+
+ValueId FusionBuilder::cast(ValueId value, DType dtype) {
+  return apply("cast", {value}, {{"dtype", dtype}});
+}
+
+ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes,
+                              bool keepdim) {
+  const OpDef& def = op(op_name);
+  HEDDLE_USER_CHECK(def.kind == OpKind::Reduction, "{} is not a reduction", where(op_name));
+  const TensorView tensor = tensorOf(op_name, value);
+  for (int64_t& axis : axes) axis = normalizeAxis(op_name, axis, tensor.rank());
+  std::sort(axes.begin(), axes.end());
+  HEDDLE_USER_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(),
+                    "{}: an axis is reduced twice", where(op_name));
+  std::vector<IterDomain> domain;
+  for (size_t i = 0; i < tensor.rank(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) {
+      domain.push_back(tensor.domain[i]);
+    } else if (keepdim) {
+      domain.push_back({Size(1), IterKind::Broadcast});
+    }
+  }
+  // PyTorch counts bools: their sums and products are integers.
+  const bool counts = def.reduce_op == ReduceOp::Sum || def.reduce_op == ReduceOp::Prod;
+  const DType dtype = counts && tensor.dtype == DType::Bool ? DType::I64 : tensor.dtype;
+  Attrs attrs = {{"axes", std::move(axes)}};
+  if (keepdim) attrs.emplace_back("keepdim", true);
+  return append(def, {value}, std::move(attrs), tensorValue(dtype, std::move(domain)));
+}
+
+void FusionBuilder::shard(ValueId id, Sharding sharding) {
+  const std::string target = typeOf(id);
+  const TensorView& tensor = tensorOf("shard", id);
+  HEDDLE_USER_CHECK(
+      sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < fusion_.meshes.size(),
+      "{}: its sharding names no mesh of the fusion", target);
+  const DeviceMesh& mesh = fusion_.meshes[static_cast<size_t>(sharding.mesh)];
+  HEDDLE_USER_CHECK(sharding.axes.size() <= tensor.rank(), "{} has no axis {} to shard", target,
+                    sharding.axes.size() - 1);
+  sharding.axes.resize(tensor.rank());
+  std::vector<MeshAxis> used;
+  auto use = [&](MeshAxis axis) {
+    HEDDLE_USER_CHECK(mesh.has(axis), "{}: mesh {} has no axis {}", target, mesh.str(),
+                      heddle::name(axis));
+    HEDDLE_USER_CHECK(std::find(used.begin(), used.end(), axis) == used.end(),
+                      "{}: mesh axis {} is used twice in {}", target, heddle::name(axis),
+                      sharding.str(mesh));
+    used.push_back(axis);
+  };
+  for (size_t i = 0; i < sharding.axes.size(); ++i) {
+    for (MeshAxis axis : sharding.axes[i]) use(axis);
+    HEDDLE_USER_CHECK(sharding.axes[i].empty() || tensor.domain[i].kind != IterKind::Broadcast,
+                      "{}: axis {} is a broadcast axis and cannot be sharded", target, i);
+  }
+  for (const Sharding::Partial& partial : sharding.partial) {
+    use(partial.axis);
+    HEDDLE_USER_CHECK(partial.op != ReduceOp::Avg || isFloat(tensor.dtype),
+                      "{}: partial(avg) needs a float type", target);
+  }
+  if (sharding.stream) {
+    HEDDLE_USER_CHECK(sharding.stream->axis >= 0 &&
+                          sharding.stream->axis < static_cast<int64_t>(tensor.rank()) &&
+                          sharding.stream->chunks > 0,
+                      "{}: stream({}: {}) names no axis or no chunk", target, sharding.stream->axis,
+                      sharding.stream->chunks);
+  }
+  Value& value = fusion_.mutableValue(id);
+  HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,
+                    "{} is sharded twice: {} and {}", target, value.tensor.sharding->str(mesh),
+                    sharding.str(mesh));
+  value.user_sharding = true;
+  value.tensor.sharding = std::move(sharding);
+}
+
+void FusionBuilder::strideOrder(ValueId value, AxisOrder order) {
+  const TensorView& tensor = tensorOf("stride_order", value);
+  AxisOrder sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()), "{}: stride order {} is no permutation",
+                    typeOf(value), str(order));
+  std::optional<AxisOrder>& current = fusion_.layout(value).stride_order;
+  HEDDLE_USER_CHECK(!current || *current == order, "{} is given two stride orders: {} and {}",
+                    typeOf(value), str(*current), str(order));
+  current = std::move(order);
+}
+
+void FusionBuilder::output(ValueId value) {
+  HEDDLE_USER_CHECK(value >= 0 && static_cast<size_t>(value) < fusion_.values().size(),
+                    "return: there is no value with id {}", value);
+  fusion_.appendOutput(value);
+}
+
+Fusion FusionBuilder::build() && {
+  HEDDLE_USER_CHECK(!fusion_.outputs().empty(), "fusion {} returns nothing", fusion_.name);
+  return std::move(fusion_);
+}
+
+}  // namespace heddle

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "ir/fusion.h"
+
+namespace heddle {
+
+// The only way to make values. Every call checks arity, attributes, dtypes and shapes and throws
+// UserError naming the op, the operands and, when set, the source line. Names: the next result may
+// be named with name(); otherwise values are called T0, T1, ... (S0, S1, ... for scalars), where
+// the number is the position among all values.
+//
+//   FusionBuilder b("relu_sum");
+//   ValueId x = b.input("x", DType::F32, {Size::symbol("t"), Size::symbol("h")});
+//   b.output(b.reduce("sum", b.pointwise("relu", {x}), {0}));
+//   Fusion fusion = std::move(b).build();
+//
+// Not thread-safe; one builder makes one Fusion.
+class FusionBuilder {
+ public:
+  explicit FusionBuilder(std::string fusion_name = "main");
+
+  int mesh(DeviceMesh mesh);  // returns its index
+  ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
+  ValueId input(std::string name, TensorView tensor);
+  ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
+  void sizeDefault(const std::string& symbol, int64_t value);
+
+  FusionBuilder& name(std::string value_name);  // of the first output of the next op
+  FusionBuilder& line(int source_line);         // put on values and errors from here on
+  // The name given and not yet used, which is dropped: for composites, whose last op gets it.
+  std::string takePendingName() { return std::exchange(pending_name_, ""); }
+
+  ValueId constant(Scalar value);
+  ValueId sizeOf(ValueId tensor, int64_t axis);
+  // Operands of different rank or with broadcast axes are broadcast as PyTorch does. With only
+  // scalar operands the result is a scalar.
+  ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
+  ValueId cast(ValueId value, DType dtype);
+  // Negative axes count from the end; the reduced axes vanish or, with keepdim, become broadcast.
+  ValueId reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes,
+                 bool keepdim = false);
+  ValueId broadcast(ValueId value, std::vector<int64_t> output_axes);
+  ValueId expand(ValueId value, std::vector<Size> sizes);
+  ValueId reshape(ValueId value, std::vector<Size> sizes);
+  ValueId permute(ValueId value, std::vector<int64_t> axes);
+  ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops);
+  ValueId matmul(ValueId a, ValueId b);
+  ValueId set(ValueId value);
+
+  // Any op of the table by name, as the text form writes it. Attributes the op does not have,
+  // required ones that are missing, and wrong types are UserErrors.
+  ValueId apply(std::string_view op_name, std::vector<ValueId> operands,
+                std::vector<std::pair<std::string, Attr>> attrs = {});
+
+  // The user's sharding of a value; passes never change it. UserError when it names an axis the
+  // mesh or the tensor lacks, uses a mesh axis twice, or differs from an earlier one.
+  void shard(ValueId value, Sharding sharding);
+  void strideOrder(ValueId value, AxisOrder order);
+  void output(ValueId value);
+
+  const Fusion& fusion() const { return fusion_; }
+  Fusion& mutableFusion() { return fusion_; }  // for passes that rebuild: meshes, guards, defaults
+  Fusion build() &&;                           // verifies that there is an output
+
+ private:
+  using Attrs = std::vector<std::pair<std::string, Attr>>;
+
+  std::string takeName(bool scalar);
+  ValueId addInput(Value value);
+  ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Value result);
+  ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
+                          const Attrs& attrs);
+  // The tensor of an operand; UserError when the id is not a tensor of this fusion.
+  const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
+  std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
+  std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
+  int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
+  // The extent where all operands meet on one axis; adds a guard when it cannot be decided here.
+  IterDomain broadcastAxis(std::string_view op_name, const std::vector<ValueId>& tensors,
+                           size_t axis);
+
+  Fusion fusion_;
+  std::unordered_set<std::string> names_;
+  std::string pending_name_;
+  int line_ = 0;
+};
+
+// --- composite ops: functions over the builder, usable by name from the text form ---------------
+// Each is differentiated by nobody and fused like the ops it is made of.
+
+// x - max, exp, / sum over `axis`; rank >= 1. PyTorch's softmax.
+ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
+// Normalises over the last axis with biased variance; weight and bias are [h].
+ValueId layerNorm(FusionBuilder& b, ValueId x, ValueId weight, ValueId bias, double eps = 1e-5);
+// silu(gate) * up.
+ValueId swiglu(FusionBuilder& b, ValueId gate, ValueId up);
+enum class GeluKind : uint8_t { None, Tanh };
+ValueId gelu(FusionBuilder& b, ValueId x, GeluKind kind = GeluKind::None);
+
+}  // namespace heddle

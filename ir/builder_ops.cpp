@@ -1,0 +1,328 @@
+// FusionBuilder: dtype and shape rules of the ops.
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+Value tensorResult(DType dtype, std::vector<IterDomain> domain) {
+  Value value;
+  value.tensor.dtype = dtype;
+  value.tensor.domain = std::move(domain);
+  return value;
+}
+
+bool hasType(const Attr& attr, AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      return std::holds_alternative<bool>(attr);
+    case AttrType::Int:
+      return std::holds_alternative<int64_t>(attr);
+    case AttrType::Float:
+      return std::holds_alternative<double>(attr);
+    case AttrType::Name:
+      return std::holds_alternative<std::string>(attr);
+    case AttrType::DType:
+      return std::holds_alternative<DType>(attr);
+    case AttrType::Ints:
+      return std::holds_alternative<std::vector<int64_t>>(attr);
+    case AttrType::Sizes:
+      return std::holds_alternative<std::vector<Size>>(attr);
+    case AttrType::Scalar:
+      return std::holds_alternative<bool>(attr) || std::holds_alternative<int64_t>(attr) ||
+             std::holds_alternative<double>(attr);
+  }
+  HEDDLE_CHECK(false, "attribute type {} is not in the enum", static_cast<int>(type));
+}
+
+std::string_view describe(AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      return "true or false";
+    case AttrType::Int:
+      return "an integer";
+    case AttrType::Float:
+      return "a number";
+    case AttrType::Name:
+      return "a name";
+    case AttrType::DType:
+      return "a dtype";
+    case AttrType::Ints:
+      return "a list of integers";
+    case AttrType::Sizes:
+      return "a list of sizes";
+    case AttrType::Scalar:
+      return "a literal";
+  }
+  HEDDLE_CHECK(false, "attribute type {} is not in the enum", static_cast<int>(type));
+}
+
+const Attr* findAttr(const std::vector<std::pair<std::string, Attr>>& attrs,
+                     std::string_view name) {
+  for (const auto& [key, value] : attrs) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void checkAttrs(const OpDef& op, const std::string& where,
+                const std::vector<std::pair<std::string, Attr>>& attrs) {
+  for (const auto& [key, value] : attrs) {
+    auto spec = std::find_if(op.attrs.begin(), op.attrs.end(),
+                             [&](const AttrSpec& s) { return s.name == key; });
+    HEDDLE_USER_CHECK(spec != op.attrs.end(), "{}: there is no attribute '{}'", where, key);
+    HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: attribute '{}' must be {}", where, key,
+                      describe(spec->type));
+    HEDDLE_USER_CHECK(findAttr(attrs, key) == &value, "{}: attribute '{}' is given twice", where,
+                      key);
+  }
+  for (const AttrSpec& spec : op.attrs) {
+    HEDDLE_USER_CHECK(!spec.required || findAttr(attrs, spec.name) != nullptr,
+                      "{}: attribute '{}' is missing ({})", where, spec.name, describe(spec.type));
+  }
+}
+
+}  // namespace
+
+ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
+  const OpDef& def = op(op_name);
+  HEDDLE_USER_CHECK(static_cast<int>(operands.size()) == def.arity,
+                    "{} takes {} operand(s), got {}", where(op_name), def.arity, operands.size());
+  checkAttrs(def, where(op_name), attrs);
+  for (ValueId id : operands) {
+    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
+                      "{}: there is no value with id {}", where(op_name), id);
+  }
+  if (def.kind != OpKind::Pointwise) return applyStructural(def, operands, attrs);
+
+  std::vector<OperandType> types;
+  size_t rank = 0;
+  bool all_scalars = true;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Value& value = fusion_.value(operands[i]);
+    all_scalars = all_scalars && value.is_scalar;
+    rank = std::max(rank, value.tensor.rank());
+    if (static_cast<int>(i) >= def.bool_operands) {
+      types.push_back({value.tensor.dtype, value.is_scalar});
+    } else {
+      HEDDLE_USER_CHECK(value.tensor.dtype == DType::Bool, "{}: condition {} must be bool",
+                        where(op_name), typeOf(operands[i]));
+    }
+  }
+  DType dtype = promoteOperands(types);
+  if (def.dtype_rule == DTypeRule::PromoteFloat && !isFloat(dtype)) dtype = DType::F32;
+  HEDDLE_USER_CHECK(isFloat(dtype) || def.on_ints != nullptr, "{}: {} is not a float type",
+                    where(op_name), heddle::name(dtype));
+  if (def.dtype_rule == DTypeRule::Bool) dtype = DType::Bool;
+  if (def.dtype_rule == DTypeRule::Attribute) dtype = std::get<DType>(*findAttr(attrs, "dtype"));
+  if (all_scalars) {
+    Value result = tensorResult(dtype, {});
+    result.is_scalar = true;
+    return append(def, std::move(operands), std::move(attrs), std::move(result));
+  }
+
+  // Missing leading axes are broadcast explicitly, so that later stages see equal ranks.
+  std::string result_name = std::exchange(pending_name_, "");
+  std::vector<ValueId> tensors;
+  for (ValueId& id : operands) {
+    if (fusion_.value(id).is_scalar) continue;
+    const size_t missing = rank - fusion_.tensor(id).rank();
+    if (missing > 0) {
+      AxisOrder leading = rowMajor(missing);
+      id = broadcast(id, std::vector<int64_t>(leading.begin(), leading.end()));
+    }
+    tensors.push_back(id);
+  }
+  pending_name_ = std::move(result_name);
+  std::vector<IterDomain> domain;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    domain.push_back(broadcastAxis(op_name, tensors, axis));
+  }
+  return append(def, std::move(operands), std::move(attrs), tensorResult(dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<ValueId>& operands,
+                                       const Attrs& attrs) {
+  auto ints = [&](std::string_view key) {
+    return std::get<std::vector<int64_t>>(*findAttr(attrs, key));
+  };
+  auto sizes = [&](std::string_view key) {
+    return std::get<std::vector<Size>>(*findAttr(attrs, key));
+  };
+  switch (def.kind) {
+    case OpKind::Constant: {
+      const Attr& value = *findAttr(attrs, "value");
+      if (const bool* b = std::get_if<bool>(&value)) return constant(*b);
+      if (const int64_t* i = std::get_if<int64_t>(&value)) return constant(*i);
+      return constant(std::get<double>(value));
+    }
+    case OpKind::SizeOf:
+      return sizeOf(operands[0], std::get<int64_t>(*findAttr(attrs, "axis")));
+    case OpKind::Reduction: {
+      const Attr* keepdim = findAttr(attrs, "keepdim");
+      return reduce(def.name, operands[0], ints("axes"),
+                    keepdim != nullptr && std::get<bool>(*keepdim));
+    }
+    case OpKind::Broadcast:
+      return broadcast(operands[0], ints("axes"));
+    case OpKind::Expand:
+      return expand(operands[0], sizes("sizes"));
+    case OpKind::Reshape:
+      return reshape(operands[0], sizes("sizes"));
+    case OpKind::Permute:
+      return permute(operands[0], ints("axes"));
+    case OpKind::Slice:
+      return slice(operands[0], sizes("starts"), sizes("stops"));
+    case OpKind::Matmul:
+      return matmul(operands[0], operands[1]);
+    case OpKind::Set:
+      return set(operands[0]);
+    case OpKind::Pointwise:
+      break;
+  }
+  HEDDLE_CHECK(false, "{} is not structural", def.name);
+}
+
+ValueId FusionBuilder::broadcast(ValueId value, std::vector<int64_t> output_axes) {
+  const TensorView tensor = tensorOf("broadcast", value);
+  const size_t rank = tensor.rank() + output_axes.size();
+  for (int64_t& axis : output_axes) axis = normalizeAxis("broadcast", axis, rank);
+  std::sort(output_axes.begin(), output_axes.end());
+  HEDDLE_USER_CHECK(std::adjacent_find(output_axes.begin(), output_axes.end()) == output_axes.end(),
+                    "{}: an axis is listed twice", where("broadcast"));
+  std::vector<IterDomain> domain;
+  size_t next = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    const bool added =
+        std::binary_search(output_axes.begin(), output_axes.end(), static_cast<int64_t>(i));
+    domain.push_back(added ? IterDomain{Size(1), IterKind::Broadcast} : tensor.domain[next++]);
+  }
+  return append(op("broadcast"), {value}, {{"axes", std::move(output_axes)}},
+                tensorResult(tensor.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
+  const TensorView tensor = tensorOf("expand", value);
+  HEDDLE_USER_CHECK(sizes.size() == tensor.rank(), "{}: {} has {} axes, got {} sizes",
+                    where("expand"), typeOf(value), tensor.rank(), sizes.size());
+  std::vector<IterDomain> domain;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const IterDomain& from = tensor.domain[i];
+    if (from.extent.isConstant(1)) {
+      const bool stays = sizes[i].isConstant(1);
+      domain.push_back({sizes[i], stays ? from.kind : IterKind::Iteration});
+      continue;
+    }
+    HEDDLE_USER_CHECK(
+        !from.extent.isConstant() || !sizes[i].isConstant() || from.extent == sizes[i],
+        "{}: axis {} of {} is not 1 and cannot become {}", where("expand"), i, typeOf(value),
+        sizes[i].str());
+    if (!(from.extent == sizes[i])) {
+      fusion_.guards.push_back(
+          {from.extent, sizes[i],
+           fmt::format("axis {} of {} and its size in {}", i, typeOf(value), where("expand"))});
+    }
+    domain.push_back(from);
+  }
+  return append(op("expand"), {value}, {{"sizes", std::move(sizes)}},
+                tensorResult(tensor.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
+  const TensorView tensor = tensorOf("reshape", value);
+  const Size before = product(tensor.sizes());
+  const Size after = product(sizes);
+  HEDDLE_USER_CHECK(!before.isConstant() || !after.isConstant() || before == after,
+                    "{}: {} has {} elements, the new shape has {}", where("reshape"), typeOf(value),
+                    before.str(), after.str());
+  if (!(before == after)) {
+    fusion_.guards.push_back(
+        {before, after,
+         fmt::format("elements of {} before and after {}", typeOf(value), where("reshape"))});
+  }
+  std::vector<IterDomain> domain;
+  for (const Size& size : sizes) domain.push_back({size, IterKind::Iteration});
+  return append(op("reshape"), {value}, {{"sizes", std::move(sizes)}},
+                tensorResult(tensor.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::permute(ValueId value, std::vector<int64_t> axes) {
+  const TensorView tensor = tensorOf("permute", value);
+  for (int64_t& axis : axes) axis = normalizeAxis("permute", axis, tensor.rank());
+  AxisOrder sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  HEDDLE_USER_CHECK(sorted == rowMajor(tensor.rank()), "{}: axes {} are no permutation of {}'s",
+                    where("permute"), str(axes), typeOf(value));
+  std::vector<IterDomain> domain;
+  for (int64_t axis : axes) domain.push_back(tensor.domain[static_cast<size_t>(axis)]);
+  return append(op("permute"), {value}, {{"axes", std::move(axes)}},
+                tensorResult(tensor.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops) {
+  const TensorView tensor = tensorOf("slice", value);
+  HEDDLE_USER_CHECK(starts.size() == tensor.rank() && stops.size() == tensor.rank(),
+                    "{}: {} has {} axes, got {} starts and {} stops", where("slice"), typeOf(value),
+                    tensor.rank(), starts.size(), stops.size());
+  std::vector<IterDomain> domain;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const IterDomain& from = tensor.domain[i];
+    if (starts[i].isConstant(0) && stops[i] == from.extent) {
+      domain.push_back(from);
+      continue;
+    }
+    const bool known = starts[i].isConstant() && stops[i].isConstant();
+    HEDDLE_USER_CHECK(
+        !known || (starts[i].constant() >= 0 && starts[i].constant() <= stops[i].constant()),
+        "{}: axis {} of {} has no range {} to {}", where("slice"), i, typeOf(value),
+        starts[i].str(), stops[i].str());
+    HEDDLE_USER_CHECK(!stops[i].isConstant() || !from.extent.isConstant() ||
+                          stops[i].constant() <= from.extent.constant(),
+                      "{}: axis {} of {} ends at {}, before {}", where("slice"), i, typeOf(value),
+                      from.extent.str(), stops[i].str());
+    domain.push_back({stops[i] - starts[i], IterKind::Iteration});
+  }
+  return append(op("slice"), {value}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}},
+                tensorResult(tensor.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::matmul(ValueId a, ValueId b) {
+  const TensorView left = tensorOf("matmul", a);
+  const TensorView right = tensorOf("matmul", b);
+  HEDDLE_USER_CHECK(left.rank() >= 2 && right.rank() >= 2, "{}: {} and {} need two axes or more",
+                    where("matmul"), typeOf(a), typeOf(b));
+  HEDDLE_USER_CHECK(left.dtype == right.dtype, "{}: {} and {} have different dtypes",
+                    where("matmul"), typeOf(a), typeOf(b));
+  HEDDLE_USER_CHECK(right.rank() == 2 || right.rank() == left.rank(),
+                    "{}: {} must have 2 axes or as many as {}", where("matmul"), typeOf(b),
+                    typeOf(a));
+  auto agree = [&](size_t left_axis, size_t right_axis) {
+    const Size& x = left.domain[left_axis].extent;
+    const Size& y = right.domain[right_axis].extent;
+    if (x == y) return;
+    HEDDLE_USER_CHECK(!x.isConstant() || !y.isConstant(),
+                      "{}: axis {} of {} and axis {} of {} disagree", where("matmul"), left_axis,
+                      typeOf(a), right_axis, typeOf(b));
+    fusion_.guards.push_back(
+        {x, y,
+         fmt::format("axis {} of {} and axis {} of {}, operands of {}", left_axis, typeOf(a),
+                     right_axis, typeOf(b), where("matmul"))});
+  };
+  agree(left.rank() - 1, right.rank() - 2);
+  std::vector<IterDomain> domain(left.domain.begin(), left.domain.end() - 1);
+  if (right.rank() > 2) {
+    for (size_t i = 0; i + 2 < left.rank(); ++i) agree(i, i);
+  }
+  domain.push_back(right.domain.back());
+  for (IterDomain& axis : domain) axis.kind = IterKind::Iteration;
+  return append(op("matmul"), {a, b}, {}, tensorResult(left.dtype, std::move(domain)));
+}
+
+ValueId FusionBuilder::set(ValueId value) {
+  const TensorView tensor = tensorOf("set", value);
+  return append(op("set"), {value}, {}, tensorResult(tensor.dtype, tensor.domain));
+}
+
+}  // namespace heddle

@@ -1,0 +1,187 @@
+#include "ir/fusion.h"
+
+#include <algorithm>
+
+#include "ir/compute_type.h"
+#include "ir/error.h"
+
+namespace heddle {
+
+const Attr* Expression::find(std::string_view name) const {
+  for (const auto& [key, value] : attrs) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void throwBadAttr(const Expression& expr, std::string_view name) {
+  HEDDLE_CHECK(false, "op {} has no attribute {} of the type asked for",
+               expr.op == nullptr ? "?" : expr.op->name, name);
+  throw;  // unreachable
+}
+
+std::optional<ValueId> Fusion::find(std::string_view name) const {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].name == name) return static_cast<ValueId>(i);
+  }
+  return std::nullopt;
+}
+
+void Fusion::setSharding(ValueId id, std::optional<Sharding> sharding) {
+  mutableValue(id).tensor.sharding = std::move(sharding);
+}
+
+std::vector<std::vector<ExprId>> Fusion::users() const {
+  std::vector<std::vector<ExprId>> result(values_.size());
+  for (size_t e = 0; e < exprs_.size(); ++e) {
+    for (ValueId input : exprs_[e].inputs) {
+      std::vector<ExprId>& list = result[static_cast<size_t>(input)];
+      if (list.empty() || list.back() != static_cast<ExprId>(e)) {
+        list.push_back(static_cast<ExprId>(e));
+      }
+    }
+  }
+  return result;
+}
+
+ValueId Fusion::appendValue(Value value) {
+  values_.push_back(std::move(value));
+  return static_cast<ValueId>(values_.size() - 1);
+}
+
+ExprId Fusion::appendExpr(Expression expr) {
+  const auto id = static_cast<ExprId>(exprs_.size());
+  for (ValueId output : expr.outputs) mutableValue(output).definition = id;
+  exprs_.push_back(std::move(expr));
+  return id;
+}
+
+void Fusion::inheritAnnotations(const Fusion& from, const IdMap& map) {
+  for (const auto& [key, annotation] : from.annotations_) {
+    if (!annotation.remap) {
+      annotations_[key] = annotation;
+      continue;
+    }
+    if (std::optional<std::any> moved = annotation.remap(annotation.fact, map)) {
+      annotations_[key] = {std::move(*moved), annotation.remap};
+    }
+  }
+}
+
+std::vector<std::string> Fusion::staleAnnotations() const {
+  std::vector<std::string> stale;
+  for (const auto& [key, annotation] : annotations_) {
+    if (!annotation.remap) continue;
+    bool missing = false;
+    annotation.remap(annotation.fact, [&](ValueId id) -> std::optional<ValueId> {
+      if (id >= 0 && static_cast<size_t>(id) < values_.size()) return id;
+      missing = true;
+      return std::nullopt;
+    });
+    if (missing) stale.push_back(key);
+  }
+  return stale;
+}
+
+namespace {
+
+bool sameNumber(double x, double y) { return x == y || (x != x && y != y); }
+
+bool sameScalar(const std::optional<Scalar>& x, const std::optional<Scalar>& y) {
+  if (!x || !y) return x.has_value() == y.has_value();
+  const double* a = std::get_if<double>(&*x);
+  const double* b = std::get_if<double>(&*y);
+  return a != nullptr && b != nullptr ? sameNumber(*a, *b) : *x == *y;
+}
+
+bool sameAttrs(const Expression& x, const Expression& y) {
+  return std::equal(x.attrs.begin(), x.attrs.end(), y.attrs.begin(), y.attrs.end(),
+                    [](const auto& a, const auto& b) {
+                      const double* u = std::get_if<double>(&a.second);
+                      const double* v = std::get_if<double>(&b.second);
+                      const bool numbers = u != nullptr && v != nullptr;
+                      return a.first == b.first &&
+                             (numbers ? sameNumber(*u, *v) : a.second == b.second);
+                    });
+}
+
+bool sameValue(const Value& x, const Value& y) {
+  return x.name == y.name && x.is_scalar == y.is_scalar && x.tensor == y.tensor &&
+         x.user_sharding == y.user_sharding && sameScalar(x.default_value, y.default_value);
+}
+
+// Whether two lists of ids name the same values: names are unique in a fusion.
+bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
+             const std::vector<ValueId>& y) {
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [&](ValueId i, ValueId k) { return sameValue(a.value(i), b.value(k)); });
+}
+
+}  // namespace
+
+bool sameGraph(const Fusion& a, const Fusion& b) {
+  const auto sameExpr = [&](const Expression& x, const Expression& y) {
+    return x.op == y.op && sameAttrs(x, y) && sameIds(a, x.inputs, b, y.inputs) &&
+           sameIds(a, x.outputs, b, y.outputs);
+  };
+  return a.name == b.name && a.meshes == b.meshes && a.size_defaults == b.size_defaults &&
+         a.guards.size() == b.guards.size() && a.values().size() == b.values().size() &&
+         sameIds(a, a.inputs(), b, b.inputs()) && sameIds(a, a.outputs(), b, b.outputs()) &&
+         std::equal(a.exprs().begin(), a.exprs().end(), b.exprs().begin(), b.exprs().end(),
+                    sameExpr);
+}
+
+SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs) {
+  HEDDLE_USER_CHECK(inputs.size() == fusion.inputs().size(), "fusion {} takes {} inputs, got {}",
+                    fusion.name, fusion.inputs().size(), inputs.size());
+  SizeBindings bindings;
+  std::map<std::string, std::string> source;
+  auto each = [&](auto&& visit) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Value& value = fusion.value(fusion.inputs()[i]);
+      if (value.is_scalar) continue;
+      HEDDLE_USER_CHECK(inputs[i].size() == value.tensor.rank(),
+                        "input %{} has {} axes, got sizes {}", value.name, value.tensor.rank(),
+                        str(inputs[i]));
+      for (size_t axis = 0; axis < inputs[i].size(); ++axis) {
+        visit(value, axis, value.tensor.domain[axis].extent, inputs[i][axis]);
+      }
+    }
+  };
+  each([&](const Value& value, size_t axis, const Size& extent, int64_t got) {
+    if (extent.kind() != Size::Kind::Symbol) return;
+    const std::string here = fmt::format("axis {} of %{}", axis, value.name);
+    auto [found, fresh] = bindings.try_emplace(extent.symbolName(), got);
+    HEDDLE_USER_CHECK(fresh || found->second == got, "size '{}' is {} from {} but {} from {}",
+                      extent.symbolName(), found->second, source[extent.symbolName()], got, here);
+    if (fresh) source[extent.symbolName()] = here;
+  });
+  for (const auto& [symbol, value] : fusion.size_defaults) bindings.try_emplace(symbol, value);
+  each([&](const Value& value, size_t axis, const Size& extent, int64_t got) {
+    const int64_t expected = extent.evaluate(lookupIn(bindings));
+    HEDDLE_USER_CHECK(expected == got, "axis {} of input %{} must be {} ({}), got {}", axis,
+                      value.name, expected, extent.str(), got);
+  });
+  checkGuards(fusion, bindings);
+  return bindings;
+}
+
+void checkGuards(const Fusion& fusion, const SizeBindings& bindings) {
+  for (const SizeGuard& guard : fusion.guards) {
+    const int64_t a = guard.a.evaluate(lookupIn(bindings));
+    const int64_t b = guard.b.evaluate(lookupIn(bindings));
+    HEDDLE_USER_CHECK(a == b, "sizes disagree: {} = {} and {} = {} ({})", guard.a.str(), a,
+                      guard.b.str(), b, guard.source);
+  }
+}
+
+DType computeTypeOf(const Fusion& fusion, const Expression& expr) {
+  std::vector<OperandType> operands;
+  for (size_t i = static_cast<size_t>(expr.op->bool_operands); i < expr.inputs.size(); ++i) {
+    const Value& value = fusion.value(expr.inputs[i]);
+    operands.push_back({value.tensor.dtype, value.is_scalar});
+  }
+  return operandType(*expr.op, fusion.tensor(expr.outputs[0]).dtype, promoteOperands(operands));
+}
+
+}  // namespace heddle

@@ -1,0 +1,194 @@
+#include "ir/host_tensor.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+int64_t elementCount(DType dtype, const std::vector<int64_t>& sizes) {
+  int64_t count = 1;
+  int64_t bytes = 0;
+  for (int64_t size : sizes) {
+    HEDDLE_USER_CHECK(size >= 0, "a tensor of sizes {}: {} is negative", str(sizes), size);
+    HEDDLE_USER_CHECK(!__builtin_mul_overflow(count, size, &count),
+                      "a tensor of sizes {} has more elements than 64 bits count", str(sizes));
+  }
+  HEDDLE_USER_CHECK(!__builtin_mul_overflow(count, sizeOf(dtype), &bytes),
+                    "a tensor of sizes {} has more bytes than 64 bits count", str(sizes));
+  return count;
+}
+
+// The finalizer of splitmix64: every input bit reaches every output bit.
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// FNV-1a, for std::hash may differ from one build to the next.
+uint64_t hashOf(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+// Sum of four uniforms of 16 bits, centred and scaled to deviation 1: integers up to the last
+// multiplication, so that no math library has a say in the bits.
+double normalFrom(uint64_t bits) {
+  constexpr double kScale = 1.7320508075688772 / 65536.0;  // a uniform has variance 1/12
+  uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
+  return (static_cast<double>(sum) - 2 * 65535.0) * kScale;
+}
+
+template <class Fill>
+void fillElements(HostTensor& tensor, uint64_t stream, Fill fill) {
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
+  const int64_t count = tensor.numel();
+  for (int64_t i = 0; i < count; ++i) fill(i, mix(stream + kGolden * static_cast<uint64_t>(i + 1)));
+}
+
+// Copies a box of `sizes` elements between two strided places.
+struct StridedCopy {
+  const std::vector<int64_t>& sizes;
+  int64_t element;  // bytes
+  const std::byte* src;
+  const std::vector<int64_t>& src_strides;  // in elements
+  std::byte* dst;
+  const std::vector<int64_t>& dst_strides;
+
+  void run() const {
+    for (int64_t size : sizes) {
+      if (size == 0) return;
+    }
+    if (sizes.empty()) {
+      std::memcpy(dst, src, static_cast<size_t>(element));
+      return;
+    }
+    const size_t last = sizes.size() - 1;
+    std::vector<int64_t> index(last, 0);
+    do {
+      row(offset(index, src_strides), offset(index, dst_strides), last);
+    } while (next(index));
+  }
+
+ private:
+  int64_t offset(const std::vector<int64_t>& index, const std::vector<int64_t>& strides) const {
+    int64_t total = 0;
+    for (size_t i = 0; i < index.size(); ++i) total += index[i] * strides[i];
+    return total * element;
+  }
+
+  bool next(std::vector<int64_t>& index) const {
+    for (size_t i = index.size(); i-- > 0;) {
+      if (++index[i] < sizes[i]) return true;
+      index[i] = 0;
+    }
+    return false;
+  }
+
+  void row(int64_t src_offset, int64_t dst_offset, size_t last) const {
+    const std::byte* from = src + src_offset;
+    std::byte* to = dst + dst_offset;
+    if (src_strides[last] == 1 && dst_strides[last] == 1) {
+      std::memcpy(to, from, static_cast<size_t>(sizes[last] * element));
+      return;
+    }
+    for (int64_t i = 0; i < sizes[last]; ++i) {
+      std::memcpy(to, from, static_cast<size_t>(element));
+      from += src_strides[last] * element;
+      to += dst_strides[last] * element;
+    }
+  }
+};
+
+}  // namespace
+
+HostTensor::HostTensor(DType type, std::vector<int64_t> tensor_sizes)
+    : dtype(type), sizes(std::move(tensor_sizes)) {
+  const auto count = static_cast<size_t>(elementCount(dtype, sizes) * sizeOf(dtype));
+  data = std::make_shared<std::byte[]>(count);
+}
+
+int64_t HostTensor::numel() const {
+  int64_t count = 1;
+  for (int64_t size : sizes) count *= size;
+  return count;
+}
+
+HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
+                        const std::string& name) {
+  HostTensor tensor(dtype, std::move(sizes));
+  const uint64_t stream = mix(seed) ^ hashOf(name);
+  switch (dtype) {
+    case DType::Bool:
+      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<uint8_t>(bits >> 63);
+      });
+      break;
+    case DType::I64:
+      fillElements(tensor, stream, [data = tensor.as<int64_t>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<int64_t>(bits >> 60) - 8;
+      });
+      break;
+    case DType::BF16:
+      fillElements(tensor, stream, [data = tensor.as<uint16_t>()](int64_t i, uint64_t bits) {
+        data[i] = bf16FromFloat(static_cast<float>(normalFrom(bits)));
+      });
+      break;
+    case DType::F32:
+      fillElements(tensor, stream, [data = tensor.as<float>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<float>(normalFrom(bits));
+      });
+      break;
+    case DType::F64:
+      fillElements(tensor, stream, [data = tensor.as<double>()](int64_t i, uint64_t bits) {
+        data[i] = normalFrom(bits);
+      });
+      break;
+  }
+  return tensor;
+}
+
+HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc) {
+  HEDDLE_CHECK(whole.sizes == desc.global && whole.dtype == desc.dtype,
+               "a block of {} {} is wanted, the whole is {} {}", name(desc.dtype), str(desc.global),
+               name(whole.dtype), str(whole.sizes));
+  HostTensor block(desc.dtype, desc.sizes);
+  const std::vector<int64_t> src = stridesFor(whole.sizes, rowMajor(whole.sizes.size()));
+  const std::vector<int64_t> dst = stridesFor(block.sizes, rowMajor(block.sizes.size()));
+  int64_t first = 0;
+  for (size_t i = 0; i < src.size(); ++i) {
+    HEDDLE_CHECK(desc.offset[i] >= 0 && desc.offset[i] + desc.sizes[i] <= whole.sizes[i],
+                 "axis {}: a block of {} at {} is outside {}", i, desc.sizes[i], desc.offset[i],
+                 whole.sizes[i]);
+    first += desc.offset[i] * src[i];
+  }
+  const int64_t element = sizeOf(desc.dtype);
+  StridedCopy{block.sizes, element, whole.data.get() + first * element, src, block.data.get(), dst}
+      .run();
+  return block;
+}
+
+void packInto(void* dst, const TensorDesc& desc, const HostTensor& src) {
+  HEDDLE_CHECK(src.sizes == desc.sizes && src.dtype == desc.dtype,
+               "packing {} {} into memory for {} {}", name(src.dtype), str(src.sizes),
+               name(desc.dtype), str(desc.sizes));
+  const std::vector<int64_t> dense = stridesFor(src.sizes, rowMajor(src.sizes.size()));
+  StridedCopy{desc.sizes, sizeOf(desc.dtype),           src.data.get(),
+              dense,      static_cast<std::byte*>(dst), desc.strides}
+      .run();
+}
+
+HostTensor unpackFrom(const void* src, const TensorDesc& desc) {
+  HostTensor out(desc.dtype, desc.sizes);
+  const std::vector<int64_t> dense = stridesFor(out.sizes, rowMajor(out.sizes.size()));
+  StridedCopy{desc.sizes,   sizeOf(desc.dtype), static_cast<const std::byte*>(src),
+              desc.strides, out.data.get(),     dense}
+      .run();
+  return out;
+}
+
+}  // namespace heddle

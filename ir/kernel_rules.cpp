@@ -1,0 +1,361 @@
+#include "ir/kernel_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "ir/error.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+std::string at(const Fusion& fusion, const Expression& expr) {
+  std::string text = fmt::format("{} of %{}", expr.op->name, fusion.value(expr.outputs[0]).name);
+  return expr.line > 0 ? fmt::format("{} at line {}", text, expr.line) : text;
+}
+
+std::string whyNotSet(const Fusion& fusion, const Expression& expr) {
+  switch (setStepOf(fusion, expr).kind) {
+    case SetStep::Kind::Same:
+    case SetStep::Kind::Relayout:
+      return {};
+    case SetStep::Kind::Slice:
+      return at(fusion, expr) + " is a view of this rank's block";
+    case SetStep::Kind::Gather:
+    case SetStep::Kind::AllReduce:
+    case SetStep::Kind::ReduceScatter:
+    case SetStep::Kind::Compound:
+      return at(fusion, expr) + " is a collective";
+  }
+  return {};
+}
+
+// Rule 1.
+std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
+  switch (expr.op->kind) {
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+      return {};
+    case OpKind::Set:
+      return whyNotSet(fusion, expr);
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      return at(fusion, expr) + " is evaluated on the host";
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+      return at(fusion, expr) + " is a view, which no kernel computes";
+    case OpKind::Matmul:
+      return at(fusion, expr) + " is a library call";
+  }
+  return {};
+}
+
+// The axes of the values that one set of expressions touches, and which of them are one.
+class Axes {
+ public:
+  explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
+
+  void touch(ValueId value) {
+    auto [found, fresh] = first_.emplace(value, static_cast<int>(parent_.size()));
+    if (!fresh) return;
+    values_.push_back(value);
+    size_t rank = fusion_.value(value).is_scalar ? 0 : fusion_.tensor(value).rank();
+    for (size_t i = 0; i < rank; ++i) parent_.push_back(static_cast<int>(parent_.size()));
+  }
+
+  // An axis of one element is no axis of the kernel: it stretches or holds the only element.
+  bool moves(ValueId value, size_t axis) const {
+    const IterDomain& domain = fusion_.tensor(value).domain[axis];
+    return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
+  }
+
+  int id(ValueId value, size_t axis) const { return first_.at(value) + static_cast<int>(axis); }
+
+  int find(int a) {
+    while (parent_[static_cast<size_t>(a)] != a) {
+      int& up = parent_[static_cast<size_t>(a)];
+      up = parent_[static_cast<size_t>(up)];
+      a = up;
+    }
+    return a;
+  }
+
+  void join(int a, int b) {
+    a = find(a);
+    b = find(b);
+    parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  }
+
+  // Numbers the classes; afterwards classesOf() may be asked.
+  void number() {
+    numbers_.assign(parent_.size(), -1);
+    for (ValueId value : values_) {
+      if (fusion_.value(value).is_scalar) continue;
+      for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
+        if (!moves(value, axis)) continue;
+        int& number = numbers_[static_cast<size_t>(find(id(value, axis)))];
+        if (number < 0) number = count_++;
+      }
+    }
+  }
+
+  int count() const { return count_; }
+  int numberOf(int node) { return numbers_[static_cast<size_t>(find(node))]; }
+  const std::vector<ValueId>& values() const { return values_; }
+
+  // The axes of the space along which the value moves, in its own order.
+  std::vector<int> classesOf(ValueId value) {
+    std::vector<int> classes;
+    if (fusion_.value(value).is_scalar) return classes;
+    for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
+      if (moves(value, axis)) classes.push_back(numberOf(id(value, axis)));
+    }
+    return classes;
+  }
+
+ private:
+  const Fusion& fusion_;
+  std::unordered_map<ValueId, int> first_;  // looked up, never iterated
+  std::vector<ValueId> values_;
+  std::vector<int> parent_;
+  std::vector<int> numbers_;
+  int count_ = 0;
+};
+
+// One question about one set of expressions.
+class Question {
+ public:
+  Question(const Fusion& fusion, const std::vector<ExprId>& exprs)
+      : fusion_(fusion), exprs_(exprs), axes_(fusion) {}
+
+  void joinAxes(ExprId id, const AxisMap& map) {
+    const Expression& expr = fusion_.expr(id);
+    std::vector<int> seen(map.space.size(), -1);
+    auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        axes_.touch(values[i]);
+        for (size_t axis = 0; axis < maps[i].size(); ++axis) {
+          if (maps[i][axis] == AxisMap::kNone || !axes_.moves(values[i], axis)) continue;
+          int node = axes_.id(values[i], axis);
+          int& same = seen[static_cast<size_t>(maps[i][axis])];
+          if (same >= 0) axes_.join(same, node);
+          same = node;
+        }
+      }
+    };
+    walk(expr.inputs, map.inputs);
+    walk(expr.outputs, map.outputs);
+    if (expr.op->kind != OpKind::Reduction) return;
+    reductions_.push_back(id);
+    for (size_t i = 0; i < map.space.size(); ++i) {
+      if (map.space[i].kind == IterKind::Reduction && seen[i] >= 0) {
+        reduced_nodes_[id].push_back(seen[i]);
+      }
+    }
+  }
+
+  std::string answer(const std::vector<ValueId>& stored) {
+    for (ValueId value : stored) axes_.touch(value);
+    axes_.number();
+    std::string why = checkTwice();
+    if (why.empty()) why = checkReductions();
+    if (why.empty()) why = checkAfter();
+    if (why.empty()) why = checkStored(stored);
+    if (why.empty()) why = checkExtents(stored);
+    return why;
+  }
+
+ private:
+  std::string checkTwice() {
+    for (ValueId value : axes_.values()) {
+      std::vector<int> classes = axes_.classesOf(value);
+      std::sort(classes.begin(), classes.end());
+      if (std::adjacent_find(classes.begin(), classes.end()) != classes.end()) {
+        return fmt::format("%{} would be used along two different axes at once",
+                           fusion_.value(value).name);
+      }
+    }
+    return {};
+  }
+
+  std::string checkReductions() {
+    reduced_.assign(static_cast<size_t>(axes_.count()), 0);
+    std::vector<int> first;
+    for (ExprId id : reductions_) {
+      const Expression& expr = fusion_.expr(id);
+      if (axes_.classesOf(expr.inputs[0]).size() != static_cast<size_t>(axes_.count())) {
+        return fmt::format("{} reduces %{}, which does not span all axes of the kernel",
+                           at(fusion_, expr), fusion_.value(expr.inputs[0]).name);
+      }
+      std::vector<int> mine;
+      for (int node : reduced_nodes_[id]) mine.push_back(axes_.numberOf(node));
+      std::sort(mine.begin(), mine.end());
+      if (id == reductions_.front()) first = mine;
+      if (mine != first) {
+        return fmt::format("{} and {} reduce different axes",
+                           at(fusion_, fusion_.expr(reductions_.front())), at(fusion_, expr));
+      }
+      for (int axis : mine) reduced_[static_cast<size_t>(axis)] = 1;
+    }
+    return {};
+  }
+
+  // Rules 3 (no reduction of a reduction) and 4.
+  std::string checkAfter() {
+    if (reductions_.empty()) return {};
+    std::unordered_map<ValueId, ValueId> source;  // value -> the reduced value it needs
+    for (ExprId id : exprs_) {
+      const Expression& expr = fusion_.expr(id);
+      ValueId from = kNoValue;
+      for (ValueId input : expr.inputs) {
+        auto found = source.find(input);
+        if (from == kNoValue && found != source.end()) from = found->second;
+      }
+      bool reduction = expr.op->kind == OpKind::Reduction;
+      if (reduction && from != kNoValue) {
+        return fmt::format("{} needs the finished reduction %{}: a second pass over the data",
+                           at(fusion_, expr), fusion_.value(from).name);
+      }
+      if (!reduction && from == kNoValue) continue;
+      for (ValueId output : expr.outputs) {
+        source[output] = reduction ? output : from;
+        if (!reduction && touchesReduced(output)) return spreadAgain(from, expr);
+      }
+    }
+    return {};
+  }
+
+  bool touchesReduced(ValueId value) {
+    std::vector<int> classes = axes_.classesOf(value);
+    return std::any_of(classes.begin(), classes.end(),
+                       [&](int axis) { return reduced_[static_cast<size_t>(axis)] != 0; });
+  }
+
+  std::string spreadAgain(ValueId reduced, const Expression& by) const {
+    return fmt::format(
+        "{} spreads the reduced %{} over a reduced axis again: a second pass over the data",
+        at(fusion_, by), fusion_.value(reduced).name);
+  }
+
+  std::string checkStored(const std::vector<ValueId>& stored) {
+    size_t reduced = static_cast<size_t>(std::count(reduced_.begin(), reduced_.end(), 1));
+    size_t all = static_cast<size_t>(axes_.count());
+    for (ValueId value : stored) {
+      size_t own = axes_.classesOf(value).size();
+      bool kept_only = !reductions_.empty() && own == all - reduced && !touchesReduced(value);
+      if (own == all || kept_only) continue;
+      return fmt::format("%{} is needed elsewhere and spans {} of the {} axes of the kernel",
+                         fusion_.value(value).name, own, all);
+    }
+    return {};
+  }
+
+  // Rule 6.
+  std::string checkExtents(const std::vector<ValueId>& stored) {
+    std::vector<char> known(static_cast<size_t>(axes_.count()), 0);
+    auto know = [&](ValueId value) {
+      for (int axis : axes_.classesOf(value)) known[static_cast<size_t>(axis)] = 1;
+    };
+    for (ValueId value : stored) know(value);
+    for (ValueId value : axes_.values()) {
+      ExprId definition = fusion_.value(value).definition;
+      if (!std::binary_search(exprs_.begin(), exprs_.end(), definition)) know(value);
+    }
+    for (ValueId value : axes_.values()) {
+      for (int axis : axes_.classesOf(value)) {
+        if (known[static_cast<size_t>(axis)] != 0) continue;
+        return fmt::format("%{} moves along an axis of no tensor that the kernel reads or stores",
+                           fusion_.value(value).name);
+      }
+    }
+    return {};
+  }
+
+  const Fusion& fusion_;
+  const std::vector<ExprId>& exprs_;
+  Axes axes_;
+  std::vector<ExprId> reductions_;
+  std::map<ExprId, std::vector<int>> reduced_nodes_;
+  std::vector<char> reduced_;  // per axis of the space
+};
+
+}  // namespace
+
+KernelRules::KernelRules(const Fusion& fusion)
+    : fusion_(fusion),
+      readers_(readersOf(fusion)),
+      is_output_(fusion.values().size(), 0),
+      maps_(fusion.exprs().size()),
+      has_map_(fusion.exprs().size(), 0) {
+  for (ValueId output : fusion.outputs()) is_output_[static_cast<size_t>(output)] = 1;
+}
+
+const AxisMap& KernelRules::axisMap(ExprId id) {
+  size_t i = static_cast<size_t>(id);
+  if (has_map_[i] == 0) {
+    maps_[i] = axisMapOf(fusion_, fusion_.expr(id));
+    has_map_[i] = 1;
+  }
+  return maps_[i];
+}
+
+std::string KernelRules::violation(const std::vector<ExprId>& exprs) {
+  std::vector<ValueId> stored;
+  for (ExprId id : exprs) {
+    for (ValueId output : fusion_.expr(id).outputs) {
+      const std::vector<ExprId>& readers = readers_[static_cast<size_t>(output)];
+      bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
+        return !std::binary_search(exprs.begin(), exprs.end(), user);
+      });
+      if (outside || is_output_[static_cast<size_t>(output)] != 0) stored.push_back(output);
+    }
+  }
+  return violation(exprs, stored);
+}
+
+std::string KernelRules::violation(const std::vector<ExprId>& exprs,
+                                   const std::vector<ValueId>& stored) {
+  Question question(fusion_, exprs);
+  for (ExprId id : exprs) {
+    std::string why = whyNotOp(fusion_, fusion_.expr(id));
+    if (!why.empty()) return why;
+    question.joinAxes(id, axisMap(id));
+  }
+  return question.answer(stored);
+}
+
+std::string kernelRuleViolation(const Fusion& segment) {
+  std::vector<ExprId> exprs;
+  for (size_t i = 0; i < segment.exprs().size(); ++i) {
+    const Expression& expr = segment.exprs()[i];
+    if (expr.op->kind == OpKind::SizeOf) return whyNotOp(segment, expr);
+    if (!isHostScalar(segment, expr)) exprs.push_back(static_cast<ExprId>(i));
+  }
+  for (ValueId output : segment.outputs()) {
+    const Value& value = segment.value(output);
+    if (value.is_scalar) return fmt::format("%{} is a scalar of the host", value.name);
+  }
+  return KernelRules(segment).violation(exprs, segment.outputs());
+}
+
+std::vector<std::vector<ExprId>> readersOf(const Fusion& fusion) {
+  std::vector<std::vector<ExprId>> readers = fusion.users();
+  for (std::vector<ExprId>& users : readers) {
+    auto end = std::stable_partition(users.begin(), users.end(), [&](ExprId user) {
+      return fusion.expr(user).op->kind != OpKind::SizeOf;
+    });
+    if (end != users.begin()) users.erase(end, users.end());
+  }
+  return readers;
+}
+
+bool isHostScalar(const Fusion& fusion, const Expression& expr) {
+  return fusion.value(expr.outputs[0]).is_scalar;
+}
+
+}  // namespace heddle

@@ -1,0 +1,132 @@
+#include "ir/memory_order.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+// One element also in memory, where blocks of a spread axis are padded.
+bool hasOneElement(const TensorView& tensor, int64_t axis) {
+  const IterDomain& domain = tensor.domain[static_cast<size_t>(axis)];
+  return domain.kind == IterKind::Broadcast || (domain.extent.isConstant(1) && !tensor.sharding);
+}
+
+std::optional<AxisOrder> inputOrder(const TensorView& tensor) {
+  if (!tensor.layout.observed) return rowMajor(tensor.rank());
+  const Layout::Observed& observed = *tensor.layout.observed;
+  for (size_t axis = 0; axis < observed.contiguous.size(); ++axis) {
+    if (observed.contiguous[axis] || tensor.domain[axis].extent.isConstant(1)) continue;
+    return std::nullopt;
+  }
+  return observed.order;
+}
+
+// The memory order of permute(x, axes) when x lies in `order`.
+AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
+  std::vector<int64_t> position(axes.size());  // of an input axis among the output axes
+  for (size_t i = 0; i < axes.size(); ++i) {
+    position[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+  }
+  AxisOrder result;
+  for (int64_t axis : order) result.push_back(position[static_cast<size_t>(axis)]);
+  return result;
+}
+
+// Never Relayout, for which one asks setStepOf(), which asks here.
+SetStep::Kind stepOf(const Fusion& fusion, const Expression& set) {
+  const TensorView& from = fusion.tensor(set.inputs[0]);
+  const TensorView& to = fusion.tensor(set.outputs[0]);
+  return stepBetween(from.sharding, to.sharding, to.rank(), fusion.meshes).kind;
+}
+
+// The order of a value that is no permuted view of another.
+std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
+  if (value.definition == kNoExpr) return inputOrder(value.tensor);
+  const Expression& expr = fusion.expr(value.definition);
+  switch (expr.op->kind) {
+    case OpKind::Slice:
+      return std::nullopt;
+    case OpKind::Reshape:
+      return rowMajor(value.tensor.rank());
+    case OpKind::Set:
+      if (stepOf(fusion, expr) == SetStep::Kind::Slice) return std::nullopt;
+      return value.tensor.allocationOrder();
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+    case OpKind::Matmul:
+      return value.tensor.allocationOrder();
+    case OpKind::Permute:
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      break;
+  }
+  HEDDLE_CHECK(false, "%{} has no memory order", value.name);
+  return std::nullopt;
+}
+
+}  // namespace
+
+ValueId baseOf(const Fusion& fusion, ValueId id) {
+  while (fusion.value(id).definition != kNoExpr) {
+    const Expression& expr = fusion.expr(fusion.value(id).definition);
+    if (expr.op->kind != OpKind::Permute) break;
+    id = expr.inputs[0];
+  }
+  return id;
+}
+
+std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id) {
+  std::vector<const Expression*> permutes;
+  while (fusion.value(id).definition != kNoExpr) {
+    const Expression& expr = fusion.expr(fusion.value(id).definition);
+    if (expr.op->kind != OpKind::Permute) break;
+    permutes.push_back(&expr);
+    id = expr.inputs[0];
+  }
+  std::optional<AxisOrder> order = orderOfBase(fusion, fusion.value(id));
+  for (size_t i = permutes.size(); order && i > 0; --i) {
+    order = permuted(*order, permutes[i - 1]->attr<std::vector<int64_t>>("axes"));
+  }
+  return order;
+}
+
+std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id) {
+  const Value& base = fusion.value(baseOf(fusion, id));
+  if (base.definition != kNoExpr) {
+    const Expression& expr = fusion.expr(base.definition);
+    if (expr.op->kind == OpKind::Set && isCommunication(stepOf(fusion, expr))) return std::nullopt;
+  }
+  return elementOrder(fusion, id);
+}
+
+bool sameOrder(const AxisOrder& a, const AxisOrder& b, const TensorView& tensor) {
+  auto counted = [&](const AxisOrder& order) {
+    AxisOrder kept;
+    std::copy_if(order.begin(), order.end(), std::back_inserter(kept),
+                 [&](int64_t axis) { return !hasOneElement(tensor, axis); });
+    return kept;
+  };
+  return counted(a) == counted(b);
+}
+
+bool isOutermost(const AxisOrder& order, int64_t axis, const TensorView& tensor) {
+  for (int64_t each : order) {
+    if (each == axis) return true;
+    if (!hasOneElement(tensor, each)) return false;
+  }
+  return false;
+}
+
+AxisOrder withOutermost(const AxisOrder& order, int64_t axis) {
+  AxisOrder result{axis};
+  std::copy_if(order.begin(), order.end(), std::back_inserter(result),
+               [&](int64_t each) { return each != axis; });
+  return result;
+}
+
+}  // namespace heddle

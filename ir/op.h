@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/sharding.h"
+#include "ir/size.h"
+
+namespace heddle {
+
+// What an op is to the compiler. Every walk that depends on the structure of an op switches over
+// this, so a new kind breaks the build wherever it is forgotten; a new pointwise or reduction op is
+// a row of the table and touches nothing else.
+enum class OpKind : uint8_t {
+  Constant,   // scalar literal: attribute `value`
+  SizeOf,     // i64 scalar: the unsharded extent of axis `axis` of the input
+  Pointwise,  // element by element, operands already of equal rank; casts included
+  Reduction,  // over attribute `axes`
+  Broadcast,  // inserts broadcast axes at attribute `axes` (positions in the output)
+  Expand,     // stretches broadcast axes to attribute `sizes`
+  Reshape,    // row-major regrouping to attribute `sizes`
+  Permute,    // output axis i is input axis `axes`[i]
+  Slice,      // `starts`, `stops` per axis, step 1
+  Matmul,     // [..., m, k] x [k, n] or [..., k, n] -> [..., m, n], accumulated in f32 or wider
+  Set,        // same values; the output may have another sharding or layout
+};
+
+enum class DTypeRule : uint8_t {
+  Promote,       // the promoted type of the operands
+  PromoteFloat,  // the same, integers and bools become f32
+  Bool,          // compares in the promoted type, gives bool
+  Attribute,     // attribute `dtype`
+};
+
+// A typed attribute value. Lists of sizes may hold symbols.
+using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
+                          std::vector<Size>>;
+enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Scalar };
+
+struct AttrSpec {
+  std::string_view name;
+  AttrType type;  // Scalar: bool, i64 or f64 literal
+  bool required = true;
+};
+
+// One row of the op table.
+struct OpDef {
+  std::string_view name;  // also the text form: name(%a, %b, attr=value)
+  OpKind kind;
+  int arity;
+  DTypeRule dtype_rule;
+  // Pointwise: an expression of the kernel language in operands {0}, {1}, {2}, all of the compute
+  // type; Reduction: the combination of accumulator {0} and element {1}. Functions `hd::...` come
+  // from the kernel runtime headers, which exist for CUDA and for C++ with the same names.
+  std::string_view text;
+  // Reference semantics for floats and for integers/bools; null where the op has none.
+  double (*on_floats)(const double*) = nullptr;
+  int64_t (*on_ints)(const int64_t*) = nullptr;
+  std::span<const AttrSpec> attrs = {};
+  // Reduction: how partial results combine, within a kernel and across ranks.
+  std::optional<ReduceOp> reduce_op = std::nullopt;
+  // Leading operands that are conditions: bool whatever the others are.
+  int bool_operands = 0;
+};
+
+// Every op in table order.
+std::span<const OpDef> opTable();
+
+// nullptr when there is no such op.
+const OpDef* findOp(std::string_view name);
+
+// UserError listing the nearest names when there is no such op.
+const OpDef& op(std::string_view name);
+
+// Identity element of a reduction in `dtype`: sum 0, prod 1, max -inf or the lowest integer, ...
+Scalar identityOf(ReduceOp op, DType dtype);
+
+// The type in which kernels hold values of `dtype`: bf16 is computed in f32.
+DType computeType(DType dtype);
+
+// The type every operand of a pointwise op is converted to before it computes, for a result of
+// `result` and operands promoted to `promoted`: comparisons compute in the latter, others in the
+// former.
+DType operandType(const OpDef& op, DType result, DType promoted);
+
+// PyTorch's result type of operands (dtype, is a host scalar): a scalar counts only when it is of a
+// higher category (bool < integer < float) than every tensor, and then an f64 scalar gives f32.
+struct OperandType {
+  DType dtype;
+  bool is_scalar;
+};
+DType promoteOperands(std::span<const OperandType> operands);
+
+}  // namespace heddle

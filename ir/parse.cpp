@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <set>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/builder.h"
+#include "ir/parse_common.h"
+#include "ir/parse_op.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+// "an attribute of sum: axes or keepdim".
+std::string attrsOf(const std::string& op, const CallShape& shape) {
+  if (shape.attrs.empty()) return fmt::format("')', for {} has no attributes", op);
+  std::string out = fmt::format("an attribute of {}: ", op);
+  for (size_t i = 0; i < shape.attrs.size(); ++i) {
+    if (i > 0) out += i + 1 == shape.attrs.size() ? " or " : ", ";
+    out += shape.attrs[i].name;
+  }
+  return out;
+}
+
+// What the builder takes as the name of a value. Without a quoted form these are just words.
+bool canName(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '.' || isWord(std::string("_") + c);
+  });
+}
+
+class FusionParser {
+ public:
+  FusionParser(TokenStream& in, const std::vector<DeviceMesh>& meshes) : in_(in), meshes_(meshes) {}
+
+  Fusion run() {
+    reserveNames();
+    in_.expectWord("fusion");
+    if (!in_.at(TokenKind::Word) && !in_.at(TokenKind::String)) in_.fail("the name of the fusion");
+    builder_ = FusionBuilder(in_.next().text);
+    for (const DeviceMesh& mesh : meshes_) builder_.mesh(mesh);
+    inputs();
+    if (in_.acceptWord("with")) defaults();
+    in_.expectSymbol("{");
+    while (!in_.atWord("return")) statement();
+    int line = in_.next().line;
+    returns();
+    in_.expectSymbol("}");
+    return guarded(line, [&] { return std::move(builder_).build(); });
+  }
+
+ private:
+  const Fusion& fusion() const { return builder_.fusion(); }
+
+  // Errors of the builder know no file.
+  template <class Build>
+  std::invoke_result_t<Build> guarded(int line, Build build) {
+    try {
+      return build();
+    } catch (const UserError& error) {
+      throw UserError(in_.prefix(line) + error.what());
+    }
+  }
+
+  // Names that the text gives: a value the builder names itself must keep clear of those to come.
+  void reserveNames() {
+    int depth = 0;
+    for (size_t i = in_.position(); i < in_.tokens().size(); ++i) {
+      const Token& token = in_.tokens()[i];
+      if (token.kind == TokenKind::Value) reserved_.insert(token.text);
+      if (token.kind != TokenKind::Symbol) continue;
+      depth += token.text == "{" ? 1 : token.text == "}" ? -1 : 0;
+      if (depth <= 0 && token.text == "}") return;
+    }
+  }
+
+  std::string freshName(const std::string& wanted) {
+    std::string name = wanted;
+    for (int i = 1; reserved_.count(name) > 0; ++i) name = fmt::format("{}_{}", wanted, i);
+    reserved_.insert(name);
+    return name;
+  }
+
+  void define(const Token& at, const std::string& name, ValueId id) {
+    if (!values_.emplace(name, id).second) {
+      in_.failAt(at, fmt::format("%{} is defined twice", name));
+    }
+  }
+
+  ValueId valueRef() {
+    if (!in_.at(TokenKind::Value)) in_.fail("a value, as in %x");
+    Token at = in_.next();
+    auto found = values_.find(at.text);
+    if (found == values_.end()) {
+      in_.failAt(at, fmt::format("found {}, expected a value defined above", describe(at)));
+    }
+    return found->second;
+  }
+
+  // --- header --------------------------------------------------------------------------------
+
+  void inputs() {
+    in_.expectSymbol("(");
+    if (in_.acceptSymbol(")")) return;
+    do {
+      input();
+    } while (in_.acceptSymbol(","));
+    if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+  }
+
+  void input() {
+    Token at = in_.peek();
+    std::string name = in_.expectName(TokenKind::Value, "an input, as in %x: f32[t]");
+    if (values_.count(name) > 0) in_.failAt(at, fmt::format("%{} is defined twice", name));
+    in_.expectSymbol(":");
+    ParsedType type = parseType(in_, meshes_);
+    builder_.line(at.line);
+    if (type.is_scalar) return scalarInput(at, name, type.tensor.dtype);
+    TensorView bare = type.tensor;
+    bare.sharding.reset();
+    ValueId id = guarded(at.line, [&] { return builder_.input(name, bare); });
+    define(at, name, id);
+    applySharding(at.line, id, type.tensor.sharding, type.user_sharding);
+  }
+
+  void scalarInput(const Token& at, const std::string& name, DType dtype) {
+    std::optional<Scalar> value;
+    if (in_.acceptSymbol("=")) value = defaultOf(dtype);
+    define(at, name, guarded(at.line, [&] { return builder_.scalarInput(name, dtype, value); }));
+  }
+
+  Scalar defaultOf(DType dtype) {
+    Token at = in_.peek();
+    Scalar value = parseScalar(in_);
+    bool fits = isFloat(dtype)        ? !std::holds_alternative<bool>(value)
+                : dtype == DType::I64 ? std::holds_alternative<int64_t>(value)
+                                      : std::holds_alternative<bool>(value);
+    if (!fits) {
+      in_.failAt(at,
+                 fmt::format("the default {} is no {}", printScalar(value), heddle::name(dtype)));
+    }
+    return isFloat(dtype) ? Scalar(toDouble(value)) : value;
+  }
+
+  void defaults() {
+    std::set<std::string> seen;
+    do {
+      Token at = in_.peek();
+      std::string symbol = in_.expectName(TokenKind::Word, "a size symbol");
+      if (!seen.insert(symbol).second) {
+        in_.failAt(at, fmt::format("size {} has two defaults", symbol));
+      }
+      in_.expectSymbol("=");
+      Token value_at = in_.peek();
+      int64_t value = in_.expectInt("the default size");
+      if (value < 0) in_.failAt(value_at, fmt::format("the size {} is negative", value));
+      guarded(at.line, [&] { builder_.sizeDefault(symbol, value); });
+    } while (in_.acceptSymbol(","));
+  }
+
+  // --- statements ----------------------------------------------------------------------------
+
+  void statement() {
+    Token at = in_.peek();
+    if (!in_.at(TokenKind::Value)) in_.fail("a statement, as in %y = relu(%x), or return");
+    std::string name = in_.next().text;
+    if (!canName(name)) in_.failAt(at, fmt::format("{} is no name", describe(at)));
+    builder_.line(at.line);
+    Token type_at = in_.peek(1);
+    std::optional<ParsedType> type;
+    if (in_.acceptSymbol(":")) type = parseType(in_, meshes_);
+    if (!in_.acceptSymbol("=")) in_.fail(type ? "'='" : "'=' or ':'");
+    ValueId id = call(at, name);
+    define(at, name, id);
+    if (type) checkType(type_at, id, *type);
+    suffix(id);
+  }
+
+  ValueId call(const Token& at, const std::string& result) {
+    Token op_at = in_.peek();
+    std::string op = in_.expectName(TokenKind::Word, "the name of an op");
+    const CallShape shape = guarded(op_at.line, [&] { return callShape(op); });
+    std::vector<ValueId> operands;
+    Attrs attrs;
+    arguments(op, shape, operands, attrs);
+    auto before = static_cast<ValueId>(fusion().values().size());
+    ValueId id = guarded(
+        at.line, [&] { return buildCall(builder_, op, std::move(operands), std::move(attrs)); });
+    nameNewValues(before, id, result);
+    return id;
+  }
+
+  void arguments(const std::string& op, const CallShape& shape, std::vector<ValueId>& operands,
+                 Attrs& attrs) {
+    in_.expectSymbol("(");
+    if (in_.acceptSymbol(")")) return;
+    bool named = false;
+    do {
+      named = named || namedArgument();
+      if (named) {
+        attribute(op, shape, attrs);
+      } else if (shape.literal_is_attr && attrs.empty()) {
+        attrs.emplace_back(shape.attrs[0].name, parseAttr(in_, shape.attrs[0].type));
+      } else {
+        operands.push_back(operand());
+      }
+    } while (in_.acceptSymbol(","));
+    if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+  }
+
+  bool namedArgument() const { return in_.at(TokenKind::Word) && in_.atSymbol("=", 1); }
+
+  void attribute(const std::string& op, const CallShape& shape, Attrs& attrs) {
+    Token at = in_.peek();
+    if (!namedArgument()) in_.fail("an attribute, as in axis=0");
+    in_.next();
+    in_.next();
+    const AttrSpec* spec = nullptr;
+    for (const AttrSpec& candidate : shape.attrs) {
+      if (candidate.name == at.text) spec = &candidate;
+    }
+    if (spec == nullptr) {
+      in_.failAt(at, fmt::format("found '{}', expected {}", at.text, attrsOf(op, shape)));
+    }
+    for (const auto& [name, value] : attrs) {
+      if (name == at.text) in_.failAt(at, fmt::format("{} is given twice", at.text));
+    }
+    attrs.emplace_back(at.text, parseAttr(in_, spec->type));
+  }
+
+  ValueId operand() {
+    if (in_.at(TokenKind::Value)) return valueRef();
+    if (!atScalar(in_)) in_.fail("a value, a number or an attribute");
+    Scalar literal = parseScalar(in_);
+    ValueId id = builder_.constant(literal);
+    rename(id, freshName(fmt::format("S{}", id)));
+    return id;
+  }
+
+  // An op may make more than one value: a composite, or one that broadcasts its operands. Names are
+  // given afterwards, because the builder's own must not stand in the way of those still to come.
+  void nameNewValues(ValueId before, ValueId result, const std::string& name) {
+    auto end = static_cast<ValueId>(fusion().values().size());
+    for (ValueId id = before; id < end; ++id) {
+      rename(id, id == result ? name : freshName(name));
+    }
+  }
+
+  void rename(ValueId id, const std::string& name) {
+    builder_.mutableFusion().mutableValue(id).name = name;
+  }
+
+  void checkType(const Token& at, ValueId id, const ParsedType& type) {
+    const Value& value = fusion().value(id);
+    std::string got =
+        value.is_scalar ? std::string(heddle::name(value.tensor.dtype)) : printShape(value.tensor);
+    std::string said =
+        type.is_scalar ? std::string(heddle::name(type.tensor.dtype)) : printShape(type.tensor);
+    bool same = value.is_scalar == type.is_scalar && value.tensor.dtype == type.tensor.dtype &&
+                value.tensor.sizes() == type.tensor.sizes();
+    if (!same) {
+      in_.failAt(at, fmt::format("%{} is {}, the text says {}", value.name, got, said));
+    }
+    applySharding(at.line, id, type.tensor.sharding, type.user_sharding);
+    applyLayout(at, id, type.tensor.layout);
+  }
+
+  void returns() {
+    do {
+      int line = in_.peek().line;
+      ValueId id = valueRef();
+      suffix(id);
+      guarded(line, [&] { builder_.output(id); });
+    } while (in_.acceptSymbol(","));
+  }
+
+  // --- shardings and layouts ---------------------------------------------------------------------
+
+  void suffix(ValueId id) {
+    Token at = in_.peek();
+    const Value& value = fusion().value(id);
+    Suffix suffix = parseSuffix(in_, meshes_, value.tensor.rank());
+    bool empty = !suffix.sharding && suffix.layout == Layout();
+    if (value.is_scalar && !empty) {
+      in_.failAt(at,
+                 fmt::format("%{} is a scalar: it has neither sharding nor layout", value.name));
+    }
+    applySharding(at.line, id, suffix.sharding, !suffix.inferred);
+    applyLayout(at, id, suffix.layout);
+  }
+
+  void applySharding(int line, ValueId id, const std::optional<Sharding>& sharding, bool user) {
+    if (!sharding) return;
+    if (user) {
+      guarded(line, [&] { builder_.shard(id, *sharding); });
+    } else {
+      builder_.mutableFusion().setSharding(id, *sharding);
+    }
+  }
+
+  void applyLayout(const Token& at, ValueId id, const Layout& layout) {
+    if (layout.observed) in_.failAt(at, "order and contiguous describe inputs only");
+    if (layout.stride_order) {
+      guarded(at.line, [&] { builder_.strideOrder(id, *layout.stride_order); });
+    }
+    if (layout.allocation_order) {
+      builder_.mutableFusion().layout(id).allocation_order = layout.allocation_order;
+    }
+  }
+
+  TokenStream& in_;
+  const std::vector<DeviceMesh>& meshes_;
+  FusionBuilder builder_;
+  std::unordered_map<std::string, ValueId> values_;
+  std::unordered_set<std::string> reserved_;
+};
+
+}  // namespace
+
+Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+  return FusionParser(in, meshes).run();
+}
+
+Fusion parseFusion(std::string_view text, std::string_view origin) {
+  TokenStream in(text, origin);
+  parseVersion(in);
+  std::vector<DeviceMesh> meshes = parseMeshes(in);
+  Fusion fusion = parseFusionBody(in, meshes);
+  in.expectEnd();
+  return fusion;
+}
+
+}  // namespace heddle

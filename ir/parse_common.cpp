@@ -1,0 +1,214 @@
+#include "ir/parse_common.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace heddle {
+namespace {
+
+AxisOrder parseAxisOrder(TokenStream& in, size_t rank) {
+  in.expectSymbol("=");
+  Token at = in.peek();
+  AxisOrder order = parseInts(in);
+  AxisOrder sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != rowMajor(rank)) {
+    in.failAt(at, fmt::format("{} is no order of the {} axes of the tensor", str(order), rank));
+  }
+  return order;
+}
+
+std::vector<bool> parseContiguous(TokenStream& in, size_t rank) {
+  in.expectSymbol("=");
+  Token at = in.peek();
+  std::vector<bool> contiguous = parseBools(in);
+  if (contiguous.size() != rank) {
+    in.failAt(at, fmt::format("contiguous has {} entries for a tensor of rank {}",
+                              contiguous.size(), rank));
+  }
+  return contiguous;
+}
+
+class SuffixParser {
+ public:
+  SuffixParser(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank)
+      : in_(in), meshes_(meshes), rank_(rank) {}
+
+  Suffix run() {
+    while (part()) {
+    }
+    if (suffix_.layout.observed && suffix_.layout.observed->order.empty()) {
+      suffix_.layout.observed->order = rowMajor(rank_);
+    }
+    return std::move(suffix_);
+  }
+
+ private:
+  bool part() {  // false: no more
+    Token at = in_.peek();
+    if (at.kind != TokenKind::Word) return false;
+    // `order` and the others are words only in front of '=': a statement may not start with them.
+    if (in_.atWord("inferred") || atSharding(in_)) {
+      once(at, "sharding");
+      suffix_.inferred = in_.acceptWord("inferred");
+      if (!atSharding(in_)) in_.fail("shard, partial or stream");
+      suffix_.sharding = parseSharding(in_, meshes_, rank_);
+      return true;
+    }
+    return layoutPart(at);
+  }
+
+  bool layoutPart(const Token& at) {
+    Layout& layout = suffix_.layout;
+    if (in_.acceptWord("stride_order")) {
+      once(at, at.text);
+      layout.stride_order = parseAxisOrder(in_, rank_);
+    } else if (in_.acceptWord("hint_order")) {
+      once(at, at.text);
+      layout.allocation_order = parseAxisOrder(in_, rank_);
+    } else if (in_.acceptWord("order")) {
+      once(at, at.text);
+      observed().order = parseAxisOrder(in_, rank_);
+    } else if (in_.acceptWord("contiguous")) {
+      once(at, at.text);
+      observed().contiguous = parseContiguous(in_, rank_);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  Layout::Observed& observed() {
+    if (!suffix_.layout.observed) {
+      suffix_.layout.observed = Layout::Observed{{}, std::vector<bool>(rank_, true)};
+    }
+    return *suffix_.layout.observed;
+  }
+
+  void once(const Token& at, const std::string& what) {
+    if (!seen_.insert(what).second) in_.failAt(at, fmt::format("{} is given twice", what));
+  }
+
+  TokenStream& in_;
+  const std::vector<DeviceMesh>& meshes_;
+  size_t rank_;
+  Suffix suffix_;
+  std::set<std::string> seen_;
+};
+
+IterDomain parseExtent(TokenStream& in) {
+  Token at = in.peek();
+  if (in.atWord("broadcast") && in.atSymbol("(", 1)) {
+    in.next();
+    in.next();
+    at = in.peek();
+    if (!parseSize(in).isConstant(1)) in.failAt(at, "a broadcast axis has the extent 1");
+    in.expectSymbol(")");
+    return {Size(1), IterKind::Broadcast};
+  }
+  Size extent = parseSize(in);
+  if (extent.isConstant() && extent.constant() < 0) {
+    in.failAt(at, fmt::format("the extent {} is negative", extent.constant()));
+  }
+  return {extent, IterKind::Iteration};
+}
+
+std::vector<IterDomain> parseDomain(TokenStream& in) {
+  std::vector<IterDomain> domain;
+  in.expectSymbol("[");
+  if (in.acceptSymbol("]")) return domain;
+  do {
+    domain.push_back(parseExtent(in));
+  } while (in.acceptSymbol(","));
+  if (!in.acceptSymbol("]")) in.fail("',' or ']'");
+  return domain;
+}
+
+Attr toAttr(const Scalar& scalar) {
+  return std::visit([](auto value) -> Attr { return value; }, scalar);
+}
+
+}  // namespace
+
+void parseVersion(TokenStream& in) {
+  in.expectWord("heddle");
+  Token at = in.peek();
+  int64_t version = in.expectInt("the version of the text, 1");
+  if (version != 1) {
+    in.failAt(at, fmt::format("text of version {}, expected version 1", version));
+  }
+}
+
+bool atScalar(const TokenStream& in) {
+  size_t number = in.atSymbol("-") ? 1 : 0;
+  const Token& token = in.peek(number);
+  if (token.kind == TokenKind::Int || token.kind == TokenKind::Float) return true;
+  if (in.atWord("inf", number) || in.atWord("nan", number)) return true;
+  return in.atWord("true") || in.atWord("false");
+}
+
+Scalar parseScalar(TokenStream& in) {
+  if (!atScalar(in)) in.fail("a number, true or false");
+  if (in.acceptWord("true")) return true;
+  if (in.acceptWord("false")) return false;
+  if (in.peek(in.atSymbol("-") ? 1 : 0).kind == TokenKind::Int) return in.expectInt("a number");
+  bool negative = in.acceptSymbol("-");
+  Token token = in.next();
+  double value = token.text == "inf"   ? std::numeric_limits<double>::infinity()
+                 : token.text == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                                       : token.number;
+  return negative ? -value : value;
+}
+
+DType parseDType(TokenStream& in) {
+  std::optional<DType> dtype =
+      in.at(TokenKind::Word) ? dtypeFromName(in.peek().text) : std::nullopt;
+  if (!dtype) in.fail("a type: bool, i64, bf16, f32 or f64");
+  in.next();
+  return *dtype;
+}
+
+Attr parseAttr(TokenStream& in, AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      if (!in.atWord("true") && !in.atWord("false")) in.fail("true or false");
+      return in.next().text == "true";
+    case AttrType::Int:
+      return in.expectInt("an integer");
+    case AttrType::Float:
+      if (!atScalar(in) || in.atWord("true") || in.atWord("false")) in.fail("a number");
+      return toDouble(parseScalar(in));
+    case AttrType::Name:
+      if (in.at(TokenKind::String)) return in.next().text;
+      return in.expectName(TokenKind::Word, "a name");
+    case AttrType::DType:
+      return parseDType(in);
+    case AttrType::Ints:
+      return parseInts(in);
+    case AttrType::Sizes:
+      return parseSizes(in);
+    case AttrType::Scalar:
+      return toAttr(parseScalar(in));
+  }
+  HEDDLE_CHECK(false, "attribute type {}", static_cast<int>(type));
+}
+
+Suffix parseSuffix(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank) {
+  return SuffixParser(in, meshes, rank).run();
+}
+
+ParsedType parseType(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+  ParsedType type;
+  type.tensor.dtype = parseDType(in);
+  type.is_scalar = !in.atSymbol("[");
+  if (type.is_scalar) return type;
+  type.tensor.domain = parseDomain(in);
+  Suffix suffix = parseSuffix(in, meshes, type.tensor.rank());
+  type.user_sharding = suffix.sharding && !suffix.inferred;
+  type.tensor.sharding = std::move(suffix.sharding);
+  type.tensor.layout = std::move(suffix.layout);
+  return type;
+}
+
+}  // namespace heddle

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/fusion.h"
+#include "ir/lexer.h"
+#include "ir/text.h"
+
+namespace heddle {
+
+// Pieces of the grammar that fusions and host programs share (docs/text_format.md). Each takes its
+// tokens from the stream and throws UserError with the place when they are not what it reads.
+
+// `heddle 1`.
+void parseVersion(TokenStream& in);
+
+// Infix with + - * / %, unary minus, ceildiv(a, b), floordiv(a, b), min(a, b), max(a, b) and
+// parentheses over integers and symbols. `/` is floor division. Symbols are words, `@m.x` and
+// `@m.x.index`.
+Size parseSize(TokenStream& in);
+std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
+std::vector<int64_t> parseInts(TokenStream& in);  // `[0, -1]`
+std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
+
+// 1.0, -3, true, inf, -inf, nan.
+bool atScalar(const TokenStream& in);
+Scalar parseScalar(TokenStream& in);
+
+DType parseDType(TokenStream& in);
+
+// The value of an attribute of the given type.
+Attr parseAttr(TokenStream& in, AttrType type);
+
+// `mesh @m = [y=2, x=ranks] ranks=[1, 3]`, any number of lines; each must have a new name.
+std::vector<DeviceMesh> parseMeshes(TokenStream& in);
+// Takes `@m`: its index in `meshes`.
+int parseMeshRef(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+
+// `shard(@m, 0: [y, x], 1: x) partial(sum: x) stream(0: 4)`, in this order, each optional but one
+// there. Without `shard` the only mesh is meant. `rank` is that of the tensor.
+bool atSharding(const TokenStream& in);
+Sharding parseSharding(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank);
+
+// What may follow a type or a statement: a sharding, `order=`, `contiguous=`, `stride_order=`,
+// `hint_order=`, in any order, each once.
+struct Suffix {
+  std::optional<Sharding> sharding;
+  bool inferred = false;  // `inferred shard(...)`: by a pass and not by the user
+  Layout layout;
+};
+Suffix parseSuffix(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank);
+
+// `f64` is a scalar, `f32[]` a 0-d tensor, `f32[t, 1] shard(@m, 0: x)` a tensor with a suffix. The
+// extent `broadcast(1)` is a broadcast axis; `1` an axis that merely has one element.
+struct ParsedType {
+  bool is_scalar = false;
+  TensorView tensor;
+  bool user_sharding = false;
+};
+ParsedType parseType(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+
+// `fusion name(...) {...}`, over meshes that have been read. Errors of the builder come with the
+// line in front.
+Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+
+// --- printing ------------------------------------------------------------------------------------
+
+// `%name`, or `%"any bytes"` when the name is no word.
+std::string printValueName(std::string_view name);
+// The suffix with a space before each part; empty when there is none.
+std::string printSuffix(const TensorView& tensor, bool user_sharding,
+                        const std::vector<DeviceMesh>& meshes);
+// dtype and extents alone: `f32[t, 1]`.
+std::string printShape(const TensorView& tensor);
+// `[a, b]`.
+std::string printSizes(const std::vector<Size>& sizes);
+std::string printInts(const std::vector<int64_t>& values);
+
+}  // namespace heddle

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace heddle {
+
+// How the text calls an op: ops of the table and composite ops (ir/builder.h) alike.
+struct CallShape {
+  std::span<const AttrSpec> attrs;
+  bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand
+};
+
+using Attrs = std::vector<std::pair<std::string, Attr>>;
+
+// UserError naming the nearest op when there is none of this name.
+CallShape callShape(const std::string& op_name);
+
+// Makes the op, or the ops of the composite; the last value is the result.
+ValueId buildCall(FusionBuilder& builder, const std::string& op_name, std::vector<ValueId> operands,
+                  Attrs attrs);
+
+}  // namespace heddle

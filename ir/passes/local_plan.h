@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/axis_map.h"
+#include "ir/fusion.h"
+#include "ir/passes/reshard_path.h"
+
+namespace heddle {
+
+// How one expression is computed with no communication: the states its operands must have and the
+// state the result then is in, partial where a reduced axis is spread over devices.
+struct LocalPlan {
+  int mesh = -1;                   // -1: no state is known, and the rest is empty
+  std::vector<Sharding> operands;  // empty states for scalars
+  Sharding result;
+};
+
+using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: not known
+
+// Gives each axis of the expression's iteration space the mesh axes that an operand or the wanted
+// result has there. They ask in turn, operands with more bytes first and the result last; who comes
+// too late, because a space axis has others or a mesh axis is in use, is resharded. Where that
+// happens, every asker is tried as the first one and the cheapest plan in bytes is taken, ties
+// going to the order above. Axes cut by a slice or regrouped by a reshape are spread over nothing.
+//
+// UserError when the states are over two meshes.
+class LocalPlanner {
+ public:
+  explicit LocalPlanner(const Fusion& fusion) : fusion_(fusion), paths_(fusion) {}
+
+  LocalPlan plan(const Expression& expr, const States& states) const;
+
+  const ReshardPaths& paths() const { return paths_; }
+
+ private:
+  // A value that wants the space spread its way.
+  struct Asker {
+    ValueId value;
+    const std::vector<int>* axes;  // of the value in the space
+  };
+  std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
+                              const States& states) const;
+  int meshOf(const Expression& expr, const States& states) const;
+  LocalPlan planFor(const Expression& expr, const AxisMap& map, const States& states,
+                    const std::vector<Asker>& askers, bool& conflict) const;
+  double costOf(const Expression& expr, const LocalPlan& plan, const States& states) const;
+
+  const Fusion& fusion_;
+  ReshardPaths paths_;
+};
+
+}  // namespace heddle

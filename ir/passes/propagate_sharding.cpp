@@ -1,0 +1,141 @@
+#include "ir/passes/propagate_sharding.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/kernel_rules.h"
+#include "ir/passes/local_plan.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+class Propagation {
+ public:
+  explicit Propagation(const Fusion& fusion)
+      : fusion_(fusion), planner_(fusion), users_(fusion.users()) {
+    for (const Value& value : fusion.values()) states_.push_back(value.tensor.sharding);
+  }
+
+  Fusion run() {
+    checkStreams();
+    forward();
+    backward();
+    forward();
+    fillReplicated();
+    Fusion result = fusion_;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (!result.value(static_cast<ValueId>(i)).is_scalar) {
+        result.setSharding(static_cast<ValueId>(i), states_[i]);
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::optional<Sharding>& state(ValueId id) { return states_[static_cast<size_t>(id)]; }
+
+  void checkStreams() const {
+    for (const Value& value : fusion_.values()) {
+      HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
+                        "%{} at line {}: stream splits are not lowered", value.name, value.line);
+    }
+  }
+
+  // Results whose operands say something follow them.
+  void forward() {
+    for (const Expression& expr : fusion_.exprs()) {
+      ValueId result = expr.outputs[0];
+      if (isHostScalar(fusion_, expr) || state(result)) continue;
+      LocalPlan plan = planner_.plan(expr, states_);
+      if (plan.mesh >= 0) state(result) = resolved(plan.result);
+    }
+  }
+
+  // What the readers of a value want it to be, when all that say something say the same.
+  std::optional<Sharding> wish(ValueId id) {
+    std::optional<Sharding> common;
+    for (ExprId user : users_[static_cast<size_t>(id)]) {
+      const Expression& expr = fusion_.expr(user);
+      if (isHostScalar(fusion_, expr) || !state(expr.outputs[0])) continue;
+      LocalPlan plan = planner_.plan(expr, states_);
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        if (expr.inputs[i] != id) continue;
+        Sharding wanted = expr.op->kind == OpKind::Set ? *state(expr.outputs[0]) : plan.operands[i];
+        if (common && !samePlacement(common, wanted)) return std::nullopt;
+        common = wanted;
+      }
+    }
+    return common;
+  }
+
+  // Values of unknown state, and results that are partial where they are made, follow their
+  // readers.
+  void backward() {
+    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
+      const Expression& expr = fusion_.exprs()[i];
+      if (!isHostScalar(fusion_, expr)) followReaders(expr.outputs[0], &expr);
+    }
+    for (ValueId input : fusion_.inputs()) {
+      if (!fusion_.value(input).is_scalar) followReaders(input, nullptr);
+    }
+  }
+
+  void followReaders(ValueId id, const Expression* definition) {
+    if (fusion_.tensor(id).sharding || isOutput(id)) return;
+    if (state(id) && (definition == nullptr || !madePartial(id, *definition))) return;
+    std::optional<Sharding> wanted = wish(id);
+    if (wanted && !wanted->isPartial()) state(id) = std::move(wanted);
+  }
+
+  bool isOutput(ValueId id) const {
+    return std::find(fusion_.outputs().begin(), fusion_.outputs().end(), id) !=
+           fusion_.outputs().end();
+  }
+
+  bool madePartial(ValueId id, const Expression& definition) {
+    std::optional<Sharding> kept = std::exchange(state(id), std::nullopt);
+    bool partial = planner_.plan(definition, states_).result.isPartial();
+    state(id) = std::move(kept);
+    return partial;
+  }
+
+  void fillReplicated() {
+    int mesh = -1;
+    for (const std::optional<Sharding>& each : states_) {
+      if (mesh < 0 && each) mesh = each->mesh;
+    }
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const Value& value = fusion_.values()[i];
+      if (value.is_scalar || value.definition != kNoExpr || states_[i]) continue;
+      states_[i] =
+          replicated(meshOfReaders(static_cast<ValueId>(i)).value_or(mesh), value.tensor.rank());
+    }
+    forward();
+  }
+
+  // An input that nothing decides lives on the mesh of the first reader that has one.
+  std::optional<int> meshOfReaders(ValueId id) {
+    for (ExprId user : users_[static_cast<size_t>(id)]) {
+      const Expression& expr = fusion_.expr(user);
+      if (isHostScalar(fusion_, expr)) continue;
+      if (state(expr.outputs[0])) return state(expr.outputs[0])->mesh;
+    }
+    return std::nullopt;
+  }
+
+  const Fusion& fusion_;
+  LocalPlanner planner_;
+  std::vector<std::vector<ExprId>> users_;
+  States states_;
+};
+
+}  // namespace
+
+Fusion propagateSharding(const Fusion& fusion) {
+  bool any = std::any_of(fusion.values().begin(), fusion.values().end(),
+                         [](const Value& value) { return value.tensor.sharding.has_value(); });
+  return any ? Propagation(fusion).run() : fusion;
+}
+
+}  // namespace heddle

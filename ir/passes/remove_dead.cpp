@@ -1,0 +1,29 @@
+#include "ir/passes/remove_dead.h"
+
+#include <algorithm>
+
+#include "ir/rewrite.h"
+
+namespace heddle {
+
+Fusion removeDead(const Fusion& fusion) {
+  std::vector<bool> needed(fusion.values().size(), false);
+  for (ValueId output : fusion.outputs()) needed[static_cast<size_t>(output)] = true;
+  std::vector<bool> live(fusion.exprs().size(), false);
+  for (size_t i = fusion.exprs().size(); i-- > 0;) {
+    const Expression& expr = fusion.exprs()[i];
+    live[i] = needed[static_cast<size_t>(expr.outputs[0])];
+    for (ValueId input : expr.inputs) {
+      if (live[i]) needed[static_cast<size_t>(input)] = true;
+    }
+  }
+  if (std::find(live.begin(), live.end(), false) == live.end()) return fusion;
+  FusionRewriter rewriter(fusion);
+  rewriter.inputs();
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (live[i]) rewriter.copy(static_cast<ExprId>(i));
+  }
+  return std::move(rewriter).finish();
+}
+
+}  // namespace heddle

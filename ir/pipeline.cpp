@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <chrono>
+
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/passes/concretize_meshes.h"
+#include "ir/passes/insert_resharding.h"
+#include "ir/passes/materialize_views.h"
+#include "ir/passes/propagate_sharding.h"
+#include "ir/passes/remove_dead.h"
+#include "ir/verify.h"
+
+namespace heddle {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  Fusion (*run)(const Fusion&, int64_t job_size);
+};
+
+Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(fusion, job_size); }
+Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
+Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
+Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
+Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
+
+// The compiler, as far as it rewrites fusions.
+constexpr Pass kPasses[] = {
+    {"concretizeMeshes", meshes},      // first: all below compare and count the devices of meshes
+    {"removeDead", dead},              // before shardings: what nobody needs must not pull at them
+    {"propagateSharding", shardings},  // decides where every value lives, and moves nothing
+    {"insertResharding",
+     resharding},                 // makes each move an expression, and each op local to its rank
+    {"materializeViews", views},  // last: only now are all memory orders known
+};
+
+void runOne(const Pass& pass, int64_t job_size, const PassOptions& options, Fusion& fusion) {
+  auto start = std::chrono::steady_clock::now();
+  Fusion result = pass.run(fusion, job_size);
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  if (options.timing) options.timing(pass.name, seconds.count());
+  verify(result);
+  if (options.dump && !sameGraph(fusion, result)) options.dump(pass.name, result);
+  fusion = std::move(result);
+}
+
+void checkSkips(const std::vector<std::string>& skip) {
+  std::vector<std::string_view> names = passNames();
+  for (const std::string& name : skip) {
+    HEDDLE_USER_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
+                      "there is no pass '{}'; the passes are {}", name, fmt::join(names, ", "));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string_view> passNames() {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) names.push_back(pass.name);
+  return names;
+}
+
+Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options) {
+  checkSkips(options.skip);
+  Fusion result = fusion;
+  for (const Pass& pass : kPasses) {
+    bool skipped =
+        std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end();
+    if (!skipped) runOne(pass, job_size, options, result);
+  }
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,143 @@
+#include "ir/axis_map.h"
+#include "ir/error.h"
+#include "ir/reference_core.h"
+
+namespace heddle {
+namespace {
+
+HostTensor scalarTensor(DType dtype, const Scalar& value) {
+  HostTensor tensor(dtype, {});
+  tensor.set(0, value);
+  return tensor;
+}
+
+// Start of each axis of a slice; checks that the range is inside.
+std::vector<int64_t> sliceStarts(const ReferenceContext& context, const Expression& expr,
+                                 const std::vector<int64_t>& sizes) {
+  const auto& starts = expr.attr<std::vector<Size>>("starts");
+  const auto& stops = expr.attr<std::vector<Size>>("stops");
+  std::vector<int64_t> result;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int64_t start = context.evaluate(starts[i]);
+    const int64_t stop = context.evaluate(stops[i]);
+    HEDDLE_USER_CHECK(0 <= start && start <= stop && stop <= sizes[i],
+                      "slice that makes %{}: axis {} from {} to {} is outside its extent {}",
+                      context.fusion.value(expr.outputs[0]).name, i, start, stop, sizes[i]);
+    result.push_back(start);
+  }
+  return result;
+}
+
+int64_t elements(const std::vector<int64_t>& sizes) {
+  int64_t count = 1;
+  for (int64_t size : sizes) count *= size;
+  return count;
+}
+
+void checkReshape(const ReferenceContext& context, const Expression& expr) {
+  const std::vector<int64_t> from = context.sizesOf(expr.inputs[0]);
+  const std::vector<int64_t> to = context.sizesOf(expr.outputs[0]);
+  HEDDLE_USER_CHECK(elements(from) == elements(to), "reshape that makes %{}: {} into {}",
+                    context.fusion.value(expr.outputs[0]).name, str(from), str(to));
+}
+
+// Strides over the space of `map` of an operand, by the map alone.
+std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Expression& expr,
+                                  const AxisMap& map, size_t operand) {
+  std::vector<int64_t> strides(map.space.size(), 0);
+  const ValueId id = expr.inputs[operand];
+  if (context.fusion.value(id).is_scalar) return strides;
+  const std::vector<int64_t> dense = denseStrides(context.sizesOf(id));
+  for (size_t axis = 0; axis < map.inputs[operand].size(); ++axis) {
+    const int to = map.inputs[operand][axis];
+    if (to != AxisMap::kNone) strides[static_cast<size_t>(to)] = dense[axis];
+  }
+  return strides;
+}
+
+// Splits strides over the space into those of the output's axes and those of the reduced axes.
+Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
+  Access access;
+  for (int axis : map.outputs[0]) {
+    access.strides.push_back(axis == AxisMap::kNone ? 0 : strides[static_cast<size_t>(axis)]);
+  }
+  for (size_t i = 0; i < map.space.size(); ++i) {
+    if (map.space[i].kind == IterKind::Reduction) access.inner_strides.push_back(strides[i]);
+  }
+  return access;
+}
+
+}  // namespace
+
+std::vector<int64_t> ReferenceContext::sizesOf(ValueId id) const {
+  std::vector<int64_t> result;
+  for (const IterDomain& axis : fusion.tensor(id).domain) result.push_back(evaluate(axis.extent));
+  return result;
+}
+
+std::vector<int64_t> denseStrides(const std::vector<int64_t>& sizes) {
+  return stridesFor(sizes, rowMajor(sizes.size()));
+}
+
+HostTensor inputValue(const ReferenceContext& context, ValueId id) {
+  const Value& value = context.fusion.value(id);
+  if (value.is_scalar) {
+    auto found = context.inputs.scalars.find(id);
+    if (found != context.inputs.scalars.end()) {
+      return scalarTensor(value.tensor.dtype, found->second);
+    }
+    HEDDLE_USER_CHECK(value.default_value.has_value(),
+                      "scalar input %{} has no value and no default", value.name);
+    return scalarTensor(value.tensor.dtype, *value.default_value);
+  }
+  auto found = context.inputs.tensors.find(id);
+  HEDDLE_USER_CHECK(found != context.inputs.tensors.end(), "input %{} has no value", value.name);
+  const HostTensor& tensor = found->second;
+  const std::vector<int64_t> expected = context.sizesOf(id);
+  HEDDLE_USER_CHECK(tensor.dtype == value.tensor.dtype && tensor.sizes == expected,
+                    "input %{}: got {}{}, expected {}{}", value.name, name(tensor.dtype),
+                    str(tensor.sizes), name(value.tensor.dtype), str(expected));
+  return tensor;
+}
+
+HostTensor leafValue(const ReferenceContext& context, const Expression& expr) {
+  const DType dtype = context.fusion.tensor(expr.outputs[0]).dtype;
+  if (expr.op->kind == OpKind::SizeOf) {
+    auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    return scalarTensor(dtype, context.sizesOf(expr.inputs[0]).at(axis));
+  }
+  HEDDLE_CHECK(expr.op->kind == OpKind::Constant, "{} is no leaf", expr.op->name);
+  const Attr* value = expr.find("value");
+  HEDDLE_CHECK(value != nullptr, "a constant without a value");
+  if (const bool* b = std::get_if<bool>(value)) return scalarTensor(dtype, *b);
+  if (const int64_t* i = std::get_if<int64_t>(value)) return scalarTensor(dtype, *i);
+  return scalarTensor(dtype, expr.attr<double>("value"));
+}
+
+Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {
+  const AxisMap map = axisMapOf(context.fusion, expr);
+  Accesses result;
+  if (expr.op->kind == OpKind::Reshape) {  // the same elements in the same order
+    checkReshape(context, expr);
+    result.operands.push_back({0, denseStrides(context.sizesOf(expr.outputs[0])), {}});
+    return result;
+  }
+  if (expr.op->kind == OpKind::Slice) {  // the same axes, shifted
+    const std::vector<int64_t> sizes = context.sizesOf(expr.inputs[0]);
+    const std::vector<int64_t> starts = sliceStarts(context, expr, sizes);
+    Access access{0, denseStrides(sizes), {}};
+    for (size_t i = 0; i < sizes.size(); ++i) access.offset += starts[i] * access.strides[i];
+    result.operands.push_back(std::move(access));
+    return result;
+  }
+  for (const IterDomain& axis : map.space) {
+    if (axis.kind == IterKind::Reduction)
+      result.inner_sizes.push_back(context.evaluate(axis.extent));
+  }
+  for (size_t i = 0; i < expr.inputs.size(); ++i) {
+    result.operands.push_back(splitStrides(map, spaceStrides(context, expr, map, i)));
+  }
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,154 @@
+#include "ir/reference_core.h"
+
+#include <algorithm>
+
+#include "ir/compute_type.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+template <class T, class Out, class Convert>
+void convertRun(const ElementRun& run, int64_t count, Out* out, Convert convert) {
+  const T* from = reinterpret_cast<const T*>(run.data);
+  if (run.stride == 1) {
+    for (int64_t i = 0; i < count; ++i) out[i] = convert(from[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = convert(from[i * run.stride]);
+  }
+}
+
+// Calls `visit` with a converter from the stored form of `run`, for outputs of type Out.
+template <class Out>
+void convertPlain(const ElementRun& run, int64_t count, Out* out) {
+  auto plain = [](auto v) { return static_cast<Out>(v); };
+  auto real = [](double v) -> Out {
+    if constexpr (std::is_same_v<Out, int64_t>) {
+      return toInt(Scalar(v));  // saturates
+    } else {
+      return v;
+    }
+  };
+  switch (run.dtype) {
+    case DType::Bool:
+      return convertRun<uint8_t>(run, count, out, [](uint8_t v) { return Out(v != 0); });
+    case DType::I64:
+      return convertRun<int64_t>(run, count, out, plain);
+    case DType::BF16:
+      return convertRun<uint16_t>(run, count, out,
+                                  [&](uint16_t v) { return real(floatFromBf16(v)); });
+    case DType::F32:
+      return convertRun<float>(run, count, out, real);
+    case DType::F64:
+      return convertRun<double>(run, count, out, real);
+  }
+}
+
+template <class T, class In, class Convert>
+void storeRun(const In* values, int64_t count, std::byte* out, Convert convert) {
+  T* to = reinterpret_cast<T*>(out);
+  for (int64_t i = 0; i < count; ++i) to[i] = convert(values[i]);
+}
+
+template <class In>
+void storeAs(const In* values, int64_t count, DType dtype, std::byte* out) {
+  switch (dtype) {
+    case DType::Bool:
+      return storeRun<uint8_t>(values, count, out, [](In v) { return uint8_t(v != 0); });
+    case DType::I64:
+      return storeRun<int64_t>(values, count, out, [](In v) { return toInt(Scalar(v)); });
+    case DType::BF16:
+      return storeRun<uint16_t>(values, count, out,
+                                [](In v) { return bf16FromFloat(static_cast<float>(v)); });
+    case DType::F32:
+      return storeRun<float>(values, count, out, [](In v) { return static_cast<float>(v); });
+    case DType::F64:
+      return storeRun<double>(values, count, out, [](In v) { return static_cast<double>(v); });
+  }
+}
+
+template <class T>
+void applyOp(T (*function)(const T*), int arity, const T* operands, int64_t count, T* out) {
+  if (arity == 1) {
+    for (int64_t i = 0; i < count; ++i) out[i] = function(operands + i);
+  } else if (arity == 2) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T pair[] = {operands[i], operands[kBlock + i]};
+      out[i] = function(pair);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      const T triple[] = {operands[i], operands[kBlock + i], operands[2 * kBlock + i]};
+      out[i] = function(triple);
+    }
+  }
+}
+
+}  // namespace
+
+void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out) {
+  convertPlain(run, count, out);
+  if (compute == DType::F32 && (run.dtype == DType::F64 || run.dtype == DType::I64)) {
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(static_cast<float>(out[i]));
+  }
+}
+
+void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out) {
+  if (compute == DType::Bool && isFloat(run.dtype)) {
+    double values[kBlock];
+    for (int64_t first = 0; first < count; first += kBlock) {
+      const int64_t n = std::min(kBlock, count - first);
+      ElementRun part = run;
+      part.data += first * run.stride * sizeOf(run.dtype);
+      convertPlain(part, n, values);
+      for (int64_t i = 0; i < n; ++i) out[first + i] = values[i] != 0;
+    }
+    return;
+  }
+  convertPlain(run, count, out);
+  if (compute == DType::Bool && run.dtype != DType::Bool) {
+    for (int64_t i = 0; i < count; ++i) out[i] = out[i] != 0;
+  }
+}
+
+void storeElements(const double* values, int64_t count, DType dtype, std::byte* out) {
+  storeAs(values, count, dtype, out);
+}
+
+void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte* out) {
+  storeAs(values, count, dtype, out);
+}
+
+ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
+    : op_(expr.op),
+      compute_(computeTypeOf(fusion, expr)),
+      result_(fusion.tensor(expr.outputs[0]).dtype) {
+  HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= 3, "{} takes {} operands", op_->name, op_->arity);
+  HEDDLE_CHECK(computesInts(compute_) ? op_->on_ints != nullptr : op_->on_floats != nullptr,
+               "{} has no reference for {}", op_->name, name(compute_));
+}
+
+void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const {
+  // A condition is bool in whatever type the rest is computed.
+  auto typeOf = [&](size_t i) {
+    return static_cast<int>(i) < op_->bool_operands ? DType::Bool : compute_;
+  };
+  if (computesInts(compute_)) {
+    int64_t in[3 * kBlock];
+    int64_t results[kBlock];
+    for (size_t i = 0; i < operands.size(); ++i) {
+      loadInts(operands[i], count, typeOf(i), in + static_cast<int64_t>(i) * kBlock);
+    }
+    applyOp(op_->on_ints, op_->arity, in, count, results);
+    return storeElements(results, count, result_, out);
+  }
+  double in[3 * kBlock];
+  double results[kBlock];
+  for (size_t i = 0; i < operands.size(); ++i) {
+    loadFloats(operands[i], count, typeOf(i), in + static_cast<int64_t>(i) * kBlock);
+  }
+  applyOp(op_->on_floats, op_->arity, in, count, results);
+  storeElements(results, count, result_, out);
+}
+
+}  // namespace heddle

@@ -1,0 +1,292 @@
+#include "ir/reference_dense.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "ir/axis_map.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+// Calls task(begin, end) on parts of 0 .. count, multiples of `grain` long, on several threads when
+// that pays. The parts do not depend on each other, so neither do the results on their number.
+void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {
+  const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
+  const int64_t grains = (count + grain - 1) / grain;
+  if (threads == 1 || grains < 2 * threads) return task(0, count);
+  const int64_t part = (grains + threads - 1) / threads * grain;
+  std::vector<std::thread> workers;
+  for (int64_t begin = part; begin < count; begin += part) {
+    workers.emplace_back([&task, begin, end = std::min(begin + part, count)] { task(begin, end); });
+  }
+  task(0, std::min(part, count));
+  for (std::thread& worker : workers) worker.join();
+}
+
+// The elements of a row-major shape in order, with the place of each in several strided operands.
+// Neighbouring axes that are one axis to every operand are merged, so that rows are long.
+class Walk {
+ public:
+  Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
+      : sizes_(std::move(sizes)), operands_(std::move(operands)) {
+    if (sizes_.empty()) {
+      sizes_ = {1};
+      for (Access& operand : operands_) operand.strides = {0};
+    }
+    merge();
+  }
+
+  // visit(first, count, places): `count` elements from linear index `first`; operand i begins at
+  // places[i] and goes on by stride(i). At most kBlock at a time.
+  template <class Visit>
+  void run(int64_t begin, int64_t end, Visit visit) const {
+    std::vector<int64_t> places(operands_.size());
+    const int64_t row = sizes_.back();
+    for (int64_t at = begin; at < end;) {
+      locate(at, places);
+      const int64_t in_row = at % row;
+      const int64_t stop = std::min(end, at - in_row + row);
+      for (; at < stop;) {
+        const int64_t count = std::min(kBlock, stop - at);
+        visit(at, count, places);
+        at += count;
+        for (size_t i = 0; i < places.size(); ++i) places[i] += count * stride(i);
+      }
+    }
+  }
+
+  int64_t stride(size_t operand) const { return operands_[operand].strides.back(); }
+
+ private:
+  void merge() {
+    for (size_t i = sizes_.size() - 1; i-- > 0;) {
+      bool one = sizes_[i] == 1 || sizes_[i + 1] == 1 ||
+                 std::all_of(operands_.begin(), operands_.end(), [&](const Access& operand) {
+                   return operand.strides[i] == operand.strides[i + 1] * sizes_[i + 1];
+                 });
+      if (!one) continue;
+      // The stride of an axis of one element says nothing.
+      const size_t kept = sizes_[i + 1] == 1 ? i : i + 1;
+      for (Access& operand : operands_) {
+        operand.strides[i] = operand.strides[kept];
+        operand.strides.erase(operand.strides.begin() + static_cast<int64_t>(i) + 1);
+      }
+      sizes_[i] *= sizes_[i + 1];
+      sizes_.erase(sizes_.begin() + static_cast<int64_t>(i) + 1);
+    }
+  }
+
+  void locate(int64_t linear, std::vector<int64_t>& places) const {
+    for (size_t i = 0; i < places.size(); ++i) places[i] = operands_[i].offset;
+    for (size_t axis = sizes_.size(); axis-- > 0;) {
+      const int64_t coordinate = linear % sizes_[axis];
+      linear /= sizes_[axis];
+      for (size_t i = 0; i < places.size(); ++i) {
+        places[i] += coordinate * operands_[i].strides[axis];
+      }
+    }
+  }
+
+  std::vector<int64_t> sizes_;
+  std::vector<Access> operands_;
+};
+
+constexpr int64_t kGrain = 64 * kBlock;
+
+HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
+                     const std::vector<HostTensor>& values, HostTensor out) {
+  const ElementCore core(context.fusion, expr);
+  const Walk walk(out.sizes, accessesOf(context, expr).operands);
+  const int64_t out_element = sizeOf(out.dtype);
+  inParallel(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    std::vector<ElementRun> runs(values.size());
+    walk.run(begin, end, [&](int64_t first, int64_t count, const std::vector<int64_t>& places) {
+      for (size_t i = 0; i < runs.size(); ++i) {
+        const DType dtype = values[i].dtype;
+        runs[i] = {values[i].data.get() + places[i] * sizeOf(dtype), dtype, walk.stride(i)};
+      }
+      core.run(runs, count, out.data.get() + first * out_element);
+    });
+  });
+  return out;
+}
+
+// Expand, permute and slice: bytes move, nothing is computed.
+HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
+                  HostTensor out) {
+  const Walk walk(out.sizes, accessesOf(context, expr).operands);
+  const auto element = static_cast<size_t>(sizeOf(out.dtype));
+  const int64_t step = walk.stride(0) * sizeOf(out.dtype);
+  inParallel(out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    walk.run(begin, end, [&](int64_t first, int64_t count, const std::vector<int64_t>& places) {
+      const std::byte* from = value.data.get() + places[0] * static_cast<int64_t>(element);
+      std::byte* to = out.data.get() + first * static_cast<int64_t>(element);
+      for (int64_t i = 0; i < count; ++i, from += step, to += element) {
+        std::memcpy(to, from, element);
+      }
+    });
+  });
+  return out;
+}
+
+// Reshape, broadcast and set: the same bytes under other sizes.
+HostTensor share(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
+                 std::vector<int64_t> sizes) {
+  accessesOf(context, expr);  // checks the number of elements
+  HostTensor out = value;
+  out.sizes = std::move(sizes);
+  return out;
+}
+
+// Goes through the input in order, so every output accumulates in row-major order of what is
+// reduced, as the sparse evaluation does.
+template <class T>
+HostTensor reduce(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
+                  HostTensor out) {
+  const AxisMap map = axisMapOf(context.fusion, expr);
+  const std::vector<int64_t> out_strides = denseStrides(out.sizes);
+  Access into{0, std::vector<int64_t>(map.space.size(), 0), {}};
+  for (size_t i = 0; i < map.outputs[0].size(); ++i) {
+    const int axis = map.outputs[0][i];
+    if (axis != AxisMap::kNone) into.strides[static_cast<size_t>(axis)] = out_strides[i];
+  }
+  HEDDLE_CHECK(expr.op->reduce_op.has_value(), "{} has no reduction", expr.op->name);
+  std::vector<T> acc(static_cast<size_t>(out.numel()),
+                     Arithmetic<T>::identity(*expr.op, out.dtype));
+  const auto combine = Arithmetic<T>::combine(*expr.op);
+  const Walk walk(value.sizes, {into});
+  const int64_t step = walk.stride(0);
+  const int64_t element = sizeOf(value.dtype);
+  T block[kBlock];
+  walk.run(0, value.numel(), [&](int64_t first, int64_t count, const std::vector<int64_t>& places) {
+    Arithmetic<T>::load({value.data.get() + first * element, value.dtype, 1}, count, out.dtype,
+                        block);
+    T* to = acc.data() + places[0];
+    for (int64_t i = 0; i < count; ++i) {
+      const T pair[] = {to[i * step], block[i]};
+      to[i * step] = combine(pair);
+    }
+  });
+  storeElements(acc.data(), out.numel(), out.dtype, out.data.get());
+  return out;
+}
+
+// One matrix product: rows [begin, end) of the result.
+template <class T>
+class MatrixProduct {
+ public:
+  MatrixProduct(const std::byte* a, const std::byte* b, std::byte* out, DType dtype, int64_t n,
+                int64_t k)
+      : a_(a), b_(b), out_(out), dtype_(dtype), n_(n), k_(k), element_(sizeOf(dtype)) {}
+
+  void rows(int64_t begin, int64_t end) const {
+    for (int64_t row = begin; row < end; row += kRows) {
+      tile(row, std::min(kRows, end - row));
+    }
+  }
+
+ private:
+  static constexpr int64_t kRows = 16;
+  static constexpr int64_t kColumns = 512;
+
+  void tile(int64_t row, int64_t rows) const {
+    std::vector<T> left(static_cast<size_t>(rows * k_));
+    Arithmetic<T>::load({a_ + row * k_ * element_, dtype_, 1}, rows * k_, dtype_, left.data());
+    std::vector<T> acc(static_cast<size_t>(rows * kColumns));
+    T right[kColumns];
+    for (int64_t column = 0; column < n_; column += kColumns) {
+      const int64_t columns = std::min(kColumns, n_ - column);
+      std::fill(acc.begin(), acc.end(), T{0});
+      for (int64_t k = 0; k < k_; ++k) {
+        Arithmetic<T>::load({b_ + (k * n_ + column) * element_, dtype_, 1}, columns, dtype_, right);
+        for (int64_t r = 0; r < rows; ++r) {
+          const T factor = left[static_cast<size_t>(r * k_ + k)];
+          T* to = acc.data() + r * kColumns;
+          for (int64_t j = 0; j < columns; ++j) {
+            to[j] = Arithmetic<T>::multiplyAdd(to[j], factor, right[j]);
+          }
+        }
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        storeElements(acc.data() + r * kColumns, columns, dtype_,
+                      out_ + ((row + r) * n_ + column) * element_);
+      }
+    }
+  }
+
+  const std::byte* a_;
+  const std::byte* b_;
+  std::byte* out_;
+  DType dtype_;
+  int64_t n_;
+  int64_t k_;
+  int64_t element_;
+};
+
+template <class T>
+HostTensor matmul(const ReferenceContext& context, const Expression& expr, const HostTensor& a,
+                  const HostTensor& b, HostTensor out) {
+  const Accesses accesses = accessesOf(context, expr);
+  const size_t rank = out.sizes.size();
+  const int64_t m = out.sizes[rank - 2];
+  const int64_t n = out.sizes[rank - 1];
+  const int64_t element = sizeOf(out.dtype);
+  // Leading axes are walked as a shape of their own; each of its elements is one product.
+  std::vector<Access> batches = accesses.operands;
+  for (Access& batch : batches) batch.strides.resize(rank - 2);
+  const std::vector<int64_t> batch_sizes(out.sizes.begin(), out.sizes.end() - 2);
+  int64_t count = 1;
+  for (int64_t size : batch_sizes) count *= size;
+  const Walk walk(batch_sizes, std::move(batches));
+  walk.run(0, count, [&](int64_t first, int64_t products, const std::vector<int64_t>& places) {
+    for (int64_t i = 0; i < products; ++i) {
+      MatrixProduct<T> product(a.data.get() + (places[0] + i * walk.stride(0)) * element,
+                               b.data.get() + (places[1] + i * walk.stride(1)) * element,
+                               out.data.get() + (first + i) * m * n * element, out.dtype, n,
+                               accesses.inner_sizes[0]);
+      inParallel(m, 16, [&](int64_t begin, int64_t end) { product.rows(begin, end); });
+    }
+  });
+  return out;
+}
+
+}  // namespace
+
+HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr,
+                         const std::vector<HostTensor>& values) {
+  const ValueId id = expr.outputs[0];
+  const DType dtype = context.fusion.tensor(id).dtype;
+  std::vector<int64_t> sizes = context.sizesOf(id);
+  switch (expr.op->kind) {
+    case OpKind::Reshape:
+    case OpKind::Broadcast:
+    case OpKind::Set:
+      return share(context, expr, values[0], std::move(sizes));
+    case OpKind::Pointwise:
+      return pointwise(context, expr, values, HostTensor(dtype, std::move(sizes)));
+    case OpKind::Expand:
+    case OpKind::Permute:
+    case OpKind::Slice:
+      return gather(context, expr, values[0], HostTensor(dtype, std::move(sizes)));
+    case OpKind::Reduction: {
+      HostTensor out(dtype, std::move(sizes));
+      return computesInts(dtype) ? reduce<int64_t>(context, expr, values[0], std::move(out))
+                                 : reduce<double>(context, expr, values[0], std::move(out));
+    }
+    case OpKind::Matmul: {
+      HostTensor out(dtype, std::move(sizes));
+      return computesInts(dtype)
+                 ? matmul<int64_t>(context, expr, values[0], values[1], std::move(out))
+                 : matmul<double>(context, expr, values[0], values[1], std::move(out));
+    }
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      break;
+  }
+  HEDDLE_CHECK(false, "{} is a leaf", expr.op->name);
+}
+
+}  // namespace heddle

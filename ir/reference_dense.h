@@ -1,0 +1,11 @@
+#pragma once
+
+#include "ir/reference_core.h"
+
+namespace heddle {
+
+// Dense evaluation of one expression that is no leaf: values[i] belongs to expr.inputs[i].
+HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr,
+                         const std::vector<HostTensor>& values);
+
+}  // namespace heddle

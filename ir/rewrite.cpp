@@ -1,0 +1,106 @@
+#include "ir/rewrite.h"
+
+#include "ir/error.h"
+
+namespace heddle {
+
+FusionRewriter::FusionRewriter(const Fusion& from) : FusionRewriter(from, from.name) {}
+
+FusionRewriter::FusionRewriter(const Fusion& from, std::string name)
+    : from_(from), builder_(std::move(name)), map_(from.values().size(), kNoValue) {
+  builder_.mutableFusion().meshes = from.meshes;
+  for (const Value& value : from.values()) names_.insert(value.name);
+}
+
+void FusionRewriter::inputs() {
+  for (ValueId id : from_.inputs()) input(id);
+}
+
+ValueId FusionRewriter::input(ValueId old) {
+  const Value& value = from_.value(old);
+  builder_.line(value.line);
+  ValueId now = value.is_scalar
+                    ? builder_.scalarInput(value.name, value.tensor.dtype, value.default_value)
+                    : builder_.input(value.name, value.tensor);
+  adopt(now, old);
+  return now;
+}
+
+void FusionRewriter::adopt(ValueId now, ValueId old) {
+  const Value& source = from_.value(old);
+  Value& value = builder_.mutableFusion().mutableValue(now);
+  HEDDLE_CHECK(value.is_scalar == source.is_scalar && value.tensor.dtype == source.tensor.dtype &&
+                   value.tensor.domain == source.tensor.domain,
+               "%{} changed its type while the fusion was rebuilt", source.name);
+  value.tensor = source.tensor;
+  value.user_sharding = source.user_sharding;
+  value.line = source.line;
+  stand(old, now);
+}
+
+ValueId FusionRewriter::copy(ExprId old) {
+  std::vector<ValueId> operands;
+  for (ValueId input : from_.expr(old).inputs) operands.push_back(at(input));
+  return copyOn(old, std::move(operands));
+}
+
+ValueId FusionRewriter::copyOn(ExprId old, std::vector<ValueId> operands) {
+  ValueId result = from_.expr(old).outputs.at(0);
+  ValueId now = copyAside(old, std::move(operands), from_.value(result).name);
+  adopt(now, result);
+  return now;
+}
+
+ValueId FusionRewriter::copyAside(ExprId old, std::vector<ValueId> operands,
+                                  const std::string& name) {
+  const Expression& expr = from_.expr(old);
+  builder_.name(name).line(expr.line);
+  return builder_.apply(expr.op->name, std::move(operands), expr.attrs);
+}
+
+ValueId FusionRewriter::set(ValueId value, const std::string& wanted, int line) {
+  builder_.name(freeName(wanted)).line(line);
+  return builder_.set(value);
+}
+
+ValueId FusionRewriter::setAs(ValueId value, ValueId old) {
+  builder_.name(from_.value(old).name).line(from_.value(old).line);
+  ValueId now = builder_.set(value);
+  adopt(now, old);
+  return now;
+}
+
+ValueId FusionRewriter::at(ValueId old) const {
+  ValueId now = map_.at(static_cast<size_t>(old));
+  HEDDLE_CHECK(now != kNoValue, "%{} is used before it is rebuilt", from_.value(old).name);
+  return now;
+}
+
+void FusionRewriter::output(ValueId old) { builder_.output(at(old)); }
+
+std::string FusionRewriter::freeName(const std::string& wanted) {
+  std::string name = wanted;
+  for (int number = 2; !names_.insert(name).second; ++number) {
+    name = fmt::format("{}_{}", wanted, number);
+  }
+  return name;
+}
+
+Fusion FusionRewriter::finish() && {
+  for (ValueId id : from_.outputs()) output(id);
+  Fusion& fusion = builder_.mutableFusion();
+  fusion.guards = from_.guards;
+  fusion.size_defaults = from_.size_defaults;
+  fusion.inheritAnnotations(from_, [this](ValueId old) -> std::optional<ValueId> {
+    ValueId now = map_.at(static_cast<size_t>(old));
+    return now == kNoValue ? std::nullopt : std::optional<ValueId>(now);
+  });
+  return std::move(builder_).build();
+}
+
+Fusion FusionRewriter::finishPart() && {
+  builder_.mutableFusion().guards.clear();
+  return std::move(builder_).build();
+}
+
+}  // namespace heddle

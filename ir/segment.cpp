@@ -1,0 +1,259 @@
+#include "ir/segment.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/kernel_rules.h"
+#include "ir/rewrite.h"
+#include "ir/segment_graph.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+// Compilers take more than linear time in the length of a kernel, and registers run out.
+constexpr size_t kMaxKernelExprs = 256;
+
+GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
+  SetStep::Kind step = setStepOf(fusion, expr).kind;
+  if (isCommunication(step)) return GroupKind::Communication;
+  return step == SetStep::Kind::Relayout ? GroupKind::Kernel : GroupKind::Metadata;
+}
+
+GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
+  switch (expr.op->kind) {
+    case OpKind::Pointwise:
+    case OpKind::Reduction:
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+      return GroupKind::Kernel;
+    case OpKind::Matmul:
+      return GroupKind::Library;
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+      return GroupKind::Metadata;
+    case OpKind::Set:
+      return kindOfSet(fusion, expr);
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      break;
+  }
+  HEDDLE_CHECK(false, "{} belongs to no group", expr.op->name);
+  return GroupKind::Metadata;
+}
+
+std::string whatItIs(const Fusion& fusion, const Expression& expr) {
+  const std::string& result = fusion.value(expr.outputs[0]).name;
+  switch (kindOf(fusion, expr)) {
+    case GroupKind::Kernel:
+      return fmt::format("{} of %{} is a kernel", expr.op->name, result);
+    case GroupKind::Library:
+      return fmt::format("{} of %{} is a library call", expr.op->name, result);
+    case GroupKind::Communication:
+      return fmt::format("set of %{} is a collective", result);
+    case GroupKind::Metadata:
+      return fmt::format("{} of %{} is a view", expr.op->name, result);
+  }
+  return {};
+}
+
+class Segmenter {
+ public:
+  explicit Segmenter(const Fusion& fusion) : fusion_(fusion), rules_(fusion), graph_(fusion) {
+    for (const Expression& expr : fusion.exprs()) {
+      kinds_.push_back(isHostScalar(fusion, expr) ? GroupKind::Metadata : kindOf(fusion, expr));
+    }
+  }
+
+  SegmentedFusion run() {
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) joinProducers(static_cast<ExprId>(i));
+    listGroups();
+    fillBoundaries();
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) tellCuts(static_cast<ExprId>(i));
+    tellLoners();
+    return std::move(result_);
+  }
+
+ private:
+  bool isKernel(ExprId id) const {
+    return kinds_[static_cast<size_t>(id)] == GroupKind::Kernel &&
+           !isHostScalar(fusion_, fusion_.expr(id));
+  }
+
+  // Greedy, in the order of the fusion: each expression joins the groups of its operands, one after
+  // the other, as far as one kernel can hold them.
+  void joinProducers(ExprId user) {
+    if (!isKernel(user)) return;
+    for (ValueId input : fusion_.expr(user).inputs) {
+      ExprId producer = fusion_.value(input).definition;
+      if (producer == kNoExpr || !isKernel(producer)) continue;
+      ExprId a = graph_.groupOf(producer);
+      ExprId b = graph_.groupOf(user);
+      if (a == b) continue;
+      std::string why = whyNotTogether(a, b);
+      std::string link = fmt::format("%{} reads %{}", nameOf(user), fusion_.value(input).name);
+      if (why.empty() && !graph_.merge(a, b)) why = "another group would stand in between";
+      if (why.empty()) {
+        joins_.emplace_back(user, link + " in the same iteration space");
+      } else {
+        refusals_[{producer, user}] = why;
+      }
+    }
+  }
+
+  std::string whyNotTogether(ExprId a, ExprId b) {
+    const std::vector<ExprId>& x = graph_.members(a);
+    const std::vector<ExprId>& y = graph_.members(b);
+    if (x.size() + y.size() > kMaxKernelExprs) {
+      return fmt::format("the group is full ({} expressions at most)", kMaxKernelExprs);
+    }
+    std::vector<ExprId> both;
+    std::merge(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
+    return rules_.violation(both);
+  }
+
+  void listGroups() {
+    result_.fusion = fusion_;
+    result_.group_of.assign(fusion_.exprs().size(), -1);
+    for (ExprId id : graph_.order()) {
+      Group group;
+      group.exprs = graph_.members(id);
+      group.kind = kinds_[static_cast<size_t>(group.exprs.front())];
+      for (ExprId member : group.exprs) {
+        result_.group_of[static_cast<size_t>(member)] = static_cast<int>(result_.groups.size());
+      }
+      result_.groups.push_back(std::move(group));
+    }
+    for (auto& [user, reason] : joins_) groupOf(user).joins.push_back(std::move(reason));
+  }
+
+  Group& groupOf(ExprId id) {
+    return result_.groups[static_cast<size_t>(result_.group_of[static_cast<size_t>(id)])];
+  }
+
+  bool isConstant(ValueId id) const {
+    ExprId definition = fusion_.value(id).definition;
+    return definition != kNoExpr && fusion_.expr(definition).op->kind == OpKind::Constant;
+  }
+
+  void fillBoundaries() {
+    std::vector<std::vector<ExprId>> all_readers = readersOf(fusion_);
+    std::vector<bool> is_output(fusion_.values().size(), false);
+    for (ValueId output : fusion_.outputs()) is_output[static_cast<size_t>(output)] = true;
+    for (size_t g = 0; g < result_.groups.size(); ++g) {
+      Group& group = result_.groups[g];
+      std::set<ValueId> seen;
+      for (ExprId id : group.exprs) {
+        const Expression& expr = fusion_.expr(id);
+        for (ValueId input : expr.inputs) {
+          ExprId producer = fusion_.value(input).definition;
+          bool inside = producer != kNoExpr && indexOf(producer) == static_cast<int>(g);
+          if (!inside && !isConstant(input) && seen.insert(input).second) {
+            group.inputs.push_back(input);
+          }
+        }
+        for (ValueId output : expr.outputs) {
+          const std::vector<ExprId>& readers = all_readers[static_cast<size_t>(output)];
+          bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
+            return indexOf(user) != static_cast<int>(g);
+          });
+          if (outside || is_output[static_cast<size_t>(output)]) group.outputs.push_back(output);
+        }
+      }
+    }
+  }
+
+  int indexOf(ExprId id) const { return result_.group_of[static_cast<size_t>(id)]; }
+
+  // One reason for each value that leaves its group.
+  void tellCuts(ExprId user) {
+    int to = indexOf(user);
+    if (to < 0) return;
+    for (ValueId input : fusion_.expr(user).inputs) {
+      ExprId producer = fusion_.value(input).definition;
+      if (producer == kNoExpr || indexOf(producer) < 0 || indexOf(producer) == to) continue;
+      std::string cut =
+          fmt::format("%{} goes to g{}: {}", fusion_.value(input).name, to, whyCut(producer, user));
+      std::vector<std::string>& cuts = groupOf(producer).cuts;
+      if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(std::move(cut));
+    }
+  }
+
+  std::string whyCut(ExprId producer, ExprId user) const {
+    auto found = refusals_.find({producer, user});
+    if (found != refusals_.end()) return found->second;
+    if (!isKernel(user)) return whatItIs(fusion_, fusion_.expr(user));
+    return whatItIs(fusion_, fusion_.expr(producer));
+  }
+
+  // A kernel that is bound to no other kernel by a value is alone for that reason.
+  void tellLoners() {
+    std::vector<bool> bound(result_.groups.size(), false);
+    size_t kernels = 0;
+    for (const Group& group : result_.groups) kernels += group.kind == GroupKind::Kernel ? 1 : 0;
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+      for (ValueId input : fusion_.exprs()[i].inputs) {
+        ExprId producer = fusion_.value(input).definition;
+        if (producer == kNoExpr || indexOf(producer) < 0) continue;
+        int from = indexOf(producer);
+        int to = indexOf(static_cast<ExprId>(i));
+        if (to < 0 || from == to) continue;
+        bound[static_cast<size_t>(from)] = bound[static_cast<size_t>(to)] = true;
+      }
+    }
+    for (size_t g = 0; g < result_.groups.size() && kernels > 1; ++g) {
+      if (result_.groups[g].kind != GroupKind::Kernel || bound[g]) continue;
+      result_.groups[g].cuts.push_back(
+          "no expression here reads a result of another group or gives one to it");
+    }
+  }
+
+  std::string nameOf(ExprId id) const { return fusion_.value(fusion_.expr(id).outputs[0]).name; }
+
+  const Fusion& fusion_;
+  KernelRules rules_;
+  SegmentGraph graph_;
+  std::vector<GroupKind> kinds_;  // per expression
+  std::vector<std::pair<ExprId, std::string>> joins_;
+  std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user)
+  SegmentedFusion result_;
+};
+
+}  // namespace
+
+std::string_view name(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::Kernel:
+      return "kernel";
+    case GroupKind::Library:
+      return "library";
+    case GroupKind::Communication:
+      return "communication";
+    case GroupKind::Metadata:
+      return "metadata";
+  }
+  return "";
+}
+
+SegmentedFusion segment(const Fusion& fusion) { return Segmenter(fusion).run(); }
+
+Fusion extract(const SegmentedFusion& segmented, const Group& group) {
+  const Fusion& from = segmented.fusion;
+  int index = segmented.group_of.at(static_cast<size_t>(group.exprs.at(0)));
+  FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index));
+  for (ValueId input : group.inputs) rewriter.input(input);
+  for (ExprId id : group.exprs) {
+    for (ValueId input : from.expr(id).inputs) {
+      if (!rewriter.has(input)) rewriter.copy(from.value(input).definition);  // a constant
+    }
+    rewriter.copy(id);
+  }
+  for (ValueId output : group.outputs) rewriter.output(output);
+  return std::move(rewriter).finishPart();
+}
+
+}  // namespace heddle

@@ -1,0 +1,223 @@
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/segment.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+std::string label(size_t group) { return fmt::format("g{}", group); }
+
+// The text form of the fusion, line by line; each line that holds an expression gets its group in
+// front.
+class Listing {
+ public:
+  explicit Listing(const SegmentedFusion& segmented) : segmented_(segmented) {
+    width_ = label(segmented.groups.size()).size() + 2;
+  }
+
+  std::string str() {
+    std::string body = printFusionBody(segmented_.fusion);
+    std::string out = printMeshes(segmented_.fusion.meshes);
+    if (!out.empty() && out.back() != '\n') out += '\n';
+    bool inside = false;
+    for (size_t begin = 0; begin < body.size();) {
+      size_t end = std::min(body.find('\n', begin), body.size());
+      std::string line = body.substr(begin, end - begin);
+      out += inside ? bracketed(line) : line + '\n';
+      inside = inside || line.ends_with('{');
+      begin = end + 1;
+    }
+    return out;
+  }
+
+ private:
+  std::string bracketed(const std::string& line) {
+    size_t text = line.find_first_not_of(' ');
+    if (text == std::string::npos || line[text] != '%') return line + '\n';
+    int group = segmented_.group_of.at(next_++);
+    std::string bracket =
+        group < 0 ? "[host]" : fmt::format("[{}]", label(static_cast<size_t>(group)));
+    return fmt::format("  {:<{}} {}\n", bracket, std::max<size_t>(width_, 6), line.substr(text));
+  }
+
+  const SegmentedFusion& segmented_;
+  size_t width_;
+  size_t next_ = 0;  // expression
+};
+
+bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
+  return std::any_of(group.exprs.begin(), group.exprs.end(), [&](ExprId id) {
+    return segmented.fusion.expr(id).op->kind == OpKind::Reduction;
+  });
+}
+
+// kernel (sum over [0, 1] and 4 more), library (matmul), ...
+std::string describe(const SegmentedFusion& segmented, const Group& group) {
+  std::string kind(name(group.kind));
+  if (group.kind != GroupKind::Kernel) {
+    const Expression& first = segmented.fusion.expr(group.exprs.front());
+    return fmt::format("{} ({})", kind, first.op->name);
+  }
+  if (!hasReduction(segmented, group)) {
+    return fmt::format("{} (pointwise, {} expressions)", kind, group.exprs.size());
+  }
+  for (ExprId id : group.exprs) {
+    const Expression& expr = segmented.fusion.expr(id);
+    if (expr.op->kind != OpKind::Reduction) continue;
+    return fmt::format("{} (reduction over {} of %{}, {} expressions)", kind,
+                       str(expr.attr<std::vector<int64_t>>("axes")),
+                       segmented.fusion.value(expr.inputs[0]).name, group.exprs.size());
+  }
+  return kind;
+}
+
+std::string typed(const Fusion& fusion, ValueId id) {
+  const Value& value = fusion.value(id);
+  if (value.is_scalar) return fmt::format("%{}: {}", value.name, name(value.tensor.dtype));
+  return fmt::format("%{}: {}", value.name, printTensorType(value.tensor, fusion.meshes));
+}
+
+std::string typedList(const Fusion& fusion, const std::vector<ValueId>& ids) {
+  std::string out;
+  for (ValueId id : ids) out += (out.empty() ? "" : ", ") + typed(fusion, id);
+  return out.empty() ? "nothing" : out;
+}
+
+// A text as a JSON or Graphviz string: both take these escapes; control characters become \u00XX.
+std::string quotedText(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string quotedList(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + quotedText(text);
+  return "[" + out + "]";
+}
+
+std::vector<std::string> names(const Fusion& fusion, const std::vector<ValueId>& ids) {
+  std::vector<std::string> result;
+  for (ValueId id : ids) result.push_back(fusion.value(id).name);
+  return result;
+}
+
+std::string valuesJson(const Fusion& fusion, const std::vector<ValueId>& ids) {
+  std::string out;
+  for (ValueId id : ids) {
+    const Value& value = fusion.value(id);
+    std::string type = value.is_scalar ? std::string(name(value.tensor.dtype))
+                                       : printTensorType(value.tensor, fusion.meshes);
+    out += fmt::format("{}{{\"name\": {}, \"type\": {}}}", out.empty() ? "" : ", ",
+                       quotedText(value.name), quotedText(type));
+  }
+  return "[" + out + "]";
+}
+
+std::string exprsJson(const SegmentedFusion& segmented) {
+  const Fusion& fusion = segmented.fusion;
+  std::string out;
+  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
+    const Expression& expr = fusion.exprs()[i];
+    int group = segmented.group_of[i];
+    out += fmt::format(
+        "{}\n    {{\"text\": {}, \"op\": {}, \"inputs\": {}, \"outputs\": {}, "
+        "\"line\": {}, \"group\": {}}}",
+        i == 0 ? "" : ",", quotedText(printExpression(fusion, expr)), quotedText(expr.op->name),
+        quotedList(names(fusion, expr.inputs)), quotedList(names(fusion, expr.outputs)), expr.line,
+        group < 0 ? "null" : std::to_string(group));
+  }
+  return out;
+}
+
+std::string groupsJson(const SegmentedFusion& segmented) {
+  std::string out;
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    out += fmt::format(
+        "{}\n    {{\"index\": {}, \"kind\": {}, \"exprs\": [{}], \"inputs\": {}, "
+        "\"outputs\": {}, \"joins\": {}, \"cuts\": {}}}",
+        g == 0 ? "" : ",", g, quotedText(name(group.kind)), fmt::join(group.exprs, ", "),
+        valuesJson(segmented.fusion, group.inputs), valuesJson(segmented.fusion, group.outputs),
+        quotedList(group.joins), quotedList(group.cuts));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string dumpText(const SegmentedFusion& segmented) {
+  std::string out = Listing(segmented).str();
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    out += fmt::format("\n{}: {}\n  reads  {}\n  writes {}\n", label(g), describe(segmented, group),
+                       typedList(segmented.fusion, group.inputs),
+                       typedList(segmented.fusion, group.outputs));
+    for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
+    for (const std::string& cut : group.cuts) out += "  cut: " + cut + '\n';
+  }
+  return out;
+}
+
+std::string dumpDot(const SegmentedFusion& segmented) {
+  const Fusion& fusion = segmented.fusion;
+  std::string out = fmt::format("digraph {} {{\n  node [shape=box, fontname=monospace];\n",
+                                quotedText(fusion.name));
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    out += fmt::format("  subgraph cluster_{} {{\n    label={};\n", g,
+                       quotedText(label(g) + ": " + describe(segmented, group)));
+    for (ExprId id : group.exprs) {
+      out += fmt::format("    e{} [label={}];\n", id,
+                         quotedText(printExpression(fusion, fusion.expr(id))));
+    }
+    out += "  }\n";
+  }
+  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
+    if (segmented.group_of[i] >= 0) continue;
+    out += fmt::format("  e{} [style=dashed, label={}];\n", i,
+                       quotedText(printExpression(fusion, fusion.exprs()[i])));
+  }
+  for (ValueId input : fusion.inputs()) {
+    out +=
+        fmt::format("  v{} [shape=ellipse, label={}];\n", input, quotedText(typed(fusion, input)));
+  }
+  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
+    for (ValueId input : fusion.exprs()[i].inputs) {
+      ExprId from = fusion.value(input).definition;
+      std::string source = from == kNoExpr ? fmt::format("v{}", input) : fmt::format("e{}", from);
+      out += fmt::format("  {} -> e{};\n", source, i);
+    }
+  }
+  for (ValueId output : fusion.outputs()) {
+    ExprId from = fusion.value(output).definition;
+    if (from == kNoExpr) continue;
+    out += fmt::format("  e{} -> out{} [label={}];\n  out{} [shape=ellipse, label=output];\n", from,
+                       output, quotedText(typed(fusion, output)), output);
+  }
+  return out + "}\n";
+}
+
+std::string dumpJson(const SegmentedFusion& segmented) {
+  const Fusion& fusion = segmented.fusion;
+  return fmt::format(
+      "{{\n  \"fusion\": {},\n  \"inputs\": {},\n  \"outputs\": {},\n  \"exprs\": [{}\n  ],\n"
+      "  \"groups\": [{}\n  ]\n}}\n",
+      quotedText(fusion.name), valuesJson(fusion, fusion.inputs()),
+      valuesJson(fusion, fusion.outputs()), exprsJson(segmented), groupsJson(segmented));
+}
+
+}  // namespace heddle

@@ -1,0 +1,269 @@
+#include "ir/verify.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Fusion& fusion) : fusion_(fusion) {}
+
+  // In an order in which each check may rely on the ones before it.
+  void run() {
+    meshes();
+    names();
+    ids();
+    definitions();
+    order();
+    for (const Value& value : fusion_.values()) {
+      domain(value);
+      sharding(value);
+      layout(value);
+    }
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) replay(i);
+    for (const std::string& key : fusion_.staleAnnotations()) {
+      HEDDLE_CHECK(false, "annotation '{}' names a value that does not exist", key);
+    }
+  }
+
+ private:
+  bool exists(ValueId id) const {
+    return id >= 0 && static_cast<size_t>(id) < fusion_.values().size();
+  }
+  const Expression& expr(size_t i) const { return fusion_.exprs()[i]; }
+  std::string describe(size_t i) const {
+    return fmt::format("expression {} ({})", i, expr(i).op == nullptr ? "?" : expr(i).op->name);
+  }
+
+  void meshes() const {
+    std::set<std::string> seen;
+    for (const DeviceMesh& mesh : fusion_.meshes) {
+      HEDDLE_CHECK(seen.insert(mesh.name).second, "two meshes are called @{}", mesh.name);
+      HEDDLE_CHECK(!mesh.axes.empty(), "mesh @{} has no axes", mesh.name);
+      std::set<MeshAxis> axes;
+      for (const DeviceMesh::Axis& axis : mesh.axes) {
+        HEDDLE_CHECK(axis.size > 0 || axis.size == DeviceMesh::kFromJob,
+                     "mesh {}: axis {} has no devices", mesh.str(), name(axis.axis));
+        HEDDLE_CHECK(axes.insert(axis.axis).second, "mesh {}: axis {} is listed twice", mesh.str(),
+                     name(axis.axis));
+      }
+    }
+  }
+
+  void names() const {
+    std::unordered_map<std::string, size_t> seen;
+    for (size_t i = 0; i < fusion_.values().size(); ++i) {
+      const std::string& name = fusion_.values()[i].name;
+      HEDDLE_CHECK(!name.empty(), "value {} has no name", i);
+      auto [found, fresh] = seen.emplace(name, i);
+      HEDDLE_CHECK(fresh, "values {} and {} are both called %{}", found->second, i, name);
+    }
+  }
+
+  void ids() const {
+    for (ValueId id : fusion_.inputs()) {
+      HEDDLE_CHECK(exists(id), "an input is value {}, which does not exist", id);
+    }
+    for (ValueId id : fusion_.outputs()) {
+      HEDDLE_CHECK(exists(id), "an output is value {}, which does not exist", id);
+    }
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+      HEDDLE_CHECK(expr(i).op != nullptr, "expression {} has no op", i);
+      HEDDLE_CHECK(expr(i).op == findOp(expr(i).op->name), "{}: its op is not of the op table",
+                   describe(i));
+      HEDDLE_CHECK(expr(i).outputs.size() == 1, "{} has {} outputs, expected 1", describe(i),
+                   expr(i).outputs.size());
+      for (ValueId id : expr(i).inputs) {
+        HEDDLE_CHECK(exists(id), "{}: operand {} does not exist", describe(i), id);
+      }
+      HEDDLE_CHECK(exists(expr(i).outputs[0]), "{}: its output {} does not exist", describe(i),
+                   expr(i).outputs[0]);
+    }
+  }
+
+  // Each value is an input once or the output of one expression, and knows which.
+  void definitions() const {
+    std::vector<int> defined(fusion_.values().size(), 0);
+    for (ValueId id : fusion_.inputs()) {
+      const Value& value = fusion_.value(id);
+      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is an input twice", value.name);
+      HEDDLE_CHECK(value.definition == kNoExpr, "%{} is an input and defined by expression {}",
+                   value.name, value.definition);
+    }
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+      ValueId id = expr(i).outputs[0];
+      const Value& value = fusion_.value(id);
+      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is defined twice, last by {}",
+                   value.name, describe(i));
+      HEDDLE_CHECK(value.definition == static_cast<ExprId>(i),
+                   "%{} is defined by {} but says expression {}", value.name, describe(i),
+                   value.definition);
+    }
+    for (size_t i = 0; i < defined.size(); ++i) {
+      const Value& value = fusion_.values()[i];
+      HEDDLE_CHECK(defined[i] == 1, "%{} is neither an input nor defined", value.name);
+      HEDDLE_CHECK(!value.default_value || (value.is_scalar && value.definition == kNoExpr),
+                   "%{} has a default but is no scalar input", value.name);
+    }
+  }
+
+  void order() const {
+    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+      for (ValueId id : expr(i).inputs) {
+        const Value& value = fusion_.value(id);
+        HEDDLE_CHECK(value.definition < static_cast<ExprId>(i),
+                     "{} uses %{} before expression {} defines it", describe(i), value.name,
+                     value.definition);
+      }
+    }
+  }
+
+  // --- shardings and layouts ---------------------------------------------------------------------
+
+  void sharding(const Value& value) const {
+    if (!value.tensor.sharding) {
+      HEDDLE_CHECK(!value.user_sharding, "%{} has a user's sharding that is not there", value.name);
+      return;
+    }
+    const Sharding& sharding = *value.tensor.sharding;
+    HEDDLE_CHECK(!value.is_scalar, "%{} is a scalar and has a sharding", value.name);
+    HEDDLE_CHECK(sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < fusion_.meshes.size(),
+                 "%{}: its sharding is over mesh {} of {}", value.name, sharding.mesh,
+                 fusion_.meshes.size());
+    HEDDLE_CHECK(sharding.axes.size() == value.tensor.rank(),
+                 "%{}: its sharding has {} axes, the tensor {}", value.name, sharding.axes.size(),
+                 value.tensor.rank());
+    meshAxes(value, sharding);
+    if (!sharding.stream) return;
+    HEDDLE_CHECK(sharding.stream->axis >= 0 &&
+                     static_cast<size_t>(sharding.stream->axis) < value.tensor.rank() &&
+                     sharding.stream->chunks > 0,
+                 "%{}: stream({}: {}) names no axis or no chunk", value.name, sharding.stream->axis,
+                 sharding.stream->chunks);
+  }
+
+  void meshAxes(const Value& value, const Sharding& sharding) const {
+    const DeviceMesh& mesh = fusion_.meshes[static_cast<size_t>(sharding.mesh)];
+    std::set<MeshAxis> used;
+    auto use = [&](MeshAxis axis) {
+      HEDDLE_CHECK(mesh.has(axis), "%{}: mesh {} has no axis {}", value.name, mesh.str(),
+                   name(axis));
+      HEDDLE_CHECK(used.insert(axis).second, "%{}: mesh axis {} is used twice", value.name,
+                   name(axis));
+    };
+    for (size_t i = 0; i < sharding.axes.size(); ++i) {
+      for (MeshAxis axis : sharding.axes[i]) use(axis);
+      HEDDLE_CHECK(sharding.axes[i].empty() || value.tensor.domain[i].kind == IterKind::Iteration,
+                   "%{}: axis {} is no iteration axis and is sharded", value.name, i);
+    }
+    for (const Sharding::Partial& partial : sharding.partial) {
+      use(partial.axis);
+      HEDDLE_CHECK(partial.op != ReduceOp::Avg || isFloat(value.tensor.dtype),
+                   "%{}: partial(avg) of {}", value.name, name(value.tensor.dtype));
+    }
+  }
+
+  void domain(const Value& value) const {
+    HEDDLE_CHECK(!value.is_scalar || value.tensor.domain.empty(), "%{} is a scalar and has axes",
+                 value.name);
+    for (size_t i = 0; i < value.tensor.rank(); ++i) {
+      const IterDomain& axis = value.tensor.domain[i];
+      HEDDLE_CHECK(axis.kind != IterKind::Reduction, "%{}: axis {} of a tensor is a reduction axis",
+                   value.name, i);
+      HEDDLE_CHECK(axis.kind != IterKind::Broadcast || axis.extent.isConstant(1),
+                   "%{}: the broadcast axis {} has the extent {}", value.name, i,
+                   axis.extent.str());
+    }
+  }
+
+  static bool isPermutation(AxisOrder order, size_t rank) {
+    std::sort(order.begin(), order.end());
+    return order == rowMajor(rank);
+  }
+
+  void layout(const Value& value) const {
+    const Layout& layout = value.tensor.layout;
+    const size_t rank = value.tensor.rank();
+    auto check = [&](const AxisOrder& order, std::string_view which) {
+      HEDDLE_CHECK(isPermutation(order, rank), "%{}: {} {} is no permutation of its {} axes",
+                   value.name, which, str(order), rank);
+    };
+    if (layout.stride_order) check(*layout.stride_order, "stride order");
+    if (layout.allocation_order) check(*layout.allocation_order, "hinted order");
+    if (!layout.observed) return;
+    check(layout.observed->order, "observed order");
+    HEDDLE_CHECK(layout.observed->contiguous.size() == rank, "%{}: {} contiguity flags for {} axes",
+                 value.name, layout.observed->contiguous.size(), rank);
+    HEDDLE_CHECK(value.definition == kNoExpr, "%{} is computed and has an observed layout",
+                 value.name);
+  }
+
+  // --- types -------------------------------------------------------------------------------------
+
+  // The builder holds the rules of each op: made again, the op must come out the same.
+  void replay(size_t i) const {
+    const Expression& old = expr(i);
+    FusionBuilder builder("verify");
+    std::vector<ValueId> operands;
+    for (size_t k = 0; k < old.inputs.size(); ++k) {
+      const Value& operand = fusion_.value(old.inputs[k]);
+      std::string name = fmt::format("operand{}", k);
+      TensorView bare;
+      bare.dtype = operand.tensor.dtype;
+      bare.domain = operand.tensor.domain;
+      operands.push_back(operand.is_scalar ? builder.scalarInput(name, bare.dtype)
+                                           : builder.input(name, std::move(bare)));
+    }
+    try {
+      builder.apply(old.op->name, operands, old.attrs);
+    } catch (const UserError& error) {
+      HEDDLE_CHECK(false, "{} that makes %{}: {}", describe(i), fusion_.value(old.outputs[0]).name,
+                   error.what());
+    }
+    compare(i, operands, builder.fusion());
+  }
+
+  void compare(size_t i, const std::vector<ValueId>& operands, const Fusion& again) const {
+    const Value& value = fusion_.value(expr(i).outputs[0]);
+    HEDDLE_CHECK(again.exprs().size() == 1 && again.expr(0).inputs == operands,
+                 "{} that makes %{}: its operands are not of equal rank", describe(i), value.name);
+    HEDDLE_CHECK(sameAttrs(again.expr(0).attrs, expr(i).attrs),
+                 "{} that makes %{}: its attributes are not as the builder writes them",
+                 describe(i), value.name);
+    const Value& fresh = again.value(again.expr(0).outputs[0]);
+    HEDDLE_CHECK(value.is_scalar == fresh.is_scalar, "%{}: {}, by the rules of {} it is {}",
+                 value.name, value.is_scalar ? "a scalar" : "a tensor", expr(i).op->name,
+                 fresh.is_scalar ? "a scalar" : "a tensor");
+    TensorView got = value.tensor;
+    got.sharding.reset();
+    got.layout = Layout();
+    HEDDLE_CHECK(got == fresh.tensor, "%{} is {}, by the rules of {} it is {}", value.name,
+                 printTensorType(got, {}), expr(i).op->name, printTensorType(fresh.tensor, {}));
+  }
+
+  static bool sameAttrs(const std::vector<std::pair<std::string, Attr>>& a,
+                        const std::vector<std::pair<std::string, Attr>>& b) {
+    if (a == b) return true;
+    // Printed, a nan equals itself.
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.index() == y.second.index() &&
+             printAttr(x.second) == printAttr(y.second);
+    });
+  }
+
+  const Fusion& fusion_;
+};
+
+}  // namespace
+
+void verify(const Fusion& fusion) { Verifier(fusion).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "ir/fusion.h"
+
+namespace heddle {
+
+// Legality of a Fusion between passes. InternalError naming the value or expression: ids in range,
+// SSA order, one definition each, names unique, attributes of the op's types, shapes and dtypes as
+// the op's rules give them, shardings within their mesh, no mesh axis used twice, layouts
+// permutations, no stale annotation.
+void verify(const Fusion& fusion);
+
+}  // namespace heddle

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs a build and builds examples/embed against the installation, as another project would; then runs it.
+# Arguments: the root of the sources, the build folder.
+set -euo pipefail
+source_dir=$1
+build_dir=$2
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.txt"
+# MPI must not be needed by a program that runs on one device.
+cmake -G Ninja -S "$source_dir/examples/embed" -B "$work/build" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON \
+  -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$work/bin"
+cmake --build "$work/build"
+
+cd "$source_dir"
+ran=0
+for program in "$work"/bin/*; do
+  [ -x "$program" ] || continue
+  if ldd "$program" | grep -E 'libmpi|libcuda|libnccl|not found'; then
+    echo "check_package: $(basename "$program") must not be linked with these" >&2
+    exit 1
+  fi
+  "$program"
+  ran=$((ran + 1))
+done
+[ "$ran" -gt 0 ] || { echo "check_package: examples/embed made no program" >&2; exit 1; }

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Fails when a source file is longer than 400 lines and tests/size_exceptions.txt ("path: reason") does not list it,
+# and when that list names a file without need. Argument: the root of the sources.
+set -euo pipefail
+cd "${1:-$(dirname "$0")/..}"
+
+limit=400
+exceptions=tests/size_exceptions.txt
+bad=0
+
+listed() { [ -f "$exceptions" ] && grep -qE "^${1//./\\.}: .+" "$exceptions"; }
+
+mapfile -t sources < <(find ir codegen comm host tools tests examples bench cmake \
+  \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \) \
+  -type f 2>/dev/null | sort)
+for source in "${sources[@]}"; do
+  lines=$(wc -l <"$source")
+  if [ "$lines" -gt "$limit" ] && ! listed "$source"; then
+    echo "$source: $lines lines, at most $limit: split it, or list it with a reason in $exceptions"
+    bad=1
+  fi
+done
+
+if [ -f "$exceptions" ]; then
+  while IFS=: read -r path _; do
+    case $path in '' | '#'*) continue ;; esac
+    if [ ! -f "$path" ] || [ "$(wc -l <"$path")" -le "$limit" ]; then
+      echo "$exceptions: $path needs no exception"
+      bad=1
+    fi
+  done <"$exceptions"
+fi
+[ "$bad" -eq 0 ] && echo "check_sizes: ok, ${#sources[@]} files"
+exit "$bad"

@@ -1,0 +1,173 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "codegen/kernel.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+// NVRTC from the CUDA module of this build: needs no GPU.
+std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
+  const char* build = std::getenv("HEDDLE_BINARY_DIR");
+  std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
+  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (module == nullptr) return nullptr;
+  auto* make =
+      reinterpret_cast<KernelCompiler* (*)(const char*)>(dlsym(module, "heddleMakeNvrtcCompiler"));
+  return std::unique_ptr<KernelCompiler>(make == nullptr ? nullptr : make(arch));
+}
+
+class CompileSimt : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    compiler_ = nvrtc(GetParam());
+    if (compiler_ == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
+  }
+
+  // Plans for dense tensors of these sizes and compiles; returns the number of stages.
+  size_t compile(const Fusion& f, const std::vector<std::vector<int64_t>>& inputs,
+                 const std::vector<std::vector<int64_t>>& outputs) {
+    std::vector<TensorDesc> in;
+    std::vector<TensorDesc> out;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      in.push_back(denseDesc(f.value(f.inputs()[i]).tensor.dtype, inputs[i]));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      out.push_back(denseDesc(f.value(f.outputs()[i]).tensor.dtype, outputs[i]));
+    }
+    return compileDescs(f, in, out);
+  }
+  size_t compileDescs(const Fusion& f, const std::vector<TensorDesc>& in,
+                      const std::vector<TensorDesc>& out) {
+    KernelPlan plan = planKernel(f, in, out, Target::Cuda);
+    EXPECT_FALSE(compiler_->compile(plan.source).empty());
+    for (const LaunchStage& stage : plan.stages) {
+      EXPECT_GT(stage.grid, 0);
+      EXPECT_EQ(stage.block % 32, 0);
+      EXPECT_LE(stage.block, 1024);
+      EXPECT_LE(stage.grid_y, 65535);
+    }
+    return plan.stages.size();
+  }
+
+  std::unique_ptr<KernelCompiler> compiler_;
+};
+
+std::vector<Size> symbols(const std::string& names) {
+  std::vector<Size> sizes;
+  for (char c : names) sizes.push_back(Size::symbol(std::string(1, c)));
+  return sizes;
+}
+
+TEST_P(CompileSimt, EveryPointwiseOpInEveryTypeItTakes) {
+  FusionBuilder b;
+  std::vector<ValueId> xs;
+  for (DType dtype : kAllDTypes) {
+    xs.push_back(b.input("x" + std::string(name(dtype)), dtype, symbols("n")));
+  }
+  size_t outputs = 0;
+  for (const OpDef& op : opTable()) {
+    if (op.kind != OpKind::Pointwise || op.name == "cast") continue;
+    for (ValueId x : xs) {
+      std::vector<ValueId> operands(static_cast<size_t>(op.arity), x);
+      for (int i = 0; i < op.bool_operands; ++i) operands[static_cast<size_t>(i)] = xs[0];
+      // Operands of a connected segment: all types meet in the sum below.
+      try {
+        ValueId result = b.pointwise(op.name, operands);
+        ValueId sum = b.pointwise("add", {result, xs[4]});
+        for (ValueId y : xs) sum = b.pointwise("add", {sum, y});
+        b.output(sum);
+        ++outputs;
+      } catch (const UserError&) {
+        continue;  // the builder refuses this type: nothing to generate
+      }
+    }
+  }
+  ASSERT_GT(outputs, 50u);
+  Fusion f = std::move(b).build();
+  compile(f, {{100}, {100}, {100}, {100}, {100}},
+          std::vector<std::vector<int64_t>>(outputs, {100}));
+}
+
+TEST_P(CompileSimt, CastsBetweenAllTypes) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F64, symbols("n"));
+  for (DType from : kAllDTypes) {
+    for (DType to : kAllDTypes) b.output(b.cast(b.cast(x, from), to));
+  }
+  Fusion f = std::move(b).build();
+  compile(f, {{100}}, std::vector<std::vector<int64_t>>(f.outputs().size(), {100}));
+}
+
+TEST_P(CompileSimt, EveryReductionInEveryTypeAndLayout) {
+  for (DType dtype : kAllDTypes) {
+    for (int64_t axis : {0, 1}) {
+      FusionBuilder b;
+      ValueId x = b.input("x", dtype, symbols("ab"));
+      size_t outputs = 0;
+      for (const OpDef& op : opTable()) {
+        if (op.kind != OpKind::Reduction) continue;
+        b.output(b.reduce(op.name, x, {axis}));
+        ++outputs;
+      }
+      Fusion f = std::move(b).build();
+      // A row a warp or a block; columns in one launch or split in two.
+      for (int64_t n : {33, 4096}) {
+        EXPECT_GE(compile(f, {{n, n}}, std::vector<std::vector<int64_t>>(outputs, {n})), 1u);
+      }
+    }
+  }
+}
+
+TEST_P(CompileSimt, SplitReductionHasTwoStages) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, symbols("abc"));
+  b.output(b.pointwise("sqrt", {b.reduce("sum", b.pointwise("mul", {x, x}), {0, 1})}));
+  b.output(b.pointwise("neg", {x}));
+  Fusion f = std::move(b).build();
+  EXPECT_EQ(compile(f, {{16, 512, 4096}}, {{4096}, {16, 512, 4096}}), 2u);
+  FusionBuilder all;
+  all.output(all.reduce("max", all.input("x", DType::BF16, symbols("a")), {0}));
+  Fusion g = std::move(all).build();
+  EXPECT_EQ(compile(g, {{10'000'001}}, {{}}), 2u);
+}
+
+TEST_P(CompileSimt, StridesOfEveryKind) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::BF16, symbols("abc"));
+  ValueId y = b.input("y", DType::F32, symbols("abc"));
+  b.output(b.pointwise("add", {x, y}));
+  Fusion f = std::move(b).build();
+  TensorDesc dense_x = denseDesc(DType::BF16, {6, 7, 40});
+  TensorDesc dense = denseDesc(DType::F32, {6, 7, 40});
+  TensorDesc transposed = dense;
+  transposed.strides = {1, 240, 6};
+  TensorDesc padded = dense;
+  padded.strides = {7 * 41, 41, 1};
+  TensorDesc stretched = dense;
+  stretched.strides = {0, 1, 0};
+  for (const TensorDesc& desc : {dense, transposed, padded, stretched}) {
+    compileDescs(f, {dense_x, desc}, {dense});
+  }
+}
+
+TEST_P(CompileSimt, AnErrorShowsLogAndNumberedSource) {
+  KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {\n  no_such_name();\n}\n"};
+  try {
+    compiler_->compile(source);
+    FAIL() << "no error";
+  } catch (const UserError& e) {
+    std::string what = e.what();
+    EXPECT_NE(what.find("no_such_name\" is undefined"), std::string::npos) << what;
+    EXPECT_NE(what.find(" |   no_such_name();"), std::string::npos) << what;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Arch, CompileSimt, ::testing::Values("sm_80", "sm_90"));
+
+}  // namespace
+}  // namespace heddle::codegen

@@ -1,0 +1,62 @@
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/codegen/kernel_runner.h"
+
+namespace heddle::codegen {
+namespace {
+
+using testing::Buffer;
+using testing::CpuKernels;
+
+TEST(CppCompiler, ErrorShowsLogAndNumberedSource) {
+  KernelSource source{Target::Cpp, "extern \"C\" void k() {\n  no_such_name();\n}\n"};
+  try {
+    CpuKernels::shared().compiler()->compile(source);
+    FAIL() << "no error";
+  } catch (const UserError& e) {
+    std::string what = e.what();
+    EXPECT_NE(what.find("was not declared"), std::string::npos) << what;
+    EXPECT_NE(what.find(" |   no_such_name();"), std::string::npos) << what;
+  }
+}
+
+TEST(CppCompiler, IdentityNamesVersionFlagsAndFeatures) {
+  std::string identity = CpuKernels::shared().compiler()->identity();
+  EXPECT_NE(identity.find("-ffp-contract=off"), std::string::npos);
+  EXPECT_NE(identity.find("__VERSION__"), std::string::npos);
+  EXPECT_EQ(identity.find("fast-math "), std::string::npos);
+}
+
+TEST(CppCompiler, NoneThatWorksSaysWhy) {
+  const char* before = std::getenv("HEDDLE_CXX");
+  std::string saved = before == nullptr ? "" : before;
+  setenv("HEDDLE_CXX", "/no/such/compiler", 1);
+  std::string why;
+  EXPECT_EQ(makeCppCompiler(why), nullptr);
+  EXPECT_NE(why.find("/no/such/compiler"), std::string::npos) << why;
+  saved.empty() ? unsetenv("HEDDLE_CXX") : setenv("HEDDLE_CXX", saved.c_str(), 1);
+}
+
+// The point of the simd declarations: tanh over a tensor is a call of libmvec.
+TEST(CppCompiler, GeluCallsVectorMath) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "libmvec is looked for on x86-64 only";
+#endif
+  FusionBuilder b("gelu");
+  ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
+  b.output(gelu(b, x, GeluKind::Tanh));
+  Fusion f = std::move(b).build();
+  TensorDesc d = denseDesc(DType::F32, {1000});
+  KernelPlan plan = planKernel(f, {d}, {d}, Target::Cpp);
+  std::vector<std::byte> image = CpuKernels::shared().compiler()->compile(plan.source);
+  std::string bytes(reinterpret_cast<const char*>(image.data()), image.size());
+  bool vector = false;
+  for (const char* name : {"_ZGVbN4v_tanhf", "_ZGVdN8v_tanhf", "_ZGVeN16v_tanhf"}) {
+    vector = vector || bytes.find(name) != std::string::npos;
+  }
+  EXPECT_TRUE(vector) << plan.source.text;
+}
+
+}  // namespace
+}  // namespace heddle::codegen

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include "codegen/kernel.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+std::vector<Size> sizes(const std::string& names) {
+  std::vector<Size> result;
+  for (char c : names) result.push_back(Size::symbol(std::string(1, c)));
+  return result;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Legality, DifferentReducedAxes) {
+  FusionBuilder b;
+  ValueId x = b.line(2).input("x", DType::F32, sizes("ab"));
+  b.output(b.line(4).name("s").reduce("sum", x, {0}));
+  b.output(b.line(5).name("m").reduce("max", x, {1}));
+  std::string why = whyNotOneKernel(std::move(b).build());
+  EXPECT_EQ(why, "sum of %s at line 4 and max of %m at line 5 reduce different axes");
+}
+
+TEST(Legality, BroadcastBackNeedsASecondPass) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  ValueId most = b.name("most").reduce("max", x, {1}, true);
+  b.output(b.pointwise("sub", {x, most}));
+  std::string why = whyNotOneKernel(std::move(b).build());
+  EXPECT_TRUE(contains(why, "second pass")) << why;
+  EXPECT_TRUE(contains(why, "sub")) << why;
+}
+
+TEST(Legality, ReductionOfAReduction) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  b.output(b.reduce("sum", b.reduce("max", x, {1}), {0}));
+  EXPECT_FALSE(whyNotOneKernel(std::move(b).build()).empty());
+}
+
+TEST(Legality, UnrelatedSpaces) {
+  FusionBuilder b;
+  b.output(b.pointwise("neg", {b.input("x", DType::F32, sizes("a"))}));
+  b.output(b.pointwise("neg", {b.input("y", DType::F32, sizes("b"))}));
+  EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "spans 1 of the 2 axes"));
+}
+
+TEST(Legality, OneValueAlongTwoAxes) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("a"));
+  b.output(b.pointwise("add", {b.broadcast(x, {0}), b.broadcast(x, {1})}));
+  EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "two different axes"));
+}
+
+// An axis of one element is not one of the kernel, be it a broadcast axis or not.
+TEST(Legality, AxesOfOneElement) {
+  FusionBuilder b;
+  ValueId row = b.input("row", DType::F32, {Size(1), Size::symbol("b")});
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  b.output(b.pointwise("add", {row, x}));
+  EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
+}
+
+// Nothing that the kernel is given would tell the extent of the new axis.
+TEST(Legality, ExpandedAndReducedAgain) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size(1)});
+  ValueId wide = b.name("wide").expand(x, sizes("an"));
+  b.output(b.reduce("sum", wide, {1}));
+  std::string why = whyNotOneKernel(std::move(b).build());
+  EXPECT_TRUE(contains(why, "%wide")) << why;
+}
+
+TEST(Legality, ViewsAndLibraryCalls) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  b.output(b.permute(x, {1, 0}));
+  EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "is a view"));
+}
+
+TEST(Legality, PlanRefusesWithTheReason) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, sizes("ab"));
+  b.output(b.pointwise("sub", {x, b.reduce("max", x, {1}, true)}));
+  Fusion f = std::move(b).build();
+  TensorDesc desc = denseDesc(DType::F32, {2, 3});
+  try {
+    planKernel(f, {desc}, {desc}, Target::Cpp);
+    FAIL() << "no error";
+  } catch (const UserError& e) {
+    EXPECT_TRUE(contains(e.what(), "second pass")) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace heddle::codegen

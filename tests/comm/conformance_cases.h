@@ -1,0 +1,183 @@
+#pragma once
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/mesh.h"
+#include "tests/comm/conformance.h"
+
+namespace heddle::comm::conformance {
+
+inline std::vector<int> wholeJob(const World& world) {
+  std::vector<int> team;
+  for (int i = 0; i < world.size(); ++i) team.push_back(i);
+  return team;
+}
+
+inline std::vector<int> teamAlong(const DeviceMesh& mesh, int rank, std::vector<MeshAxis> axes) {
+  std::vector<int> team;
+  for (int64_t member : mesh.team(rank, axes)) team.push_back(static_cast<int>(member));
+  return team;
+}
+
+// The teams of this rank, in the order in which all ranks make them.
+inline std::vector<std::vector<int>> teamsOf(const World& world) {
+  std::vector<std::vector<int>> teams = {wholeJob(world)};
+  if (world.size() % 2 != 0) return teams;
+  DeviceMesh mesh;
+  mesh.name = "m";
+  mesh.axes = {{MeshAxis::Y, 2}, {MeshAxis::X, world.size() / 2}};
+  teams.push_back(teamAlong(mesh, world.rank(), {MeshAxis::X}));
+  teams.push_back(teamAlong(mesh, world.rank(), {MeshAxis::Y}));
+  return teams;
+}
+
+inline void runCollectives(Rank& rank) {
+  int most_repeats = kRepeats;
+  for (const std::vector<int>& team : teamsOf(rank.world)) {
+    const auto comm = rank.world.communicator(team);
+    EXPECT_EQ(comm->size(), static_cast<int>(team.size()));
+    EXPECT_EQ(team[comm->rank()], rank.world.rank());
+    for (Case c : allCases()) {
+      c.repeats = std::min(c.repeats, most_repeats);
+      runCase(rank, *comm, team, c);
+    }
+    most_repeats = 3;  // of the smaller teams
+  }
+}
+
+inline void runTransfers(Rank& rank) {
+  const auto comm = rank.world.communicator(wholeJob(rank.world));
+  const int me = comm->rank(), size = comm->size();
+  const int next = (me + 1) % size, previous = (me + size - 1) % size;
+  for (DType dtype : kAllDTypes) {
+    for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{37}, kLarge}) {
+      Buffer a(rank.memory, dtype, count), b(rank.memory, dtype, count);
+      Buffer from_a(rank.memory, dtype, count), from_b(rank.memory, dtype, count);
+      Buffer sum(rank.memory, dtype, count);
+      const auto value = [&](int owner, int which) {
+        return [=](int64_t i) { return contribution(dtype, ReduceOp::Sum, owner, i, which); };
+      };
+      a.fill(value(me, 1));
+      b.fill(value(me, 2));
+      // Both sends of a pair match the receives by order, whatever stands between them.
+      const Operation group[] = {
+          {CollectiveKind::Send, a.data(), nullptr, count, dtype, ReduceOp::Sum, next},
+          {CollectiveKind::Recv, nullptr, from_a.data(), count, dtype, ReduceOp::Sum, previous},
+          {CollectiveKind::Allreduce, a.data(), sum.data(), count, dtype, ReduceOp::Max, -1},
+          {CollectiveKind::Recv, nullptr, from_b.data(), count, dtype, ReduceOp::Sum, previous},
+          {CollectiveKind::Send, b.data(), nullptr, count, dtype, ReduceOp::Sum, next}};
+      runGroup(rank, *comm, group);
+      from_a.expect("first transfer", value(previous, 1));
+      from_b.expect("second transfer", value(previous, 2));
+      sum.expect("allreduce in the group", [&](int64_t i) {
+        double most = value(0, 1)(i);
+        for (int r = 1; r < size; ++r) most = std::fmax(most, value(r, 1)(i));
+        return most;
+      });
+    }
+  }
+}
+
+inline void runOverlapped(Rank& rank) {
+  const std::vector<int> team = wholeJob(rank.world);
+  const auto one = rank.world.communicator(team);
+  const auto two = rank.world.communicator(team);
+  constexpr int64_t kCount = 5000;
+  constexpr int kPosts = 8;
+  std::vector<std::unique_ptr<Buffer>> data;
+  std::vector<Ticket> tickets;
+  for (int i = 0; i < kPosts; ++i) {
+    data.push_back(std::make_unique<Buffer>(rank.memory, DType::F32, kCount));
+    data.back()->fill([&](int64_t k) {
+      return contribution(DType::F32, ReduceOp::Sum, team[one->rank()], k, i);
+    });
+  }
+  for (int i = 0; i < kPosts; ++i) {
+    const Operation op{CollectiveKind::Allreduce, data[i]->data(), data[i]->data(), kCount};
+    Communicator& comm = i % 2 == 0 ? *one : *two;
+    tickets.push_back(comm.post({&op, 1}, rank.memory.stream()));
+  }
+  // Each rank waits in an order of its own.
+  for (int i = 0; i < kPosts; ++i) {
+    const int which = rank.world.rank() % 2 == 0 ? i : kPosts - 1 - i;
+    finish(rank, which % 2 == 0 ? *one : *two, tickets[which]);
+  }
+  for (int i = 0; i < kPosts; ++i) {
+    data[i]->expect("overlapped",
+                    [&](int64_t k) { return reduced(DType::F32, ReduceOp::Sum, team, k, i); });
+  }
+}
+
+inline void runExchange(Rank& rank) {
+  for (int round = 0; round < 20; ++round) {
+    const auto text = [&](int r) { return std::string(r * 3, 'a' + r) + std::to_string(round); };
+    const std::vector<std::string> all = rank.world.exchange(text(rank.world.rank()));
+    EXPECT_EQ(static_cast<int>(all.size()), rank.world.size());
+    for (int r = 0; r < static_cast<int>(all.size()); ++r) EXPECT_EQ(all[r], text(r));
+    rank.world.barrier();
+  }
+}
+
+inline void runOrder(Rank& rank) {
+  const std::vector<int> team = wholeJob(rank.world);
+  const auto comm = rank.world.communicator(team);
+  const int size = comm->size();
+  // In rank order the large numbers cancel before the small one arrives on the last rank. In
+  // another order it is lost.
+  const auto term = [&](int r) { return r == 0 ? 1e30 : r == 1 ? -1e30 : 0.25 * r; };
+  Buffer wide(rank.memory, DType::F32, 1000);
+  wide.fill([&](int64_t) { return term(comm->rank()); });
+  const Operation sum{CollectiveKind::Allreduce, wide.data(), wide.data(), 1000};
+  runGroup(rank, *comm, {&sum, 1});
+  float expected = static_cast<float>(term(0));
+  for (int r = 1; r < size; ++r) expected += static_cast<float>(term(r));
+  wide.expect("rank order", [&](int64_t) { return expected; });
+
+  // Half a unit in the last place each: rounded at every step it would vanish.
+  const auto small = [&](int r) { return r == 0 ? 1.0 : 0.00390625; };
+  Buffer narrow(rank.memory, DType::BF16, 1000);
+  narrow.fill([&](int64_t) { return small(comm->rank()); });
+  const Operation round{CollectiveKind::Allreduce, narrow.data(), narrow.data(), 1000, DType::BF16};
+  runGroup(rank, *comm, {&round, 1});
+  narrow.expect("bf16 is rounded once", [&](int64_t) { return 1.0 + 0.00390625 * (size - 1); });
+}
+
+inline void expectUserError(const std::string& part, const std::function<void()>& act) {
+  try {
+    act();
+    ADD_FAILURE() << "no error that says: " << part;
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+inline void runMisuse(Rank& rank) {
+  const auto comm = rank.world.communicator(wholeJob(rank.world));
+  const int size = comm->size();
+  Buffer data(rank.memory, DType::F32, 4);
+  const auto post = [&](Operation op) {
+    return [&comm, &rank, op] { comm->post({&op, 1}, rank.memory.stream()); };
+  };
+  Operation send{CollectiveKind::Send, data.data(), nullptr, 4, DType::F32, ReduceOp::Sum, size};
+  expectUserError("peer", post(send));
+  send.peer = -1;
+  expectUserError("peer", post(send));
+  Operation op{CollectiveKind::Allreduce, data.data(), data.data(), -1};
+  expectUserError("negative", post(op));
+  op.count = INT64_MAX / 2;
+  expectUserError("count", post(op));
+  op.count = 4;
+  op.send = nullptr;
+  expectUserError("no send buffer", post(op));
+  op = {CollectiveKind::Allreduce, data.data(), data.data(), 1, DType::I64, ReduceOp::Avg};
+  expectUserError("average", post(op));
+  World& world = rank.world;
+  const int me = world.rank();
+  expectUserError("twice", [&] { world.communicator({me, me}); });
+  expectUserError("ranks 0 to", [&] { world.communicator({me, size}); });
+  if (size > 1) expectUserError("not in it", [&] { world.communicator({(me + 1) % size}); });
+  world.barrier();
+}
+
+}  // namespace heddle::comm::conformance

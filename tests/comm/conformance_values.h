@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/sharding.h"
+
+// What the ranks contribute and what a reduction of it must give, computed here from scratch. The
+// numbers are small enough for every sum and product to be exact in every type and in any order.
+namespace heddle::comm::conformance {
+
+inline uint32_t mix(uint32_t rank, uint32_t index, uint32_t seed) {
+  uint32_t bits = rank * 0x9E3779B1u ^ index * 0x85EBCA77u ^ seed * 0xC2B2AE3Du;
+  bits ^= bits >> 15;
+  bits *= 0x2C1B3C6Du;
+  bits ^= bits >> 13;
+  return bits;
+}
+
+// Element `index` of what `rank` contributes.
+inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, int seed) {
+  const uint32_t bits = mix(rank, static_cast<uint32_t>(index), seed);
+  if (dtype == DType::Bool) return bits % 5 < (op == ReduceOp::Sum || op == ReduceOp::Max ? 1 : 4);
+  const double scale = dtype == DType::I64 ? 1099511627776.0 : 1.0;  // needs all of 64 bits
+  switch (op) {
+    case ReduceOp::Sum:
+    case ReduceOp::Avg:
+      return (static_cast<double>(bits % 13) - 6.0) * scale;
+    case ReduceOp::Prod: {
+      const double factors[] = {1.0, 2.0, -1.0, -2.0};
+      return factors[bits % 4];
+    }
+    case ReduceOp::Min:
+    case ReduceOp::Max:  // all negative
+      return -(1.0 + bits % 97) * scale;
+  }
+  return 0.0;
+}
+
+inline uint16_t roundToBf16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  const uint32_t below = bits & 0xFFFFu;
+  uint32_t upper = bits >> 16;
+  if (below > 0x8000u || (below == 0x8000u && (upper & 1u))) ++upper;
+  return static_cast<uint16_t>(upper);
+}
+
+inline void put(std::vector<unsigned char>& bytes, DType dtype, int64_t index, double value) {
+  const auto write = [&](auto element) {
+    std::memcpy(bytes.data() + index * static_cast<int64_t>(sizeof element), &element,
+                sizeof element);
+  };
+  switch (dtype) {
+    case DType::Bool:
+      return write(static_cast<uint8_t>(value != 0.0));
+    case DType::I64:
+      return write(static_cast<int64_t>(value));
+    case DType::BF16:
+      return write(roundToBf16(static_cast<float>(value)));
+    case DType::F32:
+      return write(static_cast<float>(value));
+    case DType::F64:
+      return write(value);
+  }
+}
+
+inline double get(const std::vector<unsigned char>& bytes, DType dtype, int64_t index) {
+  const auto read = [&](auto element) {
+    std::memcpy(&element, bytes.data() + index * static_cast<int64_t>(sizeof element),
+                sizeof element);
+    return element;
+  };
+  switch (dtype) {
+    case DType::Bool:
+      return read(uint8_t{});
+    case DType::I64:
+      return static_cast<double>(read(int64_t{}));
+    case DType::BF16: {
+      const uint32_t bits = static_cast<uint32_t>(read(uint16_t{})) << 16;
+      float value;
+      std::memcpy(&value, &bits, sizeof value);
+      return value;
+    }
+    case DType::F32:
+      return read(float{});
+    case DType::F64:
+      return read(double{});
+  }
+  return 0.0;
+}
+
+// Element `index` of the reduction over the ranks of `team`.
+inline double reduced(DType dtype, ReduceOp op, const std::vector<int>& team, int64_t index,
+                      int seed) {
+  double result = contribution(dtype, op, team[0], index, seed);
+  for (size_t i = 1; i < team.size(); ++i) {
+    const double next = contribution(dtype, op, team[i], index, seed);
+    if (op == ReduceOp::Sum || op == ReduceOp::Avg) result += next;
+    if (op == ReduceOp::Prod) result *= next;
+    if (op == ReduceOp::Min && next < result) result = next;
+    if (op == ReduceOp::Max && next > result) result = next;
+  }
+  if (dtype == DType::Bool && op == ReduceOp::Sum) return result > 0.0;
+  if (op != ReduceOp::Avg) return result;
+  const double ranks = static_cast<double>(team.size());
+  if (dtype == DType::F64) return result / ranks;
+  return static_cast<float>(result) / static_cast<float>(ranks);
+}
+
+}  // namespace heddle::comm::conformance

@@ -1,0 +1,82 @@
+#include <atomic>
+#include <limits>
+
+#include "ir/error.h"
+#include "tests/comm/conformance.h"
+#include "tests/comm/ranks.h"
+
+namespace heddle::comm::conformance {
+namespace {
+
+class InProcess : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InProcess, testing::Values(1, 2, 3, 4, 6));
+
+TEST_P(InProcess, Conforms) {
+  expectAllWell(runRanks(makeInProcessWorlds(GetParam()), [&](std::unique_ptr<World>& world) {
+    EXPECT_EQ(world->transport(), "in-process");
+    EXPECT_EQ(world->size(), GetParam());
+    HostMemory memory;
+    Rank rank{*world, memory};
+    runEverything(rank);
+  }));
+}
+
+TEST(InProcessWorlds, SingleConforms) {
+  const auto world = makeSingleWorld();
+  EXPECT_EQ(world->transport(), "single");
+  HostMemory memory;
+  Rank rank{*world, memory};
+  runEverything(rank);
+}
+
+TEST(InProcessWorlds, NoRanksIsAnError) { EXPECT_THROW(makeInProcessWorlds(0), UserError); }
+
+TEST(InProcessWorlds, PostDoesNotWaitForPeers) {
+  // One thread plays both ranks once the teams are made, so any waiting would hang.
+  std::vector<std::unique_ptr<World>> worlds = makeInProcessWorlds(2);
+  std::unique_ptr<Communicator> first, second;
+  std::thread other([&] { second = worlds[1]->communicator({0, 1}); });
+  first = worlds[0]->communicator({0, 1});
+  other.join();
+  float a = 1.0f, b = 2.0f;
+  const Operation op_a{CollectiveKind::Allreduce, &a, &a, 1};
+  const Operation op_b{CollectiveKind::Allreduce, &b, &b, 1};
+  const Ticket ticket_a = first->post({&op_a, 1}, nullptr);
+  EXPECT_FALSE(first->test(ticket_a));
+  const Ticket ticket_b = second->post({&op_b, 1}, nullptr);
+  EXPECT_TRUE(first->test(ticket_a));  // does the work of a peer that is busy elsewhere
+  EXPECT_TRUE(second->test(ticket_b));
+  EXPECT_TRUE(first->test(ticket_a));
+  EXPECT_EQ(a, 3.0f);
+  EXPECT_EQ(b, 3.0f);
+}
+
+TEST(ReduceOnHost, NanWinsFromEitherSide) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float a[] = {nan, -1.0f}, b[] = {-2.0f, nan};
+  const void* sources[] = {a, b};
+  for (ReduceOp op : {ReduceOp::Min, ReduceOp::Max, ReduceOp::Sum}) {
+    float result[2] = {0.0f, 0.0f};
+    reduceOnHost(result, sources, 2, DType::F32, op);
+    EXPECT_TRUE(std::isnan(result[0]) && std::isnan(result[1])) << heddle::name(op);
+  }
+}
+
+TEST(ReduceOnHost, IntegersWrapAround) {
+  const int64_t a[] = {std::numeric_limits<int64_t>::max()}, b[] = {1};
+  const void* sources[] = {a, b};
+  int64_t result = 0;
+  reduceOnHost(&result, sources, 1, DType::I64, ReduceOp::Sum);
+  EXPECT_EQ(result, std::numeric_limits<int64_t>::min());
+}
+
+TEST(ReduceOnHost, ResultMayBeASource) {
+  double a[] = {1.0, 2.0}, b[] = {10.0, 20.0};
+  const void* sources[] = {a, b};
+  reduceOnHost(b, sources, 2, DType::F64, ReduceOp::Sum);
+  EXPECT_EQ(b[0], 11.0);
+  EXPECT_EQ(b[1], 22.0);
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace heddle::comm::conformance {
+
+// A C symbol of a module, or null with `reason`. The loader looks beside the test executable's
+// libraries. The module stays loaded, as in a program.
+template <class Function>
+Function moduleSymbol(const char* library, const char* symbol, std::string& reason) {
+  void* handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+  void* found = handle == nullptr ? nullptr : dlsym(handle, symbol);
+  if (found == nullptr) {
+    const char* error = dlerror();
+    reason = error != nullptr ? error : std::string(library) + " has no " + symbol;
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+}  // namespace heddle::comm::conformance

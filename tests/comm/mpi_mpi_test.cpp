@@ -1,0 +1,107 @@
+#include "comm/modules.h"
+#include "ir/error.h"
+#include "tests/comm/conformance.h"
+#include "tests/comm/module_symbol.h"
+
+namespace heddle::comm::conformance {
+namespace {
+
+// One world for the whole program, since MPI cannot start twice. Every test is collective.
+class MpiTransport : public testing::Test {
+ public:
+  static void SetUpTestSuite() {
+    const auto entry =
+        moduleSymbol<const MpiModule* (*)()>("libheddle_mpi.so", "heddleMpiModule", reason_);
+    if (entry != nullptr) world_ = entry()->makeWorld();
+    module_ = entry;
+  }
+  static void TearDownTestSuite() { world_.reset(); }
+  void SetUp() override { ASSERT_NE(world_, nullptr) << reason_; }
+
+ protected:
+  static inline std::unique_ptr<World> world_;
+  static inline const MpiModule* (*module_)() = nullptr;
+  static inline std::string reason_;
+};
+
+TEST_F(MpiTransport, Conforms) {
+  EXPECT_EQ(world_->transport(), "mpi");
+  HostMemory memory;
+  Rank rank{*world_, memory};
+  runEverything(rank);
+}
+
+TEST_F(MpiTransport, PairsOfABiggerJob) {
+  // Teams that overlap, made in one order on all ranks.
+  HostMemory memory;
+  Rank rank{*world_, memory};
+  for (int first = 0; first + 1 < world_->size(); ++first) {
+    const std::vector<int> team = {first + 1, first};  // not in the order of the ranks
+    if (world_->rank() != first && world_->rank() != first + 1) continue;
+    const auto comm = world_->communicator(team);
+    EXPECT_EQ(team[comm->rank()], world_->rank());
+    for (Case c : allCases()) {
+      c.repeats = 1;
+      runCase(rank, *comm, team, c);
+    }
+  }
+  world_->barrier();
+}
+
+TEST_F(MpiTransport, SecondWorldSharesMpi) {
+  const auto second = module_()->makeWorld();
+  EXPECT_EQ(second->rank(), world_->rank());
+  EXPECT_EQ(second->exchange(std::to_string(second->rank())).back(),
+            std::to_string(second->size() - 1));
+}
+
+// A team is formed while a peer still needs this rank for a collective of two stages.
+TEST_F(MpiTransport, FormingATeamHoldsUpNobody) {
+  std::vector<int> team;
+  for (int i = 0; i < world_->size(); ++i) team.push_back(i);
+  const auto comm = world_->communicator(team);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<float> data(50000, 1.0f);
+    const Operation op{CollectiveKind::Allreduce, data.data(), data.data(), 50000};
+    const Ticket ticket = comm->post({&op, 1}, nullptr);
+    const auto wait = [&] {
+      while (!comm->test(ticket)) std::this_thread::yield();
+    };
+    if (world_->rank() == round % world_->size()) wait();
+    const auto other = world_->communicator(team);
+    wait();
+    EXPECT_EQ(data.back(), static_cast<float>(team.size()));
+  }
+}
+
+TEST_F(MpiTransport, CountsBeyondIntAreRefused) {
+  const auto comm = world_->communicator({world_->rank()});
+  float nothing = 0.0f;
+  const Operation op{CollectiveKind::Allreduce, &nothing, &nothing, int64_t{1} << 31};
+  expectUserError("2^31", [&] { comm->post({&op, 1}, nullptr); });
+}
+
+TEST_F(MpiTransport, TruncationIsReported) {
+  const auto comm = world_->communicator({world_->rank()});
+  double from[8] = {}, to[4] = {};
+  const Operation group[] = {{CollectiveKind::Send, from, nullptr, 8, DType::F64, ReduceOp::Sum, 0},
+                             {CollectiveKind::Recv, nullptr, to, 4, DType::F64, ReduceOp::Sum, 0}};
+  const Ticket send = comm->post({&group[0], 1}, nullptr);
+  const Ticket receive = comm->post({&group[1], 1}, nullptr);
+  while (!comm->test(send)) std::this_thread::yield();
+  expectUserError("recv of 4 f64 from 0", [&] {
+    while (!comm->test(receive)) std::this_thread::yield();
+  });
+}
+
+TEST_F(MpiTransport, TeamsThatDisagreeAreReported) {
+  if (world_->size() != 3) GTEST_SKIP() << "needs 3 ranks, the job has " << world_->size();
+  // Rank 2 is in the team of rank 0, which rank 1 does not know.
+  const std::vector<int> mine =
+      world_->rank() == 1 ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 2, 1};
+  expectUserError("makes a communicator of", [&] { world_->communicator(mine); });
+  world_->barrier();
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance

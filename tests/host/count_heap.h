@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+// Replaces operator new and delete of the whole executable by ones that count, so at most one
+// source of an executable includes this. Over-aligned memory is not counted.
+namespace heddle::host::testing {
+
+// Heap allocations of the calling thread so far.
+inline int64_t& heapAllocations() {
+  static thread_local int64_t count = 0;
+  return count;
+}
+
+inline void* countedAllocate(std::size_t bytes) noexcept {
+  ++heapAllocations();
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+}  // namespace heddle::host::testing
+
+void* operator new(std::size_t bytes) {
+  void* memory = heddle::host::testing::countedAllocate(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return heddle::host::testing::countedAllocate(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return heddle::host::testing::countedAllocate(bytes);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }

@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "host/device.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr const char* kSource = R"(
+struct Args { float* out; long n; float add; };
+extern "C" void addTiles(const void* p, long begin, long end) {
+  const Args& a = *static_cast<const Args*>(p);
+  for (long tile = begin; tile < end; ++tile)
+    for (long i = tile * 16; i < tile * 16 + 16 && i < a.n; ++i) a.out[i] += a.add + (float)i;
+}
+)";
+
+struct Args {
+  float* out;
+  long n;
+  float add;
+};
+
+// The source above as a shared object, made once.
+class CpuKernels : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    path_ = new std::string(testing::TempDir() + "heddle_kernel_" + std::to_string(getpid()));
+    std::ofstream(*path_ + ".cpp") << kSource;
+    const char* compiler = std::getenv("CXX");
+    const std::string command = std::string(compiler == nullptr ? "c++" : compiler) +
+                                " -O1 -shared -fPIC -o " + *path_ + ".so " + *path_ + ".cpp";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  static void TearDownTestSuite() {
+    std::remove((*path_ + ".cpp").c_str());
+    std::remove((*path_ + ".so").c_str());
+    delete path_;
+  }
+  static codegen::KernelImage file() { return {{}, *path_ + ".so"}; }
+  static codegen::KernelImage bytes() {
+    std::ifstream in(*path_ + ".so", std::ios::binary);
+    const std::string all((std::istreambuf_iterator<char>(in)), {});
+    codegen::KernelImage image;
+    image.bytes.resize(all.size());
+    std::memcpy(image.bytes.data(), all.data(), all.size());
+    return image;
+  }
+  static void launchAndCheck(Device& device, KernelHandle kernel, int64_t n) {
+    std::vector<float> out(static_cast<size_t>(n), 0.5F);
+    Stream stream = device.createStream();
+    codegen::LaunchStage stage;
+    stage.entry = "addTiles";
+    stage.args.resize(sizeof(Args));
+    stage.grid = (n + 15) / 16;
+    for (float add : {1.0F, 2.0F}) {
+      Args args{out.data(), n, add};
+      device.launch(kernel, stage, reinterpret_cast<std::byte*>(&args), stream, {});
+      args.add = -1000;  // copied before the call returned
+    }
+    device.destroyStream(stream);
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], 3.5F + 2 * static_cast<float>(i)) << i;
+  }
+  static std::string* path_;
+};
+std::string* CpuKernels::path_ = nullptr;
+
+TEST_F(CpuKernels, RunAllTilesOnce) {
+  for (int threads : {1, 2, 5}) {
+    CpuOptions options;
+    options.threads = threads;
+    auto device = makeCpuDevice(options);
+    KernelHandle kernel = device->load(file(), "addTiles");
+    for (int64_t n : {1, 16, 17, 1000, 100003}) launchAndCheck(*device, kernel, n);
+  }
+}
+
+TEST_F(CpuKernels, LoadFromBytesAndInAdversarialOrder) {
+  CpuOptions options;
+  options.adversarial_seed = 1;
+  auto device = makeCpuDevice(options);
+  launchAndCheck(*device, device->load(bytes(), "addTiles"), 1000);
+}
+
+TEST_F(CpuKernels, SeveralStreamsShareThePool) {
+  CpuOptions options;
+  options.threads = 3;
+  auto device = makeCpuDevice(options);
+  KernelHandle kernel = device->load(file(), "addTiles");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) launchAndCheck(*device, kernel, 500);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CpuKernels, WhatCannotBeLoadedIsNamed) {
+  auto device = makeCpuDevice();
+  try {
+    device->load({{}, "/nowhere/kernel.so"}, "k");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("/nowhere/kernel.so"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("dlopen"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(device->load(file(), "absent"), UserError);
+}
+
+// Two in-process ranks, two streams each, collectives on two streams with one communicator.
+void ringRank(comm::World& world, std::optional<uint64_t> seed, std::vector<float>& sums) {
+  CpuOptions options;
+  options.threads = 1;
+  options.adversarial_seed = seed;
+  auto device = makeCpuDevice(options);
+  auto communicator = world.communicator({0, 1});
+  Stream streams[2] = {device->createStream(), device->createStream()};
+  std::vector<float> values(20);
+  ErrorSink errors;
+  for (size_t i = 0; i < values.size(); ++i) {
+    float* value = &values[i];
+    Stream stream = streams[i % 2];
+    const float mine = static_cast<float>(i + 1) * static_cast<float>(world.rank() + 1);
+    device->hostTask([value, mine] { *value = mine; }, stream, {&errors, 0});
+    comm::Operation operation;
+    operation.send = value;
+    operation.recv = value;
+    operation.count = 1;
+    device->communicate(*communicator, std::span(&operation, 1), stream, {&errors, 1});
+  }
+  for (Stream stream : streams) device->destroyStream(stream);
+  errors.rethrow();
+  sums = values;
+}
+
+TEST(CpuCommunicate, SeveralStreamsAndSeeds) {
+  std::vector<std::optional<uint64_t>> seeds = {std::nullopt, 0, 1, 2, 3, 4, 5};
+  for (const auto& seed : seeds) {
+    auto worlds = comm::makeInProcessWorlds(2);
+    std::vector<float> sums[2];
+    std::thread other(
+        [&] { ringRank(*worlds[1], seed ? std::optional(*seed + 100) : std::nullopt, sums[1]); });
+    ringRank(*worlds[0], seed, sums[0]);
+    other.join();
+    EXPECT_EQ(sums[0], sums[1]);
+    for (size_t i = 0; i < sums[0].size(); ++i)
+      EXPECT_EQ(sums[0][i], 3.0F * static_cast<float>(i + 1));
+  }
+}
+
+// Rank 0 fails before its collective: rank 1 must not wait for ever, nor must rank 0.
+TEST(CpuCommunicate, AbortEndsTheWait) {
+  auto worlds = comm::makeInProcessWorlds(2);
+  ErrorSink errors[2];
+  const auto rank = [&](int r) {
+    auto device = makeCpuDevice({1, std::nullopt});
+    auto communicator = worlds[r]->communicator({0, 1});
+    float value = 1;
+    comm::Operation operation;
+    operation.send = operation.recv = &value;
+    operation.count = 1;
+    if (r == 0) device->hostTask([] { userError("rank 0 is ill"); }, nullptr, {&errors[r], 0});
+    device->communicate(*communicator, std::span(&operation, 1), nullptr, {&errors[r], 1});
+    Event event = device->createEvent();
+    device->recordEvent(event, nullptr);
+    if (r == 0) {
+      device->synchronize(event);
+      worlds[0]->abort("rank 0 is ill");
+    }
+    device->synchronize(event);
+    device->destroyEvent(event);
+  };
+  std::thread other([&] { rank(1); });
+  rank(0);
+  other.join();
+  EXPECT_TRUE(errors[0].failed());
+  EXPECT_TRUE(errors[1].failed());
+  EXPECT_THROW(errors[1].rethrow(), UserError);
+}
+
+}  // namespace
+}  // namespace heddle::host

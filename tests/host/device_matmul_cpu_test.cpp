@@ -1,0 +1,69 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "host/device.h"
+#include "ir/error.h"
+#include "tests/host/matmul_cases.h"
+
+namespace heddle::host {
+namespace {
+
+void multiplyAndCheck(Matrix& a, Matrix& b, Matrix& c) {
+  std::mt19937 random(11);
+  fillRandom(a, random);
+  fillRandom(b, random);
+  CpuOptions options;
+  options.threads = 2;
+  auto device = makeCpuDevice(options);
+  ErrorSink errors;
+  MatmulCall call{a.bytes.data(), b.bytes.data(), c.bytes.data(), &a.desc, &b.desc, &c.desc};
+  Stream stream = device->createStream();
+  device->matmul(call, stream, {&errors, 0});
+  device->destroyStream(stream);
+  errors.rethrow();
+  checkProduct(a, b, c);
+}
+
+class CpuMatmul : public testing::TestWithParam<DType> {};
+
+TEST_P(CpuMatmul, EveryCase) {
+  for (const MatmulCase& sizes : matmulCases()) {
+    SCOPED_TRACE(sizes.what);
+    Matrix a(GetParam(), sizes.a, sizes.a_strides);
+    Matrix b(GetParam(), sizes.b, sizes.b_strides);
+    Matrix c(GetParam(), sizes.c, sizes.c_strides);
+    multiplyAndCheck(a, b, c);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul, testing::ValuesIn(kAllDTypes),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {
+  auto device = makeCpuDevice();
+  const TensorDesc a = denseDesc(DType::F32, {2, 3});
+  const TensorDesc b = denseDesc(DType::F32, {4, 2});
+  const TensorDesc c = denseDesc(DType::F32, {2, 2});
+  const TensorDesc wide = denseDesc(DType::F64, {3, 2});
+  EXPECT_THROW(device->matmul({nullptr, nullptr, nullptr, &a, &b, &c}, nullptr, {}), UserError);
+  EXPECT_THROW(device->matmul({nullptr, nullptr, nullptr, &a, &wide, &c}, nullptr, {}), UserError);
+}
+
+// 1 + 256 times 2^-9 is 1.5 in f32; a sum rounded to bf16 at each step would stay at 1.
+TEST(CpuMatmulRounding, Bf16IsRoundedOnce) {
+  Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
+  for (int64_t p = 0; p < 257; ++p) {
+    storeElement(a.bytes.data(), DType::BF16, p, 1.0);
+    storeElement(b.bytes.data(), DType::BF16, p, p == 0 ? 1.0 : std::ldexp(1.0, -9));
+  }
+  auto device = makeCpuDevice();
+  Stream stream = device->createStream();
+  MatmulCall call{a.bytes.data(), b.bytes.data(), c.bytes.data(), &a.desc, &b.desc, &c.desc};
+  device->matmul(call, stream, {});
+  device->destroyStream(stream);
+  EXPECT_EQ(c.at({0, 0}), 1.5);
+}
+
+}  // namespace
+}  // namespace heddle::host

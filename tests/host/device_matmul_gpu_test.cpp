@@ -1,0 +1,136 @@
+#include <cmath>
+#include <thread>
+
+#include "ir/error.h"
+#include "tests/host/gpu_device.h"
+#include "tests/host/matmul_cases.h"
+
+namespace heddle::host {
+namespace {
+
+class CudaMatmulGpu : public GpuDeviceTest {
+ protected:
+  // On `stream`, which must be the calling thread's.
+  void multiply(const Matrix& a, const Matrix& b, Matrix& c, Stream stream) {
+    Allocator& pool = device_->allocator();
+    void* memory[3];
+    const Matrix* matrices[] = {&a, &b, &c};
+    for (int i = 0; i < 3; ++i) {
+      const auto bytes = static_cast<int64_t>(matrices[i]->bytes.size());
+      memory[i] = pool.allocate(bytes, stream);
+      device_->copy(memory[i], matrices[i]->bytes.data(), bytes, stream, {});
+    }
+    device_->matmul({memory[0], memory[1], memory[2], &a.desc, &b.desc, &c.desc}, stream, {});
+    device_->copy(c.bytes.data(), memory[2], static_cast<int64_t>(c.bytes.size()), stream, {});
+    finish(stream);
+    for (int i = 0; i < 3; ++i) {
+      pool.deallocate(memory[i], static_cast<int64_t>(matrices[i]->bytes.size()), stream);
+    }
+  }
+};
+
+constexpr DType kFloats[] = {DType::F32, DType::F64, DType::BF16};
+
+TEST_F(CudaMatmulGpu, EveryCase) {
+  std::mt19937 random(11);
+  for (DType dtype : kFloats) {
+    for (const MatmulCase& sizes : matmulCases()) {
+      SCOPED_TRACE(std::string(name(dtype)) + " " + sizes.what);
+      Matrix a(dtype, sizes.a, sizes.a_strides);
+      Matrix b(dtype, sizes.b, sizes.b_strides);
+      Matrix c(dtype, sizes.c, sizes.c_strides);
+      fillRandom(a, random);
+      fillRandom(b, random);
+      multiply(a, b, c, stream_);
+      // bf16 holds sums of small integers exactly only up to 256; the sums here stay far below.
+      checkProduct(a, b, c);
+    }
+  }
+}
+
+// An operand that begins at an odd element is less aligned than cuBLASLt assumes by default.
+TEST_F(CudaMatmulGpu, OperandsOfAnyAlignment) {
+  for (DType dtype : kFloats) {
+    constexpr int64_t kSize = 32;
+    Matrix a(dtype, {kSize, kSize}, {}), b(dtype, {kSize, kSize}, {}), c(dtype, {kSize, kSize}, {});
+    std::mt19937 random(3);
+    fillRandom(a, random);
+    fillRandom(b, random);
+    const int64_t shift = sizeOf(dtype);
+    const int64_t bytes = kSize * kSize * shift;
+    char* memory[3];
+    for (char*& block : memory) block = static_cast<char*>(allocate(bytes + shift)) + shift;
+    device_->copy(memory[0], a.bytes.data(), bytes, stream_, {});
+    device_->copy(memory[1], b.bytes.data(), bytes, stream_, {});
+    device_->matmul({memory[0], memory[1], memory[2], &a.desc, &b.desc, &c.desc}, stream_, {});
+    device_->copy(c.bytes.data(), memory[2], bytes, stream_, {});
+    finish(stream_);
+    checkProduct(a, b, c);
+  }
+}
+
+// 1 + 2^-13 needs more bits than TF32 has.
+TEST_F(CudaMatmulGpu, F32IsNotTf32) {
+  Matrix a(DType::F32, {64, 64}, {}), b(DType::F32, {64, 64}, {}), c(DType::F32, {64, 64}, {});
+  const double fine = 1.0 + std::ldexp(1.0, -13);
+  for (int64_t i = 0; i < 64 * 64; ++i) {
+    storeElement(a.bytes.data(), DType::F32, i, fine);
+    storeElement(b.bytes.data(), DType::F32, i, i / 64 == i % 64 ? 1.0 : 0.0);
+  }
+  multiply(a, b, c, stream_);
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(c.at({i, 63 - i}), fine);
+}
+
+// 1 + 256 times 2^-9 is 1.5 in f32; rounded to bf16 at each step it would stay at 1.
+TEST_F(CudaMatmulGpu, Bf16AccumulatesInF32) {
+  Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
+  for (int64_t p = 0; p < 257; ++p) {
+    storeElement(a.bytes.data(), DType::BF16, p, 1.0);
+    storeElement(b.bytes.data(), DType::BF16, p, p == 0 ? 1.0 : std::ldexp(1.0, -9));
+  }
+  multiply(a, b, c, stream_);
+  EXPECT_EQ(c.at({0, 0}), 1.5);
+}
+
+TEST_F(CudaMatmulGpu, MoreBatchesThanOneCallTakes) {
+  constexpr int64_t kBatches = 70000;
+  Matrix a(DType::F32, {kBatches, 1, 2}, {}), b(DType::F32, {kBatches, 2, 1}, {});
+  Matrix c(DType::F32, {kBatches, 1, 1}, {});
+  std::mt19937 random(2);
+  fillRandom(a, random);
+  fillRandom(b, random);
+  multiply(a, b, c, stream_);
+  checkProduct(a, b, c);
+}
+
+TEST_F(CudaMatmulGpu, SeveralThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      Stream stream = device_->createStream();
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < 10; ++i) {
+        Matrix a(DType::F32, {16 + i, 8}, {}), b(DType::F32, {8, 12}, {}),
+            c(DType::F32, {16 + i, 12}, {});
+        fillRandom(a, random);
+        fillRandom(b, random);
+        multiply(a, b, c, stream);
+        checkProduct(a, b, c);
+      }
+      device_->destroyStream(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CudaMatmulGpu, IntegersAreRefused) {
+  for (DType dtype : {DType::I64, DType::Bool}) {
+    const TensorDesc desc = denseDesc(dtype, {2, 2});
+    void* memory = allocate(64);
+    EXPECT_THROW(device_->matmul({memory, memory, memory, &desc, &desc, &desc}, stream_, {}),
+                 UserError);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "host/text.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+// The files of examples/ for tests, which run in the root of the sources.
+namespace heddle::host::testing {
+
+inline const char* const kFusionExamples[] = {"gelu_backward_bias_grad.fusion", "softmax.fusion",
+                                              "layer_norm.fusion", "swiglu.fusion",
+                                              "tp_mlp.fusion"};
+
+inline std::string readExample(const std::string& name) {
+  std::ifstream file("examples/" + name);
+  EXPECT_TRUE(file.good()) << name;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline Fusion fusionExample(const std::string& name) {
+  return parseFusion(readExample(name), name);
+}
+
+inline Program programExample(const std::string& name) {
+  return std::get<Program>(parseFile(readExample(name), name));
+}
+
+// As a file that holds what was printed.
+inline Program printedAndParsed(const Program& program) {
+  return std::get<Program>(parseFile(print(program), "printed"));
+}
+
+// Sizes for tests: every symbol of the file gets `size`.
+inline HarnessOptions optionsFor(const std::vector<std::pair<std::string, int64_t>>& symbols,
+                                 int ranks, int64_t size) {
+  HarnessOptions options;
+  options.ranks = ranks;
+  for (const auto& [symbol, value] : symbols) options.sizes[symbol] = size;
+  return options;
+}
+
+inline void expectClose(const std::vector<HostTensor>& got, const std::vector<HostTensor>& expected,
+                        const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double bound = expected[i].dtype == DType::BF16 ? 3e-2 : 2e-5;
+    EXPECT_LE(relativeError(got[i], expected[i]), bound) << what << ", output " << i;
+  }
+}
+
+// The allgather of the whole input is the input.
+inline void expectRing(const Program& program, HarnessOptions options, const std::string& what) {
+  options.runs = 3;
+  const HostTensor whole = inputOf(program, 0, options.sizes, options.ranks, options.seed);
+  const auto outputs = runProgram(program, options);
+  ASSERT_EQ(outputs.size(), 1u) << what;
+  EXPECT_EQ(relativeError(outputs[0], whole), 0) << what;
+}
+
+// The three trips add 1, 3 and 5, each rounded to f32.
+inline void expectLoop(const Program& program, const HarnessOptions& options,
+                       const std::string& what) {
+  HostTensor expected = inputOf(program, 0, options.sizes, options.ranks, options.seed);
+  for (const float addend : {1.0f, 3.0f, 5.0f}) {
+    for (int64_t i = 0; i < expected.numel(); ++i) expected.as<float>()[i] += addend;
+  }
+  const auto outputs = runProgram(program, options);
+  ASSERT_EQ(outputs.size(), 1u) << what;
+  EXPECT_EQ(relativeError(outputs[0], expected), 0) << what;
+}
+
+}  // namespace heddle::host::testing

@@ -1,0 +1,114 @@
+// Every example, end to end on CPU ranks, against the reference evaluator or a plain loop.
+#include <gtest/gtest.h>
+
+#include "tests/host/example_files.h"
+#include "tests/host/loop_program.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::expectClose;
+using testing::expectedOf;
+using testing::fusionExample;
+using testing::HarnessOptions;
+using testing::kFusionExamples;
+using testing::optionsFor;
+using testing::printedAndParsed;
+using testing::programExample;
+using testing::runProgram;
+
+void expectRight(const Fusion& fusion, const Program& program, const HarnessOptions& options,
+                 const std::string& what) {
+  expectClose(runProgram(program, options), expectedOf(fusion, options), what);
+}
+
+TEST(ExamplesTest, FusionsAreRightAlsoAtSizesOneAndZero) {
+  for (const char* name : kFusionExamples) {
+    const Fusion fusion = fusionExample(name);
+    const Program program = compile(fusion, 1);
+    for (int64_t size : {0, 1, 7, 32}) {
+      expectRight(fusion, program, optionsFor(fusion.size_defaults, 1, size),
+                  fmt::format("{} at {}", name, size));
+    }
+  }
+}
+
+TEST(ExamplesTest, TpMlpIsRightOnOneToFourRanksAlsoUneven) {
+  const Fusion fusion = fusionExample("tp_mlp.fusion");
+  for (int ranks : {1, 2, 3, 4}) {
+    const Program program = compile(fusion, ranks);
+    for (int64_t size : {0, 1, 5, 24}) {
+      expectRight(fusion, program, optionsFor(fusion.size_defaults, ranks, size),
+                  fmt::format("{} ranks, size {}", ranks, size));
+    }
+  }
+}
+
+TEST(ExamplesTest, PrintedFusionsRunTheSameAtOtherSizes) {
+  for (const char* name : kFusionExamples) {
+    const Fusion fusion = fusionExample(name);
+    const Fusion again = parseFusion(print(fusion));
+    EXPECT_TRUE(sameGraph(fusion, again)) << name;
+    EXPECT_EQ(print(again), print(fusion)) << name;
+    const Program first = compile(fusion, 1);
+    const Program second = compile(again, 1);
+    for (int64_t size : {0, 1, 6}) {
+      const HarnessOptions options = optionsFor(fusion.size_defaults, 1, size);
+      const auto a = runProgram(first, options);
+      const auto b = runProgram(second, options);
+      ASSERT_EQ(a.size(), b.size()) << name;
+      for (size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(testing::relativeError(b[i], a[i]), 0) << name << " at " << size;
+      }
+    }
+  }
+}
+
+TEST(ExamplesTest, PrintedProgramsRunTheSameAtOtherSizes) {
+  for (const char* name : kFusionExamples) {
+    const Fusion fusion = fusionExample(name);
+    for (int ranks : {1, 2}) {
+      const Program program = compile(fusion, ranks);
+      const Program again = printedAndParsed(program);
+      EXPECT_TRUE(sameProgram(program, again)) << name;
+      EXPECT_EQ(print(again), print(program)) << name;
+      for (int64_t size : {0, 1, 6, 13}) {
+        expectRight(fusion, again, optionsFor(fusion.size_defaults, ranks, size),
+                    fmt::format("{} printed, {} ranks, size {}", name, ranks, size));
+      }
+    }
+  }
+}
+
+TEST(ExamplesTest, RingAllgatherGathersOnAnyNumberOfRanks) {
+  const Program program = programExample("ring_allgather.hostir");
+  const Program again = printedAndParsed(program);
+  EXPECT_EQ(print(again), print(program));
+  for (int ranks : {1, 2, 3, 4}) {
+    for (int64_t size : {0, 1, 64, 77}) {
+      testing::expectRing(again, optionsFor(program.size_defaults, ranks, size),
+                          fmt::format("{} ranks, size {}", ranks, size));
+    }
+  }
+}
+
+TEST(ExamplesTest, TheLoopAddsNineAlsoWhenPrinted) {
+  const Program program = programExample("in_place_loop.hostir");
+  const Program again = printedAndParsed(program);
+  EXPECT_EQ(print(again), print(program));
+  for (int64_t size : {0, 1, 1000, 1003}) {
+    const HarnessOptions options = optionsFor(program.size_defaults, 1, size);
+    testing::expectLoop(program, options, fmt::format("size {}", size));
+    testing::expectLoop(again, options, fmt::format("printed, size {}", size));
+  }
+}
+
+TEST(ExamplesTest, TheLoopProgramIsSharedByStreamsAndThreads) {
+  testing::checkLoopProgram(*makeCpuDevice({.threads = 2, .adversarial_seed = {}}));
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    testing::checkLoopProgram(*makeCpuDevice({.threads = 1, .adversarial_seed = seed}));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,76 @@
+// The sharded examples with a process a GPU: MPI brings the ranks together, NCCL moves the data.
+#include <gtest/gtest.h>
+
+#include "tests/host/example_files.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::HarnessOptions;
+using testing::optionsFor;
+using testing::RankOutputs;
+
+// The rank of the launcher's node; a plain start has none.
+int localRank() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  return rank == nullptr ? 0 : std::atoi(rank);
+}
+
+int ranksOfNode() {
+  const char* ranks = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return ranks == nullptr ? 1 : std::atoi(ranks);
+}
+
+class GpuJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    const int gpus = cudaDeviceCount(why);
+    if (gpus == 0) GTEST_SKIP() << why;
+    if (gpus < ranksOfNode()) {
+      GTEST_SKIP() << ranksOfNode() << " ranks need as many GPUs, there are " << gpus;
+    }
+    device_ = makeCudaDevice(localRank());
+    world_ = makeJobWorld(DeviceKind::Cuda, localRank());
+  }
+
+  // Every output's block on this rank against the same block of the whole.
+  void expectBlocks(const Program& program, const HarnessOptions& options,
+                    const std::vector<HostTensor>& whole, const std::string& what) {
+    const RankOutputs outputs = testing::runRank(program, *world_, *device_, options);
+    std::vector<HostTensor> expected;
+    for (size_t i = 0; i < whole.size(); ++i) {
+      expected.push_back(localBlock(whole[i], outputs.descs.at(i)));
+    }
+    testing::expectClose(outputs.locals, expected, what);
+  }
+  int ranks() const { return world_->size(); }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<comm::World> world_;  // ends before the device
+};
+
+TEST_F(GpuJob, TheShardedExamplesAreRight) {
+  EXPECT_TRUE(ranks() == 1 || world_->transport() == "nccl") << world_->transport();
+  const Fusion fusion = testing::fusionExample("tp_mlp.fusion");
+  const Program program = compile(fusion, ranks());
+  for (int64_t size : {0, 1, 5, 96}) {
+    HarnessOptions options = optionsFor(fusion.size_defaults, ranks(), size);
+    options.kind = DeviceKind::Cuda;
+    options.runs = 3;
+    expectBlocks(program, options, testing::expectedOf(fusion, options),
+                 fmt::format("tp_mlp, size {}", size));
+  }
+  const Program ring = testing::programExample("ring_allgather.hostir");
+  for (int64_t size : {0, 1, 1000}) {
+    HarnessOptions options = optionsFor(ring.size_defaults, ranks(), size);
+    options.kind = DeviceKind::Cuda;
+    options.runs = 3;
+    expectBlocks(ring, options, {testing::inputOf(ring, 0, options.sizes, ranks(), options.seed)},
+                 fmt::format("ring, size {}", size));
+  }
+  world_->barrier();
+}
+
+}  // namespace
+}  // namespace heddle::host

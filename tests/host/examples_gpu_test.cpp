@@ -1,0 +1,128 @@
+// Every example on GPUs: all on one, the sharded ones also with several ranks on one GPU, and with
+// NCCL by threads on two.
+#include <gtest/gtest.h>
+
+#include "host/module.h"
+#include "tests/host/example_files.h"
+#include "tests/host/loop_program.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::expectClose;
+using testing::expectedOf;
+using testing::fusionExample;
+using testing::HarnessOptions;
+using testing::kFusionExamples;
+using testing::optionsFor;
+using testing::printedAndParsed;
+using testing::programExample;
+using testing::runProgram;
+
+class GpuExamples : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    gpus_ = cudaDeviceCount(why);
+    if (gpus_ == 0) GTEST_SKIP() << why;
+  }
+  static HarnessOptions onGpu(HarnessOptions options) {
+    options.kind = DeviceKind::Cuda;
+    return options;
+  }
+  static void expectRight(const Fusion& fusion, const Program& program,
+                          const HarnessOptions& options, const std::string& what) {
+    expectClose(runProgram(program, onGpu(options)), expectedOf(fusion, options), what);
+  }
+  int gpus_ = 0;
+};
+
+TEST_F(GpuExamples, FusionsAreRightAlsoAtSizesOneAndZero) {
+  for (const char* name : kFusionExamples) {
+    const Fusion fusion = fusionExample(name);
+    const Program program = compile(fusion, 1);
+    for (int64_t size : {0, 1, 7, 64}) {
+      expectRight(fusion, program, optionsFor(fusion.size_defaults, 1, size),
+                  fmt::format("{} at {}", name, size));
+    }
+  }
+}
+
+TEST_F(GpuExamples, PrintedProgramsRunTheSameAtOtherSizes) {
+  for (const char* name : kFusionExamples) {
+    const Fusion fusion = fusionExample(name);
+    const Program again = printedAndParsed(compile(fusion, 1));
+    for (int64_t size : {0, 1, 13}) {
+      expectRight(fusion, again, optionsFor(fusion.size_defaults, 1, size),
+                  fmt::format("{} printed, size {}", name, size));
+    }
+  }
+}
+
+TEST_F(GpuExamples, TpMlpIsRightWithSeveralRanksOnOneGpu) {
+  const Fusion fusion = fusionExample("tp_mlp.fusion");
+  for (int ranks : {2, 3}) {
+    const Program program = printedAndParsed(compile(fusion, ranks));
+    for (int64_t size : {0, 1, 5, 48}) {
+      HarnessOptions options = optionsFor(fusion.size_defaults, ranks, size);
+      options.runs = 3;
+      expectRight(fusion, program, options, fmt::format("{} ranks, size {}", ranks, size));
+    }
+  }
+}
+
+TEST_F(GpuExamples, RingAllgatherGathersWithSeveralRanksOnOneGpu) {
+  const Program program = programExample("ring_allgather.hostir");
+  for (int ranks : {1, 2, 3}) {
+    for (int64_t size : {0, 1, 64, 100'000}) {
+      testing::expectRing(program, onGpu(optionsFor(program.size_defaults, ranks, size)),
+                          fmt::format("{} ranks, size {}", ranks, size));
+    }
+  }
+}
+
+TEST_F(GpuExamples, TheLoopAddsNine) {
+  const Program program = programExample("in_place_loop.hostir");
+  for (int64_t size : {0, 1, 1000, 1'000'003}) {
+    testing::expectLoop(printedAndParsed(program),
+                        onGpu(optionsFor(program.size_defaults, 1, size)),
+                        fmt::format("size {}", size));
+  }
+}
+
+// The caller's streams are CUDA streams: a Stream of this device is a cudaStream_t.
+TEST_F(GpuExamples, TheLoopProgramIsSharedByStreamsAndThreads) {
+  testing::checkLoopProgram(*makeCudaDevice(0));
+}
+
+// Runs on a rank a GPU, with NCCL over in-process ranks; the outputs put together.
+std::vector<HostTensor> runWithNccl(const Program& program, const HarnessOptions& options) {
+  auto worlds = comm::makeInProcessWorlds(options.ranks);
+  std::vector<testing::RankOutputs> ranks(worlds.size());
+  testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
+    world = ncclModule().makeWorld(std::move(world), rank);
+    const std::unique_ptr<Device> device = makeCudaDevice(rank);
+    ranks[static_cast<size_t>(rank)] = testing::runRank(program, *world, *device, options);
+    world->barrier();
+  });
+  return testing::assemble(ranks);
+}
+
+TEST_F(GpuExamples, NcclByThreadsOnTwoGpus) {
+  if (gpus_ < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << gpus_;
+  const Fusion fusion = fusionExample("tp_mlp.fusion");
+  const Program program = compile(fusion, 2);
+  for (int64_t size : {0, 1, 5, 96}) {
+    HarnessOptions options = onGpu(optionsFor(fusion.size_defaults, 2, size));
+    options.runs = 3;
+    expectClose(runWithNccl(program, options), expectedOf(fusion, options),
+                fmt::format("size {}", size));
+  }
+  const Program ring = programExample("ring_allgather.hostir");
+  const HarnessOptions options = onGpu(optionsFor(ring.size_defaults, 2, 1000));
+  const HostTensor whole = testing::inputOf(ring, 0, options.sizes, 2, options.seed);
+  EXPECT_EQ(testing::relativeError(runWithNccl(ring, options).at(0), whole), 0);
+}
+
+}  // namespace
+}  // namespace heddle::host

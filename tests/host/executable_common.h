@@ -1,0 +1,74 @@
+#pragma once
+
+#include <atomic>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/text.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+// Small pieces shared by the tests of Executable and FusionExecutor.
+namespace heddle::host::testing {
+
+inline Tensor deviceFloats(Device& device, const std::vector<float>& values,
+                           std::vector<int64_t> sizes) {
+  HostTensor host(DType::F32, sizes);
+  for (size_t i = 0; i < values.size(); ++i) host.as<float>()[i] = values[i];
+  return toDevice(device, device.allocator(), host, denseDesc(DType::F32, std::move(sizes)));
+}
+
+// first, first + step, first + 2 * step, ...
+inline std::vector<float> ramp(size_t count, float first, float step) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = first + step * static_cast<float>(i);
+  return values;
+}
+
+inline std::vector<float> floatsOf(Device& device, const Argument& argument) {
+  const HostTensor host = toHost(device, std::get<Tensor>(argument));
+  const float* data = host.as<float>();
+  return {data, data + host.numel()};
+}
+
+// Tensor of made-up memory, for the null device.
+inline Tensor nullTensor(std::vector<int64_t> sizes, DType dtype = DType::F32) {
+  static char memory;
+  return {&memory, denseDesc(dtype, std::move(sizes)), nullptr};
+}
+
+inline Program programOf(const std::string& text) {
+  return parseProgram("heddle 1\n" + text, "test");
+}
+
+// Throws at the n-th allocation (counted from 0); -1: never.
+class FailingAllocator : public Allocator {
+ public:
+  explicit FailingAllocator(Allocator& inner) : inner_(inner) {}
+  void failAt(int64_t n) { left_ = n; }
+  void* allocate(int64_t bytes, Stream stream) override {
+    if (left_.load() >= 0 && left_-- == 0) throw std::bad_alloc();
+    return inner_.allocate(bytes, stream);
+  }
+  void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override {
+    inner_.deallocate(memory, bytes, stream);
+  }
+
+ private:
+  Allocator& inner_;
+  std::atomic<int64_t> left_{-1};
+};
+
+template <class Work>
+std::string userErrorOf(const Work& work) {
+  try {
+    work();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace heddle::host::testing

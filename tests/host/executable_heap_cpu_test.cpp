@@ -1,0 +1,93 @@
+// What a steady run on the CPU device costs the issuing thread in heap memory, however many
+// instructions it has.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/host/count_heap.h"
+#include "tests/host/executable_common.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::deviceFloats;
+using testing::heapAllocations;
+using testing::programOf;
+using testing::ramp;
+
+// One run behind a gate that opens when all is enqueued: so the queue is as long as it can get.
+int64_t allocationsOfAGatedRun(Device& device, Executable& executable,
+                               const std::vector<Argument>& inputs, Stream stream) {
+  std::atomic<bool> open{false};
+  ErrorSink errors;
+  device.hostTask(
+      [&open] {
+        while (!open) std::this_thread::yield();
+      },
+      stream, {&errors, -1});
+  RunOptions options;
+  options.stream = stream;
+  const int64_t before = heapAllocations();
+  const Outputs outputs = executable.run(inputs, options);
+  const int64_t made = heapAllocations() - before;
+  open = true;
+  outputs.wait();
+  return made;
+}
+
+int64_t allocationsOfARun(const std::string& body, int trips) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  const Stream stream = device->createStream();
+  int64_t made = 0;
+  {
+    Executable executable(programOf(fmt::format(R"(
+mesh @m = [x=1]
+kernel @add {{
+  fusion add(%y: f32[n, n], %s: f64) {{
+    %z = add(%y, %s)
+    return %z
+  }}
+}}
+program p(%x: f32[n, n], %batch: f32[b, n, n]) -> (%y) with n = 4, b = 3 {{
+  slot %y: f32[n, n]
+  slot %t: f32[n, n]
+  slot %many: f32[b, n, n]
+  slot %s: f64
+  %y = allocate stream=0
+  %many = allocate stream=0
+  copy %x -> %y stream=0
+  for i in 0 .. {} {{
+    {}
+  }}
+  free %many stream=0
+}}
+)",
+                                                trips, body)),
+                          {device.get(), nullptr, nullptr});
+    const std::vector<Argument> inputs{deviceFloats(*device, ramp(16, 1, 1), {4, 4}),
+                                       deviceFloats(*device, ramp(48, 1, 1), {3, 4, 4})};
+    for (int i = 0; i < 3; ++i) {
+      made = allocationsOfAGatedRun(*device, executable, inputs, stream);
+    }
+  }
+  device->destroyStream(stream);
+  return made;
+}
+
+TEST(HeapCpuTest, AnInstructionAllocatesNothing) {
+  for (const char* body :
+       {"%s = evaluate 2*i + 1  launch @add(%y, %s) -> (%y) stream=0",
+        "call_library matmul(%batch, %batch) -> (%many) stream=0",
+        "$t = communicate allreduce %y -> %y team=@m op=sum stream=0  wait $t stream=0",
+        "%t = allocate stream=0  copy %x -> %t stream=0  free %t stream=0",
+        "!e = record_event stream=0  wait_event !e stream=1  copy %x -> %y stream=1  "
+        "!b = record_event stream=1  wait_event !b stream=0"}) {
+    const int64_t few = allocationsOfARun(body, 10);
+    EXPECT_EQ(allocationsOfARun(body, 1000), few) << body;
+    EXPECT_LT(few, 20) << body;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,202 @@
+// Who holds which bytes, and what happens when there are none.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/host/executable_common.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::deviceFloats;
+using testing::FailingAllocator;
+using testing::floatsOf;
+using testing::programOf;
+using testing::ramp;
+using testing::userErrorOf;
+
+// x^4; holds x2, then x2 and x3, then x3 and x4: 16 floats each for n = 4.
+const char* const kFourth = R"(
+program fourth(%x: f32[n, n]) -> (%x4) with n = 4 {
+  slot %x2: f32[n, n]
+  slot %x3: f32[n, n]
+  slot %x4: f32[n, n]
+  %x2 = allocate stream=0
+  call_library matmul(%x, %x) -> (%x2) stream=0
+  %x3 = allocate stream=0
+  call_library matmul(%x2, %x) -> (%x3) stream=0
+  free %x2 stream=0
+  %x4 = allocate stream=0
+  call_library matmul(%x3, %x) -> (%x4) stream=0
+  free %x3 stream=0
+}
+)";
+
+std::vector<float> fourthLoop(const std::vector<float>& x, size_t n) {
+  std::vector<float> power = x;
+  for (int p = 0; p < 3; ++p) {
+    std::vector<float> next(n * n, 0.0f);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) {
+        for (size_t k = 0; k < n; ++k) next[i * n + j] += power[i * n + k] * x[k * n + j];
+      }
+    }
+    power = next;
+  }
+  return power;
+}
+
+struct CpuMemoryTest : ::testing::Test {
+  std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  Context context{device.get(), nullptr, nullptr};
+  TrackingAllocator tracking{device->allocator()};
+  std::vector<float> values{1, 0, 2, 1};
+  Tensor x = deviceFloats(*device, values, {2, 2});
+};
+
+TEST_F(CpuMemoryTest, ThePeakIsExactAndNothingIsHeldAtTheEnd) {
+  Executable executable(programOf(kFourth), context);
+  RunOptions options;
+  options.allocator = &tracking;
+  {
+    const Outputs outputs = executable.run({x}, options);
+    outputs.wait();
+    EXPECT_EQ(floatsOf(*device, outputs[0]), fourthLoop(values, 2));
+    EXPECT_EQ(tracking.heldBytes(), 16);
+    EXPECT_EQ(executable.stats().held_bytes, 16);
+  }
+  EXPECT_EQ(executable.stats().peak_bytes, 2 * 16);
+  EXPECT_EQ(tracking.peakBytes(), 2 * 16);
+  EXPECT_EQ(tracking.heldBytes(), 0);
+  EXPECT_EQ(executable.stats().held_bytes, 0);
+}
+
+// matmul, gelu, matmul: three segments. While gelu runs its two sides are held, while the second
+// product runs its input and the result; never all three.
+TEST_F(CpuMemoryTest, AChainOfThreeSegmentsPeaksAtItsLargestPair) {
+  FusionBuilder b("chain");
+  const ValueId in = b.input("in", DType::F32, {Size::symbol("t"), Size::symbol("h")});
+  const ValueId up = b.input("up", DType::F32, {Size::symbol("h"), Size::symbol("f")});
+  const ValueId down = b.input("down", DType::F32, {Size::symbol("f"), Size::symbol("o")});
+  const ValueId g = b.pointwise("tanh", {b.matmul(in, up)});
+  b.output(b.matmul(g, down));
+  FusionExecutor executor(std::move(b).build(), context);
+  const auto zeros = [&](int64_t rows, int64_t columns) {
+    return deviceFloats(*device, std::vector<float>(static_cast<size_t>(rows * columns)),
+                        {rows, columns});
+  };
+  RunOptions options;
+  options.allocator = &tracking;
+  const int64_t t = 3, h = 5;
+  for (const auto& [f, o] : {std::pair<int64_t, int64_t>{11, 2}, {7, 40}, {6, 6}}) {
+    tracking.resetPeak();
+    executor.run({zeros(t, h), zeros(h, f), zeros(f, o)}, options).wait();
+    EXPECT_EQ(tracking.peakBytes(), 4 * t * (f + std::max(f, o))) << f << " " << o;
+    EXPECT_EQ(tracking.heldBytes(), 0);
+  }
+  EXPECT_EQ(executor.stats().peak_bytes, 4 * t * (7 + 40));
+}
+
+TEST_F(CpuMemoryTest, OutputsOutliveLaterRunsAndTheExecutable) {
+  RunOptions options;
+  options.allocator = &tracking;
+  std::vector<Outputs> kept;
+  {
+    Executable executable(programOf(kFourth), context);
+    for (int i = 0; i < 10; ++i) {
+      const std::vector<float> scaled = ramp(4, static_cast<float>(i), 1.0f);
+      kept.push_back(executable.run({deviceFloats(*device, scaled, {2, 2})}, options));
+      kept.back().wait();
+    }
+  }
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(floatsOf(*device, kept[static_cast<size_t>(i)][0]),
+              fourthLoop(ramp(4, static_cast<float>(i), 1.0f), 2));
+  }
+  EXPECT_EQ(tracking.heldBytes(), 10 * 16);
+  kept.clear();
+  EXPECT_EQ(tracking.heldBytes(), 0);
+}
+
+TEST_F(CpuMemoryTest, AFailedAllocationLeavesNothingBehind) {
+  FailingAllocator failing(tracking);
+  Executable executable(programOf(kFourth), context);
+  RunOptions options;
+  options.allocator = &failing;
+  for (int64_t n = 0; n < 3; ++n) {
+    failing.failAt(n);
+    const std::string message = userErrorOf([&] { executable.run({x}, options); });
+    const std::string slot = "%x" + std::to_string(n + 2);
+    EXPECT_NE(message.find("out of memory: " + slot + " asks for 16 bytes"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("instruction"), std::string::npos) << message;
+    EXPECT_EQ(tracking.heldBytes(), 0) << n;
+    EXPECT_EQ(executable.stats().held_bytes, 0) << n;
+    failing.failAt(-1);
+    const Outputs outputs = executable.run({x}, options);
+    outputs.wait();
+    EXPECT_EQ(floatsOf(*device, outputs[0]), fourthLoop(values, 2));
+  }
+  failing.failAt(2);
+  const std::string message = userErrorOf([&] { executable.run({x}, options); });
+  EXPECT_NE(message.find("holds 16 bytes: %x3 16"), std::string::npos) << message;
+}
+
+TEST_F(CpuMemoryTest, AResultLandsInThePreallocatedTensor) {
+  Executable executable(programOf(kFourth), context);
+  Tensor mine = deviceFloats(*device, {9, 9, 9, 9}, {2, 2});
+  RunOptions options;
+  options.allocator = &tracking;
+  options.preallocated = {mine};
+  const Outputs outputs = executable.run({x}, options);
+  outputs.wait();
+  EXPECT_EQ(std::get<Tensor>(outputs[0]).data, mine.data);
+  EXPECT_EQ(floatsOf(*device, Argument(mine)), fourthLoop(values, 2));
+  EXPECT_EQ(tracking.heldBytes(), 0);
+  EXPECT_EQ(tracking.peakBytes(), 2 * 16);  // x2 and x3; x4 is the caller's
+}
+
+TEST_F(CpuMemoryTest, APreallocatedTensorOfAnotherOrderIsFilledByACopy) {
+  Executable executable(programOf(kFourth), context);
+  Tensor mine = deviceFloats(*device, {9, 9, 9, 9}, {2, 2});
+  mine.desc.strides = {1, 2};
+  RunOptions options;
+  options.preallocated = {mine};
+  const Outputs outputs = executable.run({x}, options);
+  outputs.wait();
+  EXPECT_EQ(floatsOf(*device, outputs[0]), fourthLoop(values, 2));
+  mine.desc.strides = {2, 1};
+  const std::vector<float> expected = fourthLoop(values, 2);
+  EXPECT_EQ(floatsOf(*device, Argument(mine)),
+            (std::vector<float>{expected[0], expected[2], expected[1], expected[3]}));
+}
+
+TEST_F(CpuMemoryTest, PreallocatedTensorsAreChecked) {
+  Executable executable(programOf(kFourth), context);
+  RunOptions options;
+  options.preallocated = {deviceFloats(*device, {1, 2, 3}, {3, 1})};
+  std::string message = userErrorOf([&] { executable.run({x}, options); });
+  EXPECT_NE(message.find("output 0 (%x4)"), std::string::npos) << message;
+  options.preallocated = {x};
+  message = userErrorOf([&] { executable.run({x}, options); });
+  EXPECT_EQ(message, "preallocated output 0 lies on the memory of input 0 (%x)");
+  Executable two(programOf(R"(
+program two(%x: f32[n]) -> (%a, %b) with n = 4 {
+  slot %a: f32[n]
+  slot %b: f32[n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %b = allocate stream=0
+  copy %x -> %b stream=0
+}
+)"),
+                 context);
+  const Tensor four = deviceFloats(*device, values, {4});
+  const Tensor mine = deviceFloats(*device, values, {4});
+  options.preallocated = {mine, mine};
+  message = userErrorOf([&] { two.run({four}, options); });
+  EXPECT_EQ(message, "preallocated output 1 lies on the memory of preallocated output 0");
+}
+
+}  // namespace
+}  // namespace heddle::host

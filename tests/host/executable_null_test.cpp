@@ -1,0 +1,201 @@
+// What an Executable asks of its device, held against counts; no memory is touched.
+#include <gtest/gtest.h>
+
+#include "host/null_device.h"
+#include "tests/host/executable_common.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::nullTensor;
+using testing::programOf;
+using testing::userErrorOf;
+
+// Two streams; 2 allocations of which one is freed.
+const char* const kTwoStreams = R"(
+program two(%x: f32[n, n]) -> (%z) with n = 4 {
+  slot %y: f32[n, n]
+  slot %z: f32[n, n]
+  %y = allocate stream=0
+  !ready = record_event stream=0
+  wait_event !ready stream=1
+  call_library matmul(%x, %x) -> (%y) stream=1
+  !done = record_event stream=1
+  wait_event !done stream=0
+  %z = allocate stream=0
+  call_library matmul(%y, %y) -> (%z) stream=0
+  free %y stream=0
+}
+)";
+
+struct NullTest : ::testing::Test {
+  std::shared_ptr<NullCounts> counts = std::make_shared<NullCounts>();
+  std::unique_ptr<Device> device = makeNullDevice(counts);
+  Context context{device.get(), nullptr, nullptr};
+};
+
+TEST_F(NullTest, ASteadyRunMakesNothing) {
+  Executable executable(programOf(kTwoStreams), context);
+  const std::vector<Argument> inputs{nullTensor({8, 8})};
+  for (int i = 0; i < 2; ++i) executable.run(inputs).wait();
+  const int64_t events = counts->create_event;
+  const int64_t streams = counts->create_stream;
+  for (int i = 0; i < 50; ++i) executable.run(inputs).wait();
+  EXPECT_EQ(counts->create_event, events);
+  EXPECT_EQ(counts->create_stream, streams);
+  EXPECT_EQ(counts->allocate, 2 * 52);
+  EXPECT_EQ(counts->deallocate, counts->allocate);
+  EXPECT_EQ(counts->matmul, 2 * 52);
+  EXPECT_EQ(executable.stats().plans, 1);
+  EXPECT_EQ(executable.stats().runs, 52);
+  EXPECT_EQ(executable.stats().held_bytes, 0);
+}
+
+TEST_F(NullTest, APlanForEachShape) {
+  Executable executable(programOf(kTwoStreams), context);
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t n : {2, 3, 5}) executable.run({nullTensor({n, n})}).wait();
+  }
+  EXPECT_EQ(executable.stats().plans, 3);
+  EXPECT_EQ(executable.stats().peak_bytes, 2 * 5 * 5 * 4);
+}
+
+TEST_F(NullTest, TheCallersStreamIsLeftBehindTheWork) {
+  Executable executable(programOf(kTwoStreams), context);
+  const Stream stream = device->createStream();
+  RunOptions options;
+  options.stream = stream;
+  executable.run({nullTensor({8, 8})}, options).wait();
+  // Fork, !ready, !done, join, end of the run; each but the last is waited for.
+  EXPECT_EQ(counts->record_event, 5);
+  EXPECT_EQ(counts->wait_event, 4);
+}
+
+TEST_F(NullTest, ATokenOnOneStreamNeedsNoEvent) {
+  Executable executable(programOf(R"(
+mesh @m = [x=1]
+program p(%x: f32[n]) -> (%y) with n = 4 {
+  slot %y: f32[n]
+  %y = allocate stream=0
+  $t = communicate allreduce %x -> %y team=@m op=sum stream=0
+  wait $t stream=0
+}
+)"),
+                        context);
+  executable.run({nullTensor({4})}).wait();
+  EXPECT_EQ(counts->communicate, 1);
+  EXPECT_EQ(counts->record_event, 1);  // the end of the run
+  EXPECT_EQ(counts->wait_event, 0);
+}
+
+TEST_F(NullTest, InputsAreChecked) {
+  Executable executable(programOf(R"(
+program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
+}
+)"),
+                        context);
+  const Tensor a = nullTensor({3, 4});
+  const Tensor b = nullTensor({3});
+  const auto messageOf = [&](std::vector<Argument> inputs) {
+    return userErrorOf([&] { executable.run(inputs); });
+  };
+  EXPECT_EQ(messageOf({a, b, Scalar(1.0)}), "");
+  const auto expect = [&](std::vector<Argument> inputs, const std::vector<std::string>& words) {
+    const std::string message = messageOf(std::move(inputs));
+    for (const std::string& word : words) {
+      EXPECT_NE(message.find(word), std::string::npos) << word << " in: " << message;
+    }
+  };
+  expect({a, b}, {"3 inputs", "got 2"});
+  expect({a, b, a}, {"%s", "scalar", "tensor"});
+  expect({Scalar(1.0), b, Scalar(1.0)}, {"%a", "scalar", "tensor"});
+  expect({nullTensor({3, 4}, DType::F64), b, Scalar(1.0)}, {"%a", "f32", "f64"});
+  expect({nullTensor({3}), b, Scalar(1.0)}, {"%a", "2 axes", "1 axes"});
+  expect({nullTensor({3, 5}), b, Scalar(1.0)}, {"axis 1 of %a", "5", "4"});
+  expect({a, nullTensor({7}), Scalar(1.0)}, {"n is 3", "axis 0 of %a", "7", "axis 0 of %b"});
+  Tensor none = b;
+  none.data = nullptr;
+  expect({a, none, Scalar(1.0)}, {"%b", "no data"});
+}
+
+TEST_F(NullTest, ScalarsAreComputedByTheHost) {
+  Executable executable(programOf(R"(
+program p(%x: f32[n], %a: i64, %b: f64 = 2.5) -> (%sum, %quotient, %size, %less) with n = 4 {
+  slot %sum: f64
+  slot %quotient: f32
+  slot %size: i64
+  slot %less: bool
+  %sum = evaluate add(%a, %b)
+  %quotient = evaluate div(%a, %b)
+  %size = evaluate 2*n + 1
+  %less = evaluate lt(%a, %b)
+}
+)"),
+                        context);
+  const Outputs given = executable.run({nullTensor({6}), Scalar(int64_t{7}), Scalar(0.5)});
+  EXPECT_EQ(toDouble(std::get<Scalar>(given[0])), 7.5);
+  EXPECT_EQ(toDouble(std::get<Scalar>(given[1])), 14.0);
+  EXPECT_EQ(toInt(std::get<Scalar>(given[2])), 13);
+  EXPECT_EQ(toInt(std::get<Scalar>(given[3])), 0);
+  const Outputs by_default = executable.run({nullTensor({6}), Scalar(int64_t{2})});
+  EXPECT_EQ(toDouble(std::get<Scalar>(by_default[0])), 4.5);
+  EXPECT_EQ(toDouble(std::get<Scalar>(by_default[1])), static_cast<double>(2.0f / 2.5f));
+  EXPECT_EQ(toInt(std::get<Scalar>(by_default[3])), 1);
+}
+
+TEST_F(NullTest, ABranchIsTakenAtRun) {
+  Executable executable(programOf(R"(
+program p(%x: f32[n, n], %which: i64) -> (%x) with n = 4 {
+  slot %y: f32[n, n]
+  if %which > 0 {
+    %y = allocate stream=0
+    call_library matmul(%x, %x) -> (%y) stream=0
+    call_library matmul(%x, %x) -> (%y) stream=0
+    free %y stream=0
+  } else {
+    %y = allocate stream=0
+    call_library matmul(%x, %x) -> (%y) stream=0
+    free %y stream=0
+  }
+}
+)"),
+                        context);
+  executable.run({nullTensor({4, 4}), Scalar(int64_t{1})}).wait();
+  EXPECT_EQ(counts->matmul, 2);
+  executable.run({nullTensor({4, 4}), Scalar(int64_t{0})}).wait();
+  EXPECT_EQ(counts->matmul, 3);
+  EXPECT_EQ(counts->allocate, 2);
+  EXPECT_EQ(counts->deallocate, 2);
+  EXPECT_EQ(executable.stats().plans, 1);
+}
+
+TEST_F(NullTest, AnOutputThatIsAnInputComesBackAsTheCallersTensor) {
+  Executable executable(programOf(R"(
+program p(%x: f32[n, m]) -> (%y, %x) with n = 4, m = 4 {
+  slot %y: f32[m, n]
+  %y = alias %x permute=[1, 0]
+}
+)"),
+                        context);
+  Tensor x = nullTensor({2, 3});
+  x.owner = std::make_shared<int>(1);
+  const Outputs outputs = executable.run({x});
+  const Tensor& y = std::get<Tensor>(outputs[0]);
+  EXPECT_EQ(y.data, x.data);
+  EXPECT_EQ(y.owner, x.owner);
+  EXPECT_EQ(y.desc.sizes, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(y.desc.strides, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(std::get<Tensor>(outputs[1]).desc, x.desc);
+  EXPECT_EQ(counts->allocate, 0);
+}
+
+TEST_F(NullTest, AMeshLargerThanTheJobIsRefused) {
+  const std::string message = userErrorOf([&] {
+    Executable executable(programOf("mesh @m = [x=4]\nprogram p(%x: f32[n]) -> (%x) {\n}\n"),
+                          context);
+  });
+  EXPECT_NE(message.find("needs 4 ranks, the job has 1"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace heddle::host

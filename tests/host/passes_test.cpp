@@ -1,0 +1,158 @@
+#include "host/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "host/text.h"
+#include "host/verify.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+std::string readSource(const std::string& path) {
+  const char* root = std::getenv("HEDDLE_SOURCE_DIR");
+  std::ifstream in((root ? std::string(root) + "/" : std::string()) + path);
+  EXPECT_TRUE(in.good()) << path;
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// As lowering leaves a program: all on stream 0, a wait right after each post.
+constexpr const char* kLowered = R"(heddle 1
+mesh @m = [y=2, x=2]
+kernel @k {
+  fusion k(%a: f32[t], %b: f32[t]) {
+    %c = add(%a, %b)
+    return %c
+  }
+}
+program main(%x: f32[t], %w: f32[t]) -> (%out) with t = 8 {
+  slot %a: f32[t]
+  slot %b: f32[t]
+  slot %c: f32[t]
+  slot %d: f32[t]
+  slot %e: f32[t]
+  slot %v: f32[2, 4]
+  slot %out: f32[t]
+  %a = allocate
+  launch @k(%x, %w) -> (%a)
+  %b = allocate
+  $t0 = communicate allreduce %a -> %b team=@m[x] op=sum
+  wait $t0
+  %d = allocate
+  launch @k(%x, %x) -> (%d)
+  %c = allocate
+  $t1 = communicate allreduce %b -> %c team=@m[y] op=sum
+  wait $t1
+  %e = allocate
+  $t2 = communicate allreduce %x -> %e team=@m[y] op=sum
+  wait $t2
+  %v = alias %c reshape
+  %out = allocate
+  launch @k(%c, %d) -> (%out)
+  launch @k(%out, %e) -> (%out)
+}
+)";
+
+// Takes the n-th Wait, WaitEvent or Free out; false when there are fewer. Says which.
+bool removeNth(std::vector<Instruction>& body, int& n, std::string& what, const Program& program) {
+  for (size_t i = 0; i < body.size(); ++i) {
+    const Op& op = body[i].op;
+    const bool sync = std::holds_alternative<Wait>(op) || std::holds_alternative<WaitEvent>(op) ||
+                      std::holds_alternative<Free>(op) || std::holds_alternative<RecordEvent>(op);
+    if (sync && n-- == 0) {
+      what = printInstruction(program, body[i]);
+      body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    if (auto* loop = std::get_if<For>(&body[i].op)) {
+      if (removeNth(loop->body, n, what, program)) return true;
+    }
+  }
+  return false;
+}
+
+void expectAllNecessary(const Program& program, int at_least) {
+  ASSERT_NO_THROW(verify(program));
+  int count = 0;
+  for (;; ++count) {
+    Program cut = program;
+    int n = count;
+    std::string what;
+    if (!removeNth(cut.body, n, what, program)) break;
+    try {
+      verify(cut);
+      ADD_FAILURE() << "not missed: " << what;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("instruction "), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GE(count, at_least);
+}
+
+TEST(HostPasses, EveryWaitEventAndFreeIsNecessary) {
+  expectAllNecessary(runPasses(parseProgram(kLowered)), 12);
+  PassOptions serial;
+  serial.overlap = false;
+  expectAllNecessary(runPasses(parseProgram(kLowered), serial), 7);
+}
+
+TEST(HostPasses, ExamplesStandAsTheyAreWritten) {
+  for (const char* path : {"examples/ring_allgather.hostir", "examples/in_place_loop.hostir"}) {
+    const Program program = parseProgram(readSource(path), path);
+    const Program passed = runPasses(program);
+    EXPECT_TRUE(sameProgram(program, passed)) << print(passed);
+    expectAllNecessary(passed, program.events.empty() ? 0 : 5);
+  }
+}
+
+TEST(HostPasses, PassesTwiceIsPassesOnce) {
+  const Program once = runPasses(parseProgram(kLowered));
+  EXPECT_EQ(print(runPasses(once)), print(once));
+}
+
+TEST(HostPasses, EachTeamHasItsStreamAndWaitsSink) {
+  const Program program = runPasses(parseProgram(kLowered));
+  EXPECT_EQ(program.streams(), 3);
+  const std::string text = print(program);
+  // The work on %d lies between the first post and the wait for it.
+  EXPECT_LT(text.find("$t0 = communicate"), text.find("launch @k(%x, %x)"));
+  EXPECT_NE(text.find("wait $t0 stream=2"), std::string::npos);
+}
+
+TEST(HostPasses, EachPassCanBeLeftOut) {
+  for (const char* name : {"lift_posts", "assign_streams", "sink_waits"}) {
+    PassOptions options;
+    options.skip = {name};
+    std::vector<std::string> timed;
+    options.timing = [&](std::string_view pass, double) { timed.emplace_back(pass); };
+    EXPECT_NO_THROW(runPasses(parseProgram(kLowered), options)) << name;
+    EXPECT_EQ(timed.size(), 5u);
+  }
+  PassOptions options;
+  options.skip = {"no_such_pass"};
+  EXPECT_THROW(runPasses(parseProgram(kLowered), options), UserError);
+}
+
+TEST(HostPasses, ABufferOfALoopIsFreedInTheLoop) {
+  const Program program = runPasses(parseProgram(R"(heddle 1
+program main(%x: f32[4]) -> () {
+  slot %a: f32[4]
+  for i in 0 .. 3 {
+    %a = allocate
+    copy %x -> %a
+    check %a
+  }
+}
+)"));
+  EXPECT_EQ(std::get<For>(program.body[0].op).body.size(), 4u);
+  expectAllNecessary(program, 1);
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,310 @@
+// Random small fusions under random shardings on several ranks, against the reference evaluator on
+// the unsharded fusion. Streams run in adversarial order and fresh memory is NaN.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "ir/builder.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+struct Case {
+  Fusion fusion;
+  int ranks = 1;
+};
+
+class Generator {
+ public:
+  explicit Generator(uint32_t seed) : random_(seed) {}
+
+  Case make() {
+    DeviceMesh mesh = randomMesh();
+    Case result;
+    result.ranks = static_cast<int>(mesh.size());
+    b_.mesh(mesh);
+    mesh_ = std::move(mesh);
+    const bool constants = chance(3);
+    for (const char* symbol : {"a", "b", "c"}) {
+      const int64_t size = pick({0, 1, 2, 3, 4, 5, 7, 8, 9});
+      extents_.push_back(constants ? Size(size) : Size::symbol(symbol));
+      b_.sizeDefault(symbol, size);
+    }
+    inputs();
+    const int ops = 3 + below(6);
+    for (int i = 0; i < ops; ++i) addOp();
+    b_.output(values_.back().id);
+    if (chance(2)) b_.output(values_[static_cast<size_t>(below(size()))].id);
+    result.fusion = std::move(b_).build();
+    return result;
+  }
+
+ private:
+  struct Made {
+    ValueId id;
+    bool exact;  // every device computes the same bits: fit for comparisons and casts
+  };
+
+  int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
+  bool chance(int one_in) { return below(one_in) == 0; }
+  int size() const { return static_cast<int>(values_.size()); }
+  template <class T>
+  T pick(std::initializer_list<T> from) {
+    return *(from.begin() + below(static_cast<int>(from.size())));
+  }
+
+  DeviceMesh randomMesh() {
+    const auto x = MeshAxis::X;
+    const auto y = MeshAxis::Y;
+    switch (below(7)) {
+      case 0:
+        return {"m", {{x, 1}}, {}};
+      case 1:
+        return {"m", {{x, 2}}, {}};
+      case 2:
+        return {"m", {{x, 3}}, {}};
+      case 3:
+        return {"m", {{x, 4}}, {}};
+      case 4:
+        return {"m", {{y, 2}, {x, 2}}, {}};
+      case 5:
+        return {"m", {{y, 1}, {x, 3}}, {}};
+      default:
+        return {"m", {{y, 2}, {x, 2}}, {3, 1, 0, 2}};
+    }
+  }
+
+  Sharding randomSharding(const TensorView& tensor) {
+    Sharding sharding;
+    sharding.axes.resize(tensor.rank());
+    for (const DeviceMesh::Axis& axis : mesh_.axes) {
+      if (tensor.rank() == 0 || chance(3)) continue;
+      const auto logical = static_cast<size_t>(below(static_cast<int>(tensor.rank())));
+      auto& list = sharding.axes[logical];
+      if (tensor.domain[logical].kind == IterKind::Broadcast || (!list.empty() && !chance(4))) {
+        continue;
+      }
+      list.insert(chance(2) ? list.begin() : list.end(), axis.axis);
+    }
+    return sharding;
+  }
+
+  void input(const char* name, DType dtype, std::vector<Size> sizes) {
+    const ValueId id = b_.input(name, dtype, std::move(sizes));
+    values_.push_back({id, true});
+    if (chance(4)) return;
+    Sharding sharding = randomSharding(b_.fusion().tensor(id));
+    for (const DeviceMesh::Axis& axis : mesh_.axes) {
+      // Every rank is given the same values, which these reductions leave as they are.
+      if (sharding.logicalAxisOf(axis.axis) >= 0 || !chance(6)) continue;
+      sharding.partial.push_back({axis.axis, pick({ReduceOp::Max, ReduceOp::Min})});
+    }
+    b_.shard(id, sharding);
+  }
+
+  void inputs() {
+    input("x", DType::F32, {extents_[0], extents_[1]});
+    input("y", DType::F32, {extents_[0], extents_[1]});
+    input("w", DType::F32, {extents_[1], extents_[2]});
+    input("v", DType::F32, {extents_[1]});
+    input("i", DType::I64, {extents_[0], extents_[1]});
+    input("h", DType::BF16, {extents_[1], extents_[0]});
+  }
+
+  const TensorView& tensor(const Made& made) const { return b_.fusion().tensor(made.id); }
+
+  void addOp() {
+    const size_t before = b_.fusion().values().size();
+    try {
+      addAnyOp();
+    } catch (const UserError&) {
+      return;  // operands that do not fit: no op
+    }
+    if (b_.fusion().values().size() == before) return;
+    const Made& made = values_.back();
+    if (chance(3)) b_.shard(made.id, randomSharding(tensor(made)));
+    if (chance(6)) {
+      AxisOrder order = rowMajor(tensor(made).rank());
+      std::reverse(order.begin(), order.end());
+      b_.strideOrder(made.id, order);
+    }
+  }
+
+  // A value that broadcasts with x at these sizes, if the first few tried do.
+  Made partnerOf(const Made& x) {
+    for (int attempt = 0; attempt < 2 * size(); ++attempt) {
+      const Made& y = values_[static_cast<size_t>(below(size()))];
+      std::vector<Size> a = tensor(x).sizes();
+      std::vector<Size> b = tensor(y).sizes();
+      bool fits = true;
+      for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+        const Size& of_a = a[a.size() - i];
+        const Size& of_b = b[b.size() - i];
+        fits = fits && (of_a == of_b || of_a.isConstant(1) || of_b.isConstant(1));
+      }
+      if (fits) return y;
+    }
+    return x;
+  }
+
+  void addAnyOp() {
+    const Made x = values_[static_cast<size_t>(below(size()))];
+    const Made y = partnerOf(x);
+    const int rank = static_cast<int>(tensor(x).rank());
+    switch (below(11)) {
+      case 0:
+        return push(b_.pointwise(pick({"relu", "neg", "abs"}), {x.id}), x.exact);
+      case 1:
+        return push(b_.pointwise("tanh", {x.id}), false);
+      case 2:
+      case 3:
+        return push(b_.pointwise(pick({"add", "sub", "mul"}), {x.id, y.id}), false);
+      case 4:
+        return reduce(x, rank);
+      case 5:
+        return matmul(x);
+      case 6:
+        return permute(x, rank);
+      case 7:
+        return reshape(x, rank);
+      case 8:
+        return slice(x, rank);
+      case 9:
+        return push(b_.set(x.id), x.exact);
+      default:
+        return typed(x, y);
+    }
+  }
+
+  void push(ValueId id, bool exact) { values_.push_back({id, exact}); }
+
+  void reduce(const Made& x, int rank) {
+    if (rank == 0) return;
+    std::vector<int64_t> axes{below(rank)};
+    if (rank > 1 && chance(4)) axes = {0, 1};
+    const bool sum = chance(2);
+    const DType dtype = tensor(x).dtype;
+    const char* op = sum ? "sum" : pick({"max", "min"});
+    push(b_.reduce(op, x.id, axes, chance(2)), x.exact && (!sum || !isFloat(dtype)));
+  }
+
+  void matmul(const Made& x) {
+    for (int attempt = 0; attempt < size(); ++attempt) {
+      const Made y = values_[static_cast<size_t>(below(size()))];
+      const TensorView& a = tensor(x);
+      const TensorView& b = tensor(y);
+      if (a.rank() != 2 || b.rank() != 2 || a.dtype != b.dtype || a.dtype == DType::Bool ||
+          !(a.domain[1].extent == b.domain[0].extent)) {
+        continue;
+      }
+      return push(b_.matmul(x.id, y.id), false);
+    }
+  }
+
+  void permute(const Made& x, int rank) {
+    AxisOrder axes = rowMajor(static_cast<size_t>(rank));
+    std::shuffle(axes.begin(), axes.end(), random_);
+    push(b_.permute(x.id, axes), x.exact);
+  }
+
+  void reshape(const Made& x, int rank) {
+    std::vector<Size> sizes = tensor(x).sizes();
+    if (rank == 2 && chance(2)) {
+      sizes = {product(sizes)};
+    } else {
+      sizes.insert(sizes.begin() + below(rank + 1), Size(1));
+    }
+    if (sizes.size() < 4) push(b_.reshape(x.id, sizes), x.exact);
+  }
+
+  void slice(const Made& x, int rank) {
+    if (rank == 0) return;
+    std::vector<Size> starts(static_cast<size_t>(rank), Size(0));
+    std::vector<Size> stops = tensor(x).sizes();
+    Size& stop = stops[static_cast<size_t>(below(rank))];
+    stop = Size::ceilDiv(stop, Size(2));
+    push(b_.slice(x.id, starts, stops), x.exact);
+  }
+
+  void typed(const Made& x, const Made& y) {
+    if (!x.exact || !y.exact) return push(b_.cast(x.id, pick({DType::F32, DType::F64})), x.exact);
+    switch (below(3)) {
+      case 0:
+        return push(b_.cast(x.id, pick({DType::I64, DType::Bool, DType::BF16})), true);
+      case 1:
+        return push(b_.pointwise(pick({"lt", "eq", "ge"}), {x.id, y.id}), true);
+      default:
+        return push(b_.pointwise("where", {b_.pointwise("lt", {x.id, y.id}), x.id, y.id}), true);
+    }
+  }
+
+  std::mt19937 random_;
+  FusionBuilder b_{"random"};
+  DeviceMesh mesh_;
+  std::vector<Size> extents_;
+  std::vector<Made> values_;
+};
+
+// Per value: whether a bf16 is among what it was computed from.
+std::vector<bool> coarseValues(const Fusion& fusion) {
+  std::vector<bool> coarse;
+  for (const Value& value : fusion.values()) coarse.push_back(value.tensor.dtype == DType::BF16);
+  for (const Expression& expr : fusion.exprs()) {
+    for (ValueId input : expr.inputs) {
+      if (coarse[static_cast<size_t>(input)]) coarse[static_cast<size_t>(expr.outputs[0])] = true;
+    }
+  }
+  return coarse;
+}
+
+// Whether the case could run at all: lists of mesh axes on one logical axis must divide it.
+bool check(uint32_t seed) {
+  const Case made = Generator(seed).make();
+  testing::HarnessOptions options;
+  options.ranks = made.ranks;
+  options.seed = seed;
+  options.sizes = testing::defaultSizes(made.fusion.size_defaults);
+  options.cpu.adversarial_seed = seed;
+  const std::string what =
+      fmt::format("seed {}, {} ranks\n{}", seed, made.ranks, print(made.fusion));
+  std::vector<HostTensor> got;
+  try {
+    got = testing::runProgram(compile(made.fusion, made.ranks), options);
+  } catch (const std::exception& e) {
+    const std::string message = e.what();
+    if (message.find("devices of several axes") != std::string::npos) return false;
+    ADD_FAILURE() << message << "\n" << what;
+    return false;
+  }
+  const std::vector<HostTensor> expected = testing::expectedOf(made.fusion, options);
+  const std::vector<bool> coarse = coarseValues(made.fusion);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double bound = coarse[static_cast<size_t>(made.fusion.outputs()[i])] ? 5e-2 : 1e-4;
+    EXPECT_LE(testing::relativeError(got[i], expected[i]), bound) << "output " << i << ", " << what;
+  }
+  return true;
+}
+
+// Kernels through the reference evaluator: what is tested is where the data is, and no time goes
+// into compiling. HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT give other seeds, and more.
+TEST(RandomShardingTest, ManyFusionsOnTheReferenceKernels) {
+  setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
+  const char* from = std::getenv("HEDDLE_RANDOM_FROM");
+  const char* count = std::getenv("HEDDLE_RANDOM_COUNT");
+  const uint32_t first = from != nullptr ? static_cast<uint32_t>(std::atoi(from)) : 1;
+  const int cases = count != nullptr ? std::atoi(count) : 300;
+  int ran = 0;
+  for (int i = 0; i < cases; ++i) ran += check(first + static_cast<uint32_t>(i)) ? 1 : 0;
+  unsetenv("HEDDLE_CXX");
+  EXPECT_GE(ran * 10, cases * 8);
+}
+
+TEST(RandomShardingTest, SomeFusionsOnCompiledKernels) {
+  for (uint32_t seed = 100001; seed <= 100008; ++seed) check(seed);
+}
+
+}  // namespace
+}  // namespace heddle::host

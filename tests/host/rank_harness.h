@@ -1,0 +1,210 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/worlds.h"
+#include "ir/error.h"
+
+// Runs a host program on several in-process ranks and puts the outputs together, for tests.
+namespace heddle::host::testing {
+
+struct HarnessOptions {
+  int ranks = 1;
+  DeviceKind kind = DeviceKind::Cpu;
+  CpuOptions cpu;
+  SizeBindings sizes;
+  std::map<std::string, Scalar> scalars;  // by input name; others take their default
+  uint64_t seed = 1;
+  bool verify = true;
+  int runs = 1;  // the outputs of the last one are returned
+};
+
+inline HostTensor inputOf(const Program& program, size_t position, const SizeBindings& sizes,
+                          int ranks, uint64_t seed) {
+  const Slot& slot = program.slots[static_cast<size_t>(program.inputs[position])];
+  const TensorDesc desc = inputDesc(program, position, sizes, 0, ranks);
+  return randomTensor(desc.dtype, desc.global, seed, slot.name);
+}
+
+// A device for rank tests; the images folder is shared, so a kernel is compiled once.
+inline std::unique_ptr<Device> makeTestDevice(const HarnessOptions& options) {
+  switch (options.kind) {
+    case DeviceKind::Null:
+      return makeNullDevice();
+    case DeviceKind::Cuda:
+      return makeCudaDevice(0);
+    case DeviceKind::Cpu:
+      break;
+  }
+  CpuOptions cpu = options.cpu;
+  if (cpu.threads == 0) cpu.threads = 1;
+  return makeCpuDevice(cpu);
+}
+
+inline std::vector<Argument> argumentsOf(const Program& program, Device& device, int rank,
+                                         const HarnessOptions& options) {
+  std::vector<Argument> arguments;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    if (slot.is_scalar) {
+      auto given = options.scalars.find(slot.name);
+      arguments.emplace_back(given != options.scalars.end() ? given->second
+                                                            : slot.default_value.value());
+      continue;
+    }
+    const TensorDesc desc = inputDesc(program, i, options.sizes, rank, options.ranks);
+    const HostTensor whole = inputOf(program, i, options.sizes, options.ranks, options.seed);
+    arguments.emplace_back(toDevice(device, device.allocator(), localBlock(whole, desc), desc));
+  }
+  return arguments;
+}
+
+// Writes a rank's block into the whole tensor.
+inline void placeBlock(HostTensor& whole, const HostTensor& local, const TensorDesc& desc) {
+  for (int64_t i = 0; i < local.numel(); ++i) {
+    int64_t rest = i;
+    int64_t target = 0;
+    int64_t stride = 1;
+    for (size_t axis = desc.rank(); axis-- > 0;) {
+      target += (desc.offset[axis] + rest % desc.sizes[axis]) * stride;
+      rest /= desc.sizes[axis];
+      stride *= desc.global[axis];
+    }
+    whole.set(target, local.at(i));
+  }
+}
+
+// What one rank ends with, by output.
+struct RankOutputs {
+  std::vector<HostTensor> locals;  // a scalar as a tensor without axes
+  std::vector<TensorDesc> descs;   // a scalar: without sizes
+};
+
+// One rank of the job: a prepared program, `options.runs` runs.
+inline RankOutputs runRank(const Program& program, comm::World& world, Device& device,
+                           const HarnessOptions& options) {
+  ExecutableOptions executable_options;
+  executable_options.verify = options.verify;
+  Executable executable(program, {&device, &world, nullptr}, executable_options);
+  const std::vector<Argument> arguments = argumentsOf(program, device, world.rank(), options);
+  std::optional<Outputs> results;
+  for (int run = 0; run < options.runs; ++run) {
+    results.emplace(executable.run(arguments));
+    results->wait();
+  }
+  RankOutputs outputs;
+  for (size_t i = 0; i < results->size(); ++i) {
+    if (const auto* tensor = std::get_if<Tensor>(&(*results)[i])) {
+      outputs.locals.push_back(toHost(device, *tensor));
+      outputs.descs.push_back(tensor->desc);
+      continue;
+    }
+    const Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    outputs.locals.emplace_back(slot.tensor.dtype, std::vector<int64_t>{});
+    outputs.locals.back().set(0, std::get<Scalar>((*results)[i]));
+    outputs.descs.push_back(denseDesc(slot.tensor.dtype, {}));
+  }
+  return outputs;
+}
+
+// Runs body(rank, world) on a thread a world; throws the first error of any, after all have ended.
+template <class Body>
+void onEachWorld(std::vector<std::unique_ptr<comm::World>>& worlds, const Body& body) {
+  std::mutex mutex;
+  std::exception_ptr error;
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < worlds.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(static_cast<int>(rank), worlds[rank]);
+        worlds[rank]->barrier();  // nobody leaves while a peer still runs
+      } catch (const std::exception& failed) {
+        {
+          std::lock_guard lock(mutex);
+          if (!error) error = std::current_exception();
+        }
+        worlds[rank]->abort(failed.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+// The whole tensors that the ranks' blocks make.
+inline std::vector<HostTensor> assemble(const std::vector<RankOutputs>& ranks) {
+  std::vector<HostTensor> outputs;
+  for (size_t i = 0; i < ranks.front().descs.size(); ++i) {
+    outputs.emplace_back(ranks.front().descs[i].dtype, ranks.front().descs[i].global);
+    for (const RankOutputs& rank : ranks) placeBlock(outputs[i], rank.locals[i], rank.descs[i]);
+  }
+  return outputs;
+}
+
+// The unsharded outputs. Throws the first error of any rank.
+inline std::vector<HostTensor> runProgram(const Program& program, const HarnessOptions& options) {
+  auto worlds = makeInProcessWorldsFor(options.kind, options.ranks);
+  std::vector<RankOutputs> ranks(worlds.size());
+  onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
+    const std::unique_ptr<Device> device = makeTestDevice(options);
+    ranks[static_cast<size_t>(rank)] = runRank(program, *world, *device, options);
+    world->barrier();  // the device ends behind the peers' work
+  });
+  return assemble(ranks);
+}
+
+// What the fusion means for the inputs that runProgram() makes of the same sizes and seed.
+inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOptions& options) {
+  ReferenceInputs inputs;
+  for (ValueId id : fusion.inputs()) {
+    const Value& value = fusion.value(id);
+    if (value.is_scalar) {
+      auto given = options.scalars.find(value.name);
+      inputs.scalars[id] =
+          given != options.scalars.end() ? given->second : value.default_value.value();
+      continue;
+    }
+    std::vector<int64_t> sizes;
+    for (const Size& size : value.tensor.sizes()) {
+      sizes.push_back(size.evaluate(lookupIn(options.sizes)));
+    }
+    inputs.tensors[id] = randomTensor(value.tensor.dtype, sizes, options.seed, value.name);
+  }
+  return evaluateReference(fusion, inputs, options.sizes);
+}
+
+// Largest |a - b| over the largest |b|; infinity when sizes, NaNs or infinities differ.
+inline double relativeError(const HostTensor& a, const HostTensor& b) {
+  const double bad = std::numeric_limits<double>::infinity();
+  if (a.sizes != b.sizes || a.dtype != b.dtype) return bad;
+  double scale = 0;
+  double error = 0;
+  for (int64_t i = 0; i < b.numel(); ++i) {
+    const double x = toDouble(a.at(i));
+    const double y = toDouble(b.at(i));
+    if (std::isnan(x) != std::isnan(y)) return bad;
+    if (std::isnan(x)) continue;
+    if (std::isinf(x) || std::isinf(y)) {
+      if (x != y) return bad;
+      continue;
+    }
+    scale = std::max(scale, std::fabs(y));
+    error = std::max(error, std::fabs(x - y));
+  }
+  return error == 0 ? 0 : error / std::max(scale, 1e-30);
+}
+
+inline SizeBindings defaultSizes(const std::vector<std::pair<std::string, int64_t>>& defaults) {
+  return SizeBindings(defaults.begin(), defaults.end());
+}
+
+}  // namespace heddle::host::testing

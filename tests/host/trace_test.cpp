@@ -1,0 +1,135 @@
+#include "host/trace.h"
+
+#include <gtest/gtest.h>
+
+#include "host/text.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+Program programOf(const std::string& head, const std::string& body) {
+  return parseProgram("heddle 1\nmesh @m = [x=ranks]\nprogram main" + head + " {\n" + body + "}\n");
+}
+
+std::string errorOf(const Program& program, const TraceRequest& request = {}) {
+  try {
+    trace(program, request);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Trace, AliasesResolveToBytes) {
+  const Program program = programOf("(%x: f32[4, 6] shard(@m)) -> ()", R"(
+    slot %p: f32[6, 4]
+    slot %s: f32[2, 3]
+    slot %r: f32[24]
+    slot %i: f32[6]
+    slot %d: f32[4, 6] shard(@m, 0: x)
+    %p = alias %x permute=[1, 0]
+    %s = alias %x slice starts=[1, 2] stops=[3, 5]
+    %r = alias %x reshape
+    %i = alias %x[3]
+    %d = alias %x shard
+)");
+  const Trace out = trace(program, {{}, {}, 2, 3});  // blocks of 2, 2, 0 rows
+  ASSERT_EQ(out.steps.size(), 5u);
+  const auto view = [&](size_t i) { return out.steps[i].outputs[0]; };
+  EXPECT_EQ(view(0).desc.strides, (std::vector<int64_t>{1, 6}));
+  EXPECT_EQ(view(1).byte_offset, (1 * 6 + 2) * 4);
+  EXPECT_EQ(view(1).desc.strides, (std::vector<int64_t>{6, 1}));
+  EXPECT_EQ(view(2).desc.sizes, (std::vector<int64_t>{24}));
+  EXPECT_EQ(view(3).byte_offset, 3 * 6 * 4);
+  EXPECT_EQ(view(4).desc.sizes, (std::vector<int64_t>{0, 6}));
+  const Trace second = trace(program, {{}, {}, 1, 3});
+  EXPECT_EQ(second.steps[4].outputs[0].byte_offset, 2 * 6 * 4);
+}
+
+TEST(Trace, AReshapeThatIsNoViewNamesTheSlots) {
+  const Program program = programOf("(%x: f32[4, 6]) -> ()",
+                                    "slot %p: f32[6, 4]\nslot %r: f32[24]\n"
+                                    "%p = alias %x permute=[1, 0]\n%r = alias %p reshape\n");
+  const std::string error = errorOf(program);
+  EXPECT_NE(error.find("instruction 1 `%r = alias %p reshape`"), std::string::npos) << error;
+}
+
+TEST(Trace, LoopsUnrollAndRanksProject) {
+  const Program program = programOf("(%x: f32[2, 3]) -> (%n)", R"(
+    slot %n: i64
+    slot %w: f32[3]
+    for i in 0 .. 3 {
+      %w = alias %x[i % 2]
+      if rank == 1 { %n = evaluate 2*i + 1 } else { %n = evaluate 0 }
+    }
+)");
+  const Trace out = trace(program, {{}, {}, 1, 2});
+  ASSERT_EQ(out.steps.size(), 6u);
+  EXPECT_EQ(out.steps[2].outputs[0].byte_offset, 12);
+  EXPECT_EQ(out.steps[4].outputs[0].byte_offset, 0);
+  EXPECT_EQ(out.steps[5].known, Scalar(int64_t{5}));
+  EXPECT_EQ(out.steps[5].index, 3);  // for, alias, if, then
+  EXPECT_EQ(trace(program, {{}, {}, 0, 2}).steps[5].index, 4);
+}
+
+TEST(Trace, ABranchDecidedAtRunTimeJumps) {
+  const Program program = programOf("(%x: f32[3], %n: i64 = 1) -> ()", R"(
+    if %n > 0 { check %x } else { print %x print %x }
+    check %x
+)");
+  const Trace out = trace(program, {});
+  ASSERT_EQ(out.steps.size(), 6u);
+  EXPECT_EQ(out.steps[0].jump, 3);
+  EXPECT_EQ(out.steps[2].instruction, nullptr);
+  EXPECT_EQ(out.steps[2].jump, 5);
+  const std::string error =
+      errorOf(programOf("(%x: f32[3], %n: i64 = 1) -> ()",
+                        "slot %v: f32[3]\nif %n > 0 { %v = alias %x }\ncheck %v\n"));
+  EXPECT_NE(error.find("decided at run time"), std::string::npos) << error;
+}
+
+TEST(Trace, CallsAreInlinedWithTheCallersSizes) {
+  const Program program = parseProgram(R"(heddle 1
+program twice(%a: f32[u]) -> (%b) {
+  slot %b: f32[u]
+  %b = allocate
+  copy %a -> %b
+}
+program main(%x: f32[2*t]) -> (%y) {
+  slot %y: f32[2*t]
+  call @twice(%x) -> (%y)
+}
+)");
+  const Trace out = trace(program, {{{"t", 5}}, {}, 0, 1});
+  ASSERT_NE(out.inlined, nullptr);
+  EXPECT_EQ(out.buffers.at(1).bytes, 40);
+  EXPECT_EQ(out.outputs[0].buffer, 1);
+}
+
+TEST(Trace, PaddedBlocksAllocateTheCeilSize) {
+  const Program program = programOf("(%x: f32[5] shard(@m, 0: x)) -> ()", "check %x\n");
+  const TensorDesc desc = describe(program.slots[0], program.meshes, {}, 1, 2);
+  EXPECT_EQ(desc.sizes, (std::vector<int64_t>{2}));
+  EXPECT_EQ(desc.alloc, (std::vector<int64_t>{3}));
+  EXPECT_EQ(desc.offset, (std::vector<int64_t>{3}));
+  TensorDesc wrong = desc;
+  wrong.sizes = {3};
+  EXPECT_NE(errorOf(program, {{}, {wrong}, 1, 2}).find("input %x has the local sizes [2], got [3]"),
+            std::string::npos);
+}
+
+TEST(Trace, ErrorsNameTheInstruction) {
+  const auto failsWith = [](const std::string& body, const std::string& expected) {
+    const std::string error = errorOf(programOf("(%x: f32[3]) -> ()", body));
+    EXPECT_NE(error.find(expected), std::string::npos) << error;
+  };
+  failsWith("slot %w: f32[]\n%w = alias %x[3]\n", "index 3 = 3 of %x");
+  failsWith("slot %w: f32[3]\ncheck %w\n", "`check %w stream=0`: %w is used before it is defined");
+  failsWith("$t = send %x to=rank + 1\n", "peer rank + 1 = 1 in a team of 1");
+  failsWith("slot %w: f32[4]\n%w = allocate\ncopy %x -> %w\n", "a copy of [3] to [4]");
+  failsWith("slot %n: i64\nfor i in 0 .. 100000000 { %n = evaluate i }\n", "more than 10000000");
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,113 @@
+#include "ir/npy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+// A version 1 file, put together by hand.
+std::string file(std::string header, const std::string& data) {
+  header += '\n';
+  std::string out = std::string("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(header.size() & 0xff);
+  out += static_cast<char>(header.size() >> 8);
+  return out + header + data;
+}
+
+template <class T>
+std::string bytesOf(const std::vector<T>& values) {
+  std::string bytes(values.size() * sizeof(T), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+HostTensor read(const std::string& bytes) {
+  std::istringstream in(bytes);
+  return readNpy(in, "x.npy");
+}
+
+std::string errorOf(const std::string& bytes) {
+  try {
+    read(bytes);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(NpyTest, RoundTripsEveryType) {
+  for (DType dtype : kAllDTypes) {
+    for (const std::vector<int64_t>& sizes :
+         {std::vector<int64_t>{}, {7}, {2, 3}, {0, 5}, {3, 1, 4, 2}}) {
+      const HostTensor tensor = randomTensor(dtype, sizes, 1, "x");
+      std::ostringstream out;
+      writeNpy(out, tensor);
+      const HostTensor again = read(out.str());
+      EXPECT_EQ(again.dtype, dtype);
+      EXPECT_EQ(again.sizes, sizes);
+      EXPECT_EQ(
+          std::memcmp(again.data.get(), tensor.data.get(), static_cast<size_t>(tensor.bytes())), 0);
+    }
+  }
+}
+
+TEST(NpyTest, WritesWhatNumPyWrites) {
+  HostTensor tensor(DType::F32, {2});
+  tensor.set(0, 1.0);
+  tensor.set(1, -2.0);
+  std::ostringstream out;
+  writeNpy(out, tensor);
+  // 128 bytes in front of the data: 6 magic, 2 version, 2 length, 118 header.
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
+  header.resize(117, ' ');
+  EXPECT_EQ(out.str(), file(header, bytesOf<float>({1, -2})));
+}
+
+TEST(NpyTest, ReadsFortranOrderAndVersion2) {
+  std::string bytes = file("{'shape': (2, 3), 'fortran_order': True, \"descr\": '<i8'}",
+                           bytesOf<int64_t>({0, 3, 1, 4, 2, 5}));
+  bytes[6] = 2;
+  bytes.insert(10, 2, '\0');  // version 2 has four bytes for the length
+  const HostTensor tensor = read(bytes);
+  EXPECT_EQ(tensor.sizes, (std::vector<int64_t>{2, 3}));
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(toInt(tensor.at(i)), i);
+}
+
+TEST(NpyTest, ReadsBf16Bits) {
+  for (const char* descr : {"<V2", "|V2", "<u2"}) {
+    const HostTensor tensor =
+        read(file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (2,), }}", descr),
+                  bytesOf<uint16_t>({0x3f80, 0xc000})));
+    EXPECT_EQ(tensor.dtype, DType::BF16);
+    EXPECT_EQ(toDouble(tensor.at(0)), 1.0);
+    EXPECT_EQ(toDouble(tensor.at(1)), -2.0);
+  }
+}
+
+TEST(NpyTest, Errors) {
+  EXPECT_EQ(errorOf("not a npy file"), "x.npy is not a .npy file");
+  EXPECT_EQ(errorOf("\x93NU"), "x.npy: the file ends within its magic: got 3 bytes of 8");
+  EXPECT_EQ(errorOf(std::string("\x93NUMPY\x03\x00", 8)), "x.npy: .npy version 3, expected 1 or 2");
+  EXPECT_EQ(errorOf(file("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", "")),
+            "x.npy: elements of type '<f2', expected |b1 (bool), <i8 (i64), <V2 or <u2 (bf16), "
+            "<f4 (f32) or <f8 (f64); convert with numpy's astype");
+  EXPECT_EQ(errorOf(file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234")),
+            "x.npy: 4 bytes of data, expected 8 for f32[2]");
+  EXPECT_EQ(errorOf(file("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "12345")),
+            "x.npy: bytes after the data");
+  EXPECT_EQ(errorOf(file("{'descr': '<f4', 'shape': (2,), }", "12345678")),
+            "x.npy: broken .npy header at byte 33: expected descr, fortran_order and shape");
+  EXPECT_EQ(errorOf(file("{'descr': [('a', '<f4')]}", "")),
+            "x.npy: broken .npy header at byte 10: expected a plain dtype, as in '<f4'");
+  EXPECT_EQ(errorOf(file("{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "")),
+            "x.npy: broken .npy header at byte 51: expected a size");
+  EXPECT_THROW(readNpy("/no/such/file.npy"), UserError);
+}
+
+}  // namespace
+}  // namespace heddle

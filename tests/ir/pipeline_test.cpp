@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "ir/set_step.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kMlp = R"(heddle 1
+mesh @m = [x=ranks]
+fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shard(@m, 0: x)) {
+  %dead = exp(%x)
+  %deader = neg(%dead)
+  %a = matmul(%x, %w1)
+  %g = silu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+})";
+
+TEST(Passes, DumpsThoseThatChangeTheFusionAndTimesAll) {
+  std::vector<std::string> dumped;
+  std::vector<std::string> timed;
+  PassOptions options;
+  options.dump = [&](std::string_view name, const Fusion&) { dumped.emplace_back(name); };
+  options.timing = [&](std::string_view name, double) { timed.emplace_back(name); };
+  runPasses(parseFusion(kMlp), 2, options);
+  EXPECT_EQ(dumped, (std::vector<std::string>{"concretizeMeshes", "removeDead", "propagateSharding",
+                                              "insertResharding"}));
+  EXPECT_EQ(timed.size(), passNames().size());
+}
+
+TEST(Passes, SkipsByName) {
+  PassOptions options;
+  options.skip = {"removeDead"};
+  EXPECT_TRUE(runPasses(parseFusion(kMlp), 2, options).find("dead"));
+  EXPECT_FALSE(runPasses(parseFusion(kMlp), 2).find("dead"));
+  options.skip = {"removeDaed"};
+  EXPECT_THROW(runPasses(parseFusion(kMlp), 2, options), UserError);
+}
+
+TEST(Passes, AMeshLargerThanTheJobIsRefused) {
+  EXPECT_THROW(runPasses(parseFusion(R"(heddle 1
+mesh @m = [x=4]
+fusion f(%a: f32[t] shard(@m, 0: x)) {
+  %b = relu(%a)
+  return %b
+})"),
+                         2),
+               UserError);
+}
+
+TEST(Passes, AnnotationsFollowTheirValues) {
+  Fusion f = parseFusion(kMlp);
+  ValueId y = f.find("y").value();
+  f.annotate<ValueId>("loss", y,
+                      [](const ValueId& id, const Fusion::IdMap& map) { return map(id); });
+  f.annotate<int>("number", 7);
+  Fusion result = runPasses(f, 2);
+  EXPECT_NE(result.find("y").value(), y);  // values went before it
+  EXPECT_EQ(result.annotation<ValueId>("loss"), result.find("y"));
+  EXPECT_EQ(result.annotation<int>("number"), 7);
+}
+
+TEST(Passes, SameFusionSameResult) {
+  Fusion once = runPasses(parseFusion(kMlp), 4);
+  Fusion again = runPasses(parseFusion(kMlp), 4);
+  EXPECT_TRUE(sameGraph(once, again));
+  EXPECT_EQ(print(once), print(again));
+  EXPECT_TRUE(sameGraph(runPasses(once, 4), once));  // nothing is left to do
+}
+
+TEST(Passes, TheWholeMlpInGroups) {
+  SegmentedFusion s = segment(runPasses(parseFusion(kMlp), 4));
+  std::vector<std::string> kinds;
+  for (const Group& group : s.groups) kinds.emplace_back(name(group.kind));
+  EXPECT_EQ(kinds, (std::vector<std::string>{"library", "kernel", "library", "communication"}));
+  for (const Group& group : s.groups) {
+    Fusion part = extract(s, group);
+    EXPECT_EQ(part.meshes, s.fusion.meshes);
+    for (const Value& value : part.values()) {
+      EXPECT_EQ(value.tensor.sharding, s.fusion.tensor(*s.fusion.find(value.name)).sharding);
+    }
+  }
+}
+
+// No walk may recurse, and none may take quadratic time.
+TEST(Passes, ChainsOfTenThousandShardedExpressions) {
+  FusionBuilder b("chain");
+  DeviceMesh mesh;
+  mesh.name = "m";
+  mesh.axes = {{MeshAxis::X, 2}};
+  b.mesh(mesh);
+  ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
+  Sharding sharding;
+  sharding.axes = {{MeshAxis::X}};
+  b.shard(x, sharding);
+  ValueId v = x;
+  for (int i = 0; i < 10000; ++i) v = b.pointwise("add", {v, x});
+  b.output(v);
+  Fusion result = runPasses(std::move(b).build(), 2);
+  EXPECT_EQ(result.exprs().size(), 10000u);
+  EXPECT_EQ(result.tensor(result.outputs()[0]).sharding, sharding);
+}
+
+TEST(SetStep, EachKind) {
+  std::vector<DeviceMesh> meshes(1);
+  meshes[0].axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
+  auto state = [](std::vector<std::vector<MeshAxis>> axes, std::vector<Sharding::Partial> partial) {
+    Sharding sharding;
+    sharding.axes = std::move(axes);
+    sharding.partial = std::move(partial);
+    return std::optional(sharding);
+  };
+  using enum MeshAxis;
+  auto whole = state({{}, {}}, {});
+  auto kindOf = [&](const auto& from, const auto& to) {
+    return stepBetween(from, to, 2, meshes).kind;
+  };
+  EXPECT_EQ(kindOf(whole, std::optional<Sharding>()), SetStep::Kind::Same);
+  EXPECT_EQ(kindOf(whole, state({{X}, {Y}}, {})), SetStep::Kind::Slice);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), SetStep::Kind::Gather);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), SetStep::Kind::Compound);
+  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), SetStep::Kind::Compound);
+  auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
+  EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), SetStep::Kind::AllReduce);
+  EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), SetStep::Kind::ReduceScatter);
+  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), 2, meshes),
+            (SetStep{SetStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max}));
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,98 @@
+// The sparse evaluation gives the same bits as the dense one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "ir/error.h"
+#include "ir/reference.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_t step) {
+  ReferenceInputs inputs;
+  for (ValueId id : fusion.inputs()) {
+    const Value& value = fusion.value(id);
+    if (value.is_scalar) continue;
+    std::vector<int64_t> extents;
+    for (const Size& size : value.tensor.sizes()) extents.push_back(size.evaluate(lookupIn(sizes)));
+    inputs.tensors[id] = randomTensor(value.tensor.dtype, extents, 5, value.name);
+  }
+  const std::vector<HostTensor> dense = evaluateReference(fusion, inputs, sizes);
+  std::vector<std::vector<int64_t>> wanted;
+  for (const HostTensor& tensor : dense) {
+    wanted.emplace_back();
+    // Backwards and with a repeat: any order will do.
+    for (int64_t i = tensor.numel() - 1; i >= 0; i -= step) wanted.back().push_back(i);
+    wanted.back().push_back(wanted.back().front());
+  }
+  const auto sparse = evaluateReferenceAt(fusion, inputs, sizes, wanted);
+  for (size_t k = 0; k < dense.size(); ++k) {
+    for (size_t i = 0; i < wanted[k].size(); ++i) {
+      EXPECT_EQ(sparse[k][i], dense[k].at(wanted[k][i]))
+          << "output " << k << " element " << wanted[k][i];
+    }
+  }
+}
+
+TEST(ReferenceSparseTest, EveryKindOfOp) {
+  const Fusion fusion = parseFusion(
+      "heddle 1 fusion f(%a: f32[b, m, k], %w: f32[k, n], %c: bf16[n], %i: i64[b, 3], %s: f64 = "
+      "2.0)"
+      "{ %d = matmul(%a, %w) %e = add(%d, %c) %f = softmax(%e, axis=1)"
+      "  %g = permute(%f, axes=[2, 0, 1]) %h = reshape(%g, sizes=[n*b, m])"
+      "  %j = slice(%h, starts=[1, 0], stops=[n*b - 1, m]) %l = sum(%j, axes=[0], keepdim=true)"
+      "  %o = expand(%l, sizes=[4, m]) %p = mul(%o, %s) %q = cast(%p, dtype=bf16)"
+      "  %r = max(%i, axes=[1]) %t = size(%a, axis=2) %u = mul(%r, %t) %v = prod(%i, axes=[0, 1])"
+      "  return %e, %h, %l, %q, %u, %v }");
+  expectSparseIsDense(fusion, {{"b", 3}, {"m", 5}, {"k", 7}, {"n", 11}}, 1);
+  expectSparseIsDense(fusion, {{"b", 2}, {"m", 40}, {"k", 33}, {"n", 600}}, 977);
+}
+
+TEST(ReferenceSparseTest, Examples) {
+  const char* root = std::getenv("HEDDLE_SOURCE_DIR");
+  const std::filesystem::path folder =
+      std::filesystem::path(root == nullptr ? "." : root) / "examples";
+  for (const char* name :
+       {"softmax", "layer_norm", "swiglu", "tp_mlp", "gelu_backward_bias_grad"}) {
+    std::ifstream file(folder / (std::string(name) + ".fusion"));
+    std::stringstream text;
+    text << file.rdbuf();
+    const Fusion fusion = parseFusion(text.str(), name);
+    SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
+    if (sizes.contains("b")) sizes = {{"b", 3}, {"s", 5}, {"h", 70}};
+    SCOPED_TRACE(name);
+    expectSparseIsDense(fusion, sizes, 1009);
+  }
+}
+
+TEST(ReferenceSparseTest, AsksForNoMoreThanItNeeds) {
+  // 2^36 elements would not fit, were they all made.
+  const Fusion fusion = parseFusion(
+      "heddle 1 fusion f(%a: f32[n], %b: f32[n]) {"
+      "%c = broadcast(%a, axes=[1]) %d = mul(%c, %b) %e = exp(%d) return %e }");
+  const int64_t n = int64_t{1} << 18;
+  ReferenceInputs inputs;
+  inputs.tensors[0] = randomTensor(DType::F32, {n}, 1, "a");
+  inputs.tensors[1] = randomTensor(DType::F32, {n}, 1, "b");
+  const auto out = evaluateReferenceAt(fusion, inputs, {{"n", n}}, {{5 * n + 17}});
+  const float product = inputs.tensors[0].as<float>()[5] * inputs.tensors[1].as<float>()[17];
+  EXPECT_NEAR(toDouble(out[0][0]), std::exp(static_cast<double>(product)), 1e-6);
+}
+
+TEST(ReferenceSparseTest, RefusesElementsThatAreNotThere) {
+  const Fusion fusion = parseFusion("heddle 1 fusion f(%a: f32[n]) { return %a }");
+  ReferenceInputs inputs;
+  inputs.tensors[0] = HostTensor(DType::F32, {4});
+  EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {{4}}), UserError);
+  EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {{-1}}), UserError);
+  EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {}), UserError);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,256 @@
+// The sets that insertResharding and materializeViews put in.
+#include <gtest/gtest.h>
+
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/set_step.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+Fusion lowered(const std::string& text, int64_t job_size) {
+  return runPasses(parseFusion("heddle 1\n" + text), job_size);
+}
+
+// Every expression: "y = matmul(g, w)", a set with what it does: "y = gather(x, 0: yx)".
+std::vector<std::string> listing(const Fusion& fusion) {
+  std::vector<std::string> lines;
+  for (const Expression& expr : fusion.exprs()) {
+    std::string op(expr.op->name);
+    std::string detail;
+    if (expr.op->kind == OpKind::Set) {
+      SetStep step = setStepOf(fusion, expr);
+      constexpr const char* kNames[] = {"same",   "copy",    "slice",   "gather",
+                                        "reduce", "scatter", "compound"};
+      op = kNames[static_cast<int>(step.kind)];
+      if (step.axis >= 0) detail += ", " + std::to_string(step.axis);
+      for (MeshAxis axis : step.team) detail += " " + std::string(name(axis));
+    }
+    std::string operands;
+    for (ValueId id : expr.inputs) {
+      operands += (operands.empty() ? "" : ", ") + fusion.value(id).name;
+    }
+    lines.push_back(fusion.value(expr.outputs[0]).name + " = " + op + "(" + operands + detail +
+                    ")");
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+const Layout& layoutOf(const Fusion& fusion, const std::string& name) {
+  return fusion.tensor(fusion.find(name).value()).layout;
+}
+
+class TensorParallelMlp : public testing::TestWithParam<int> {};
+
+// Megatron: the first matmul by columns, the second by rows, one allreduce.
+TEST_P(TensorParallelMlp, HasOneAllreduce) {
+  Fusion f = lowered(R"(
+mesh @m = [x=ranks]
+fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shard(@m, 0: x)) {
+  %a = matmul(%x, %w1)
+  %g = silu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+})",
+                     GetParam());
+  EXPECT_EQ(listing(f), (Lines{"a = matmul(x, w1)", "g = silu(a)", "y_partial = matmul(g, w2)",
+                               "y = reduce(y_partial x)"}));
+  EXPECT_EQ(f.meshes[0].size(), GetParam());
+  EXPECT_EQ(f.exprs()[3].line, 7);  // of the matmul
+}
+INSTANTIATE_TEST_SUITE_P(Devices, TensorParallelMlp, testing::Values(1, 2, 4));
+
+// Sequence parallel: gather before the first matmul, reduce-scatter after the second.
+TEST(InsertResharding, SequenceParallelMlp) {
+  Fusion f = lowered(R"(
+mesh @m = [x=4]
+fusion mlp(%x: bf16[t, h] shard(@m, 0: x), %w1: bf16[h, f] shard(@m, 1: x),
+           %w2: bf16[f, h] shard(@m, 0: x)) with t = 128, h = 4096, f = 8192 {
+  %a = matmul(%x, %w1)
+  %y = matmul(%a, %w2)
+  return %y shard(@m, 0: x)
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"x_gathered = gather(x, 0 x)", "a = matmul(x_gathered, w1)",
+                               "y_partial = matmul(a, w2)", "y = scatter(y_partial, 0 x)"}));
+}
+
+// On a 2x2 mesh each collective has the team of its own axis.
+TEST(InsertResharding, TeamsOfAnyMeshAxis) {
+  Fusion f = lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
+  %s = sum(%a, axes=[1])
+  %r = sum(%a, axes=[0])
+  %all = sum(%a, axes=[0, 1])
+  return %s, %r, %all
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"s_partial = sum(a)", "s = reduce(s_partial x)",
+                               "r_partial = sum(a)", "r = reduce(r_partial y)",
+                               "all_partial = sum(a)", "all = reduce(all_partial y x)"}));
+}
+
+TEST(InsertResharding, GathersAWholeListAtOnceAndGuardsThatItIsEven) {
+  Fusion f = lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: [y, x])) {
+  %b = set(%a) shard(@m)
+  return %b
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 0 y x)"}));
+  ASSERT_EQ(f.guards.size(), 1u);
+  EXPECT_EQ(f.guards[0].a, Size::mod(Size::symbol("t"), Size(4)));
+  EXPECT_EQ(f.guards[0].b, Size(0));
+}
+
+TEST(InsertResharding, AnInnerListThatIsUnevenIsRefused) {
+  EXPECT_THROW(lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[6] shard(@m, 0: [y, x])) {
+  %b = set(%a) shard(@m)
+  return %b
+})",
+                       4),
+               UserError);
+}
+
+// An uneven split over one mesh axis is fine: the blocks are padded alike.
+TEST(InsertResharding, OneUnevenAxisNeedsNoGuard) {
+  Fusion f = lowered(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[7, 3] shard(@m, 0: x)) {
+  %b = set(%a) shard(@m)
+  return %b
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 0 x)"}));
+  EXPECT_TRUE(f.guards.empty());
+}
+
+TEST(InsertResharding, FromOneAxisToAnotherGathersAndSlices) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: x)) {
+  %b = relu(%a) shard(@m, 1: x)
+  return %b
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b_gathered = gather(b_local, 0 x)",
+                               "b = slice(b_gathered)"}));
+}
+
+// An axis that is not outermost is gathered in a hinted layout, in and out.
+TEST(InsertResharding, HintsWhereTheValueIsComputed) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 1: x)) {
+  %b = relu(%a) shard(@m)
+  return %b
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b = gather(b_local, 1 x)"}));
+  EXPECT_EQ(layoutOf(f, "b_local").allocation_order, (AxisOrder{1, 0}));
+  EXPECT_EQ(layoutOf(f, "b").allocation_order, (AxisOrder{1, 0}));
+}
+
+TEST(InsertResharding, CopiesAnInputAndARequiredOrder) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 1: x)) {
+  %b = set(%a) shard(@m) stride_order=[0, 1]
+  return %b
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"b_packed = copy(a)", "b_gathered = gather(b_packed, 1 x)",
+                               "b = copy(b_gathered)"}));
+  EXPECT_EQ(layoutOf(f, "b").stride_order, (AxisOrder{0, 1}));
+}
+
+TEST(InsertResharding, AnInputObservedInTheRightOrderIsUsedAsItIs) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 1: x) order=[1, 0] contiguous=[true, true]) {
+  %b = set(%a) shard(@m)
+  return %b
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 1 x)"}));
+  EXPECT_EQ(layoutOf(f, "b").allocation_order, (AxisOrder{1, 0}));
+}
+
+// Both readers use one gathered value.
+TEST(InsertResharding, AMoveIsMadeOnce) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: x)) {
+  %b = slice(%a, starts=[1, 0], stops=[3, h])
+  %c = slice(%a, starts=[2, 0], stops=[4, h])
+  return %b, %c
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"a_gathered = gather(a, 0 x)", "b = slice(a_gathered)",
+                               "c = slice(a_gathered)"}));
+}
+
+// A reader that wants a block gets it by reduce-scatter and not by allreduce and slice.
+TEST(InsertResharding, PartialResultsFollowTheirReader) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%x: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x)) {
+  %y = matmul(%x, %w)
+  %z = relu(%y) shard(@m, 0: x)
+  return %z
+})",
+                     2);
+  EXPECT_EQ(listing(f),
+            (Lines{"y_partial = matmul(x, w)", "y = scatter(y_partial, 0 x)", "z = relu(y)"}));
+}
+
+// %p is gathered where %b lies, so %b may lie no other way when it is gathered itself.
+TEST(InsertResharding, AGatheredViewFixesTheOrderOfItsBase) {
+  Fusion f = lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
+  %b = relu(%a)
+  %p = permute(%b, axes=[1, 0])
+  %q = set(%p) shard(@m, 0: x)
+  %c = set(%b) shard(@m, 0: y)
+  return %q, %c
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"b = relu(a)", "p = permute(b)", "q = gather(p, 1 y)",
+                               "c_packed = copy(b)", "c = gather(c_packed, 1 x)"}));
+  EXPECT_EQ(layoutOf(f, "b").allocation_order, std::nullopt);
+}
+
+TEST(MaterializeViews, CopiesWhatIsNotRowMajorBeforeAReshape) {
+  Fusion f = lowered(R"(
+fusion f(%a: f32[2, 3, 4]) {
+  %r = reshape(%a, sizes=[6, 4])
+  %p = permute(%a, axes=[1, 0, 2])
+  %q = reshape(%p, sizes=[6, 4])
+  return %r, %q
+})",
+                     1);
+  EXPECT_EQ(listing(f), (Lines{"r = reshape(a)", "p = permute(a)", "p_packed = copy(p)",
+                               "q = reshape(p_packed)"}));
+  EXPECT_EQ(layoutOf(f, "p_packed").stride_order, (AxisOrder{0, 1, 2}));
+}
+
+TEST(MaterializeViews, CopiesAnInputObservedInAnotherOrder) {
+  Fusion f = lowered(R"(
+fusion f(%a: f32[t, h] order=[1, 0] contiguous=[true, true]) {
+  %r = reshape(%a, sizes=[t*h])
+  return %r
+})",
+                     1);
+  EXPECT_EQ(listing(f), (Lines{"a_packed = copy(a)", "r = reshape(a_packed)"}));
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,189 @@
+// Where propagateSharding puts values.
+#include <gtest/gtest.h>
+
+#include "ir/error.h"
+#include "ir/passes/propagate_sharding.h"
+#include "ir/passes/remove_dead.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace heddle {
+namespace {
+
+Fusion propagated(const std::string& text) {
+  Fusion result = propagateSharding(parseFusion("heddle 1\n" + text));
+  verify(result);
+  return result;
+}
+
+std::string stateOf(const Fusion& fusion, const std::string& name) {
+  const std::optional<Sharding>& sharding = fusion.tensor(fusion.find(name).value()).sharding;
+  if (!sharding) return "none";
+  return sharding->str(fusion.meshes[static_cast<size_t>(sharding->mesh)]);
+}
+
+TEST(PropagateSharding, PointwiseFollowsItsOperands) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=4]
+fusion f(%a: f32[t, h] shard(@m, 0: y), %b: f32[t, h] shard(@m, 1: x)) {
+  %c = add(%a, %b)
+  %d = relu(%c)
+  return %d
+})");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m, 0: y, 1: x)");
+  EXPECT_EQ(stateOf(f, "d"), "shard(@m, 0: y, 1: x)");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m, 0: y)");
+}
+
+TEST(PropagateSharding, NothingHappensWithoutAnyAnnotation) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[t]) {
+  %c = relu(%a)
+  return %c
+})");
+  EXPECT_EQ(stateOf(f, "a"), "none");
+  EXPECT_EQ(stateOf(f, "c"), "none");
+}
+
+// The bigger operand would cost more to move.
+TEST(PropagateSharding, AConflictGoesToTheOperandWithMoreBytes) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: bf16[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
+  %c = add(%a, %b)
+  %d = relu(%c)
+  return %d
+})");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m, 1: x)");
+}
+
+TEST(PropagateSharding, OfEqualOperandsTheFirstWins) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
+  %c = add(%a, %b)
+  return %c
+})");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m, 0: x)");
+}
+
+TEST(PropagateSharding, ThroughPermuteBroadcastAndReduction) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=4]
+fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
+  %p = permute(%a, axes=[1, 0])
+  %b = broadcast(%p, axes=[0])
+  %s = sum(%a, axes=[1])
+  return %b, %s
+})");
+  EXPECT_EQ(stateOf(f, "p"), "shard(@m, 0: x, 1: y)");
+  EXPECT_EQ(stateOf(f, "b"), "shard(@m, 1: x, 2: y)");
+  EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: y)");  // the partial sum over x is resolved
+}
+
+TEST(PropagateSharding, ReshapeAndSliceCarryWholeAxesOnly) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) with t = 8, h = 8 {
+  %r = reshape(%a, sizes=[t, 2, h/2])
+  %s = slice(%a, starts=[0, 1], stops=[t, 5])
+  return %r, %s
+})");
+  EXPECT_EQ(stateOf(f, "r"), "shard(@m, 0: y)");
+  EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: y)");
+}
+
+TEST(PropagateSharding, MatmulAxes) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=4]
+fusion f(%x: f32[t, h] shard(@m, 0: y), %w: f32[h, f] shard(@m, 1: x), %v: f32[f, h]) {
+  %a = matmul(%x, %w)
+  %b = matmul(%a, %v)
+  return %b
+})");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m, 0: y, 1: x)");
+  EXPECT_EQ(stateOf(f, "v"), "shard(@m, 0: x)");  // nothing else decides: its one reader does
+  EXPECT_EQ(stateOf(f, "b"), "shard(@m, 0: y)");
+}
+
+TEST(PropagateSharding, UnannotatedInputsFollowTheirReadersOrAreReplicated) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[t], %b: f32[t], %c: f32[t], %z: f32[n]) {
+  %d = add(%a, %b)
+  %e = mul(%d, %c) shard(@m, 0: x)
+  %n = neg(%c) shard(@m)
+  %u = neg(%z)
+  return %e, %n, %u
+})");
+  EXPECT_EQ(stateOf(f, "d"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m)");  // its readers disagree
+  EXPECT_EQ(stateOf(f, "z"), "shard(@m)");
+  EXPECT_EQ(stateOf(f, "u"), "shard(@m)");
+}
+
+TEST(PropagateSharding, UserAnnotationsStay) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[t, h] shard(@m, 0: x)) {
+  %b = relu(%a) shard(@m, 1: x)
+  %c = neg(%b) shard(@m)
+  return %c shard(@m)
+})");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "b"), "shard(@m, 1: x)");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m)");
+  EXPECT_TRUE(f.value(f.find("b").value()).user_sharding);
+}
+
+void expectUserError(const std::string& text, const std::vector<std::string>& parts) {
+  try {
+    propagated(text);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    for (const std::string& part : parts) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(PropagateSharding, TwoMeshesInOneExpressionAreNamed) {
+  expectUserError(R"(
+mesh @m = [x=2]
+mesh @n = [x=2] ranks=[2, 3]
+fusion f(%a: f32[t] shard(@m, 0: x), %b: f32[t] shard(@n, 0: x)) {
+  %c = add(%a, %b)
+  return %c
+})",
+                  {"add", "@m", "@n", "not lowered"});
+}
+
+TEST(PropagateSharding, StreamSplitsAreNotLowered) {
+  expectUserError(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t] shard(@m) stream(0: 4)) {
+  %c = relu(%a)
+  return %c
+})",
+                  {"%a", "stream"});
+}
+
+TEST(RemoveDead, InputsStayAndDeadExpressionsGo) {
+  Fusion f = removeDead(parseFusion(R"(heddle 1
+fusion f(%a: f32[t], %unused: f32[t]) {
+  %dead = exp(%a)
+  %deader = neg(%dead)
+  %b = relu(%a)
+  return %b
+})"));
+  verify(f);
+  EXPECT_EQ(f.inputs().size(), 2u);
+  ASSERT_EQ(f.exprs().size(), 1u);
+  EXPECT_EQ(f.value(f.outputs()[0]).name, "b");
+  EXPECT_EQ(f.exprs()[0].line, 5);
+}
+
+}  // namespace
+}  // namespace heddle

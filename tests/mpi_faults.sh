@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# What goes wrong in a job of several processes: mpirun returns 2, and stderr has the reason once.
+# Arguments: the heddle command, the number of ranks.
+set -euo pipefail
+export heddle=$1
+ranks=$2
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work
+bad=0
+
+# expect REASON COMMAND: every rank runs the shell command, which knows its number as $rank.
+expect() {
+  local reason=$1 code=0 count
+  shift
+  "${MPIEXEC:-mpirun}" -n "$ranks" sh -c "rank=\$OMPI_COMM_WORLD_RANK; $*" \
+    >"$work/out.txt" 2>"$work/err.txt" </dev/null || code=$?
+  count=$(grep -cF "$reason" "$work/err.txt" || true)
+  if [ "$code" -eq 2 ] && [ "$count" -eq 1 ] && [ ! -s "$work/out.txt" ]; then return; fi
+  echo "mpi_faults: $*: exit code $code (2 expected), '$reason' said $count times (1 expected)"
+  cat "$work/out.txt" "$work/err.txt"
+  bad=1
+}
+
+for rank in $(seq 0 $((ranks - 1))); do
+  op=neg
+  [ "$rank" -eq 0 ] || op=abs
+  cat >"$work/differs$rank.fusion" <<TEXT
+heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[t] shard(@m, 0: x)) with t = 8 {
+  %y = $op(%x)
+  return %y
+}
+TEXT
+done
+cp "$work/differs0.fusion" "$work/only0.fusion"
+sed 's/x=ranks/x=8/' "$work/differs0.fusion" >"$work/mesh.fusion"
+cat >"$work/compiler" <<'TEXT'
+#!/bin/sh
+for argument in "$@"; do
+  case $argument in *kernel.cpp) echo "made to fail" >&2; exit 1 ;; esac
+done
+exec c++ "$@"
+TEXT
+chmod +x "$work/compiler"
+
+export run="exec $heddle run --device cpu"
+last=$((ranks - 1))
+export last
+expect "heddle: no_such.fusion: cannot read the file" '$run no_such.fusion'
+expect "heddle: mesh @m = [x=8] needs 8 ranks, the job has $ranks" '$run $work/mesh.fusion'
+expect "heddle: the ranks run different programs; the first difference is in line" \
+  '$run $work/differs$rank.fusion'
+expect "heddle: rank $last: $work/only$last.fusion: cannot read the file" \
+  'if [ $rank != $last ]; then $run $work/only0.fusion; fi; $run $work/only$rank.fusion'
+expect "heddle: rank $last: input %x: out of memory" \
+  'if [ $rank = $last ]; then limit="--memory-limit 9000"; fi; $run examples/tp_mlp.fusion $limit'
+expect "heddle: rank $last: $work/compiler failed with exit code 1 on a kernel" \
+  'if [ $rank = $last ]; then export HEDDLE_CXX=$work/compiler HEDDLE_CACHE_DIR=$work/cache; fi
+  $run examples/tp_mlp.fusion'
+expect "heddle: --ranks 7 under mpirun, whose job has $ranks rank(s)" \
+  '$run examples/tp_mlp.fusion --ranks 7'
+[ "$bad" -eq 0 ] && echo "mpi_faults: ok"
+exit "$bad"

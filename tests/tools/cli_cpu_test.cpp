@@ -1,0 +1,111 @@
+// The heddle command as its users see it: exit codes, messages, files.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST_F(CliTest, RunsAndChecks) {
+  const CliResult result =
+      heddle("run examples/softmax.fusion --device cpu --check=full --repeat 2");
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_NE(result.text.find("right in"), std::string::npos) << result.text;
+  EXPECT_EQ(heddle("run examples/tp_mlp.fusion --device cpu --ranks 3 --check").code, 0);
+}
+
+TEST_F(CliTest, JsonIsOneObject) {
+  const CliResult result = heddle("run examples/swiglu.fusion --device cpu --check --json");
+  const auto json = nlohmann::json::parse(result.text);
+  EXPECT_EQ(json["passed"], true);
+  EXPECT_EQ(json["ranks"], 1);
+}
+
+TEST_F(CliTest, OutputsAreFilesThatCanBeInputs) {
+  const std::string file = write("double.fusion",
+                                 "heddle 1\nfusion double(%x: f32[t]) with t = 3 {\n"
+                                 "  %y = add(%x, %x)\n  return %y\n}\n");
+  const std::string out = (folder_ / "out").string();
+  EXPECT_EQ(heddle("run " + file + " --device cpu --output-dir " + out).code, 0);
+  const CliResult again =
+      heddle("run " + file + " --device cpu --check=full --input x=" + out + "/y.npy --set t=3");
+  EXPECT_EQ(again.code, 0) << again.text;
+  expectError("run " + file + " --device cpu --set t=4 --input x=" + out + "/y.npy", "t=4");
+  expectError("run " + file + " --device cpu --input z=" + out + "/y.npy", "no tensor input %z");
+}
+
+TEST_F(CliTest, DumpsOfAProgramRun) {
+  for (const char* example : {"softmax", "tp_mlp", "gelu_backward_bias_grad"}) {
+    const std::string fusion = std::string("examples/") + example + ".fusion";
+    const CliResult dump = heddle("dump " + fusion + " --stage host");
+    ASSERT_EQ(dump.code, 0) << dump.text;
+    const std::string file = write(std::string(example) + ".hostir", dump.text);
+    EXPECT_EQ(heddle("verify " + file).code, 0);
+    const bool large = std::string(example)[0] == 'g';
+    const std::string sizes = large ? " --set b=2 --set s=3 --set h=5" : "";
+    EXPECT_EQ(heddle("run " + file + " --device cpu" + sizes).code, 0) << example;
+  }
+}
+
+TEST_F(CliTest, DumpDirHasAFileAStageSegmentAndRank) {
+  const std::string out = (folder_ / "dump").string();
+  const CliResult result =
+      heddle("dump examples/tp_mlp.fusion --ranks 2 --stage all --dump-dir " + out);
+  ASSERT_EQ(result.code, 0) << result.text;
+  EXPECT_TRUE(result.text.empty()) << result.text;
+  for (const char* name : {"01_fusion.txt", "02_segments.txt", "03_schedule_k0_rank0.txt",
+                           "04_kernel_k0_rank1.cpp", "05_host.hostir"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "dump" / name)) << name;
+  }
+}
+
+TEST_F(CliTest, SegmentsInEveryFormat) {
+  const std::string base = "dump examples/gelu_backward_bias_grad.fusion --stage segments";
+  EXPECT_NE(heddle(base).text.find("T19"), std::string::npos);
+  EXPECT_NE(heddle(base + " --format dot").text.find("digraph"), std::string::npos);
+  EXPECT_NO_THROW(nlohmann::json::parse(heddle(base + " --format json").text));
+  expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
+}
+
+TEST_F(CliTest, NanMatchesNan) {
+  const std::string file = write("nan.fusion",
+                                 "heddle 1\nfusion f(%x: f32[t], %s: f64 = inf) with t = 4 {\n"
+                                 "  %y = mul(%x, %s)\n  %z = sub(%y, %y)\n  return %z\n}\n");
+  const CliResult result = heddle("run " + file + " --device cpu --check=full");
+  EXPECT_EQ(result.code, 0) << result.text;
+}
+
+TEST_F(CliTest, AFailedCheckExitsWithOne) {
+  // The exact sum is 1, but any order of f32 additions of such large terms loses it.
+  std::vector<float> values;
+  for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));
+  for (int i = 0; i < 500; ++i) values.push_back(-1e8f - static_cast<float>(i * 1001));
+  values.push_back(1);
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1001,), }";
+  header.resize(117, ' ');
+  std::string bytes("\x93NUMPY\x01\x00\x76\x00", 10);
+  bytes += header + '\n';
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const std::string npy = write("x.npy", bytes);
+  const std::string file = write("sum.fusion",
+                                 "heddle 1\nfusion f(%x: f32[t]) with t = 4 {\n"
+                                 "  %y = sum(%x, axes=[0])\n  return %y\n}\n");
+  const CliResult result = heddle("run " + file + " --device cpu --check=full --input x=" + npy);
+  EXPECT_EQ(result.code, 1) << result.text;
+  EXPECT_NE(result.text.find("WRONG"), std::string::npos) << result.text;
+}
+
+TEST_F(CliTest, HelpHasAnExample) {
+  for (const char* command : {"run", "dump", "verify", "devices"}) {
+    const CliResult result = heddle(std::string(command) + " --help");
+    EXPECT_EQ(result.code, 0);
+    EXPECT_NE(result.text.find("Example:"), std::string::npos) << command;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tools

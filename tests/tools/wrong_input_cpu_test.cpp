@@ -1,0 +1,191 @@
+// What wrong input gets: a message that names the fault, exit code 2, and nothing lost.
+#include <string>
+#include <vector>
+
+#include "tests/tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+class WrongInputTest : public CliTest {
+ protected:
+  // A fusion of one statement over %x: f32[t] and %y: f32[u], in lines 2 to 5 of its file.
+  std::string fusion(const std::string& name, const std::string& statement) {
+    return write(name, "heddle 1\nfusion f(%x: f32[t], %y: f32[u]) with t = 4, u = 4 {\n  " +
+                           statement + "\n  return %z\n}\n");
+  }
+  std::string neg() { return fusion("neg.fusion", "%z = neg(%x)"); }
+  // The whole output: one message and nothing else.
+  void expectMessage(const std::string& arguments, const std::string& message) {
+    const CliResult result = heddle(arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(result.text, "heddle: " + message + "\n") << arguments;
+  }
+  std::string npy(const std::string& name, const std::string& type, const std::string& shape,
+                  size_t bytes) {
+    std::string header =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header.resize(117, ' ');
+    return write(name, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + '\n' +
+                           std::string(bytes, '\0'));
+  }
+  static size_t count(const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+      ++found;
+    }
+    return found;
+  }
+};
+
+TEST_F(WrongInputTest, TextNamesLineColumnFoundAndExpected) {
+  const std::string bad = write("bad.fusion", "heddle 1\nfusion f(%x f32[t]) {\n}\n");
+  expectMessage("run " + bad, bad + ":2:13: found 'f32', expected ':'");
+  const std::string empty = write("empty.fusion", "\n");
+  expectMessage("run " + empty, empty + ":2:1: found end of text, expected 'heddle'");
+  const std::string binary = write("binary.fusion", "heddle 1\n\xff\xfe");
+  expectError("run " + binary, binary + ":2:1: found '\\xff', which starts no token");
+}
+
+TEST_F(WrongInputTest, OpsArityAndAttributes) {
+  const std::string op = fusion("op.fusion", "%z = sofmax(%x)");
+  expectMessage("run " + op, op + ":3: there is no op 'sofmax'; the nearest name is 'softmax'");
+  const std::string arity = fusion("arity.fusion", "%z = add(%x)");
+  expectError("run " + arity, arity + ":3: add at line 3 takes 2 operand(s), got 1");
+  const std::string name = fusion("name.fusion", "%z = sum(%x, axis=[0])");
+  expectMessage("run " + name,
+                name + ":3:16: found 'axis', expected an attribute of sum: axes or keepdim");
+  const std::string axis = fusion("axis.fusion", "%z = sum(%x, axes=[3])");
+  expectError("run " + axis, "axis 3 is out of range for 1 axes");
+}
+
+TEST_F(WrongInputTest, ShapesThatDisagreeAreBothNamed) {
+  const std::string fixed = write("fixed.fusion",
+                                  "heddle 1\nfusion f(%x: f32[4, 3], %y: f32[4, 5]) {\n"
+                                  "  %z = add(%x, %y)\n  return %z\n}\n");
+  expectError("run " + fixed,
+              "shapes disagree, 3 and 5 (axis 1 of %x: f32[4, 3] and of %y: "
+              "f32[4, 5], operands of add at line 3)");
+  const std::string run = fusion("run.fusion", "%z = add(%x, %y)");
+  expectError("run " + run + " --device cpu --set u=5",
+              "axis 0 of %x: f32[t] and of %y: f32[u], operands of add at line 3");
+  expectError("run " + run + " --device cpu --set u=5", "t = 4 differs from u = 5");
+}
+
+TEST_F(WrongInputTest, MissingInputs) {
+  const std::string scalar = write("scalar.fusion",
+                                   "heddle 1\nfusion f(%x: f32[t], %s: f64) with t = 2 {\n"
+                                   "  %y = mul(%x, %s)\n  return %y\n}\n");
+  expectMessage("run " + scalar + " --device cpu",
+                "scalar input %s has no default; give it with --set s=VALUE");
+  const std::string size = write("size.fusion",
+                                 "heddle 1\nfusion f(%x: f32[t]) {\n  %y = neg(%x)\n"
+                                 "  return %y\n}\n");
+  expectMessage("run " + size + " --device cpu", "size 't' has no default; give it with --set t=N");
+}
+
+TEST_F(WrongInputTest, FilesOfInputs) {
+  const std::string run = "run " + neg() + " --device cpu ";
+  expectMessage(run + "--input x=" + npy("f64.npy", "<f8", "(4,)", 32),
+                "--input %x: the file holds f64, expected f32");
+  expectMessage(run + "--input x=" + npy("rank.npy", "<f4", "(2, 2)", 16),
+                "--input %x: the file has sizes [2, 2], expected 1 axes");
+  expectError(run + "--set t=5 --input x=" + npy("four.npy", "<f4", "(4,)", 16),
+              "--set t=5: axis 0 of the file for %x is 4");
+  expectError(run + "--input x=" + npy("short.npy", "<f4", "(4,)", 12), "short.npy");
+  expectError(run + "--input x=no_such.npy", "no_such.npy: No such file or directory");
+  expectError(run + "--input z=" + npy("z.npy", "<f4", "(4,)", 16), "no tensor input %z");
+  expectError(run + "--input x", "expected NAME=VALUE");
+}
+
+TEST_F(WrongInputTest, FilesAndDevicesThatAreNotThere) {
+  expectMessage("run no_such.fusion",
+                "no_such.fusion: cannot read the file: No such file or directory");
+  expectMessage("run " + folder_.string(),
+                folder_.string() + ": cannot read the file: it is a folder");
+  if (heddle("devices").text.find("cuda       none") != std::string::npos) {
+    expectError("run " + neg() + " --device cuda", "heddle: --device cuda: ");
+    expectError("run " + neg() + " --device cuda --ranks 2", "heddle: --device cuda: ");
+  }
+  expectError("run " + neg() + " --device tpu", "tpu");
+}
+
+TEST_F(WrongInputTest, OutOfMemoryNamesSlotAndBytes) {
+  const std::string run = "run " + neg() + " --device cpu --set t=4096 ";
+  expectMessage(run + "--memory-limit 10000", "input %x: out of memory: a tensor of 16384 bytes");
+  expectError(run + "--memory-limit 20000",
+              "(%z = allocate stream=0): out of memory: %z asks for 16384 bytes, the run holds 0");
+  expectError(run + "--ranks 2 --memory-limit 20000", ": out of memory: %z asks for 16384 bytes");
+  EXPECT_EQ(heddle(run + "--memory-limit 40000").code, 0);
+  expectError("run " + neg() + " --device null --memory-limit 9",
+              "--memory-limit is for --device cpu, not null");
+}
+
+TEST_F(WrongInputTest, AKernelThatDoesNotCompileShowsItsSource) {
+  const std::string compiler = write("compiler",
+                                     "#!/bin/sh\nfor a in \"$@\"; do case $a in *kernel.cpp) echo "
+                                     "made to fail >&2; exit 1;; esac; done\nexec c++ \"$@\"\n");
+  fs::permissions(compiler, fs::perms::owner_all);
+  const std::string environment =
+      "HEDDLE_CXX=" + compiler + " HEDDLE_CACHE_DIR=" + (folder_ / "cache").string();
+  const std::string run = "run " + neg() + " --device cpu";
+  expectError(run, compiler + " failed with exit code 1 on a kernel:\nmade to fail\n", environment);
+  expectError(run, "\n    1 | ", environment);
+  expectError(run + " --ranks 3", "failed with exit code 1 on a kernel", environment);
+}
+
+TEST_F(WrongInputTest, ACacheThatTakesNoFilesIsSaidOnce) {
+  const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full";
+  // A file in the place of the folder refuses root too.
+  const std::string environment = "HEDDLE_CACHE_DIR=" + write("taken", "a file");
+  const CliResult result = heddle(run, environment);
+  EXPECT_EQ(result.code, 0) << result.text;
+  EXPECT_EQ(count(result.text, "takes no files"), 1u) << result.text;
+}
+
+TEST_F(WrongInputTest, ACorruptCacheIsMadeAnew) {
+  const std::string cache = (folder_ / "cache").string();
+  const std::string run = "run " + neg() + " --device cpu --check=full";
+  const std::string environment = "HEDDLE_CACHE_DIR=" + cache;
+  ASSERT_EQ(heddle(run, environment).code, 0);
+  int files = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache)) {
+    if (!entry.is_regular_file() || entry.file_size() < 8) continue;
+    fs::resize_file(entry.path(), entry.file_size() / 2);
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+  const CliResult result = heddle(run, environment);
+  EXPECT_EQ(result.code, 0) << result.text;
+}
+
+TEST_F(WrongInputTest, MeshesAndShardings) {
+  const std::string head = "heddle 1\nmesh @m = [x=4]\nfusion f(%x: f32[t, h] shard(@m, 0: x";
+  const std::string tail = ")) with t = 8, h = 8 {\n  %y = neg(%x)\n  return %y\n}\n";
+  const std::string mesh = write("mesh.fusion", head + tail);
+  expectMessage("run " + mesh + " --device cpu --ranks 2",
+                "mesh @m = [x=4] needs 4 ranks, the job has 2");
+  const std::string twice = write("twice.fusion", head + ", 1: x" + tail);
+  expectMessage("verify " + twice, twice + ":3:43: mesh axis x is used twice in one sharding");
+}
+
+TEST_F(WrongInputTest, TheCommandLine) {
+  expectMessage("frobnicate",
+                "expected a subcommand, run, dump, verify or devices, found frobnicate");
+  const std::string run = "run examples/softmax.fusion --device cpu ";
+  expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
+  expectError(run + "--set rows=-1", "a size cannot be negative");
+  expectError(run + "--set rows=1.5", "'1.5' is no value of type i64");
+  expectError(run + "--set rows=2 --set rows=3", "'rows' is set twice");
+  expectError(run + "--repeat 0", "0 is no whole number from 1 on");
+  expectError(run + "--skip no_such_pass", "no_such_pass");
+  expectError(run + "--check=some", "some not in {full,sample}");
+  expectError("run --check=full examples/ring_allgather.hostir --device cpu", "has no reference");
+  expectError("run --check examples/softmax.fusion --device null", "computes nothing");
+  expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
+}
+
+}  // namespace
+}  // namespace heddle::tools

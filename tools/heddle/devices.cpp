@@ -1,0 +1,37 @@
+#include <cstdio>
+
+#include "codegen/kernel.h"
+#include "host/module.h"
+#include "tools/heddle/options.h"
+
+namespace heddle::tools {
+namespace {
+
+void line(const char* what, const std::string& text) {
+  std::printf("%-10s %s\n", what, text.c_str());
+}
+
+// The version, which is the second line; the options and CPU features that follow fill pages.
+std::string versionOf(const std::string& identity) {
+  const size_t program = identity.find('\n');
+  if (program == std::string::npos) return identity;
+  const size_t begin = program + 1;
+  return identity.substr(begin, identity.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+int devicesCommand(const Options&) {
+  line("cpu", host::makeCpuDevice()->description());
+  std::string why;
+  const std::unique_ptr<codegen::KernelCompiler> compiler = codegen::makeCppCompiler(why);
+  line("", compiler ? "compiler: " + versionOf(compiler->identity()) : "no compiler: " + why);
+  const int gpus = host::cudaDeviceCount(why);
+  if (gpus == 0) line("cuda", "none: " + why);
+  for (int i = 0; i < gpus; ++i) line("cuda", host::makeCudaDevice(i)->description());
+  line("mpi", host::findMpiModule(why) != nullptr ? "present" : "absent: " + why);
+  line("nccl", host::findNcclModule(why) != nullptr ? "present" : "absent: " + why);
+  return 0;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,164 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "codegen/kernel.h"
+#include "host/executable.h"
+#include "host/text.h"
+#include "host/trace.h"
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "ir/text.h"
+#include "tools/heddle/job.h"
+#include "tools/heddle/source.h"
+
+namespace heddle::tools {
+namespace {
+
+// One piece of a dump: a file of --dump-dir, or a paragraph on stdout.
+struct Piece {
+  std::string file;  // "03_kernel_k0_rank1.cu"
+  std::string title;
+  std::string text;
+};
+
+bool wants(const Options& options, std::string_view stage) {
+  return options.stage == "all" || options.stage == stage;
+}
+
+std::string hostJson(const host::Program& program) {
+  nlohmann::ordered_json json = {{"program", program.name}};
+  int index = 0;
+  for (const std::string& text : host::instructionTexts(program)) {
+    json["instructions"].push_back({{"index", index++}, {"text", text}});
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string textAsJson(std::string_view stage, const std::string& text) {
+  return nlohmann::ordered_json{{"stage", stage}, {"text", text}}.dump(2) + "\n";
+}
+
+std::string segmentsIn(const std::string& format, const SegmentedFusion& segmented) {
+  if (format == "dot") return dumpDot(segmented);
+  return format == "json" ? dumpJson(segmented) : dumpText(segmented);
+}
+
+std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
+  std::vector<TensorDesc> descs;
+  for (const host::View& view : views) descs.push_back(view.desc);
+  return descs;
+}
+
+// Schedule and source of every kernel of one rank, each kernel once.
+void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
+                 const Options& options, std::vector<Piece>& pieces) {
+  host::TraceRequest request{sizes, {}, rank, ranks};
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
+    request.inputs.push_back(scalar ? TensorDesc{}
+                                    : host::inputDesc(program, i, sizes, rank, ranks));
+  }
+  const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
+  const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
+  std::vector<bool> seen(program.kernels.size());
+  const host::Trace trace = host::trace(program, request);
+  for (const host::TraceStep& step : trace.steps) {
+    if (step.instruction == nullptr) continue;
+    const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
+    if (launch == nullptr || seen[static_cast<size_t>(launch->kernel)]) continue;
+    seen[static_cast<size_t>(launch->kernel)] = true;
+    const host::Kernel& kernel = program.kernels[static_cast<size_t>(launch->kernel)];
+    const std::vector<TensorDesc> in = descsOf(step.inputs);
+    const std::vector<TensorDesc> out = descsOf(step.outputs);
+    const std::string label = fmt::format("{} rank {}", kernel.name, rank);
+    if (wants(options, "schedule")) {
+      pieces.push_back({fmt::format("03_schedule_{}_rank{}.txt", kernel.name, rank),
+                        "schedule " + label,
+                        codegen::describeSchedule(kernel.segment, in, out, target) + "\n"});
+    }
+    if (wants(options, "kernel")) {
+      pieces.push_back({fmt::format("04_kernel_{}_rank{}.{}", kernel.name, rank, suffix),
+                        "kernel " + label,
+                        codegen::planKernel(kernel.segment, in, out, target).source.text});
+    }
+  }
+}
+
+void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
+                std::vector<Piece>& pieces) {
+  const std::string suffix = options.format == "text" ? "txt" : options.format;
+  if (wants(options, "fusion") && options.format != "dot") {
+    const std::string text = print(fusion);
+    pieces.push_back({"01_fusion." + suffix, "fusion",
+                      options.format == "json" ? textAsJson("fusion", text) : text});
+  }
+  if (wants(options, "segments")) {
+    pieces.push_back({"02_segments." + suffix, "segments",
+                      segmentsIn(options.format, segment(runPasses(fusion, ranks)))});
+  }
+}
+
+void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  HEDDLE_USER_CHECK(!error, "--dump-dir {}: {}", folder, error.message());
+  for (const Piece& piece : pieces) {
+    const std::filesystem::path path = std::filesystem::path(folder) / piece.file;
+    std::ofstream file(path, std::ios::binary);
+    file << piece.text;
+    file.close();
+    HEDDLE_USER_CHECK(file.good(), "--dump-dir: cannot write {}", path.string());
+  }
+}
+
+}  // namespace
+
+int dumpCommand(const Options& options) {
+  const Source source = readSource(options.file);
+  HEDDLE_USER_CHECK(options.format != "dot" || options.stage == "segments",
+                    "--format dot draws segments only: add --stage segments");
+  const int ranks = options.ranks > 0 ? options.ranks : 1;
+  std::vector<Piece> pieces;
+  const auto* fusion = std::get_if<Fusion>(&source);
+  HEDDLE_USER_CHECK(fusion != nullptr || wants(options, "host") || wants(options, "schedule") ||
+                        wants(options, "kernel"),
+                    "--stage {}: {} is a host program, which has no such stage", options.stage,
+                    options.file);
+  if (fusion != nullptr) dumpFusion(*fusion, ranks, options, pieces);
+  if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
+    host::CompileOptions compile;
+    compile.passes.skip = options.skip;
+    compile.passes.overlap = options.overlap;
+    const host::Program program = fusion != nullptr ? host::compile(*fusion, ranks, compile)
+                                                    : std::get<host::Program>(source);
+    if (wants(options, "schedule") || wants(options, "kernel")) {
+      const SizeBindings sizes = settingsOf(source, options).sizes;
+      requireSizes(source, sizes);
+      // Ranks differ only in files: on stdout rank 0 stands for all.
+      const int shown = options.dump_dir.empty() ? 1 : ranks;
+      for (int rank = 0; rank < shown; ++rank) {
+        dumpKernels(program, sizes, rank, ranks, options, pieces);
+      }
+    }
+    if (wants(options, "host")) {
+      const bool json = options.format == "json";
+      pieces.push_back({json ? "05_host.json" : "05_host.hostir", "host",
+                        json ? hostJson(program) : host::print(program)});
+    }
+  }
+  if (!options.dump_dir.empty()) {
+    writePieces(options.dump_dir, pieces);
+    return 0;
+  }
+  for (const Piece& piece : pieces) {
+    // One piece is printed bare, so that it can be piped into a file and parsed.
+    if (pieces.size() > 1) std::fputs(("# ==== " + piece.title + "\n").c_str(), stdout);
+    std::fputs(piece.text.c_str(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace heddle::tools

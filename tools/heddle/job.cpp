@@ -1,0 +1,218 @@
+#include "tools/heddle/job.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/communicators.h"
+#include "host/module.h"
+#include "host/worlds.h"
+#include "ir/error.h"
+#include "tools/heddle/options.h"
+
+namespace heddle::tools {
+namespace {
+
+std::unique_ptr<host::Device> makeDevice(host::DeviceKind kind, const JobOptions& options,
+                                         int ordinal) {
+  switch (kind) {
+    case host::DeviceKind::Null:
+      return host::makeNullDevice();
+    case host::DeviceKind::Cuda:
+      return host::makeCudaDevice(ordinal);
+    case host::DeviceKind::Cpu:
+      break;
+  }
+  host::CpuOptions cpu;
+  if (options.adversarial >= 0) {
+    cpu.adversarial_seed = static_cast<uint64_t>(options.adversarial);
+  }
+  cpu.memory_limit = options.memory_limit;
+  return host::makeCpuDevice(cpu);
+}
+
+host::DeviceKind kindOf(const JobOptions& options) {
+  const host::DeviceKind kind = chooseDevice(options.device);
+  const bool cpu = kind == host::DeviceKind::Cpu;
+  HEDDLE_USER_CHECK(cpu || options.memory_limit == 0, "--memory-limit is for --device cpu, not {}",
+                    host::name(kind));
+  HEDDLE_USER_CHECK(cpu || options.adversarial < 0, "--adversarial is for --device cpu, not {}",
+                    host::name(kind));
+  return kind;
+}
+
+int gpus() {
+  std::string why;
+  return host::cudaDeviceCount(why);
+}
+
+const char* firstSet(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) return value;
+  }
+  return nullptr;
+}
+
+// The rank's place on its host decides its GPU.
+int gpuOfThisProcess(host::DeviceKind kind) {
+  if (kind != host::DeviceKind::Cuda) return 0;
+  const char* place = firstSet({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+  const int ordinal = place == nullptr ? 0 : std::atoi(place);
+  const int count = gpus();
+  HEDDLE_USER_CHECK(ordinal < count,
+                    "rank {} of this host needs a GPU of its own, there are {}; several ranks can "
+                    "share one GPU in one process: --ranks N without mpirun",
+                    ordinal, count);
+  return ordinal;
+}
+
+// Collects the first error of several ranks.
+class FirstError {
+ public:
+  void keep(std::exception_ptr error, int rank) {
+    std::lock_guard lock(mutex_);
+    if (error_) return;
+    error_ = error;
+    rank_ = rank;
+  }
+  void rethrow(int ranks) {
+    if (!error_) return;
+    if (ranks == 1) std::rethrow_exception(error_);
+    try {
+      std::rethrow_exception(error_);
+    } catch (const UserError& error) {
+      userError("rank {}: {}", rank_, error.what());
+    } catch (const std::exception& error) {
+      throw InternalError(fmt::format("rank {}: {}", rank_, error.what()));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  int rank_ = 0;
+};
+
+void runRank(comm::World& world, host::Device& device, FirstError& errors,
+             const std::function<void(const Rank&)>& body) {
+  try {
+    body({world.rank(), world.size(), &device, &world});
+    world.barrier();
+  } catch (const std::exception& error) {
+    errors.keep(std::current_exception(), world.rank());
+    world.abort(error.what());
+  }
+}
+
+using Prepare = std::function<const host::Program&(int ranks)>;
+
+void runThreads(const JobOptions& options, int size, const Prepare& prepare,
+                const std::function<void(const Rank&)>& body) {
+  const host::DeviceKind kind = kindOf(options);
+  prepare(size);
+  const bool a_gpu_each = kind == host::DeviceKind::Cuda && size > 1 && gpus() >= size;
+  std::vector<std::unique_ptr<comm::World>> worlds =
+      a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
+  FirstError errors;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank, world = std::move(worlds[static_cast<size_t>(rank)])]() mutable {
+      try {
+        const int ordinal = a_gpu_each ? rank : 0;
+        std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
+        if (a_gpu_each) world = host::ncclModule().makeWorld(std::move(world), ordinal);
+        runRank(*world, *device, errors, body);
+      } catch (const std::exception& error) {
+        errors.keep(std::current_exception(), rank);
+        if (world) world->abort(error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  errors.rethrow(size);
+}
+
+std::string errorOf(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Does `work` on every process of the job and answers whether it has failed nowhere. Of the ranks
+// with the same error the first says it, before any of them goes on: mpirun ends the others as soon
+// as one has gone with an exit code.
+bool agreed(comm::World& world, const std::function<void()>& work) {
+  const std::string mine = errorOf(work);
+  const std::vector<std::string> all = world.exchange(mine);
+  const auto failed = [](const std::string& text) { return !text.empty(); };
+  if (std::none_of(all.begin(), all.end(), failed)) return true;
+  const auto first = std::find(all.begin(), all.end(), mine);
+  if (!mine.empty() && first - all.begin() == world.rank()) {
+    const bool everywhere = std::count(all.begin(), all.end(), mine) == world.size();
+    say(everywhere ? mine : fmt::format("rank {}: {}", world.rank(), mine));
+  }
+  world.barrier();
+  return false;
+}
+
+// The process's rank of an mpirun job. False where the job could not begin, which is no exception
+// here because a World of MPI that goes away by one takes the job down.
+bool runProcess(const JobOptions& options, const Prepare& prepare,
+                const std::function<void(const Rank&)>& body, FirstError& errors) {
+  std::unique_ptr<comm::World> world = host::mpiModule().makeWorld();
+  const int size = world->size();
+  host::DeviceKind kind = host::DeviceKind::Cpu;
+  int ordinal = 0;
+  std::unique_ptr<host::Device> device;
+  const host::Program* program = nullptr;
+  const auto begin = [&] {
+    HEDDLE_USER_CHECK(options.ranks == 0 || options.ranks == size,
+                      "--ranks {} under mpirun, whose job has {} rank(s); leave --ranks out",
+                      options.ranks, size);
+    kind = kindOf(options);
+    ordinal = gpuOfThisProcess(kind);
+    if (kind == host::DeviceKind::Cuda) host::ncclModule();
+    device = makeDevice(kind, options, ordinal);
+    program = &prepare(size);
+  };
+  if (!agreed(*world, begin)) return false;
+  const auto compare = [&] { host::checkAgreement(*program, *world); };
+  if (!agreed(*world, compare)) return false;
+  if (kind == host::DeviceKind::Cuda) {
+    world = host::ncclModule().makeWorld(std::move(world), ordinal);
+  }
+  runRank(*world, *device, errors, body);
+  return true;
+}
+
+}  // namespace
+
+void say(const std::string& reason) {
+  std::fprintf(stderr, "heddle: %s\n", reason.c_str());
+  std::fflush(stderr);
+}
+
+std::optional<ProcessRank> processRank() {
+  if (!host::startedByMpi()) return std::nullopt;
+  const char* rank = firstSet({"OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+  const char* ranks = firstSet({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  return ProcessRank{rank == nullptr ? 0 : std::atoi(rank),
+                     ranks == nullptr ? 1 : std::max(1, std::atoi(ranks))};
+}
+
+void runJob(const JobOptions& options, const Prepare& prepare,
+            const std::function<void(const Rank&)>& body) {
+  if (!host::startedByMpi()) return runThreads(options, std::max(options.ranks, 1), prepare, body);
+  FirstError errors;
+  if (!runProcess(options, prepare, body, errors)) throw AlreadySaid();
+  errors.rethrow(processRank()->ranks);
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,155 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "ir/error.h"
+#include "tools/heddle/job.h"
+#include "tools/heddle/options.h"
+
+namespace heddle::tools {
+namespace {
+
+// Whole numbers from `least` on, with a message that says so.
+CLI::Validator atLeast(int64_t least) {
+  return CLI::Validator(
+      [least](std::string& text) {
+        int64_t value = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, value);
+        return is_number && value >= least
+                   ? std::string()
+                   : fmt::format("{} is no whole number from {} on", text, least);
+      },
+      "");
+}
+
+void addFile(CLI::App& app, Options& o) {
+  app.add_option("FILE", o.file, "a fusion (.fusion) or a host program (.hostir)")->required();
+  app.add_option("--ranks", o.ranks, "ranks in this process (default 1; under mpirun: the job)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
+  app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
+  app.add_flag("!--no-overlap", o.overlap, "keep communication on the main stream");
+}
+
+void addRun(CLI::App& app, Options& o) {
+  CLI::App* run = app.add_subcommand("run", "Runs a fusion or a host program.");
+  run->footer(
+      "Example:\n"
+      "  heddle run examples/softmax.fusion --device cpu --set rows=8 --check=full\n"
+      "  mpirun -n 2 heddle run examples/tp_mlp.fusion --device cpu --check");
+  addFile(*run, o);
+  run->add_option("--device", o.device, "cpu, cuda or null; default: the best present")
+      ->check(CLI::IsMember({"cpu", "cuda", "null"}));
+  run->add_option("--input", o.input,
+                  "a tensor from a file: T4=x.npy; others are filled from the "
+                  "seed; may be repeated");
+  run->add_option("--output-dir", o.output_dir, "write every output as NAME.npy into this folder");
+  run->add_option("--seed", o.seed, "seed of the inputs that are not given");
+  // A flag, so that `--check FILE` does not take the file for its value.
+  run->add_flag("--check{sample}", o.check,
+                "compare with the reference: --check=full, or --check for a sample of elements")
+      ->check(CLI::IsMember({"full", "sample"}));
+  run->add_option("--repeat", o.repeat, "runs to time after the first")->check(atLeast(1));
+  run->add_flag("--json", o.json, "print one JSON object instead of text");
+  run->add_flag("!--no-verify", o.verify, "run a program that verify would reject");
+  run->add_option("--adversarial", o.adversarial,
+                  "CPU: order the streams by this seed, as late as dependencies allow")
+      ->check(atLeast(0));
+  run->add_option("--memory-limit", o.memory_limit,
+                  "CPU: bytes that each rank's device may hold, inputs included")
+      ->check(atLeast(1));
+}
+
+void addDump(CLI::App& app, Options& o) {
+  CLI::App* dump = app.add_subcommand("dump", "Shows what a file becomes, stage by stage.");
+  dump->footer(
+      "Example:\n  heddle dump examples/softmax.fusion --stage segments\n"
+      "  heddle dump examples/tp_mlp.fusion --ranks 2 --stage host --format json");
+  addFile(*dump, o);
+  dump->add_option("--stage", o.stage, "which stage")
+      ->check(CLI::IsMember({"fusion", "segments", "schedule", "kernel", "host", "all"}));
+  dump->add_option("--format", o.format, "text, dot (segments only) or json")
+      ->check(CLI::IsMember({"text", "dot", "json"}));
+  dump->add_option("--device", o.device, "whose kernels: cpu or cuda (default cpu)")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  dump->add_option("--dump-dir", o.dump_dir, "write one file a stage, segment and rank here");
+}
+
+void addOthers(CLI::App& app, Options& o) {
+  CLI::App* verify = app.add_subcommand("verify", "Checks a file without running it.");
+  verify->footer("Example:\n  heddle verify examples/ring_allgather.hostir");
+  addFile(*verify, o);
+  CLI::App* devices = app.add_subcommand("devices", "Lists devices and transports.");
+  devices->footer("Example:\n  heddle devices");
+}
+
+int dispatch(const CLI::App& app, Options options) {
+  if (app.got_subcommand("run")) return runCommand(options);
+  // The others need no peers: under mpirun rank 0 speaks for all.
+  if (const std::optional<ProcessRank> process = processRank()) {
+    if (process->rank != 0) return 0;
+    if (options.ranks == 0) options.ranks = process->ranks;
+  }
+  if (app.got_subcommand("dump")) return dumpCommand(options);
+  if (app.got_subcommand("verify")) return verifyCommand(options);
+  return devicesCommand(options);
+}
+
+std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (!app.get_subcommands().empty()) {
+    const std::string command = app.get_subcommands().front()->get_name();
+    return fmt::format("{} (see heddle {} --help)", error.what(), command);
+  }
+  return fmt::format("expected a subcommand, run, dump, verify or devices{}",
+                     argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
+}
+
+// Help, or a fault of the command line, which under mpirun is mostly that of all ranks: rank 0 says
+// it at once and its exit ends the others while they wait.
+int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const std::optional<ProcessRank> process = processRank();
+  const bool waits = process && process->rank != 0;
+  if (error.get_exit_code() == 0) return waits ? 0 : app.exit(error);
+  std::string fault = faultOf(app, error, argc, argv);
+  if (waits) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    fault = fmt::format("rank {}: {}", process->rank, fault);
+  }
+  say(fault);
+  return 2;
+}
+
+int fail(const std::string& reason, int code) {
+  say(reason);
+  return code;
+}
+
+}  // namespace
+}  // namespace heddle::tools
+
+int main(int argc, char** argv) {
+  heddle::tools::Options options;
+  CLI::App app(
+      "heddle: runs fused tensor programs on one or many devices.\n"
+      "Exit codes: 0 good, 1 the check failed, 2 the caller's fault, 3 a bug in heddle.");
+  app.require_subcommand(1);
+  heddle::tools::addRun(app, options);
+  heddle::tools::addDump(app, options);
+  heddle::tools::addOthers(app, options);
+  try {
+    app.parse(argc, argv);
+    return heddle::tools::dispatch(app, options);
+  } catch (const CLI::ParseError& error) {
+    return heddle::tools::refuse(app, error, argc, argv);
+  } catch (const heddle::tools::AlreadySaid&) {
+    return 2;
+  } catch (const heddle::UserError& error) {
+    return heddle::tools::fail(error.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return heddle::tools::fail("out of memory", 2);
+  } catch (const std::exception& error) {
+    return heddle::tools::fail(error.what(), 3);
+  }
+}

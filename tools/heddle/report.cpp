@@ -1,0 +1,111 @@
+#include "tools/heddle/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ir/text.h"
+
+namespace heddle::tools {
+namespace {
+
+constexpr int64_t kShown = 6;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string typeText(const HostTensor& tensor) {
+  return fmt::format("{}{}", name(tensor.dtype), str(tensor.sizes));
+}
+
+std::string firstElements(const HostTensor& tensor) {
+  std::string text;
+  for (int64_t i = 0; i < std::min(kShown, tensor.numel()); ++i) {
+    if (i > 0) text += ", ";
+    const Scalar value = tensor.at(i);
+    const double* number = std::get_if<double>(&value);
+    text += number != nullptr ? fmt::format("{:.6g}", *number) : printScalar(value);
+  }
+  return tensor.numel() > kShown ? text + ", ..." : text;
+}
+
+std::string bytesText(int64_t bytes) {
+  if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::string checkText(const OutputCheck& check) {
+  if (check.passed()) {
+    return fmt::format("%{} right in {} elements, largest error {:.3g}", check.name, check.compared,
+                       check.max_error);
+  }
+  return fmt::format("%{} WRONG in {} of {} elements; {}", check.name, check.wrong, check.compared,
+                     check.first_wrong);
+}
+
+}  // namespace
+
+bool Report::passed() const {
+  const auto right = [](const OutputCheck& check) { return check.passed(); };
+  const auto same = [](const std::string& ranks) { return ranks.empty(); };
+  return std::all_of(checks.begin(), checks.end(), right) &&
+         std::all_of(differs.begin(), differs.end(), same);
+}
+
+std::string reportText(const Report& r) {
+  std::string text = fmt::format("{} on {}, {} rank(s){}\n", r.file, r.device, r.ranks,
+                                 r.ranks > 1 ? ", transport " + r.transport : "");
+  for (const std::string& input : r.inputs) text += fmt::format("input    {}\n", input);
+  for (const std::string& segment : r.segments) text += fmt::format("segment  {}\n", segment);
+  for (size_t i = 0; i < r.outputs.size(); ++i) {
+    text += fmt::format("output   %{}: {} = {}\n", r.output_names[i], typeText(r.outputs[i]),
+                        firstElements(r.outputs[i]));
+    if (!r.differs[i].empty()) {
+      text +=
+          fmt::format("         %{} DIFFERS from rank 0 on {}\n", r.output_names[i], r.differs[i]);
+    }
+  }
+  text += fmt::format("time     {:.3f} ms a run (median of {}), first run {:.1f} ms\n",
+                      1e3 * median(r.seconds), r.seconds.size(), 1e3 * r.prepare_seconds);
+  text += fmt::format("memory   {} at the peak, temporaries and outputs of one rank\n",
+                      bytesText(r.stats.peak_bytes));
+  for (const OutputCheck& check : r.checks) {
+    text += fmt::format("check    {} ({})\n", checkText(check), r.check_mode);
+  }
+  return text;
+}
+
+std::string reportJson(const Report& r) {
+  nlohmann::ordered_json json = {{"file", r.file},
+                                 {"device", r.device},
+                                 {"ranks", r.ranks},
+                                 {"transport", r.transport},
+                                 {"inputs", r.inputs},
+                                 {"segments", r.segments},
+                                 {"median_ms", 1e3 * median(r.seconds)},
+                                 {"first_run_ms", 1e3 * r.prepare_seconds},
+                                 {"runs", r.seconds.size()},
+                                 {"peak_bytes", r.stats.peak_bytes}};
+  for (size_t i = 0; i < r.outputs.size(); ++i) {
+    json["outputs"].push_back({{"name", r.output_names[i]},
+                               {"type", typeText(r.outputs[i])},
+                               {"first", firstElements(r.outputs[i])},
+                               {"ranks_that_differ", r.differs[i]}});
+  }
+  for (const OutputCheck& check : r.checks) {
+    json["check"].push_back({{"name", check.name},
+                             {"mode", r.check_mode},
+                             {"compared", check.compared},
+                             {"wrong", check.wrong},
+                             {"max_error", check.max_error},
+                             {"first_wrong", check.first_wrong}});
+  }
+  json["passed"] = r.passed();
+  return json.dump(2) + "\n";
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/executable.h"
+#include "tools/heddle/check.h"
+
+namespace heddle::tools {
+
+// What rank 0 knows after a run.
+struct Report {
+  std::string file;
+  std::string device;
+  std::string transport;
+  int ranks = 1;
+  std::vector<std::string> inputs;    // "%T4: f32[16, 512, 4096]"
+  std::vector<std::string> segments;  // "g0 kernel: ..."
+  std::vector<std::string> output_names;
+  std::vector<HostTensor> outputs;   // whole
+  std::vector<std::string> differs;  // per output: ranks that disagree
+  std::vector<double> seconds;       // per timed run, each until the device had finished
+  double prepare_seconds = 0;        // the first run: planning, compiling, running
+  host::Executable::Stats stats;
+  std::string check_mode;  // empty: no check was asked for
+  std::vector<OutputCheck> checks;
+
+  bool passed() const;
+};
+
+std::string reportText(const Report& report);
+std::string reportJson(const Report& report);
+
+}  // namespace heddle::tools

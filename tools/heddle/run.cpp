@@ -1,0 +1,229 @@
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "codegen/kernel.h"
+#include "host/executable.h"
+#include "host/text.h"
+#include "host/verify.h"
+#include "ir/error.h"
+#include "ir/npy.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "tools/heddle/gather.h"
+#include "tools/heddle/job.h"
+#include "tools/heddle/report.h"
+
+namespace heddle::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+host::PassOptions passOptions(const Options& options) {
+  host::PassOptions passes;
+  passes.skip = options.skip;
+  passes.overlap = options.overlap;
+  return passes;
+}
+
+host::Program programOf(const Source& source, int ranks, const Options& options) {
+  if (const auto* program = std::get_if<host::Program>(&source)) return *program;
+  host::CompileOptions compile;
+  compile.passes = passOptions(options);
+  return host::compile(std::get<Fusion>(source), ranks, compile);
+}
+
+// This rank's part of every input, on its device.
+std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
+                                        const Inputs& inputs, uint64_t seed) {
+  std::vector<host::Argument> arguments;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
+    if (slot.is_scalar) {
+      arguments.emplace_back(inputs.scalars[i]);
+      continue;
+    }
+    const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
+    HostTensor whole = inputs.tensors[i];
+    if (!whole.data) whole = randomTensor(desc.dtype, desc.global, seed, slot.name);
+    const HostTensor block = whole.sizes == desc.sizes ? whole : localBlock(whole, desc);
+    try {
+      arguments.emplace_back(host::toDevice(*rank.device, rank.device->allocator(), block, desc));
+    } catch (const UserError& error) {
+      userError("input %{}: {}", slot.name, error.what());
+    }
+  }
+  return arguments;
+}
+
+std::vector<std::string> inputTexts(const Source& source, const Inputs& inputs) {
+  std::vector<std::string> texts;
+  const std::vector<InputSpec> specs = inputsOf(source);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].is_scalar) {
+      texts.push_back(fmt::format("%{}: {} = {}", specs[i].name, name(specs[i].tensor.dtype),
+                                  toDouble(inputs.scalars[i])));
+    } else if (inputs.tensors[i].data) {
+      texts.push_back(fmt::format("%{}: {}{}", specs[i].name, name(specs[i].tensor.dtype),
+                                  str(inputs.tensors[i].sizes)));
+    } else {
+      texts.push_back(fmt::format("%{}", specs[i].name));
+    }
+  }
+  return texts;
+}
+
+std::vector<std::string> segmentTexts(const Source& source, int ranks) {
+  std::vector<std::string> texts;
+  const auto* fusion = std::get_if<Fusion>(&source);
+  if (fusion == nullptr) return texts;
+  const SegmentedFusion segmented = segment(runPasses(*fusion, ranks));
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    const Group& group = segmented.groups[g];
+    std::string results;
+    for (ValueId id : group.outputs) results += " %" + segmented.fusion.value(id).name;
+    texts.push_back(
+        fmt::format("g{} {}, {} op(s) ->{}", g, name(group.kind), group.exprs.size(), results));
+  }
+  return texts;
+}
+
+void collectOutputs(const Rank& rank, const host::Program& program, const host::Outputs& outputs,
+                    Report& report) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const host::Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
+    std::string differs;
+    HostTensor whole;
+    if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
+      whole = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc, differs);
+    } else {
+      whole = HostTensor(slot.tensor.dtype, {});
+      whole.set(0, std::get<Scalar>(outputs[i]));
+    }
+    if (rank.rank != 0) continue;
+    report.output_names.push_back(slot.name);
+    report.outputs.push_back(std::move(whole));
+    report.differs.push_back(std::move(differs));
+  }
+}
+
+// What a process makes once, before its ranks begin.
+struct Job {
+  Source source;
+  Inputs inputs;
+  host::Program program;
+  std::unique_ptr<codegen::ImageCache> images;
+};
+
+Job prepareJob(const Options& options, int ranks) {
+  Job job;
+  job.source = readSource(options.file);
+  HEDDLE_USER_CHECK(options.check.empty() || std::holds_alternative<Fusion>(job.source),
+                    "--check: {} is a host program, which has no reference; check the fusion it "
+                    "came from",
+                    options.file);
+  HEDDLE_USER_CHECK(options.check.empty() || options.device != "null",
+                    "--check: the null device computes nothing");
+  job.program = programOf(job.source, ranks, options);
+  if (options.verify) host::verify(job.program);
+  job.inputs = makeInputs(job.source, options);
+  job.images = std::make_unique<codegen::ImageCache>();
+  return job;
+}
+
+void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
+  host::ExecutableOptions executable_options;
+  executable_options.passes = passOptions(options);
+  executable_options.verify = options.verify;
+  const host::Context context{rank.device, rank.world, job.images.get()};
+  host::Executable executable(job.program, context, executable_options);
+  const std::vector<host::Argument> arguments =
+      placeInputs(rank, executable.program(), job.inputs, options.seed);
+
+  rank.world->barrier();
+  std::optional<host::Outputs> outputs;
+  // The outputs of a run go before the next begins: two must not be in memory at once.
+  const auto timedRun = [&] {
+    outputs.reset();
+    const Clock::time_point start = Clock::now();
+    outputs = executable.run(arguments);
+    outputs->wait();
+    return secondsSince(start);
+  };
+  const double first = timedRun();
+  std::vector<double> seconds;
+  for (int i = 0; i < options.repeat; ++i) seconds.push_back(timedRun());
+  if (rank.rank == 0) {
+    report.device = rank.device->description();
+    report.transport = rank.world->transport();
+    report.ranks = rank.ranks;
+    report.prepare_seconds = first;
+    report.seconds = std::move(seconds);
+    report.stats = executable.stats();
+  }
+  if (rank.device->kind() != host::DeviceKind::Null) {
+    collectOutputs(rank, executable.program(), *outputs, report);
+  }
+}
+
+void writeOutputs(const std::string& folder, const Report& report) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  HEDDLE_USER_CHECK(!error, "--output-dir {}: {}", folder, error.message());
+  for (size_t i = 0; i < report.outputs.size(); ++i) {
+    writeNpy((std::filesystem::path(folder) / (report.output_names[i] + ".npy")).string(),
+             report.outputs[i]);
+  }
+}
+
+}  // namespace
+
+host::DeviceKind chooseDevice(const std::string& asked) {
+  if (asked == "cpu") return host::DeviceKind::Cpu;
+  if (asked == "null") return host::DeviceKind::Null;
+  std::string why;
+  const bool cuda = host::cudaDeviceCount(why) > 0;
+  if (asked == "cuda") {
+    HEDDLE_USER_CHECK(cuda, "--device cuda: {}", why);
+    return host::DeviceKind::Cuda;
+  }
+  return cuda ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+}
+
+int runCommand(const Options& options) {
+  const JobOptions job_options{options.device, options.ranks, options.adversarial,
+                               options.memory_limit};
+  Job job;
+  Report report;
+  report.file = options.file;
+  bool prints = false;
+  runJob(
+      job_options,
+      [&](int ranks) -> const host::Program& {
+        job = prepareJob(options, ranks);
+        return job.program;
+      },
+      [&](const Rank& rank) {
+        runRank(rank, job, options, report);
+        if (rank.rank == 0) prints = true;
+      });
+  if (!prints) return 0;  // another process of the job holds rank 0
+  report.inputs = inputTexts(job.source, job.inputs);
+  report.segments = segmentTexts(job.source, report.ranks);
+  if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
+  if (!options.check.empty()) {
+    report.check_mode = options.check;
+    report.checks =
+        checkOutputs(std::get<Fusion>(job.source), job.inputs, report.outputs, options.check);
+  }
+  std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
+  return report.passed() ? 0 : 1;
+}
+
+}  // namespace heddle::tools

@@ -1,0 +1,198 @@
+#include "tools/heddle/source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <set>
+
+#include "host/text.h"
+#include "ir/error.h"
+#include "ir/npy.h"
+
+namespace heddle::tools {
+namespace {
+
+// "name=value" of an option.
+std::pair<std::string, std::string> splitPair(const std::string& option, const std::string& text) {
+  const size_t at = text.find('=');
+  HEDDLE_USER_CHECK(at != std::string::npos && at > 0 && at + 1 < text.size(),
+                    "{} {}: expected NAME=VALUE", option, text);
+  std::string name = text.substr(0, at);
+  if (name[0] == '%') name.erase(0, 1);
+  return {name, text.substr(at + 1)};
+}
+
+Scalar parseScalar(const std::string& option, const std::string& text, DType dtype) {
+  if (dtype == DType::Bool && (text == "true" || text == "false")) return text == "true";
+  double value = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, value);
+  int64_t integer = 0;
+  auto [int_rest, int_error] = std::from_chars(text.data(), end, integer);
+  if (dtype != DType::F64 && dtype != DType::F32 && int_rest == end && int_error == std::errc()) {
+    return roundTo(dtype, integer);
+  }
+  HEDDLE_USER_CHECK(rest == end && error == std::errc() && isFloat(dtype),
+                    "{}: '{}' is no value of type {}", option, text, name(dtype));
+  return roundTo(dtype, value);
+}
+
+const std::vector<std::pair<std::string, int64_t>>& defaultsOf(const Source& source) {
+  if (const Fusion* fusion = std::get_if<Fusion>(&source)) return fusion->size_defaults;
+  return std::get<host::Program>(source).size_defaults;
+}
+
+std::vector<std::string> symbolsOf(const std::vector<InputSpec>& inputs) {
+  std::vector<std::string> symbols;
+  for (const InputSpec& input : inputs) {
+    for (const Size& size : input.tensor.sizes()) size.collectSymbols(symbols);
+  }
+  return symbols;
+}
+
+void bindFromFile(const InputSpec& input, const HostTensor& tensor, const Options& options,
+                  SizeBindings& sizes) {
+  HEDDLE_USER_CHECK(tensor.dtype == input.tensor.dtype,
+                    "--input %{}: the file holds {}, expected {}", input.name, name(tensor.dtype),
+                    name(input.tensor.dtype));
+  HEDDLE_USER_CHECK(tensor.sizes.size() == input.tensor.rank(),
+                    "--input %{}: the file has sizes {}, expected {} axes", input.name,
+                    str(tensor.sizes), input.tensor.rank());
+  for (size_t i = 0; i < tensor.sizes.size(); ++i) {
+    const Size& extent = input.tensor.domain[i].extent;
+    if (extent.kind() != Size::Kind::Symbol) continue;
+    const std::string& symbol = extent.symbolName();
+    for (const std::string& text : options.set) {
+      const auto [set_name, value] = splitPair("--set", text);
+      HEDDLE_USER_CHECK(set_name != symbol || value == std::to_string(tensor.sizes[i]),
+                        "--set {}: axis {} of the file for %{} is {}", text, i, input.name,
+                        tensor.sizes[i]);
+    }
+    sizes[symbol] = tensor.sizes[i];
+  }
+}
+
+std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs,
+                                            const Options& options, SizeBindings& sizes) {
+  std::map<std::string, HostTensor> files;
+  for (const std::string& text : options.input) {
+    const auto [name, path] = splitPair("--input", text);
+    auto found = std::find_if(inputs.begin(), inputs.end(),
+                              [&, &wanted = name](const InputSpec& i) { return i.name == wanted; });
+    HEDDLE_USER_CHECK(found != inputs.end() && !found->is_scalar,
+                      "--input {}: the file has no tensor input %{}", text, name);
+    HEDDLE_USER_CHECK(!files.contains(name), "--input {}: %{} is given twice", text, name);
+    HostTensor tensor = readNpy(path);
+    bindFromFile(*found, tensor, options, sizes);
+    files[name] = std::move(tensor);
+  }
+  return files;
+}
+
+}  // namespace
+
+Source readSource(const std::string& path) {
+  std::error_code error;
+  HEDDLE_USER_CHECK(!std::filesystem::is_directory(path, error),
+                    "{}: cannot read the file: it is a folder", path);
+  std::ifstream file(path, std::ios::binary);
+  HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file: {}", path, std::strerror(errno));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  HEDDLE_USER_CHECK(!file.bad(), "{}: cannot read the file: {}", path, std::strerror(errno));
+  return host::parseFile(text, path);
+}
+
+std::vector<InputSpec> inputsOf(const Source& source) {
+  std::vector<InputSpec> inputs;
+  if (const Fusion* fusion = std::get_if<Fusion>(&source)) {
+    for (ValueId id : fusion->inputs()) {
+      const Value& value = fusion->value(id);
+      inputs.push_back({value.name, value.is_scalar, value.tensor, value.default_value});
+    }
+    return inputs;
+  }
+  const auto& program = std::get<host::Program>(source);
+  for (host::SlotId id : program.inputs) {
+    const host::Slot& slot = program.slots[static_cast<size_t>(id)];
+    inputs.push_back({slot.name, slot.is_scalar, slot.tensor, slot.default_value});
+  }
+  return inputs;
+}
+
+Settings settingsOf(const Source& source, const Options& options) {
+  Settings settings;
+  for (const auto& [symbol, value] : defaultsOf(source)) settings.sizes[symbol] = value;
+  const std::vector<InputSpec> inputs = inputsOf(source);
+  const std::vector<std::string> symbols = symbolsOf(inputs);
+  std::set<std::string> seen;
+  for (const std::string& text : options.set) {
+    const auto [name, value] = splitPair("--set", text);
+    HEDDLE_USER_CHECK(seen.insert(name).second, "--set {}: '{}' is set twice", text, name);
+    auto scalar = std::find_if(
+        inputs.begin(), inputs.end(),
+        [&, &wanted = name](const InputSpec& i) { return i.is_scalar && i.name == wanted; });
+    if (scalar != inputs.end()) {
+      settings.scalars[name] = parseScalar("--set " + text, value, scalar->tensor.dtype);
+      continue;
+    }
+    const bool known = settings.sizes.contains(name) ||
+                       std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+    HEDDLE_USER_CHECK(known, "--set {}: the file has no size or scalar input '{}'", text, name);
+    const int64_t size = std::get<int64_t>(parseScalar("--set " + text, value, DType::I64));
+    HEDDLE_USER_CHECK(size >= 0, "--set {}: a size cannot be negative", text);
+    settings.sizes[name] = size;
+  }
+  return settings;
+}
+
+void requireSizes(const Source& source, const SizeBindings& sizes) {
+  for (const std::string& symbol : symbolsOf(inputsOf(source))) {
+    const bool reserved = symbol == "rank" || symbol == "ranks" || symbol[0] == '@';
+    HEDDLE_USER_CHECK(reserved || sizes.contains(symbol),
+                      "size '{}' has no default; give it with --set {}=N", symbol, symbol);
+  }
+}
+
+Inputs makeInputs(const Source& source, const Options& options) {
+  const std::vector<InputSpec> specs = inputsOf(source);
+  Settings settings = settingsOf(source, options);
+  std::map<std::string, HostTensor> files = readFiles(specs, options, settings.sizes);
+  requireSizes(source, settings.sizes);
+  Inputs inputs;
+  inputs.sizes = settings.sizes;
+  for (const InputSpec& spec : specs) {
+    inputs.tensors.emplace_back();
+    inputs.scalars.emplace_back(int64_t{0});
+    if (spec.is_scalar) {
+      auto given = settings.scalars.find(spec.name);
+      HEDDLE_USER_CHECK(given != settings.scalars.end() || spec.default_value,
+                        "scalar input %{} has no default; give it with --set {}=VALUE", spec.name,
+                        spec.name);
+      inputs.scalars.back() = given != settings.scalars.end() ? given->second : *spec.default_value;
+      continue;
+    }
+    if (auto file = files.find(spec.name); file != files.end()) {
+      inputs.tensors.back() = file->second;
+      continue;
+    }
+    if (std::holds_alternative<host::Program>(source)) continue;  // sizes may depend on the job
+    std::vector<int64_t> sizes;
+    for (const Size& size : spec.tensor.sizes()) {
+      sizes.push_back(size.evaluate(lookupIn(settings.sizes)));
+    }
+    try {
+      inputs.tensors.back() = randomTensor(spec.tensor.dtype, sizes, options.seed, spec.name);
+    } catch (const std::bad_alloc&) {
+      userError("input %{}: out of memory: {}{} does not fit into this host", spec.name,
+                name(spec.tensor.dtype), str(sizes));
+    }
+  }
+  return inputs;
+}
+
+}  // namespace heddle::tools

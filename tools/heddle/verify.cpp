@@ -1,0 +1,30 @@
+#include "host/verify.h"
+
+#include <cstdio>
+
+#include "host/executable.h"
+#include "ir/passes.h"
+#include "ir/verify.h"
+#include "tools/heddle/source.h"
+
+namespace heddle::tools {
+
+int verifyCommand(const Options& options) {
+  const Source source = readSource(options.file);
+  const int ranks = options.ranks > 0 ? options.ranks : 1;
+  if (const auto* fusion = std::get_if<Fusion>(&source)) {
+    heddle::verify(*fusion);
+    const host::Program program = host::compile(*fusion, ranks);
+    host::verify(program);
+    std::printf("%s: good: %zu expressions, %d instructions on %d rank(s)\n", options.file.c_str(),
+                fusion->exprs().size(), host::countInstructions(program.body), ranks);
+    return 0;
+  }
+  const auto& program = std::get<host::Program>(source);
+  host::verify(program);
+  std::printf("%s: good: %d instructions\n", options.file.c_str(),
+              host::countInstructions(program.body));
+  return 0;
+}
+
+}  // namespace heddle::tools

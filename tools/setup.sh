@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Finds what heddle is built and tested with. When something is missing it prints the apt-get line that brings it, and
+# runs that line if it may (as root). With nothing missing it touches no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+probe_dir=build/setup
+libraries=(libboost-dev libfmt-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  libopenblas-dev libopenmpi-dev openmpi-bin)
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+cmake_is_new_enough() {
+  have cmake || return 1
+  local version
+  version=$(cmake --version | sed -n '1s/[^0-9]*//p')
+  [ "$(printf '%s\n' 3.25 "$version" | sort -V | head -n 1)" = 3.25 ]
+}
+
+compiler_is_new_enough() {
+  have "${CXX:-c++}" && echo '#include <span>
+#include <barrier>' | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
+}
+
+# Lets CMake look for the libraries; sets `missing`. Argument: --fresh or nothing.
+probe() {
+  mkdir -p "$probe_dir"
+  cmake ${1:+"$1"} -G Ninja -S tools/setup -B "$probe_dir" >"$probe_dir/log.txt" 2>&1 || {
+    cat "$probe_dir/log.txt"
+    echo "setup: CMake could not look for the libraries" >&2
+    exit 1
+  }
+  mapfile -t missing < <(grep . "$probe_dir/missing.txt" || true)
+}
+
+# Sets `missing` to the Debian packages that would bring what is not here.
+find_missing() {
+  missing=()
+  compiler_is_new_enough || missing+=(g++)
+  cmake_is_new_enough || missing+=(cmake)
+  have ninja || missing+=(ninja-build)
+  if [ ${#missing[@]} -gt 0 ]; then
+    # Without these the libraries cannot be probed: name them all, what is installed stays as it is.
+    missing+=("${libraries[@]}")
+    return
+  fi
+  probe ""
+  # A library that was missing may have come since: what CMake remembers of it must go.
+  [ ${#missing[@]} -eq 0 ] || probe --fresh
+}
+
+has_candidate() {
+  local candidate
+  candidate=$(apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p')
+  [ -n "$candidate" ] && [ "$candidate" != "(none)" ]
+}
+
+apt_get() { DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+
+install_missing() {
+  local package updated=no
+  for package in "${missing[@]}"; do
+    if ! has_candidate "$package"; then
+      apt_get update
+      updated=yes
+      break
+    fi
+  done
+  apt_get install -y --no-install-recommends "${missing[@]}" && return
+  # The package lists may be older than the archive.
+  [ "$updated" = no ] || return 1
+  apt_get update
+  apt_get install -y --no-install-recommends "${missing[@]}"
+}
+
+find_missing
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+echo "setup: missing, install with:"
+echo "  apt-get install -y --no-install-recommends ${missing[*]}"
+if ! have apt-get; then
+  echo "setup: there is no apt-get here: bring these by other means, then try again" >&2
+  exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+  echo "setup: not root, so nothing was installed: run the line above as root, then try again" >&2
+  exit 1
+fi
+install_missing
+find_missing
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "setup: still not found after installing: ${missing[*]}" >&2
+  exit 1
+fi
