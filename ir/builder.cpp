@@ -77,6 +77,7 @@ int FusionBuilder::mesh(DeviceMesh mesh) {
                       "mesh {}: axis {} has no devices", mesh.str(),
                       heddle::name(mesh.axes[i].axis));
   }
+  HEDDLE_USER_CHECK(knownDevices(mesh).has_value(), "mesh {} has too many devices", mesh.str());
   std::vector<int64_t> ranks = mesh.ranks;
   std::sort(ranks.begin(), ranks.end());
   HEDDLE_USER_CHECK(

@@ -31,9 +31,9 @@ int64_t DeviceMesh::size(MeshAxis axis) const {
 
 int64_t DeviceMesh::size() const {
   HEDDLE_CHECK(!sizeIsFromJob(), "mesh {} has no size yet: concretizeMesh() gives it one", str());
-  int64_t total = 1;
-  for (const Axis& a : axes) total *= a.size;
-  return total;
+  std::optional<int64_t> total = knownDevices(*this);
+  HEDDLE_USER_CHECK(total.has_value(), "mesh {} has too many devices", str());
+  return *total;
 }
 
 bool DeviceMesh::sizeIsFromJob() const {
@@ -102,23 +102,31 @@ std::string DeviceMesh::str() const {
   return out + "]";
 }
 
+std::optional<int64_t> knownDevices(const DeviceMesh& mesh) {
+  int64_t count = 1;
+  for (const DeviceMesh::Axis& axis : mesh.axes) {
+    if (axis.size == DeviceMesh::kFromJob) continue;
+    if (__builtin_mul_overflow(count, axis.size, &count) || count > kMaxDevices) return {};
+  }
+  return count;
+}
+
 void concretizeMesh(DeviceMesh& mesh, int64_t job_size) {
-  int64_t known = 1;
+  std::optional<int64_t> known = knownDevices(mesh);
+  HEDDLE_USER_CHECK(known.has_value(), "mesh {} has too many devices", mesh.str());
   DeviceMesh::Axis* open = nullptr;
   for (DeviceMesh::Axis& axis : mesh.axes) {
     if (axis.size == DeviceMesh::kFromJob) {
       HEDDLE_USER_CHECK(open == nullptr, "mesh {}: only one axis may take its size from the job",
                         mesh.str());
       open = &axis;
-    } else {
-      known *= axis.size;
     }
   }
   if (open != nullptr) {
-    HEDDLE_USER_CHECK(known > 0 && job_size >= known && job_size % known == 0,
+    HEDDLE_USER_CHECK(*known > 0 && job_size >= *known && job_size % *known == 0,
                       "mesh {}: the job has {} rank(s), not a multiple of {}", mesh.str(), job_size,
-                      known);
-    open->size = job_size / known;
+                      *known);
+    open->size = job_size / *known;
   }
   HEDDLE_USER_CHECK(mesh.size() <= job_size, "mesh {} needs {} ranks, the job has {}", mesh.str(),
                     mesh.size(), job_size);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,12 @@ struct DeviceMesh {
 
   std::string str() const;  // `@m = [y=2, x=4]`, `@m = [x=ranks]`, `@m = [x=2] ranks=[1, 3]`
 };
+
+// The most devices a mesh may have: transports number ranks in 32 bits.
+inline constexpr int64_t kMaxDevices = int64_t{1} << 31;
+
+// Product of the axes whose size is known; nullopt when it is above kMaxDevices.
+std::optional<int64_t> knownDevices(const DeviceMesh& mesh);
 
 // Gives every kFromJob axis its size: job_size / product of the other axes. At most one axis may
 // be kFromJob. UserError when it does not divide, or when the mesh needs more ranks than the job

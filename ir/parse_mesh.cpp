@@ -30,17 +30,12 @@ int64_t parseMeshSize(TokenStream& in) {
   return size;
 }
 
-// Devices the listed axes make, none when the job decides. Sizes whose product overflows are
-// refused here, where the place is known.
+// Devices the listed axes make, none when the job decides. Too many are refused here, where the
+// place is known.
 std::optional<int64_t> deviceCount(TokenStream& in, const Token& at, const DeviceMesh& mesh) {
-  int64_t count = 1;
-  for (const DeviceMesh::Axis& axis : mesh.axes) {
-    if (axis.size == DeviceMesh::kFromJob) return std::nullopt;
-    if (__builtin_mul_overflow(count, axis.size, &count) || count > (int64_t{1} << 31)) {
-      in.failAt(at, fmt::format("mesh @{} has too many devices", mesh.name));
-    }
-  }
-  return count;
+  std::optional<int64_t> count = knownDevices(mesh);
+  if (!count) in.failAt(at, fmt::format("mesh @{} has too many devices", mesh.name));
+  return mesh.sizeIsFromJob() ? std::nullopt : count;
 }
 
 void parseMeshAxisList(TokenStream& in, DeviceMesh& mesh) {

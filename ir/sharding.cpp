@@ -76,8 +76,10 @@ Block blockOf(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& ax
   Block block{0, n, n};
   for (MeshAxis axis : axes) {
     const int64_t devices = mesh.size(axis);
-    const int64_t ceil = (block.alloc + devices - 1) / devices;
-    const int64_t begin = std::min(mesh.coordinate(rank, axis) * ceil, block.valid);
+    const int64_t ceil = block.alloc / devices + (block.alloc % devices != 0);
+    const int64_t index = mesh.coordinate(rank, axis);
+    // index * ceil may lie behind the largest int64 where the tensor ends before it.
+    const int64_t begin = ceil == 0 || index > block.valid / ceil ? block.valid : index * ceil;
     block.begin += begin;
     block.valid = std::min(ceil, block.valid - begin);
     block.alloc = ceil;

@@ -53,6 +53,8 @@ TEST(ParseErrorTest, Meshes) {
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [x=2] ranks=[1, 1]"), "f:1:26: rank 1 is listed twice");
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [y=99999999, x=99999999]"),
             "f:1:15: mesh @m has too many devices");
+  EXPECT_EQ(errorOf("heddle 1 mesh @m = [y=9223372036854775807, x=ranks]"),
+            "f:1:15: mesh @m has too many devices");
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [y=ranks, x=ranks]"),
             "f:1:30: only one mesh axis can take its size from the job");
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [x=2] mesh @m = [x=2]"),
