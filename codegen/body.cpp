@@ -131,7 +131,12 @@ class BodyWriter {
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
+      case OpKind::Full:
+      case OpKind::Iota:
+      case OpKind::Index:
       case OpKind::Matmul:
+      case OpKind::Scan:
+      case OpKind::Scatter:
         HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
     }
     return push(body, std::move(node));

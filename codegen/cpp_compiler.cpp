@@ -39,7 +39,7 @@ class CppCompiler : public KernelCompiler {
 
   std::vector<std::byte> compile(const KernelSource& source) const override {
     TempFolder folder;
-    std::string text = std::string(kRuntimeHeader_cpu_runtime) + source.text;
+    std::string text = runtimeHeader(Target::Cpp) + source.text;
     std::string in = folder.path() + "/kernel.cpp";
     std::string out = folder.path() + "/kernel.so";
     writeFile(in, text);

@@ -38,9 +38,8 @@ uint64_t hash64(const std::string& text, uint64_t seed) {
 
 std::string keyOf(const KernelSource& source, const KernelCompiler& compiler) {
   bool cuda = source.target == Target::Cuda;
-  std::string_view runtime = cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_runtime;
   return fmt::format("heddle image 1\n{}\n{}\n{}\n{}", cuda ? "cuda" : "cpp", compiler.identity(),
-                     runtime, source.text);
+                     runtimeHeader(source.target), source.text);
 }
 
 std::string stemOf(const std::string& key) {

@@ -1,12 +1,25 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+
+#include "codegen/kernel.h"
 
 namespace heddle::codegen {
 
-// The kernel runtime headers, embedded by the build: what generated text calls as `hd::`. Both have
-// the same names, so that the text of an op serves CUDA and C++.
+// The kernel runtime headers, embedded by the build: what generated text calls as `hd::`. Those of
+// both targets have the same names, so that the text of an op serves CUDA and C++.
 extern const std::string_view kRuntimeHeader_cuda_runtime;
+extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
+extern const std::string_view kRuntimeHeader_cpu_math;
+
+// All that stands before the text of a kernel: types and memory, then the functions of the ops.
+inline std::string runtimeHeader(Target target) {
+  const bool cuda = target == Target::Cuda;
+  std::string text(cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_runtime);
+  text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
+  return text;
+}
 
 }  // namespace heddle::codegen

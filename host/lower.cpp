@@ -143,7 +143,12 @@ class Lowering {
       case OpKind::Reduction:
       case OpKind::Broadcast:
       case OpKind::Expand:
+      case OpKind::Full:
+      case OpKind::Iota:
+      case OpKind::Index:
       case OpKind::Matmul:
+      case OpKind::Scan:
+      case OpKind::Scatter:
         break;
     }
     HEDDLE_CHECK(false, "op {} is no view", expr.op->name);

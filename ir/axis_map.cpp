@@ -64,8 +64,10 @@ AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& 
   const auto& starts = expr.attr<std::vector<Size>>("starts");
   const auto& stops = expr.attr<std::vector<Size>>("stops");
   AxisMap map{out.domain, {identity(in.rank())}, {identity(out.rank())}};
+  const Attr* steps = expr.find("steps");
   for (size_t i = 0; i < in.rank(); ++i) {
-    if (!starts[i].isConstant(0) || !(stops[i] == in.domain[i].extent)) {
+    const bool strided = steps != nullptr && std::get<std::vector<int64_t>>(*steps)[i] != 1;
+    if (strided || !starts[i].isConstant(0) || !(stops[i] == in.domain[i].extent)) {
       map.inputs[0][i] = AxisMap::kNone;
     }
   }
@@ -104,6 +106,50 @@ AxisMap matmulMap(const TensorView& a, const TensorView& b, const TensorView& ou
   return map;
 }
 
+AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView& in,
+                 const TensorView& out) {
+  AxisMap map{out.domain, {identity(in.rank())}, {identity(out.rank())}};
+  std::vector<int>& places = map.inputs[0];
+  if (expr.op->name == "flip") {
+    for (int64_t axis : expr.attr<std::vector<int64_t>>("axes")) {
+      places[static_cast<size_t>(axis)] = AxisMap::kNone;
+    }
+    return map;
+  }
+  map.inputs.emplace_back();
+  if (expr.op->name == "pad") {
+    const auto& lows = expr.attr<std::vector<int64_t>>("lows");
+    const auto& highs = expr.attr<std::vector<int64_t>>("highs");
+    for (size_t i = 0; i < in.rank(); ++i) {
+      if (lows[i] != 0 || highs[i] != 0) places[i] = AxisMap::kNone;
+    }
+    return map;
+  }
+  const TensorView& index = fusion.tensor(expr.inputs[1]);
+  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  if (expr.op->name == "take") {
+    for (size_t i = 0; i < index.rank(); ++i) map.inputs[1].push_back(static_cast<int>(axis + i));
+    for (size_t i = axis + 1; i < in.rank(); ++i) {
+      places[i] = static_cast<int>(i + index.rank()) - 1;
+    }
+  } else {
+    map.inputs[1] = identity(index.rank());
+  }
+  places[axis] = AxisMap::kNone;
+  return map;
+}
+
+// Lines along the axis stay whole: neither side moves along it.
+AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
+  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  AxisMap map{out.domain, {}, {identity(out.rank())}};
+  for (ValueId id : expr.inputs) {
+    map.inputs.push_back(stretched(fusion.tensor(id), out));
+    map.inputs.back()[axis] = AxisMap::kNone;
+  }
+  return map;
+}
+
 }  // namespace
 
 AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
@@ -134,6 +180,15 @@ AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
       return sliceMap(in(0), out, expr);
     case OpKind::Reshape:
       return reshapeMap(in(0), out);
+    case OpKind::Full:
+      return {out.domain, {{}}, {identity(out.rank())}};
+    case OpKind::Iota:
+      return {out.domain, {}, {identity(out.rank())}};
+    case OpKind::Index:
+      return indexMap(fusion, expr, in(0), out);
+    case OpKind::Scan:
+    case OpKind::Scatter:
+      return wholeLinesMap(fusion, expr, out);
     case OpKind::Matmul:
       return matmulMap(in(0), in(1), out);
   }

@@ -50,7 +50,31 @@ class FusionBuilder {
   ValueId expand(ValueId value, std::vector<Size> sizes);
   ValueId reshape(ValueId value, std::vector<Size> sizes);
   ValueId permute(ValueId value, std::vector<int64_t> axes);
-  ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops);
+  // Elements starts, starts + steps, ... before stops; no `steps` means 1 everywhere.
+  ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
+                std::vector<int64_t> steps = {});
+  // A new tensor: `scalar` in every element, or the unsharded index of each along `axis` (i64).
+  ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
+  ValueId iota(std::vector<Size> sizes, int64_t axis);
+  // Elements of `value` at other places. A place outside reads nothing: NaN of a float type, 0 of
+  // the others. Indices are i64.
+  ValueId flip(ValueId value, std::vector<int64_t> axes);
+  // `lows` and `highs` elements of `fill` before and after each axis; negative ones cut.
+  ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs, ValueId fill);
+  // The axes of `index` take the place of `axis`: out[i, j.., k] = value[i, index[j..], k].
+  ValueId take(ValueId value, ValueId index, int64_t axis);
+  // `index` has the rank of `value`, and its sizes but along `axis`. PyTorch's gather.
+  ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
+  // Sums along the axis up to and with each element; integers and bools give i64.
+  ValueId cumsum(ValueId value, int64_t axis);
+  // Stable; NaN is above every number.
+  ValueId argsort(ValueId value, int64_t axis, bool descending = false);
+  // `value` with source[i] put at index[i] along `axis`; `index` has the sizes of `source`, or
+  // extent 1 where it does not matter. Of several at one place the last in row-major order wins; of
+  // a scatter_add all are added in that order, starting from the element of `value`. An index
+  // outside puts nothing.
+  ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis);
+  ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis);
   ValueId matmul(ValueId a, ValueId b);
   ValueId set(ValueId value);
 
@@ -75,6 +99,11 @@ class FusionBuilder {
   std::string takeName(bool scalar);
   ValueId addInput(Value value);
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Value result);
+  ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,
+                    int64_t axis);
+  const TensorView& indexOf(std::string_view op_name, ValueId id) const;
+  // Equal extents, checked here or by a guard.
+  void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
                           const Attrs& attrs);
   // The tensor of an operand; UserError when the id is not a tensor of this fusion.

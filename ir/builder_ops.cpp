@@ -148,6 +148,7 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
   auto ints = [&](std::string_view key) {
     return std::get<std::vector<int64_t>>(*findAttr(attrs, key));
   };
+  auto integer = [&](std::string_view key) { return std::get<int64_t>(*findAttr(attrs, key)); };
   auto sizes = [&](std::string_view key) {
     return std::get<std::vector<Size>>(*findAttr(attrs, key));
   };
@@ -159,7 +160,7 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return constant(std::get<double>(value));
     }
     case OpKind::SizeOf:
-      return sizeOf(operands[0], std::get<int64_t>(*findAttr(attrs, "axis")));
+      return sizeOf(operands[0], integer("axis"));
     case OpKind::Reduction: {
       const Attr* keepdim = findAttr(attrs, "keepdim");
       return reduce(def.name, operands[0], ints("axes"),
@@ -173,8 +174,28 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return reshape(operands[0], sizes("sizes"));
     case OpKind::Permute:
       return permute(operands[0], ints("axes"));
-    case OpKind::Slice:
-      return slice(operands[0], sizes("starts"), sizes("stops"));
+    case OpKind::Slice: {
+      const Attr* steps = findAttr(attrs, "steps");
+      return slice(operands[0], sizes("starts"), sizes("stops"),
+                   steps == nullptr ? std::vector<int64_t>{} : ints("steps"));
+    }
+    case OpKind::Full:
+      return full(operands[0], sizes("sizes"), std::get<DType>(*findAttr(attrs, "dtype")));
+    case OpKind::Iota:
+      return iota(sizes("sizes"), integer("axis"));
+    case OpKind::Index:
+      if (def.name == "flip") return flip(operands[0], ints("axes"));
+      if (def.name == "pad") return pad(operands[0], ints("lows"), ints("highs"), operands[1]);
+      if (def.name == "take") return take(operands[0], operands[1], integer("axis"));
+      return takeAlongAxis(operands[0], operands[1], integer("axis"));
+    case OpKind::Scan: {
+      if (def.name == "cumsum") return cumsum(operands[0], integer("axis"));
+      const Attr* descending = findAttr(attrs, "descending");
+      return argsort(operands[0], integer("axis"),
+                     descending != nullptr && std::get<bool>(*descending));
+    }
+    case OpKind::Scatter:
+      return scatterBy(def.name, operands[0], operands[1], operands[2], integer("axis"));
     case OpKind::Matmul:
       return matmul(operands[0], operands[1]);
     case OpKind::Set:
@@ -261,15 +282,22 @@ ValueId FusionBuilder::permute(ValueId value, std::vector<int64_t> axes) {
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 
-ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops) {
+ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
+                             std::vector<int64_t> steps) {
   const TensorView tensor = tensorOf("slice", value);
   HEDDLE_USER_CHECK(starts.size() == tensor.rank() && stops.size() == tensor.rank(),
                     "{}: {} has {} axes, got {} starts and {} stops", where("slice"), typeOf(value),
                     tensor.rank(), starts.size(), stops.size());
+  HEDDLE_USER_CHECK(steps.empty() || steps.size() == tensor.rank(),
+                    "{}: {} has {} axes, got {} steps", where("slice"), typeOf(value),
+                    tensor.rank(), steps.size());
   std::vector<IterDomain> domain;
   for (size_t i = 0; i < starts.size(); ++i) {
     const IterDomain& from = tensor.domain[i];
-    if (starts[i].isConstant(0) && stops[i] == from.extent) {
+    const int64_t step = steps.empty() ? 1 : steps[i];
+    HEDDLE_USER_CHECK(step > 0, "{}: axis {} of {} has the step {}, expected 1 or more",
+                      where("slice"), i, typeOf(value), step);
+    if (starts[i].isConstant(0) && stops[i] == from.extent && step == 1) {
       domain.push_back(from);
       continue;
     }
@@ -282,9 +310,14 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
                           stops[i].constant() <= from.extent.constant(),
                       "{}: axis {} of {} ends at {}, before {}", where("slice"), i, typeOf(value),
                       from.extent.str(), stops[i].str());
-    domain.push_back({stops[i] - starts[i], IterKind::Iteration});
+    domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
   }
-  return append(op("slice"), {value}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}},
+  Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
+  // Written only where it says something: a fusion has one text.
+  if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
+    attrs.emplace_back("steps", std::move(steps));
+  }
+  return append(op("slice"), {value}, std::move(attrs),
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 

@@ -49,7 +49,13 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
     case OpKind::Permute:
     case OpKind::Slice:
       return at(fusion, expr) + " is a view, which no kernel computes";
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
+      return at(fusion, expr) + " has no kernel";
     case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
       return at(fusion, expr) + " is a library call";
   }
   return {};

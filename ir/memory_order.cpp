@@ -58,7 +58,12 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
     case OpKind::Reduction:
     case OpKind::Broadcast:
     case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
     case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
       return value.tensor.allocationOrder();
     case OpKind::Permute:
     case OpKind::Constant:

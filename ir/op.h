@@ -26,8 +26,13 @@ enum class OpKind : uint8_t {
   Expand,     // stretches broadcast axes to attribute `sizes`
   Reshape,    // row-major regrouping to attribute `sizes`
   Permute,    // output axis i is input axis `axes`[i]
-  Slice,      // `starts`, `stops` per axis, step 1
+  Slice,      // `starts`, `stops` and optional `steps` > 0 per axis
+  Full,       // a scalar spread over a new tensor of `sizes`
+  Iota,       // i64 tensor of `sizes`: the unsharded index of each element along `axis`
+  Index,      // elements of operand 0 at computed places: flip, pad, take, take_along_axis
   Matmul,     // [..., m, k] x [k, n] or [..., k, n] -> [..., m, n], accumulated in f32 or wider
+  Scan,       // whole lines along `axis`, each on its own: cumsum, argsort
+  Scatter,    // operand 0 with elements of operand 2 put or added where operand 1 says along `axis`
   Set,        // same values; the output may have another sharding or layout
 };
 

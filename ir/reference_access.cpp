@@ -122,11 +122,15 @@ Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {
     result.operands.push_back({0, denseStrides(context.sizesOf(expr.outputs[0])), {}});
     return result;
   }
-  if (expr.op->kind == OpKind::Slice) {  // the same axes, shifted
+  if (expr.op->kind == OpKind::Slice) {  // the same axes, shifted and strided
     const std::vector<int64_t> sizes = context.sizesOf(expr.inputs[0]);
     const std::vector<int64_t> starts = sliceStarts(context, expr, sizes);
     Access access{0, denseStrides(sizes), {}};
-    for (size_t i = 0; i < sizes.size(); ++i) access.offset += starts[i] * access.strides[i];
+    const Attr* steps = expr.find("steps");
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      access.offset += starts[i] * access.strides[i];
+      if (steps != nullptr) access.strides[i] *= std::get<std::vector<int64_t>>(*steps)[i];
+    }
     result.operands.push_back(std::move(access));
     return result;
   }

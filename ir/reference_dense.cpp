@@ -7,6 +7,7 @@
 
 #include "ir/axis_map.h"
 #include "ir/error.h"
+#include "ir/reference_placed.h"
 
 namespace heddle {
 namespace {
@@ -282,6 +283,12 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
                  ? matmul<int64_t>(context, expr, values[0], values[1], std::move(out))
                  : matmul<double>(context, expr, values[0], values[1], std::move(out));
     }
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
+    case OpKind::Scan:
+    case OpKind::Scatter:
+      return evaluatePlaced(context, expr, values);
     case OpKind::Constant:
     case OpKind::SizeOf:
       break;

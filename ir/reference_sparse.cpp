@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <numeric>
 
 #include "ir/error.h"
 #include "ir/reference.h"
 #include "ir/reference_core.h"
+#include "ir/reference_placed.h"
 
 namespace heddle {
 namespace {
@@ -96,6 +98,10 @@ class SparseEvaluator {
       std::vector<int64_t>& indices = values_[static_cast<size_t>(expr.outputs[0])].indices;
       sortUnique(indices);
       if (indices.empty() || isLeaf(expr)) continue;
+      if (isPlaced(expr.op->kind)) {
+        for (ValueId input : expr.inputs) addAll(input);
+        continue;
+      }
       Needs needs = needsOf(context_, expr, indices);
       for (size_t k = 0; k < expr.inputs.size(); ++k) add(expr.inputs[k], needs.operands[k]);
     }
@@ -142,8 +148,32 @@ class SparseEvaluator {
     return out;
   }
 
+  // Which elements are read depends on data: all of them are there.
+  void addAll(ValueId id) {
+    int64_t count = 1;
+    for (int64_t size : context_.sizesOf(id)) count *= size;
+    std::vector<int64_t> all(static_cast<size_t>(count));
+    std::iota(all.begin(), all.end(), 0);
+    values_[static_cast<size_t>(id)].indices = std::move(all);
+  }
+
+  HostTensor computePlaced(const Expression& expr, const std::vector<int64_t>& indices) const {
+    std::vector<HostTensor> operands;
+    for (ValueId input : expr.inputs) {
+      HostTensor whole = values_[static_cast<size_t>(input)].data;
+      whole.sizes = context_.sizesOf(input);
+      operands.push_back(std::move(whole));
+    }
+    SparseValue whole;
+    whole.data = evaluatePlaced(context_, expr, operands);
+    whole.indices.resize(static_cast<size_t>(whole.data.numel()));
+    std::iota(whole.indices.begin(), whole.indices.end(), 0);
+    return pick(whole, indices);
+  }
+
   HostTensor compute(const Expression& expr, const std::vector<int64_t>& indices) const {
     if (isLeaf(expr)) return leafValue(context_, expr);
+    if (isPlaced(expr.op->kind)) return computePlaced(expr, indices);
     const Needs needs = needsOf(context_, expr, indices);
     std::vector<HostTensor> operands;
     for (size_t k = 0; k < expr.inputs.size(); ++k) {
@@ -170,6 +200,11 @@ class SparseEvaluator {
         }
         return out;
       }
+      case OpKind::Full:
+      case OpKind::Iota:
+      case OpKind::Index:
+      case OpKind::Scan:
+      case OpKind::Scatter:
       case OpKind::Constant:
       case OpKind::SizeOf:
         break;

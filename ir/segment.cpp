@@ -29,8 +29,13 @@ GroupKind kindOf(const Fusion& fusion, const Expression& expr) {
     case OpKind::Reduction:
     case OpKind::Broadcast:
     case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
       return GroupKind::Kernel;
     case OpKind::Matmul:
+    case OpKind::Scan:
+    case OpKind::Scatter:
       return GroupKind::Library;
     case OpKind::Reshape:
     case OpKind::Permute:

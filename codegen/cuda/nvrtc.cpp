@@ -65,7 +65,7 @@ class NvrtcCompiler : public KernelCompiler {
   std::string identity() const override { return identity_; }
 
   std::vector<std::byte> compile(const KernelSource& source) const override {
-    std::string text = std::string(kRuntimeHeader_cuda_runtime) + source.text;
+    std::string text = runtimeHeader(Target::Cuda) + source.text;
     Program program(text);
     nvrtcResult result = program.compile(options_);
     HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "nvrtcCompileProgram: {} ({}) on a kernel:\n{}\n{}",

@@ -200,7 +200,12 @@ class Resharding {
       case OpKind::Reduction:
       case OpKind::Broadcast:
       case OpKind::Expand:
+      case OpKind::Full:
+      case OpKind::Iota:
+      case OpKind::Index:
       case OpKind::Matmul:
+      case OpKind::Scan:
+      case OpKind::Scatter:
         return true;
       case OpKind::Constant:
       case OpKind::SizeOf:

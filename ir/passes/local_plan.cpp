@@ -14,11 +14,18 @@ const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
   return states[static_cast<size_t>(id)];
 }
 
+// Whether the output has axes along which no operand moves, but of which the elements come from
+// one.
+bool cutsOrRegroups(OpKind kind) {
+  return kind == OpKind::Reshape || kind == OpKind::Slice || kind == OpKind::Index ||
+         kind == OpKind::Scan || kind == OpKind::Scatter;
+}
+
 // Which axes of the space may be spread over devices: those whose blocks every operand along them
 // can give. A broadcast axis has no blocks.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
-  bool regroups = expr.op->kind == OpKind::Reshape || expr.op->kind == OpKind::Slice;
+  bool regroups = cutsOrRegroups(expr.op->kind);
   for (size_t s = 0; s < map.space.size(); ++s) {
     bool read = !regroups;
     for (const std::vector<int>& axes : map.inputs) {

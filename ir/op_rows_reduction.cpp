@@ -1,0 +1,24 @@
+// Reductions: accumulator {0}, element {1}.
+#include "ir/op_rows.h"
+
+namespace heddle::op_rows {
+namespace {
+
+constexpr AttrSpec kReduce[] = {{"axes", AttrType::Ints}, {"keepdim", AttrType::Bool, false}};
+
+const OpDef kReductionRows[] = {
+    {"sum", K::Reduction, 1, R::Promote, "({0} + {1})", [](D a) { return a[0] + a[1]; },
+     [](I a) { return wrap(u(a[0]) + u(a[1])); }, kReduce, ReduceOp::Sum},
+    {"prod", K::Reduction, 1, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
+     [](I a) { return wrap(u(a[0]) * u(a[1])); }, kReduce, ReduceOp::Prod},
+    {"max", K::Reduction, 1, R::Promote, "hd::maximum({0}, {1})", maxNan,
+     [](I a) { return std::max(a[0], a[1]); }, kReduce, ReduceOp::Max},
+    {"min", K::Reduction, 1, R::Promote, "hd::minimum({0}, {1})", minNan,
+     [](I a) { return std::min(a[0], a[1]); }, kReduce, ReduceOp::Min},
+};
+
+}  // namespace
+
+std::span<const OpDef> reductionOps() { return kReductionRows; }
+
+}  // namespace heddle::op_rows

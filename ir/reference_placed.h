@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ir/reference_core.h"
+
+namespace heddle {
+
+// Ops that make elements from their place (Full, Iota) or move them by data: everything whose reads
+// are no strided walk.
+inline bool isPlaced(OpKind kind) {
+  return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
+         kind == OpKind::Scan || kind == OpKind::Scatter;
+}
+
+// Dense evaluation of one such expression: values[i] belongs to expr.inputs[i]. An index outside
+// its tensor reads and puts nothing, as ir/builder.h says.
+HostTensor evaluatePlaced(const ReferenceContext& context, const Expression& expr,
+                          const std::vector<HostTensor>& values);
+
+}  // namespace heddle
