@@ -161,23 +161,42 @@ class FusionParser {
 
   // --- statements ----------------------------------------------------------------------------
 
-  void statement() {
-    Token at = in_.peek();
-    if (!in_.at(TokenKind::Value)) in_.fail("a statement, as in %y = relu(%x), or return");
-    std::string name = in_.next().text;
-    if (!canName(name)) in_.failAt(at, fmt::format("{} is no name", describe(at)));
-    builder_.line(at.line);
-    Token type_at = in_.peek(1);
+  // What stands left of '=': the name of one result, and what the text says of its type.
+  struct Target {
+    Token at;
+    std::string name;
+    Token type_at;
     std::optional<ParsedType> type;
-    if (in_.acceptSymbol(":")) type = parseType(in_, meshes_);
-    if (!in_.acceptSymbol("=")) in_.fail(type ? "'='" : "'=' or ':'");
-    ValueId id = call(at, name);
-    define(at, name, id);
-    if (type) checkType(type_at, id, *type);
-    suffix(id);
+  };
+
+  Target target() {
+    Target target{in_.peek(), {}, {}, {}};
+    if (!in_.at(TokenKind::Value)) in_.fail("a statement, as in %y = relu(%x), or return");
+    target.name = in_.next().text;
+    if (!canName(target.name)) {
+      in_.failAt(target.at, fmt::format("{} is no name", describe(target.at)));
+    }
+    target.type_at = in_.peek(1);
+    if (in_.acceptSymbol(":")) target.type = parseType(in_, meshes_);
+    return target;
   }
 
-  ValueId call(const Token& at, const std::string& result) {
+  void statement() {
+    builder_.line(in_.peek().line);
+    std::vector<Target> targets = {target()};
+    while (in_.acceptSymbol(",")) targets.push_back(target());
+    if (!in_.acceptSymbol("=")) in_.fail(targets.back().type ? "'='" : "'=' or ':'");
+    const std::vector<ValueId> ids = call(targets);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      define(targets[i].at, targets[i].name, ids[i]);
+      if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
+    }
+    // Of one result; several say it where they are returned or in their types.
+    if (ids.size() == 1) suffix(ids[0]);
+  }
+
+  std::vector<ValueId> call(const std::vector<Target>& targets) {
+    const Token& at = targets.front().at;
     Token op_at = in_.peek();
     std::string op = in_.expectName(TokenKind::Word, "the name of an op");
     const CallShape shape = guarded(op_at.line, [&] { return callShape(op); });
@@ -185,10 +204,14 @@ class FusionParser {
     Attrs attrs;
     arguments(op, shape, operands, attrs);
     auto before = static_cast<ValueId>(fusion().values().size());
-    ValueId id = guarded(
+    std::vector<ValueId> ids = guarded(
         at.line, [&] { return buildCall(builder_, op, std::move(operands), std::move(attrs)); });
-    nameNewValues(before, id, result);
-    return id;
+    if (ids.size() != targets.size()) {
+      in_.failAt(at, fmt::format("{} has {} result(s), the text names {}", op, ids.size(),
+                                 targets.size()));
+    }
+    nameNewValues(before, ids, targets);
+    return ids;
   }
 
   void arguments(const std::string& op, const CallShape& shape, std::vector<ValueId>& operands,
@@ -240,10 +263,15 @@ class FusionParser {
 
   // An op may make more than one value: a composite, or one that broadcasts its operands. Names are
   // given afterwards, because the builder's own must not stand in the way of those still to come.
-  void nameNewValues(ValueId before, ValueId result, const std::string& name) {
+  // A result that is no new value (a squeeze of nothing) keeps the name it has; the text's is one
+  // more.
+  void nameNewValues(ValueId before, const std::vector<ValueId>& results,
+                     const std::vector<Target>& targets) {
     auto end = static_cast<ValueId>(fusion().values().size());
     for (ValueId id = before; id < end; ++id) {
-      rename(id, id == result ? name : freshName(name));
+      const auto found = std::find(results.begin(), results.end(), id);
+      const auto i = static_cast<size_t>(found - results.begin());
+      rename(id, found != results.end() ? targets[i].name : freshName(targets.front().name));
     }
   }
 

@@ -30,29 +30,35 @@ constexpr AttrSpec kSoftmax[] = {{"axis", AttrType::Int, false}};
 constexpr AttrSpec kLayerNorm[] = {{"eps", AttrType::Float, false}};
 constexpr AttrSpec kGelu[] = {{"approximate", AttrType::Name, false}};
 
+constexpr size_t kAny = std::numeric_limits<size_t>::max();
+
 struct Composite {
   std::string_view name;
-  size_t arity;
+  size_t operands;
+  size_t optional;  // so many more may follow; kAny: any number
   std::span<const AttrSpec> attrs;
-  ValueId (*build)(FusionBuilder&, const Operands&, const Attrs&);
+  Operands (*build)(FusionBuilder&, const Operands&, const Attrs&);
 };
 
 const Composite kComposites[] = {
-    {"softmax", 1, kSoftmax,
+    {"softmax", 1, 0, kSoftmax,
      [](FusionBuilder& b, const Operands& v, const Attrs& a) {
-       return softmax(b, v[0], attrOr<int64_t>(a, "axis", -1));
+       return Operands{softmax(b, v[0], attrOr<int64_t>(a, "axis", -1))};
      }},
-    {"layer_norm", 3, kLayerNorm,
+    {"layer_norm", 3, 0, kLayerNorm,
      [](FusionBuilder& b, const Operands& v, const Attrs& a) {
-       return layerNorm(b, v[0], v[1], v[2], attrOr<double>(a, "eps", 1e-5));
+       return Operands{layerNorm(b, v[0], v[1], v[2], attrOr<double>(a, "eps", 1e-5))};
      }},
     {"swiglu",
      2,
+     0,
      {},
-     [](FusionBuilder& b, const Operands& v, const Attrs&) { return swiglu(b, v[0], v[1]); }},
-    {"gelu", 1, kGelu,
+     [](FusionBuilder& b, const Operands& v, const Attrs&) {
+       return Operands{swiglu(b, v[0], v[1])};
+     }},
+    {"gelu", 1, 0, kGelu,
      [](FusionBuilder& b, const Operands& v, const Attrs& a) {
-       return gelu(b, v[0], geluKind(a));
+       return Operands{gelu(b, v[0], geluKind(a))};
      }},
 };
 
@@ -89,12 +95,19 @@ CallShape callShape(const std::string& op_name) {
   userError("there is no op '{}'; the nearest name is '{}'", op_name, nearestOp(op_name));
 }
 
-ValueId buildCall(FusionBuilder& builder, const std::string& op_name, std::vector<ValueId> operands,
-                  Attrs attrs) {
+std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,
+                               std::vector<ValueId> operands, Attrs attrs) {
   const Composite* composite = findComposite(op_name);
-  if (composite == nullptr) return builder.apply(op_name, std::move(operands), std::move(attrs));
-  HEDDLE_USER_CHECK(operands.size() == composite->arity, "{} takes {} operand(s), got {}", op_name,
-                    composite->arity, operands.size());
+  if (composite == nullptr) return {builder.apply(op_name, std::move(operands), std::move(attrs))};
+  const size_t least = composite->operands;
+  const bool any = composite->optional == kAny;
+  const size_t most = any ? operands.size() : least + composite->optional;
+  HEDDLE_USER_CHECK(operands.size() >= least && operands.size() <= most,
+                    "{} takes {} operand(s), got {}", op_name,
+                    any            ? fmt::format("{} or more", least)
+                    : most > least ? fmt::format("{} to {}", least, most)
+                                   : fmt::format("{}", least),
+                    operands.size());
   return composite->build(builder, operands, attrs);
 }
 

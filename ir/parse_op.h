@@ -20,8 +20,8 @@ using Attrs = std::vector<std::pair<std::string, Attr>>;
 // UserError naming the nearest op when there is none of this name.
 CallShape callShape(const std::string& op_name);
 
-// Makes the op, or the ops of the composite; the last value is the result.
-ValueId buildCall(FusionBuilder& builder, const std::string& op_name, std::vector<ValueId> operands,
+// Makes the op, or the ops of the composite, and returns its results, which need not be new values.
+std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name, std::vector<ValueId> operands,
                   Attrs attrs);
 
 }  // namespace heddle

@@ -5,24 +5,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "ir/builder.h"
 #include "ir/host_tensor.h"
+#include "ir/text.h"
 
-// Cases of tests/goldens/ops.json, and the fusion that computes each.
+// Cases of tests/goldens/*.json (common.py says what they hold), and the fusions that compute them.
 namespace heddle::testing {
 
 struct Golden {
-  std::string op;
-  nlohmann::json attrs;
+  std::string family;
+  std::string call;  // "softmax(%x0, axis=1)"
   std::vector<HostTensor> inputs;
-  HostTensor output;
+  std::vector<HostTensor> outputs;
+  double ulps = 4;
+  bool sums = false;
   std::string text;  // the case in short, for messages
+
+  std::string op() const { return call.substr(0, call.find('(')); }
 };
 
 inline Scalar scalarOf(const nlohmann::json& value) {
@@ -41,57 +46,88 @@ inline HostTensor tensorOf(const nlohmann::json& json) {
   return tensor;
 }
 
-inline std::vector<Golden> readGoldens() {
-  std::ifstream file("tests/goldens/ops.json");
+inline std::string typeText(const HostTensor& tensor) {
+  return fmt::format("{}[{}]", name(tensor.dtype), fmt::join(tensor.sizes, ", "));
+}
+
+// The cases of one family: tests/goldens/FAMILY.json.
+inline std::vector<Golden> readGoldens(const std::string& family) {
+  std::ifstream file("tests/goldens/" + family + ".json");
   const nlohmann::json json = nlohmann::json::parse(file);
+  std::vector<HostTensor> tensors;
+  for (const nlohmann::json& tensor : json["tensors"]) tensors.push_back(tensorOf(tensor));
   std::vector<Golden> goldens;
   for (const nlohmann::json& c : json["cases"]) {
-    Golden golden{c["op"], c["attrs"], {}, tensorOf(c["output"]), {}};
-    golden.text = golden.op + " " + c["attrs"].dump();
-    for (const nlohmann::json& input : c["inputs"]) {
-      golden.inputs.push_back(tensorOf(input));
-      golden.text += " " + input["dtype"].get<std::string>() + input["sizes"].dump();
-    }
+    Golden golden;
+    golden.family = family;
+    golden.call = c["call"];
+    for (size_t at : c["inputs"]) golden.inputs.push_back(tensors.at(at));
+    for (size_t at : c["outputs"]) golden.outputs.push_back(tensors.at(at));
+    golden.ulps = c.value("ulps", 4.0);
+    golden.sums = c.value("sums", false);
+    golden.text = family + ": " + golden.call;
+    for (const HostTensor& input : golden.inputs) golden.text += " " + typeText(input);
     goldens.push_back(std::move(golden));
   }
   return goldens;
 }
 
-inline ValueId applyGolden(FusionBuilder& b, const Golden& golden, const std::vector<ValueId>& in) {
-  const nlohmann::json& attrs = golden.attrs;
-  if (golden.op == "softmax") return softmax(b, in[0], attrs["axis"].get<int64_t>());
-  if (golden.op == "layer_norm")
-    return layerNorm(b, in[0], in[1], in[2], attrs["eps"].get<double>());
-  if (golden.op == "swiglu") return swiglu(b, in[0], in[1]);
-  if (golden.op == "gelu") {
-    return gelu(b, in[0], attrs["approximate"] == "tanh" ? GeluKind::Tanh : GeluKind::None);
+inline std::vector<std::string> goldenFamilies() {
+  std::vector<std::string> families;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/goldens")) {
+    if (entry.path().extension() == ".json") families.push_back(entry.path().stem().string());
   }
-  if (golden.op == "matmul") return b.matmul(in[0], in[1]);
-  if (golden.op == "cast") {
-    return b.cast(in[0], dtypeFromName(attrs["dtype"].get<std::string>()).value());
-  }
-  if (attrs.contains("axes")) {
-    return b.reduce(golden.op, in[0], attrs["axes"].get<std::vector<int64_t>>(),
-                    attrs["keepdim"].get<bool>());
-  }
-  return b.pointwise(golden.op, in);
+  std::sort(families.begin(), families.end());
+  return families;
 }
 
-inline Fusion fusionOf(const Golden& golden) {
-  FusionBuilder b("golden");
-  std::vector<ValueId> in;
-  for (const HostTensor& tensor : golden.inputs) {
-    const std::vector<Size> sizes(tensor.sizes.begin(), tensor.sizes.end());
-    in.push_back(b.input("x" + std::to_string(in.size()), tensor.dtype, sizes));
+// The call with its operands %x0, %x1, ... named %PREFIX0, ...
+inline std::string callText(const Golden& golden, const std::string& prefix) {
+  std::string text;
+  for (size_t i = 0; i < golden.call.size(); ++i) {
+    const bool operand = golden.call.compare(i, 2, "%x") == 0 && i + 2 < golden.call.size() &&
+                         std::isdigit(static_cast<unsigned char>(golden.call[i + 2])) != 0;
+    text += operand ? "%" + prefix : std::string(1, golden.call[i]);
+    if (operand) ++i;
   }
-  b.output(applyGolden(b, golden, in));
-  return std::move(b).build();
+  return text;
 }
 
-inline bool isSum(const Golden& golden) {
-  return golden.op == "matmul" || golden.op == "sum" || golden.op == "layer_norm" ||
-         golden.op == "gelu";
+// One fusion that computes several cases. The inputs of case i are c<i>_0, c<i>_1, ..., its results
+// r<i>_0, ...; the outputs are all results in order. `joined`: all results are of one shape, and an
+// expression that reads all of them follows (one more output), so that they may be one kernel.
+inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = false) {
+  std::string inputs;
+  std::string body;
+  std::vector<std::string> results;
+  for (size_t i = 0; i < goldens.size(); ++i) {
+    const Golden& golden = *goldens[i];
+    for (size_t k = 0; k < golden.inputs.size(); ++k) {
+      inputs += fmt::format("{}%c{}_{}: {}", inputs.empty() ? "" : ", ", i, k,
+                            typeText(golden.inputs[k]));
+    }
+    std::vector<std::string> mine;
+    for (size_t k = 0; k < golden.outputs.size(); ++k) {
+      mine.push_back(fmt::format("%r{}_{}", i, k));
+    }
+    body +=
+        fmt::format("  {} = {}\n", fmt::join(mine, ", "), callText(golden, fmt::format("c{}_", i)));
+    results.insert(results.end(), mine.begin(), mine.end());
+  }
+  if (joined) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      body += fmt::format("  %b{0} = cast({1}, dtype=bool)\n", i, results[i]);
+      if (i > 0)
+        body +=
+            fmt::format("  %j{0} = logical_or({1}{2}, %b{0})\n", i, i == 1 ? "%b" : "%j", i - 1);
+    }
+    results.push_back(results.size() > 1 ? fmt::format("%j{}", results.size() - 1) : "%b0");
+  }
+  return parseFusion(fmt::format("heddle 1\nfusion golden({}) {{\n{}  return {}\n}}\n", inputs,
+                                 body, fmt::join(results, ", ")));
 }
+
+inline Fusion fusionOf(const Golden& golden) { return fusionOf({&golden}); }
 
 // The sum of the finite operands: what a sum in any order may be off by is relative to it.
 inline double magnitude(const Golden& golden) {
@@ -105,35 +141,42 @@ inline double magnitude(const Golden& golden) {
   return sum;
 }
 
-// Empty when right. Integers and bools are equal; floats differ by at most four units in the last
+// The last place of 1 and the smallest normal number.
+struct Precision {
+  double unit;
+  double normal;
+};
+inline Precision precisionOf(DType dtype) {
+  if (dtype == DType::BF16) return {std::ldexp(1.0, -7), 1.2e-38};
+  if (dtype == DType::F32) return {std::ldexp(1.0, -23), 1.2e-38};
+  return {std::ldexp(1.0, -52), 2.3e-308};
+}
+
+// Empty when right. Integers and bools are equal; floats differ by at most `ulps` units in the last
 // place of their dtype: of the element (what is below the smallest normal number may be 0) or,
 // where sums may cancel, of the sum of the operands.
-inline std::string compare(const HostTensor& got, const Golden& golden) {
-  const HostTensor& expected = golden.output;
-  constexpr double kUlps = 4;
-  if (got.dtype != expected.dtype) {
-    return "dtype " + std::string(name(got.dtype)) + ", expected " +
-           std::string(name(expected.dtype));
+inline std::string compare(const HostTensor& got, const Golden& golden, size_t output) {
+  const HostTensor& expected = golden.outputs.at(output);
+  if (got.dtype != expected.dtype || got.sizes != expected.sizes) {
+    return fmt::format("output {} is {}, expected {}", output, typeText(got), typeText(expected));
   }
-  if (got.sizes != expected.sizes)
-    return "sizes " + str(got.sizes) + ", expected " + str(expected.sizes);
-  const double unit = got.dtype == DType::BF16  ? std::ldexp(1.0, -7)
-                      : got.dtype == DType::F32 ? std::ldexp(1.0, -23)
-                                                : std::ldexp(1.0, -52);
-  const double normal = got.dtype == DType::F64 ? 2.3e-308 : 1.2e-38;
-  const double scale = isSum(golden) ? magnitude(golden) : 0;
+  const Precision precision = precisionOf(got.dtype);
+  const double scale = golden.sums ? magnitude(golden) : 0;
   for (int64_t i = 0; i < expected.numel(); ++i) {
     const Scalar a = got.at(i);
     const Scalar e = expected.at(i);
     const auto* x = std::get_if<double>(&a);
     const auto* y = std::get_if<double>(&e);
-    const bool same = x == nullptr || y == nullptr ? a == e
-                      : std::isnan(*y)             ? std::isnan(*x)
-                      : std::isinf(*y)             ? *x == *y
-                                                   : std::fabs(*x - *y) <=
-                                             kUlps * unit * std::max(scale, std::fabs(*y)) + normal;
+    const bool same =
+        x == nullptr || y == nullptr ? a == e
+        : std::isnan(*y)             ? std::isnan(*x)
+        : std::isinf(*y)
+            ? *x == *y
+            : std::fabs(*x - *y) <=
+                  golden.ulps * precision.unit * std::max(scale, std::fabs(*y)) + precision.normal;
     if (same) continue;
-    return fmt::format("element {} is {}, expected {}", i, toDouble(a), toDouble(e));
+    return fmt::format("output {}, element {} is {}, expected {}", output, i, toDouble(a),
+                       toDouble(e));
   }
   return "";
 }

@@ -1,45 +1,90 @@
 #pragma once
 
+#include <set>
+
 #include "host/executable.h"
 #include "tests/goldens/goldens.h"
 
 // Runs the cases of tests/goldens/ on a device.
 namespace heddle::host::testing {
 
-inline HostTensor runGolden(Device& device, codegen::ImageCache& images,
-                            const heddle::testing::Golden& golden) {
-  Executable executable(compile(heddle::testing::fusionOf(golden), 1), {&device, nullptr, &images});
+using heddle::testing::Golden;
+
+// Cases that share an executable, and whether all their results are of one shape.
+struct GoldenBatch {
+  std::vector<const Golden*> cases;
+  bool joined = false;
+};
+
+inline bool hasOneShape(const Golden& golden) {
+  if (golden.outputs.size() != 1) return false;
+  const std::vector<int64_t>& sizes = golden.outputs[0].sizes;
+  return std::all_of(golden.inputs.begin(), golden.inputs.end(),
+                     [&](const HostTensor& input) { return input.sizes == sizes; });
+}
+
+// Every kernel costs a compiler run. So cases whose tensors all have one shape become large joined
+// fusions; of the others one of each op and types of operands stands for its like.
+inline std::vector<GoldenBatch> batchesOf(const std::vector<Golden>& goldens) {
+  constexpr size_t kJoined = 48;
+  std::vector<GoldenBatch> batches;
+  std::map<std::vector<int64_t>, GoldenBatch> open;
+  std::set<std::string> seen;
+  for (const Golden& golden : goldens) {
+    if (hasOneShape(golden)) {
+      GoldenBatch& batch = open[golden.outputs[0].sizes];
+      batch.joined = true;
+      batch.cases.push_back(&golden);
+      if (batch.cases.size() == kJoined) batches.push_back(std::exchange(batch, {}));
+      continue;
+    }
+    std::string kind = golden.op();
+    for (const HostTensor& input : golden.inputs) kind += " " + std::string(name(input.dtype));
+    if (seen.insert(kind).second) batches.push_back({{&golden}, false});
+  }
+  for (auto& [sizes, batch] : open) {
+    if (!batch.cases.empty()) batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+inline void expectBatch(Device& device, codegen::ImageCache& images, const GoldenBatch& batch) {
+  const Fusion fusion = heddle::testing::fusionOf(batch.cases, batch.joined);
+  Executable executable(compile(fusion, 1), {&device, nullptr, &images});
   std::vector<Argument> arguments;
-  for (const HostTensor& input : golden.inputs) {
-    arguments.emplace_back(
-        toDevice(device, device.allocator(), input, denseDesc(input.dtype, input.sizes)));
+  for (const Golden* golden : batch.cases) {
+    for (const HostTensor& input : golden->inputs) {
+      arguments.emplace_back(
+          toDevice(device, device.allocator(), input, denseDesc(input.dtype, input.sizes)));
+    }
   }
   const Outputs outputs = executable.run(arguments);
   outputs.wait();
-  return toHost(device, std::get<Tensor>(outputs[0]));
-}
-
-// Operand types that stand for the others: compiling all of them would take minutes.
-inline bool isChosen(const heddle::testing::Golden& golden) {
-  const DType first = golden.inputs[0].dtype;
-  for (const HostTensor& input : golden.inputs) {
-    const bool condition = golden.op == "where" && input.dtype == DType::Bool;
-    if (input.dtype != first && !condition) return false;
+  size_t at = 0;
+  for (const Golden* golden : batch.cases) {
+    for (size_t i = 0; i < golden->outputs.size(); ++i, ++at) {
+      const HostTensor got = toHost(device, std::get<Tensor>(outputs[at]));
+      EXPECT_EQ(heddle::testing::compare(got, *golden, i), "") << golden->text;
+    }
   }
-  return first == DType::F32 || first == DType::I64 || golden.op == "where" ||
-         golden.op == "matmul" || golden.attrs.contains("axes");
 }
 
 inline void expectGoldens(Device& device) {
   codegen::ImageCache images;
-  int cases = 0;
-  for (const heddle::testing::Golden& golden : heddle::testing::readGoldens()) {
-    if (!isChosen(golden)) continue;
-    ++cases;
-    EXPECT_EQ(heddle::testing::compare(runGolden(device, images, golden), golden), "")
-        << golden.text;
+  size_t cases = 0;
+  for (const std::string& family : heddle::testing::goldenFamilies()) {
+    const std::vector<Golden> goldens = heddle::testing::readGoldens(family);
+    for (const GoldenBatch& batch : batchesOf(goldens)) {
+      cases += batch.cases.size();
+      try {
+        expectBatch(device, images, batch);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << batch.cases.front()->text << " and " << batch.cases.size() - 1
+                      << " more: " << error.what();
+      }
+    }
   }
-  EXPECT_GT(cases, 150);
+  EXPECT_GT(cases, 400u);
 }
 
 }  // namespace heddle::host::testing

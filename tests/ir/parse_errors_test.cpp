@@ -40,6 +40,13 @@ TEST(ParseErrorTest, Header) {
             "f:1:42: found end of text, expected '}'");
 }
 
+TEST(ParseErrorTest, Results) {
+  EXPECT_EQ(bodyError("%c, %d = softmax(%a)"), "f:4:1: softmax has 1 result(s), the text names 2");
+  EXPECT_EQ(bodyError("%c, = softmax(%a)"),
+            "f:4:5: found '=', expected a statement, as in %y = relu(%x), or return");
+  EXPECT_EQ(bodyError("%c = softmax(%a, %b)"), "f:4: softmax takes 1 operand(s), got 2");
+}
+
 TEST(ParseErrorTest, Meshes) {
   EXPECT_EQ(errorOf("heddle 1 mesh m"), "f:1:15: found 'm', expected the name of a mesh, as in @m");
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [w=2]"),
