@@ -119,7 +119,8 @@ class Lowering {
   }
 
   void lowerLibrary(const Expression& expr) {
-    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0};
+    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0,
+                     expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
     emit(Allocate{call.outputs[0], 0}, expr.line);
     emit(std::move(call), expr.line);

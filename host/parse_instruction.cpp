@@ -1,7 +1,10 @@
 #include "host/parse_instruction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "host/library_op.h"
 #include "host/text_names.h"
 #include "host/visit.h"
 #include "ir/parse_common.h"
@@ -175,14 +178,42 @@ Op InstructionParser::launch() {
 
 Op InstructionParser::callLibrary() {
   CallLibrary out;
+  const Token at = in_.peek();
   out.function = in_.at(TokenKind::String)
                      ? in_.next().text
                      : in_.expectName(TokenKind::Word, "a library function, as in matmul");
-  out.inputs = slots();
+  const OpDef* op = findLibraryOp(out.function);
+  if (op == nullptr) in_.failAt(at, noLibraryFunction(out.function));
+  libraryArguments(*op, out);
   arrow();
   out.outputs = slots();
   out.stream = stream();
   return out;
+}
+
+// (%a, %b, axis=1): slots first; attributes in any order, kept in that of the table.
+void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
+  std::vector<std::optional<Attr>> found(op.attrs.size());
+  in_.expectSymbol("(");
+  for (bool more = !in_.atSymbol(")"); more; more = in_.acceptSymbol(",")) {
+    if (in_.at(TokenKind::Value)) {
+      call.inputs.push_back(slot());
+      continue;
+    }
+    const auto spec = std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrSpec& each) {
+      return in_.atWord(each.name) && in_.atSymbol("=", 1);
+    });
+    if (spec == op.attrs.end()) in_.fail(libraryArgumentsOf(op));
+    std::optional<Attr>& value = found[static_cast<size_t>(spec - op.attrs.begin())];
+    if (value) in_.fail(fmt::format("{}= once", spec->name));
+    in_.next();
+    in_.next();
+    value = parseAttr(in_, spec->type);
+  }
+  if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i]) call.attrs.emplace_back(op.attrs[i].name, std::move(*found[i]));
+  }
 }
 
 Op InstructionParser::copy() {

@@ -31,6 +31,7 @@ class InstructionParser {
   Op evaluate(SlotId out);
   Op launch();
   Op callLibrary();
+  void libraryArguments(const OpDef& op, CallLibrary& call);
   Op copy();
   Op communicate(TokenId token);
   Op send(std::optional<TokenId> token);

@@ -52,7 +52,12 @@ class InstructionPrinter {
            slots(x.outputs) + stream(x.stream);
   }
   std::string operator()(const CallLibrary& x) const {
-    return "call_library " + word(x.function) + slots(x.inputs) + " -> " + slots(x.outputs) +
+    std::string arguments = slots(x.inputs);
+    arguments.pop_back();
+    for (const auto& [name, value] : x.attrs) {
+      arguments += (arguments.size() > 1 ? ", " : "") + name + "=" + printAttr(value);
+    }
+    return "call_library " + word(x.function) + arguments + ") -> " + slots(x.outputs) +
            stream(x.stream);
   }
   std::string operator()(const Copy& x) const {

@@ -116,12 +116,14 @@ struct LaunchKernel {
   bool operator==(const LaunchKernel&) const = default;
 };
 
-// What a library does better. matmul(a, b) -> c.
+// What a library does better: an op that no kernel is generated for, with the attributes that it has
+// in a fusion (host/library_op.h).
 struct CallLibrary {
-  std::string function;
+  std::string function;  // the name of the op
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   StreamId stream = 0;
+  std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
   bool operator==(const CallLibrary&) const = default;
 };
 

@@ -31,6 +31,11 @@ class Renamer {
   void operator()(CallLibrary& x) const {
     slots(x.inputs);
     slots(x.outputs);
+    for (auto& [name, value] : x.attrs) {
+      if (auto* sizes = std::get_if<std::vector<Size>>(&value)) {
+        for (Size& s : *sizes) size(s);
+      }
+    }
   }
   void operator()(Copy& x) const {
     slot(x.in);

@@ -1,5 +1,6 @@
 #include "host/trace_checks.h"
 
+#include "host/library_op.h"
 #include "host/text_names.h"
 #include "ir/error.h"
 
@@ -43,6 +44,20 @@ void checkMatmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) 
                     str(c.sizes));
 }
 
+void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDesc& index,
+                  const TensorDesc& source) {
+  const auto axis = static_cast<size_t>(libraryAxis(x));
+  bool fits = true;
+  for (size_t i = 0; i < value.rank(); ++i) {
+    fits = fits && (i == axis || source.sizes[i] == value.sizes[i]) &&
+           (index.sizes[i] == source.sizes[i] || index.sizes[i] == 1);
+  }
+  HEDDLE_USER_CHECK(fits,
+                    "{} of {} by {} of {} along axis {}: sizes do not fit; the source has those of "
+                    "the tensor but along the axis, the index those of the source or 1",
+                    x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
+}
+
 }  // namespace
 
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
@@ -64,13 +79,15 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
   if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
 }
 
-void checkLibrary(std::string_view function, const TraceStep& step) {
-  HEDDLE_USER_CHECK(function == "matmul", "there is no library function {}; there is matmul",
-                    function);
-  HEDDLE_USER_CHECK(step.inputs.size() == 2 && step.outputs.size() == 1,
-                    "matmul takes 2 tensors and gives 1, not {} and {}", step.inputs.size(),
-                    step.outputs.size());
-  checkMatmul(step.inputs[0].desc, step.inputs[1].desc, step.outputs[0].desc);
+// verifyLibrary() has seen to functions, operands and attributes.
+void checkLibrary(const CallLibrary& x, const TraceStep& step) {
+  const OpDef& op = *findLibraryOp(x.function);
+  const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
+  const TensorDesc& out = step.outputs.at(0).desc;
+  if (op.kind == OpKind::Matmul) return checkMatmul(in(0), in(1), out);
+  HEDDLE_USER_CHECK(in(0).sizes == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
+                    str(in(0).sizes), str(out.sizes));
+  if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));
 }
 
 void checkCopy(const TraceStep& step) {

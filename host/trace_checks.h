@@ -11,7 +11,7 @@ namespace heddle::host {
 
 // A caller's tensor against the slot: dtype, sizes and the observed layout, if the type has one.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
-void checkLibrary(std::string_view function, const TraceStep& step);
+void checkLibrary(const CallLibrary& x, const TraceStep& step);
 void checkCopy(const TraceStep& step);
 void checkCollective(const Communicate& x, const TraceStep& step, int64_t team_size);
 void checkReadBack(const Slot& slot, const TraceStep& step);

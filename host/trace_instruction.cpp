@@ -59,7 +59,7 @@ void Tracer::fill(TraceStep& step, const Op& op) {
                  [&](const LaunchKernel& x) { operands(step, x.inputs, x.outputs); },
                  [&](const CallLibrary& x) {
                    operands(step, x.inputs, x.outputs);
-                   checkLibrary(x.function, step);
+                   checkLibrary(x, step);
                  },
                  [&](const Copy& x) {
                    operands(step, {x.in}, {x.out});

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "host/library_op.h"
 #include "host/text_names.h"
 #include "host/verify_structure.h"
 #include "host/visit.h"
@@ -55,13 +56,9 @@ class InstructionVerifier {
     for (SlotId id : x.outputs) tensor(id);
   }
   void operator()(const CallLibrary& x) const {
-    HEDDLE_USER_CHECK(x.function == "matmul", "there is no library function {}; there is matmul",
-                      x.function);
-    HEDDLE_USER_CHECK(x.inputs.size() == 2 && x.outputs.size() == 1,
-                      "matmul takes 2 tensors and gives 1, not {} and {}", x.inputs.size(),
-                      x.outputs.size());
     for (SlotId id : x.inputs) tensor(id);
     for (SlotId id : x.outputs) tensor(id);
+    verifyLibrary(program_, x);
   }
   void operator()(const Copy& x) const {
     tensor(x.in);

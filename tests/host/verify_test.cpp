@@ -88,7 +88,6 @@ TEST(HostVerify, Structure) {
   failsWith(x, "send %x to=0\n", "outside of a group it needs a token");
   failsWith(x, "if %s > 0 { }\n", "a predicate needs i64 or bool");
   failsWith(x, "$t = communicate allreduce %x -> %x\nwait $t\n", "needs op=");
-  failsWith(x, "call_library sort(%x) -> (%x)\n", "there is no library function sort");
 }
 
 }  // namespace

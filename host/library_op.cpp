@@ -1,0 +1,145 @@
+#include "host/library_op.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+const Attr* findAttr(const CallLibrary& call, std::string_view name) {
+  for (const auto& [key, value] : call.attrs) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+bool hasType(const Attr& value, AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      return std::holds_alternative<bool>(value);
+    case AttrType::Int:
+      return std::holds_alternative<int64_t>(value);
+    case AttrType::Float:
+      return std::holds_alternative<double>(value);
+    case AttrType::Name:
+      return std::holds_alternative<std::string>(value);
+    case AttrType::DType:
+      return std::holds_alternative<DType>(value);
+    case AttrType::Ints:
+      return std::holds_alternative<std::vector<int64_t>>(value);
+    case AttrType::Sizes:
+      return std::holds_alternative<std::vector<Size>>(value);
+    case AttrType::Scalar:
+      return true;
+  }
+  return false;
+}
+
+void verifyAttributes(const OpDef& op, const CallLibrary& call) {
+  for (const auto& [name, value] : call.attrs) {
+    const auto spec = std::find_if(op.attrs.begin(), op.attrs.end(),
+                                   [&](const AttrSpec& each) { return each.name == name; });
+    HEDDLE_USER_CHECK(spec != op.attrs.end(), "{} has no attribute {}; it takes {}", op.name, name,
+                      libraryArgumentsOf(op));
+    HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: {}= has a value of another type", op.name,
+                      name);
+  }
+  for (const AttrSpec& spec : op.attrs) {
+    HEDDLE_USER_CHECK(!spec.required || findAttr(call, spec.name) != nullptr,
+                      "{} needs {}=; it takes {}", op.name, spec.name, libraryArgumentsOf(op));
+  }
+}
+
+void expectType(const OpDef& op, const Slot& slot, DType dtype) {
+  HEDDLE_USER_CHECK(slot.tensor.dtype == dtype, "{}: %{} is {}, expected {}", op.name, slot.name,
+                    name(slot.tensor.dtype), name(dtype));
+}
+
+// One line along the axis is one piece of work: every operand has the axis, and has all of it.
+void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
+  const int64_t axis = libraryAxis(call);
+  const Slot& out = program.slots[static_cast<size_t>(call.outputs[0])];
+  const auto rank = static_cast<int64_t>(out.tensor.rank());
+  HEDDLE_USER_CHECK(axis >= 0 && axis < rank, "{}: axis {} of %{}, which has the axes 0 to {}",
+                    op.name, axis, out.name, rank - 1);
+  std::vector<SlotId> slots = call.inputs;
+  slots.push_back(call.outputs[0]);
+  for (SlotId id : slots) {
+    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    HEDDLE_USER_CHECK(slot.tensor.rank() == out.tensor.rank(),
+                      "{}: %{} has rank {} and %{} rank {}", op.name, slot.name, slot.tensor.rank(),
+                      out.name, rank);
+    const std::optional<Sharding>& sharding = slot.tensor.sharding;
+    HEDDLE_USER_CHECK(!sharding || !sharding->isSharded(static_cast<size_t>(axis)),
+                      "{}: axis {} of %{} is sharded; whole lines are needed along it", op.name,
+                      axis, slot.name);
+  }
+}
+
+void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& call) {
+  const auto slot = [&](SlotId id) -> const Slot& {
+    return program.slots[static_cast<size_t>(id)];
+  };
+  const DType first = slot(call.inputs[0]).tensor.dtype;
+  DType result = first;
+  if (op.kind == OpKind::Scan && (op.name == "argsort" || !isFloat(first))) result = DType::I64;
+  expectType(op, slot(call.outputs[0]), result);
+  if (op.kind != OpKind::Scatter) return;
+  expectType(op, slot(call.inputs[1]), DType::I64);
+  expectType(op, slot(call.inputs[2]), first);
+}
+
+}  // namespace
+
+const OpDef* findLibraryOp(std::string_view name) {
+  const OpDef* op = findOp(name);
+  if (op == nullptr) return nullptr;
+  const bool library =
+      op->kind == OpKind::Matmul || op->kind == OpKind::Scan || op->kind == OpKind::Scatter;
+  return library ? op : nullptr;
+}
+
+std::string noLibraryFunction(std::string_view name) {
+  std::string all;
+  for (const OpDef& op : opTable()) {
+    if (findLibraryOp(op.name) == nullptr) continue;
+    all += (all.empty() ? "" : ", ") + std::string(op.name);
+  }
+  return fmt::format("there is no library function {}; there are {}", name, all);
+}
+
+std::string libraryArgumentsOf(const OpDef& op) {
+  std::string out = fmt::format("{} slot{}", op.arity, op.arity == 1 ? "" : "s");
+  for (const AttrSpec& spec : op.attrs) {
+    out += fmt::format(", {}={}", spec.name, spec.required ? "" : " (optional)");
+  }
+  return out;
+}
+
+void verifyLibrary(const Program& program, const CallLibrary& call) {
+  const OpDef* op = findLibraryOp(call.function);
+  if (op == nullptr) userError("{}", noLibraryFunction(call.function));
+  HEDDLE_USER_CHECK(
+      call.inputs.size() == static_cast<size_t>(op->arity) && call.outputs.size() == 1,
+      "{} takes {} tensors and gives 1, not {} and {}", op->name, op->arity, call.inputs.size(),
+      call.outputs.size());
+  verifyAttributes(*op, call);
+  if (op->kind == OpKind::Matmul) return;
+  verifyLines(program, *op, call);
+  verifyTypes(program, *op, call);
+}
+
+int64_t libraryAxis(const CallLibrary& call) {
+  const Attr* axis = findAttr(call, "axis");
+  HEDDLE_CHECK(axis != nullptr && std::holds_alternative<int64_t>(*axis), "{} without an axis",
+               call.function);
+  return std::get<int64_t>(*axis);
+}
+
+bool libraryFlag(const CallLibrary& call, std::string_view name) {
+  const Attr* flag = findAttr(call, name);
+  return flag != nullptr && std::holds_alternative<bool>(*flag) && std::get<bool>(*flag);
+}
+
+}  // namespace heddle::host

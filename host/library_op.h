@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "host/program.h"
+#include "ir/op.h"
+
+namespace heddle::host {
+
+// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter.
+
+// nullptr when `name` is none of them.
+const OpDef* findLibraryOp(std::string_view name);
+
+// What is said of a name that is no library function, and of an argument that a function does not
+// take: what would fit.
+std::string noLibraryFunction(std::string_view name);
+std::string libraryArgumentsOf(const OpDef& op);
+
+// The function, its operands (number, dtypes, ranks) and its attributes. UserError saying what
+// would fit; sizes are checked by the trace (host/trace_checks.h).
+void verifyLibrary(const Program& program, const CallLibrary& call);
+
+// Attributes of a call that verifyLibrary() has passed.
+int64_t libraryAxis(const CallLibrary& call);
+bool libraryFlag(const CallLibrary& call, std::string_view name);  // false when it is not there
+
+}  // namespace heddle::host

@@ -1,0 +1,77 @@
+// CallLibrary in the text of host programs: attributes, and what is refused.
+#include <gtest/gtest.h>
+
+#include "host/text.h"
+#include "host/verify.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+const std::string kHead =
+    "heddle 1\nmesh @m = [x=2]\n"
+    "program p(%x: f32[4, 3], %i: i64[2, 3], %s: f32[2, 3], %k: i64[4, 3]) -> () {\n"
+    "  slot %y: f32[4, 3]\n  slot %o: i64[4, 3]\n"
+    "  slot %c: f32[4, 3] shard(@m, 1: x)\n"
+    "  %y = allocate\n  %o = allocate\n  %c = allocate\n";
+const std::string kTail = "  free %y\n  free %o\n  free %c\n}\n";
+
+std::string errorOf(const std::string& call) {
+  try {
+    verify(parseProgram(kHead + "  call_library " + call + "\n" + kTail, "p.hostir"));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void failsWith(const std::string& call, const std::string& expected) {
+  const std::string error = errorOf(call);
+  EXPECT_NE(error.find(expected), std::string::npos) << error;
+}
+
+TEST(LibraryText, Good) {
+  for (const char* call :
+       {"cumsum(%x, axis=1) -> (%y)", "cumsum(%k, axis=0) -> (%o)", "argsort(%x, axis=0) -> (%o)",
+        "argsort(%k, descending=true, axis=1) -> (%o)", "scatter(%x, %i, %s, axis=0) -> (%y)",
+        "scatter_add(axis=0, %x, %i, %s) -> (%y)"}) {
+    EXPECT_EQ(errorOf(call), "no error") << call;
+  }
+}
+
+TEST(LibraryText, AttributesPrintInTheOrderOfTheTable) {
+  const std::string text = print(parseProgram(
+      kHead + "  call_library argsort(descending=true, axis=1, %x) -> (%o)\n" + kTail));
+  EXPECT_NE(text.find("call_library argsort(%x, axis=1, descending=true) -> (%o) stream=0\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(print(parseProgram(text)), text);
+}
+
+TEST(LibraryText, NamesAndAttributes) {
+  failsWith("sort(%x) -> (%y)",
+            "p.hostir:10:16: there is no library function sort; there are matmul, ");
+  failsWith("cumsum(%x) -> (%y)", "cumsum needs axis=; it takes 1 slot, axis=");
+  failsWith("cumsum(%x, axes=[0]) -> (%y)", "p.hostir:10:27: found 'axes', expected 1 slot, axis=");
+  failsWith("cumsum(%x, axis=true) -> (%y)", "expected an integer");
+  failsWith("cumsum(%x, axis=0, axis=1) -> (%y)", "axis= once");
+  failsWith("cumsum(%x, axis=2) -> (%y)", "cumsum: axis 2 of %y, which has the axes 0 to 1");
+  failsWith("cumsum(%x, axis=-1) -> (%y)", "cumsum: axis -1 of %y");
+  failsWith("matmul(%x, %x, axis=1) -> (%y)", "found 'axis', expected 2 slots");
+}
+
+TEST(LibraryText, Operands) {
+  failsWith("cumsum(%x, %x, axis=0) -> (%y)", "cumsum takes 1 tensors and gives 1, not 2 and 1");
+  failsWith("cumsum(%x, axis=0) -> (%o)", "cumsum: %o is i64, expected f32");
+  failsWith("cumsum(%k, axis=0) -> (%y)", "cumsum: %y is f32, expected i64");
+  failsWith("argsort(%x, axis=0) -> (%y)", "argsort: %y is f32, expected i64");
+  failsWith("scatter(%x, %s, %s, axis=0) -> (%y)", "scatter: %s is f32, expected i64");
+  failsWith("scatter(%x, %i, %i, axis=0) -> (%y)", "scatter: %i is i64, expected f32");
+  failsWith("scatter(%x, %i, %s, axis=1) -> (%y)",
+            "scatter of [4, 3] by [2, 3] of [2, 3] along axis 1: sizes do not fit");
+  failsWith("cumsum(%s, axis=1) -> (%y)", "cumsum of [2, 3] to [4, 3]: sizes do not fit");
+  failsWith("cumsum(%x, axis=1) -> (%c)", "cumsum: axis 1 of %c is sharded");
+}
+
+}  // namespace
+}  // namespace heddle::host
