@@ -7,6 +7,7 @@
 #include "ir/axis_map.h"
 #include "ir/error.h"
 #include "ir/kernel_rules.h"
+#include "ir/placed_axes.h"
 
 namespace heddle::codegen {
 namespace {
@@ -56,6 +57,7 @@ void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap&
   auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (segment.value(values[i]).is_scalar) continue;
+      if (&values == &expr.inputs && isPlaced(expr, i)) continue;
       for (size_t axis = 0; axis < maps[i].size(); ++axis) {
         if (maps[i][axis] == AxisMap::kNone || stretches(segment, values[i], axis)) continue;
         visit(static_cast<size_t>(maps[i][axis]), values[i], axis);
@@ -72,7 +74,9 @@ class Analyzer {
 
   Analysis run() {
     joinAxes();
+    markPlaced();
     numberAxes();
+    listCoordinates();
     listReductions();
     markAfter();
     placeOutputs();
@@ -93,6 +97,18 @@ class Analyzer {
     }
   }
 
+  void markPlaced() {
+    std::vector<bool>& placed_only = result_.placed_only;
+    placed_only.assign(segment_.values().size(), false);
+    for (ValueId id : placedInputs(segment_)) placed_only[static_cast<size_t>(id)] = true;
+    for (const Expression& expr : segment_.exprs()) {
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        if (!isPlaced(expr, i)) placed_only[static_cast<size_t>(expr.inputs[i])] = false;
+      }
+    }
+    for (ValueId id : segment_.outputs()) placed_only[static_cast<size_t>(id)] = false;
+  }
+
   void numberAxes() {
     std::map<int, int> numbers;
     for (size_t v = 0; v < segment_.values().size(); ++v) {
@@ -100,7 +116,7 @@ class Analyzer {
       result_.axes.emplace_back();
       if (value.is_scalar) continue;
       for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
-        if (stretches(segment_, static_cast<ValueId>(v), axis)) {
+        if (stretches(segment_, static_cast<ValueId>(v), axis) || result_.placed_only[v]) {
           result_.axes.back().push_back(-1);
           continue;
         }
@@ -113,6 +129,24 @@ class Analyzer {
     for (int id : reduced_ids_) {
       result_.reduced[static_cast<size_t>(numbers.at(classes_.find(id)))] = true;
     }
+  }
+
+  void listCoordinates() {
+    std::vector<int>& needed = result_.coordinates;
+    for (const Expression& expr : segment_.exprs()) {
+      const std::vector<int>& axes = result_.axes[static_cast<size_t>(expr.outputs[0])];
+      if (expr.op->kind == OpKind::Iota) {
+        needed.push_back(axes[static_cast<size_t>(expr.attr<int64_t>("axis"))]);
+      } else if (expr.op->kind == OpKind::Index) {
+        for (const PlacedAxis& place : placedAxesOf(segment_, expr)) {
+          if (place.output_axis == PlacedAxis::kByValue) continue;
+          needed.push_back(axes[static_cast<size_t>(place.output_axis)]);
+        }
+      }
+    }
+    std::sort(needed.begin(), needed.end());
+    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+    if (!needed.empty() && needed.front() < 0) needed.erase(needed.begin());
   }
 
   void listReductions() {

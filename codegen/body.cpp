@@ -1,9 +1,11 @@
 #include "codegen/body.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/compute_type.h"
 #include "ir/error.h"
+#include "ir/placed_axes.h"
 
 namespace heddle::codegen {
 namespace {
@@ -47,10 +49,11 @@ std::string_view cheaperPower(const Fusion& segment, const Expression& expr) {
 // Writes the nodes that some values need, in one of the two phases.
 class BodyWriter {
  public:
-  BodyWriter(const Fusion& segment, const Analysis& analysis, const std::vector<int>& tensor_of,
-             bool finish)
+  BodyWriter(const Fusion& segment, const Analysis& analysis, const Space& space,
+             const std::vector<int>& tensor_of, bool finish)
       : segment_(segment),
         analysis_(analysis),
+        space_(space),
         tensor_of_(tensor_of),
         finish_(finish),
         wanted_(segment.values().size(), false),
@@ -81,7 +84,9 @@ class BodyWriter {
       const Expression& expr = segment_.exprs()[e];
       bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
       if (starts_here || !wanted_[static_cast<size_t>(expr.outputs[0])]) continue;
-      for (ValueId input : expr.inputs) want(input);
+      for (size_t i = 0; i < expr.inputs.size(); ++i) {
+        if (!isPlaced(expr, i)) want(expr.inputs[i]);
+      }
     }
   }
 
@@ -127,13 +132,23 @@ class BodyWriter {
         for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));
         break;
       }
+      case OpKind::Full:
+        node.kind = Node::Kind::Apply;
+        node.text = "{0}";
+        node.compute = computeType(node.dtype);
+        node.operands.push_back(nodeOf(expr.inputs[0]));
+        break;
+      case OpKind::Iota:
+        node.kind = Node::Kind::Coordinate;
+        node.index = coordinateOf(expr.outputs[0], expr.attr<int64_t>("axis"));
+        break;
+      case OpKind::Index:
+        writeLoadAt(expr, node);
+        break;
       case OpKind::SizeOf:
       case OpKind::Reshape:
       case OpKind::Permute:
       case OpKind::Slice:
-      case OpKind::Full:
-      case OpKind::Iota:
-      case OpKind::Index:
       case OpKind::Matmul:
       case OpKind::Scan:
       case OpKind::Scatter:
@@ -142,8 +157,46 @@ class BodyWriter {
     return push(body, std::move(node));
   }
 
+  // Of the space; -1 along an axis of one element.
+  int coordinateOf(ValueId value, int64_t axis) const {
+    int own = analysis_.axes[static_cast<size_t>(value)][static_cast<size_t>(axis)];
+    const std::vector<int>& all = analysis_.coordinates;
+    return own < 0 ? -1 : static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin());
+  }
+
+  void writeLoadAt(const Expression& expr, Node& node) const {
+    node.kind = Node::Kind::LoadAt;
+    const std::vector<ValueId>& ids = segment_.inputs();
+    auto operand = std::find(ids.begin(), ids.end(), expr.inputs[0]) - ids.begin();
+    node.index = static_cast<int>(
+        std::find_if(space_.placed.begin(), space_.placed.end(),
+                     [&](const PlacedTensor& t) { return t.operand == operand; }) -
+        space_.placed.begin());
+    for (const PlacedAxis& axis : placedAxesOf(segment_, expr)) {
+      PlaceAlong place;
+      if (axis.output_axis == PlacedAxis::kByValue) {
+        place.node = nodeOf(expr.inputs[1]);
+      } else {
+        place.coordinate = coordinateOf(expr.outputs[0], axis.output_axis);
+      }
+      place.local = axis.together;
+      place.reversed = axis.reversed;
+      place.shift = axis.low;
+      place.checked = axis.mayMiss();
+      node.places.push_back(place);
+    }
+    if (expr.op->name == "pad") {
+      node.operands.push_back(nodeOf(expr.inputs[1]));
+    } else if (isFloat(node.dtype)) {
+      node.literal = std::numeric_limits<double>::quiet_NaN();
+    } else {
+      node.literal = int64_t{0};
+    }
+  }
+
   const Fusion& segment_;
   const Analysis& analysis_;
+  const Space& space_;
   const std::vector<int>& tensor_of_;
   bool finish_;
   std::vector<bool> wanted_;
@@ -171,8 +224,8 @@ Computation makeComputation(const Fusion& segment, const Analysis& analysis, con
     tensor_of[static_cast<size_t>(space.tensors[t].operand)] = static_cast<int>(t);
   }
   Computation computation;
-  BodyWriter loop(segment, analysis, tensor_of, false);
-  BodyWriter finish(segment, analysis, tensor_of, true);
+  BodyWriter loop(segment, analysis, space, tensor_of, false);
+  BodyWriter finish(segment, analysis, space, tensor_of, true);
   for (ExprId reduction : analysis.reductions) loop.want(segment.expr(reduction).inputs[0]);
   for (size_t i = 0; i < segment.outputs().size(); ++i) {
     (analysis.places[i] == Place::Loop ? loop : finish).want(segment.outputs()[i]);

@@ -8,14 +8,26 @@
 
 namespace heddle::codegen {
 
+// The place along one logical axis of a tensor read at computed places.
+struct PlaceAlong {
+  int node = -1;          // its value, an i64 node of the same body; -1: none
+  int coordinate = -1;    // else the index along this coordinate of the space; -1: 0
+  bool local = false;     // the index within the rank's block
+  bool reversed = false;  // extent - 1 - index
+  int64_t shift = 0;      // taken off the index
+  bool checked = false;   // may lie outside
+};
+
 // One value of a kernel body. A value of dtype bf16 is held as a float that bf16 can hold.
 struct Node {
   enum class Kind : uint8_t {
-    Load,     // element of tensor `index` of the space
-    Scalar,   // run-time scalar: input `index` of the segment
-    Literal,  // `literal`
-    Apply,    // `text` over `operands`, each converted to `compute`; the result rounded to `dtype`
-    Result,   // accumulator `index` when all of it is combined
+    Load,        // element of tensor `index` of the space
+    Scalar,      // run-time scalar: input `index` of the segment
+    Literal,     // `literal`
+    Apply,       // `text` over `operands`, each converted to `compute`, rounded to `dtype`
+    Result,      // accumulator `index` when all of it is combined
+    Coordinate,  // unsharded index of the element along coordinate `index` of the space; -1: 0
+    LoadAt,      // element of placed tensor `index` at `places`; outside: operand 0, else `literal`
   };
   Kind kind = Kind::Literal;
   DType dtype = DType::F32;
@@ -25,6 +37,7 @@ struct Node {
   DType compute = DType::F32;
   int conditions = 0;         // so many leading operands are bools and not converted
   std::vector<int> operands;  // earlier nodes of the same body
+  std::vector<PlaceAlong> places;  // LoadAt: per logical axis
 };
 
 struct Store {

@@ -103,8 +103,9 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 
 namespace {
 
-std::string nodeText(const Body& body, const Node& node, const LoopNest& nest,
+std::string nodeText(TextWriter& out, const Body& body, size_t index, const LoopNest& nest,
                      const LeafText& leaves, const std::string& prefix) {
+  const Node& node = body.nodes[index];
   switch (node.kind) {
     case Node::Kind::Load:
       return fmt::format("hd::get({})", leaves.element(node.index));
@@ -134,6 +135,10 @@ std::string nodeText(const Body& body, const Node& node, const LoopNest& nest,
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
       return convertText(text, node.compute, node.dtype);
     }
+    case Node::Kind::Coordinate:
+      return globalIndexText(nest, node.index, leaves.lane);
+    case Node::Kind::LoadAt:
+      return loadAtText(out, body, index, nest, leaves, prefix);
   }
   return {};
 }
@@ -143,9 +148,8 @@ std::string nodeText(const Body& body, const Node& node, const LoopNest& nest,
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix) {
   for (size_t i = 0; i < body.nodes.size(); ++i) {
-    const Node& node = body.nodes[i];
-    out.line(fmt::format("const {} {}{} = {};", valueType(node.dtype), prefix, i,
-                         nodeText(body, node, nest, leaves, prefix)));
+    const std::string value = nodeText(out, body, i, nest, leaves, prefix);
+    out.line(fmt::format("const {} {}{} = {};", valueType(body.nodes[i].dtype), prefix, i, value));
   }
 }
 
@@ -178,10 +182,13 @@ void writeArguments(TextWriter& out, const LoopNest& nest) {
     std::string type = (access.output ? "" : "const ") + std::string(storedType(access.dtype));
     out.line(fmt::format("{0}* const {1} = ({0}*)args.{1};", type, access.name));
   }
+  for (const PlacedAccess& access : nest.placed) {
+    out.line(fmt::format("const {0}* const {1} = (const {0}*)args.{1};", storedType(access.dtype),
+                         access.name));
+  }
   for (const ArgumentLayout::Field& field : nest.args.fields()) {
     if (field.type == "void*") continue;
-    bool scalar = field.name.starts_with("scalar");
-    std::string type = scalar ? field.type : "Index";
+    std::string type = field.index ? "Index" : field.type;
     out.line(fmt::format("[[maybe_unused]] const {0} {1} = ({0})args.{1};", type, field.name));
   }
 }

@@ -36,11 +36,21 @@ std::string applyText(std::string_view text, const std::string& a, const std::st
 struct LeafText {
   std::function<std::string(int tensor)> element;  // of the stored type
   std::function<std::string(int accumulator)> result;
+  std::string lane;  // the current lane
 };
 
 // Declares the nodes of `body` as constants named prefix0, prefix1, ...
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix);
+
+// The index of the element along a coordinate of the space (-1: an axis of one element): within the
+// rank's block, of the kernel's index type, or that of the unsharded tensor, an i64.
+std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
+std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
+
+// Declares what node `i`, a LoadAt, needs and returns its value.
+std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
+                       const LeafText& leaves, const std::string& prefix);
 
 // The value of a node as the stored type of `dtype`.
 std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix);

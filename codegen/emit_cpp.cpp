@@ -76,6 +76,7 @@ class CppEmitter {
   void writeLoopBody(const std::string& slot) {
     LeafText leaves;
     leaves.element = [&](int t) { return element("p", t, "i"); };
+    leaves.lane = "i";
     const Body& body = computation().loop;
     writeNodes(out_, body, nest_, leaves, "v");
     for (const Store& store : body.stores) {
@@ -201,6 +202,7 @@ class CppEmitter {
     LeafText leaves;
     leaves.element = [&](int t) { return element("f", t, slot); };
     leaves.result = [&](int a) { return fmt::format("total{}[{}]", a, slot); };
+    leaves.lane = slot;
     const Body& body = computation().finish;
     writeNodes(out_, body, nest_, leaves, "w");
     for (const Store& store : body.stores) {

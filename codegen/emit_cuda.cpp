@@ -148,6 +148,7 @@ class CudaEmitter {
     if (!s_.exact) out_.line("if (lane >= count) break;");
     LeafText leaves;
     leaves.element = [&](int t) { return bufferElement("in", slot, t); };
+    leaves.lane = "lane";
     writeNodes(out_, body, nest_, leaves, "v");
     for (const Store& store : body.stores) {
       out_.line(fmt::format("out{}[lane] = {};", store.tensor,
@@ -344,6 +345,7 @@ class CudaEmitter {
     LeafText leaves;
     leaves.element = [&](int t) { return bufferElement("fin", "0", t); };
     leaves.result = [](int a) { return fmt::format("acc{}[lane]", a); };
+    leaves.lane = "lane";
     writeNodes(out_, body, nest_, leaves, "w");
     for (const Store& store : body.stores) {
       out_.line(fmt::format("out{}[lane] = {};", store.tensor,

@@ -7,8 +7,9 @@
 
 namespace heddle::codegen {
 
-void ArgumentLayout::addField(const std::string& name, const std::string& type, int64_t value) {
-  fields_.push_back({name, type, static_cast<int32_t>(bytes_.size())});
+void ArgumentLayout::addField(const std::string& name, const std::string& type, int64_t value,
+                              bool index) {
+  fields_.push_back({name, type, static_cast<int32_t>(bytes_.size()), index});
   bytes_.resize(bytes_.size() + sizeof(value));
   std::memcpy(bytes_.data() + bytes_.size() - sizeof(value), &value, sizeof(value));
 }
@@ -19,8 +20,12 @@ void ArgumentLayout::addPointer(const std::string& name, int32_t operand) {
 }
 
 IndexExpr ArgumentLayout::addSize(const std::string& name, int64_t value) {
-  addField(name, "long long", value);
+  addField(name, "long long", value, true);
   return IndexExpr::parameter(name, value);
+}
+
+void ArgumentLayout::addOffset(const std::string& name, int64_t value) {
+  addField(name, "long long", value);
 }
 
 void ArgumentLayout::addScalar(const std::string& name, int32_t operand, DType dtype) {
@@ -61,6 +66,8 @@ class NestBuilder {
     addItems();
     addCoordinates();
     for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
+    addIndexedAxes();
+    for (size_t p = 0; p < space_.placed.size(); ++p) addPlaced(p);
     chooseIndexWidth();
     return std::move(nest_);
   }
@@ -71,6 +78,9 @@ class NestBuilder {
   void addPointersAndScalars() {
     for (size_t t = 0; t < space_.tensors.size(); ++t) {
       nest_.args.addPointer(fmt::format("t{}", t), space_.tensors[t].operand);
+    }
+    for (size_t p = 0; p < space_.placed.size(); ++p) {
+      nest_.args.addPointer(fmt::format("p{}_data", p), space_.placed[p].operand);
     }
     std::vector<int> seen;
     for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
@@ -187,6 +197,44 @@ class NestBuilder {
     nest_.accesses.push_back(std::move(access));
   }
 
+  void addIndexedAxes() {
+    for (const SpaceCoordinate& c : space_.coordinates) {
+      IndexedAxis indexed;
+      if (c.axis >= 0) {
+        const bool kept = c.axis < space_.kept;
+        indexed.axis = fmt::format("{}{}", kept ? "k" : "r", kept ? c.axis : c.axis - space_.kept);
+        indexed.lanes = static_cast<size_t>(c.axis) == schedule().laneAxis(space_);
+      }
+      nest_.coordinates.push_back(std::move(indexed));
+    }
+    auto ask = [&](int coordinate, bool local) {
+      if (coordinate < 0 || local) return;
+      const auto c = static_cast<size_t>(coordinate);
+      if (!nest_.coordinates[c].offset.empty()) return;
+      nest_.coordinates[c].offset = fmt::format("o{}", c);
+      nest_.args.addOffset(nest_.coordinates[c].offset, space_.coordinates[c].offset);
+    };
+    for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
+      for (const Node& node : body->nodes) {
+        if (node.kind == Node::Kind::Coordinate) ask(node.index, false);
+        for (const PlaceAlong& place : node.places) ask(place.coordinate, place.local);
+      }
+    }
+  }
+
+  void addPlaced(size_t p) {
+    const PlacedTensor& tensor = space_.placed[p];
+    PlacedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}};
+    for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {
+      auto name = [&](const char* what) { return fmt::format("p{}_{}{}", p, what, axis); };
+      access.extents.push_back(nest_.args.addSize(name("n"), tensor.extents[axis]));
+      const int64_t stride = tensor.strides[axis];
+      access.strides.push_back(stride == 0 || stride == 1 ? IndexExpr::constant(stride)
+                                                          : nest_.args.addSize(name("s"), stride));
+    }
+    nest_.placed.push_back(std::move(access));
+  }
+
   // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.
   void chooseIndexWidth() {
     if (schedule().target == Target::Cpp) {
@@ -202,6 +250,14 @@ class NestBuilder {
       IndexExpr last = access.kept_offset + access.reduced_offset +
                        IndexExpr::constant(schedule().lanes) * access.lane_stride;
       nest_.wide_index = nest_.wide_index || wide(last);
+    }
+    for (const PlacedAccess& access : nest_.placed) {
+      IndexExpr end;
+      for (size_t i = 0; i < access.extents.size(); ++i) {
+        end = end + access.extents[i] * access.strides[i];
+        nest_.wide_index = nest_.wide_index || wide(access.extents[i]);
+      }
+      nest_.wide_index = nest_.wide_index || wide(end);
     }
   }
 

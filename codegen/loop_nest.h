@@ -19,9 +19,11 @@ class ArgumentLayout {
     std::string name;
     std::string type;  // in the kernel language
     int32_t offset = 0;
+    bool index = false;  // a local of the kernel's index type
   };
   void addPointer(const std::string& name, int32_t operand);
   IndexExpr addSize(const std::string& name, int64_t value);  // its parameter
+  void addOffset(const std::string& name, int64_t value);     // an i64 whatever the index type
   // The kernel gets i64, bool or (every float type) f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
@@ -30,7 +32,8 @@ class ArgumentLayout {
   void moveInto(LaunchStage& stage);
 
  private:
-  void addField(const std::string& name, const std::string& type, int64_t value);
+  void addField(const std::string& name, const std::string& type, int64_t value,
+                bool index = false);
   std::vector<Field> fields_;
   std::vector<std::byte> bytes_;
   std::vector<LaunchStage::PointerPatch> pointers_;
@@ -60,6 +63,21 @@ struct Coordinate {
   IndexExpr value;
 };
 
+// A coordinate of the space that bodies ask for: `axis` + the lane where `lanes` + `offset`.
+struct IndexedAxis {
+  std::string axis;     // name of the coordinate; empty: the axis has one element
+  bool lanes = false;   // lanes lie along it
+  std::string offset;   // the field with the block's start; empty: no body asks for it
+};
+
+// A tensor read at computed places: extents and strides per logical axis.
+struct PlacedAccess {
+  std::string name;  // also the field with its pointer
+  DType dtype = DType::F32;
+  std::vector<IndexExpr> extents;
+  std::vector<IndexExpr> strides;
+};
+
 // One kernel over one space, the same data for both emitters. The phases in order: start the
 // accumulators at their identities; the loop body over the reduced items; combine the accumulators
 // of lanes and threads; then the finish body, or, when `partial`, a store of the accumulators.
@@ -69,6 +87,8 @@ struct LoopNest {
   Computation computation;
   ArgumentLayout args;
   std::vector<Access> accesses;  // as the tensors of the space
+  std::vector<IndexedAxis> coordinates;  // as those of the space
+  std::vector<PlacedAccess> placed;      // as those of the space
   std::vector<Coordinate> kept;
   std::vector<Coordinate> reduced;  // empty: no reduction
   IndexExpr kept_items;

@@ -49,26 +49,41 @@ Computation combineComputation(const Computation& whole, size_t first_partial) {
   return second;
 }
 
-// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
-void dropUnusedTensors(NestRequest& request) {
-  std::vector<int> new_index(request.space.tensors.size(), -1);
-  std::vector<SpaceTensor> used;
-  auto rename = [&](int& index) {
-    int& fresh = new_index[static_cast<size_t>(index)];
+// Which of `all` are used, in the order of their first use, and their new indices.
+template <class Tensor>
+class UsedTensors {
+ public:
+  explicit UsedTensors(std::vector<Tensor> all) : all_(std::move(all)), fresh_(all_.size(), -1) {}
+  void rename(int& index) {
+    int& fresh = fresh_[static_cast<size_t>(index)];
     if (fresh < 0) {
-      fresh = static_cast<int>(used.size());
-      used.push_back(request.space.tensors[static_cast<size_t>(index)]);
+      fresh = static_cast<int>(used_.size());
+      used_.push_back(all_[static_cast<size_t>(index)]);
     }
     index = fresh;
-  };
+  }
+  std::vector<Tensor> take() { return std::move(used_); }
+
+ private:
+  std::vector<Tensor> all_;
+  std::vector<int> fresh_;
+  std::vector<Tensor> used_;
+};
+
+// Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
+void dropUnusedTensors(NestRequest& request) {
+  UsedTensors<SpaceTensor> tensors(request.space.tensors);
+  UsedTensors<PlacedTensor> placed(request.space.placed);
   for (Body* body : {&request.computation.loop, &request.computation.finish}) {
     for (Node& node : body->nodes) {
-      if (node.kind == Node::Kind::Load) rename(node.index);
+      if (node.kind == Node::Kind::Load) tensors.rename(node.index);
+      if (node.kind == Node::Kind::LoadAt) placed.rename(node.index);
     }
-    for (Store& store : body->stores) rename(store.tensor);
+    for (Store& store : body->stores) tensors.rename(store.tensor);
   }
-  for (int& partial : request.partials) rename(partial);
-  request.space.tensors = std::move(used);
+  for (int& partial : request.partials) tensors.rename(partial);
+  request.space.tensors = tensors.take();
+  request.space.placed = placed.take();
 }
 
 void splitInTwo(Decision& d, const Space& space) {

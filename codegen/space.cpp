@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/placed_axes.h"
 
 namespace heddle::codegen {
 namespace {
@@ -14,25 +15,38 @@ int64_t productOf(std::vector<int64_t>::const_iterator from,
   return product;
 }
 
-// Extents of the axes, from the descriptor of any operand that moves along them.
+// Extents and offsets of the axes, from the descriptor of any operand that moves along them.
 class Extents {
  public:
   Extents(const Fusion& segment, const Analysis& analysis)
-      : segment_(segment), analysis_(analysis), values_(analysis.reduced.size(), -1) {}
+      : segment_(segment),
+        analysis_(analysis),
+        values_(analysis.reduced.size(), -1),
+        offsets_(analysis.reduced.size(), 0) {}
 
   void read(ValueId id, const TensorDesc& desc) {
-    const Value& value = segment_.value(id);
-    HEDDLE_USER_CHECK(desc.rank() == value.tensor.rank(),
-                      "%{}: expected a tensor of rank {}, got sizes {}", value.name,
-                      value.tensor.rank(), str(desc.sizes));
+    checkRank(id, desc);
     for (size_t i = 0; i < desc.rank(); ++i) {
       int axis = analysis_.axes[static_cast<size_t>(id)][i];
+      if (axis >= 0) agree(axis, id, i, desc.sizes[i], desc.offset[i]);
+    }
+  }
+
+  // What an index expression reads has the extents of its output, before and after what it adds.
+  void readPlaced(const Expression& expr, const TensorDesc& desc) {
+    ValueId id = expr.inputs[0];
+    checkRank(id, desc);
+    const std::vector<PlacedAxis> places = placedAxesOf(segment_, expr);
+    for (size_t i = 0; i < places.size(); ++i) {
+      HEDDLE_USER_CHECK(places[i].together || desc.sizes[i] == desc.global[i],
+                        "{} of %{}: axis {} of %{} must be whole on each rank, got {} of {}",
+                        expr.op->name, segment_.value(expr.outputs[0]).name, i,
+                        segment_.value(id).name, desc.sizes[i], desc.global[i]);
+      if (places[i].output_axis == PlacedAxis::kByValue) continue;
+      int axis = analysis_.axes[static_cast<size_t>(expr.outputs[0])]
+                               [static_cast<size_t>(places[i].output_axis)];
       if (axis < 0) continue;
-      int64_t& extent = values_[static_cast<size_t>(axis)];
-      HEDDLE_USER_CHECK(extent < 0 || extent == desc.sizes[i],
-                        "axis {} of %{}: expected {} elements as in the other operands, got {}", i,
-                        value.name, extent, desc.sizes[i]);
-      extent = desc.sizes[i];
+      agree(axis, id, i, desc.sizes[i] + places[i].low + places[i].high, desc.offset[i]);
     }
   }
 
@@ -44,10 +58,35 @@ class Extents {
     return std::move(values_);
   }
 
+  int64_t offset(int axis) const { return offsets_[static_cast<size_t>(axis)]; }
+
  private:
+  void checkRank(ValueId id, const TensorDesc& desc) const {
+    const Value& value = segment_.value(id);
+    HEDDLE_USER_CHECK(desc.rank() == value.tensor.rank(),
+                      "%{}: expected a tensor of rank {}, got sizes {}", value.name,
+                      value.tensor.rank(), str(desc.sizes));
+  }
+
+  void agree(int axis, ValueId id, size_t logical, int64_t extent, int64_t offset) {
+    int64_t& known = values_[static_cast<size_t>(axis)];
+    int64_t& start = offsets_[static_cast<size_t>(axis)];
+    HEDDLE_USER_CHECK(known < 0 || known == extent,
+                      "axis {} of %{}: expected {} elements as in the other operands, got {}",
+                      logical, segment_.value(id).name, known, extent);
+    if (known < 0) start = offset;
+    bool needed = std::binary_search(analysis_.coordinates.begin(), analysis_.coordinates.end(),
+                                     axis);
+    HEDDLE_USER_CHECK(!needed || extent == 0 || start == offset,
+                      "axis {} of %{}: expected the block from {} as in the other operands, got {}",
+                      logical, segment_.value(id).name, start, offset);
+    known = extent;
+  }
+
   const Fusion& segment_;
   const Analysis& analysis_;
   std::vector<int64_t> values_;
+  std::vector<int64_t> offsets_;
 };
 
 SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc, int operand) {
@@ -90,7 +129,14 @@ std::vector<size_t> orderAxes(const Space& space, std::vector<size_t> axes) {
   return axes;
 }
 
+// An axis whose index a body needs stays on its own: the index is the loop's then.
+bool isIndexed(const Space& space, size_t axis) {
+  return std::any_of(space.coordinates.begin(), space.coordinates.end(),
+                     [&](const SpaceCoordinate& c) { return c.axis == static_cast<int>(axis); });
+}
+
 bool mergeable(const Space& space, size_t outer, size_t inner) {
+  if (isIndexed(space, outer) || isIndexed(space, inner)) return false;
   return std::all_of(space.tensors.begin(), space.tensors.end(), [&](const SpaceTensor& t) {
     return t.strides[outer] == t.strides[inner] * space.extents[inner];
   });
@@ -106,12 +152,50 @@ void appendMerged(const Space& from, const std::vector<size_t>& order, Space& to
       to.extents.back() *= from.extents[axis];
     } else {
       to.extents.push_back(from.extents[axis]);
+      for (size_t c = 0; c < from.coordinates.size(); ++c) {
+        if (from.coordinates[c].axis != static_cast<int>(axis)) continue;
+        to.coordinates[c].axis = static_cast<int>(to.extents.size()) - 1;
+      }
     }
     for (size_t t = 0; t < from.tensors.size(); ++t) {
       if (merge) to.tensors[t].strides.pop_back();
       to.tensors[t].strides.push_back(from.tensors[t].strides[axis]);
     }
   }
+}
+
+// The space over all axes of the analysis, in its order.
+Space layOutAll(const Fusion& segment, const Analysis& analysis,
+                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+  Space raw;
+  Extents extents(segment, analysis);
+  auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
+    if (segment.value(id).is_scalar || analysis.placed_only[static_cast<size_t>(id)]) return;
+    extents.read(id, desc);
+    raw.tensors.push_back(layOut(analysis, id, desc, operand));
+    raw.tensors.back().output = output;
+  };
+  int operand = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) add(segment.inputs()[i], inputs[i], operand++, false);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    add(segment.outputs()[i], outputs[i], operand++, true);
+  auto positionOf = [&](ValueId id) {
+    const std::vector<ValueId>& ids = segment.inputs();
+    return static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+  };
+  for (ValueId id : placedInputs(segment)) {
+    size_t i = positionOf(id);
+    raw.placed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes,
+                          inputs[i].strides});
+  }
+  for (const Expression& expr : segment.exprs()) {
+    if (expr.op->kind == OpKind::Index) {
+      extents.readPlaced(expr, inputs[positionOf(expr.inputs[0])]);
+    }
+  }
+  for (int axis : analysis.coordinates) raw.coordinates.push_back({axis, extents.offset(axis)});
+  raw.extents = extents.finish();
+  return raw;
 }
 
 void appendUnitAxis(Space& space, int64_t stride) {
@@ -131,29 +215,17 @@ Space coalesce(const Fusion& segment, const Analysis& analysis,
       inputs.size() == segment.inputs().size() && outputs.size() == segment.outputs().size(),
       "planKernel got {} inputs and {} outputs for a segment with {} and {}", inputs.size(),
       outputs.size(), segment.inputs().size(), segment.outputs().size());
-  Space raw;
-  Extents extents(segment, analysis);
-  auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
-    if (segment.value(id).is_scalar) return;
-    extents.read(id, desc);
-    raw.tensors.push_back(layOut(analysis, id, desc, operand));
-    raw.tensors.back().output = output;
-  };
-  int operand = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) add(segment.inputs()[i], inputs[i], operand++, false);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    add(segment.outputs()[i], outputs[i], operand++, true);
-  raw.extents = extents.finish();
-
+  Space raw = layOutAll(segment, analysis, inputs, outputs);
   std::vector<size_t> kept;
   std::vector<size_t> reduced;
   for (size_t axis = 0; axis < raw.extents.size(); ++axis) {
     if (raw.extents[axis] == 1) continue;
     (analysis.reduced[axis] ? reduced : kept).push_back(axis);
   }
-  Space space;
-  space.tensors = raw.tensors;
+  Space space = raw;
+  space.extents.clear();
   for (SpaceTensor& tensor : space.tensors) tensor.strides.clear();
+  for (SpaceCoordinate& coordinate : space.coordinates) coordinate.axis = -1;
   appendMerged(raw, orderAxes(raw, kept), space);
   // A single element counts as contiguous, and so shares its kernel with longer tensors.
   if (kept.empty()) appendUnitAxis(space, analysis.reductions.empty() ? 1 : 0);

@@ -109,6 +109,7 @@ AxisMap matmulMap(const TensorView& a, const TensorView& b, const TensorView& ou
 AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView& in,
                  const TensorView& out) {
   AxisMap map{out.domain, {identity(in.rank())}, {identity(out.rank())}};
+  map.inputs.resize(expr.inputs.size());
   std::vector<int>& places = map.inputs[0];
   if (expr.op->name == "flip") {
     for (int64_t axis : expr.attr<std::vector<int64_t>>("axes")) {
@@ -116,7 +117,6 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
     }
     return map;
   }
-  map.inputs.emplace_back();
   if (expr.op->name == "pad") {
     const auto& lows = expr.attr<std::vector<int64_t>>("lows");
     const auto& highs = expr.attr<std::vector<int64_t>>("highs");

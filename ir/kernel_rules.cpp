@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/error.h"
+#include "ir/placed_axes.h"
 #include "ir/set_step.h"
 
 namespace heddle {
@@ -39,6 +40,9 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
     case OpKind::Reduction:
     case OpKind::Broadcast:
     case OpKind::Expand:
+    case OpKind::Full:
+    case OpKind::Iota:
+    case OpKind::Index:
       return {};
     case OpKind::Set:
       return whyNotSet(fusion, expr);
@@ -49,10 +53,6 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
     case OpKind::Permute:
     case OpKind::Slice:
       return at(fusion, expr) + " is a view, which no kernel computes";
-    case OpKind::Full:
-    case OpKind::Iota:
-    case OpKind::Index:
-      return at(fusion, expr) + " has no kernel";
     case OpKind::Matmul:
     case OpKind::Scan:
     case OpKind::Scatter:
@@ -144,6 +144,7 @@ class Question {
     std::vector<int> seen(map.space.size(), -1);
     auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
       for (size_t i = 0; i < values.size(); ++i) {
+        if (&values == &expr.inputs && isPlaced(expr, i)) continue;
         axes_.touch(values[i]);
         for (size_t axis = 0; axis < maps[i].size(); ++axis) {
           if (maps[i][axis] == AxisMap::kNone || !axes_.moves(values[i], axis)) continue;
@@ -156,6 +157,7 @@ class Question {
     };
     walk(expr.inputs, map.inputs);
     walk(expr.outputs, map.outputs);
+    if (expr.op->kind == OpKind::Index) placed_.push_back(id);
     if (expr.op->kind != OpKind::Reduction) return;
     reductions_.push_back(id);
     for (size_t i = 0; i < map.space.size(); ++i) {
@@ -168,7 +170,8 @@ class Question {
   std::string answer(const std::vector<ValueId>& stored) {
     for (ValueId value : stored) axes_.touch(value);
     axes_.number();
-    std::string why = checkTwice();
+    std::string why = checkPlaced();
+    if (why.empty()) why = checkTwice();
     if (why.empty()) why = checkReductions();
     if (why.empty()) why = checkAfter();
     if (why.empty()) why = checkStored(stored);
@@ -187,6 +190,22 @@ class Question {
       }
     }
     return {};
+  }
+
+  // Rule 7.
+  std::string checkPlaced() const {
+    for (ExprId id : placed_) {
+      const ValueId value = fusion_.expr(id).inputs[0];
+      if (!isMadeHere(value)) continue;
+      return fmt::format("{} reads %{} at other places: it must be in memory",
+                         at(fusion_, fusion_.expr(id)), fusion_.value(value).name);
+    }
+    return {};
+  }
+
+  bool isMadeHere(ValueId value) const {
+    const ExprId definition = fusion_.value(value).definition;
+    return definition != kNoExpr && std::binary_search(exprs_.begin(), exprs_.end(), definition);
   }
 
   std::string checkReductions() {
@@ -269,8 +288,16 @@ class Question {
     };
     for (ValueId value : stored) know(value);
     for (ValueId value : axes_.values()) {
-      ExprId definition = fusion_.value(value).definition;
-      if (!std::binary_search(exprs_.begin(), exprs_.end(), definition)) know(value);
+      if (!isMadeHere(value)) know(value);
+    }
+    for (ExprId id : placed_) {
+      const Expression& expr = fusion_.expr(id);
+      for (const PlacedAxis& place : placedAxesOf(fusion_, expr)) {
+        if (place.output_axis == PlacedAxis::kByValue) continue;
+        const auto axis = static_cast<size_t>(place.output_axis);
+        if (!axes_.moves(expr.outputs[0], axis)) continue;
+        known[static_cast<size_t>(axes_.numberOf(axes_.id(expr.outputs[0], axis)))] = 1;
+      }
     }
     for (ValueId value : axes_.values()) {
       for (int axis : axes_.classesOf(value)) {
@@ -286,6 +313,7 @@ class Question {
   const std::vector<ExprId>& exprs_;
   Axes axes_;
   std::vector<ExprId> reductions_;
+  std::vector<ExprId> placed_;  // Index expressions
   std::map<ExprId, std::vector<int>> reduced_nodes_;
   std::vector<char> reduced_;  // per axis of the space
 };

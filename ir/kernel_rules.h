@@ -11,7 +11,8 @@ namespace heddle {
 // Which expressions may be one generated kernel. A kernel has one iteration space: all axes of its
 // values, where axes that some expression walks together are one. Axes of one element are none.
 //
-//  1. Only pointwise, reduction, broadcast and expand expressions, and sets that merely copy.
+//  1. Only pointwise, reduction, broadcast, expand, full, iota and index expressions, and sets that
+//     merely copy.
 //  2. A value is read along one set of axes: x[i] and x[j] in one kernel (an outer product of a
 //     value with itself) is a cut.
 //  3. All reductions span the whole space and reduce the same axes; none needs another's result.
@@ -21,6 +22,9 @@ namespace heddle {
 //     is computed where it is needed and cannot be stored.
 //  6. Every axis is one of a value that is read from memory or stored: its extent is known from
 //     there. (A value expanded and then reduced along the new axis is a cut.)
+//  7. What an index expression (flip, pad, take, take_along_axis) reads at computed places is in
+//     memory before the kernel starts, and its axes are none of the kernel's for that. Rule 2 does
+//     not count it: a kernel may read a value at any number of places.
 class KernelRules {
  public:
   // Borrows the fusion. Axis maps are made once an expression and kept.

@@ -41,6 +41,15 @@ inline float get(BFloat16 x) { return floatOf((unsigned)x.bits << 16); }
 inline float get(float x) { return x; }
 inline double get(double x) { return x; }
 
+// A read at a computed place. One unsigned comparison covers both ends of an axis.
+inline bool inside(long long place, long long extent) {
+  return (unsigned long long)place < (unsigned long long)extent;
+}
+template <class T>
+inline T fetch(const T* from) {
+  return *from;
+}
+
 template <class T, class V>
 inline T put(V x) {
   return (T)x;

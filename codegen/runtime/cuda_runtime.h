@@ -141,6 +141,20 @@ __device__ inline void storeStrided(T* to, const T (&from)[kLanes], Index stride
   }
 }
 
+// A read at a computed place. One unsigned comparison covers both ends of an axis.
+__device__ inline bool inside(long long place, long long extent) {
+  return (unsigned long long)place < (unsigned long long)extent;
+}
+// Memory that is read in this way is written by no thread of the kernel, so that the load may pass
+// stores and may come from the read-only cache.
+template <class T>
+__device__ inline T fetch(const T* from) {
+  typedef Pack<1, T> P;
+  P pack;
+  pack.word[0] = __ldg((const typename P::Type*)from);
+  return pack.lane[0];
+}
+
 // --- blocks and warps ---------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }

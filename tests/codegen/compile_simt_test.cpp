@@ -155,6 +155,35 @@ TEST_P(CompileSimt, StridesOfEveryKind) {
   }
 }
 
+// Coordinates of every axis in both index widths, and reads at computed places in every type.
+TEST_P(CompileSimt, IndicesAndReadsAtPlaces) {
+  FusionBuilder b;
+  ValueId x = b.input("x", DType::F32, symbols("ab"));
+  ValueId sum = b.pointwise("add", {b.iota(symbols("ab"), 0), b.iota(symbols("ab"), 1)});
+  b.output(b.pointwise("add", {sum, b.full(b.constant(0.5), symbols("ab"), DType::F64)}));
+  b.output(b.reduce("max", b.pointwise("mul", {sum, x}), {0}));
+  Fusion indices = std::move(b).build();
+  EXPECT_EQ(compile(indices, {{40, 70}}, {{40, 70}, {70}}), 1u);
+  EXPECT_EQ(compile(indices, {{400'000, 3}}, {{400'000, 3}, {3}}), 2u);
+  compile(indices, {{int64_t{1} << 20, int64_t{1} << 12}},
+          {{int64_t{1} << 20, int64_t{1} << 12}, {int64_t{1} << 12}});
+
+  FusionBuilder c;
+  ValueId index = c.input("index", DType::I64, symbols("ab"));
+  ValueId fill = c.scalarInput("fill", DType::F64);
+  for (DType dtype : kAllDTypes) {
+    ValueId y = c.input("y" + std::string(name(dtype)), dtype, symbols("ab"));
+    for (ValueId read : {c.flip(y, {0, 1}), c.pad(y, {1, -2}, {-1, 2}, fill),
+                         c.takeAlongAxis(y, index, 0), c.takeAlongAxis(y, index, 1)}) {
+      c.output(c.pointwise("eq", {read, index}));
+    }
+  }
+  Fusion reads = std::move(c).build();
+  std::vector<std::vector<int64_t>> inputs(reads.inputs().size(), {33, 70});
+  inputs[1] = {};
+  compile(reads, inputs, std::vector<std::vector<int64_t>>(reads.outputs().size(), {33, 70}));
+}
+
 TEST_P(CompileSimt, AnErrorShowsLogAndNumberedSource) {
   KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {\n  no_such_name();\n}\n"};
   try {

@@ -1,0 +1,69 @@
+// The text of indices and of reads at computed places.
+#include "codegen/emit_common.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+std::string placeText(const PlaceAlong& place, const PlacedAccess& access, size_t axis,
+                      const LoopNest& nest, const LeafText& leaves, const std::string& prefix) {
+  if (place.node >= 0) return fmt::format("{}{}", prefix, place.node);
+  if (place.local) return localIndexText(nest, place.coordinate, leaves.lane);
+  std::string text = globalIndexText(nest, place.coordinate, leaves.lane);
+  if (place.reversed) return fmt::format("({} - 1 - {})", access.extents[axis].str(), text);
+  return place.shift == 0 ? text : fmt::format("({} - ({}LL))", text, place.shift);
+}
+
+}  // namespace
+
+std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
+  if (coordinate < 0) return "(Index)0";
+  const IndexedAxis& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  if (indexed.axis.empty()) return "(Index)0";
+  return indexed.lanes ? fmt::format("({} + {})", indexed.axis, lane) : indexed.axis;
+}
+
+std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
+  if (coordinate < 0) return "0LL";
+  const IndexedAxis& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  HEDDLE_CHECK(!indexed.offset.empty(), "coordinate {} has no offset", coordinate);
+  if (indexed.axis.empty()) return indexed.offset;
+  return fmt::format("({} + {})", indexed.offset, localIndexText(nest, coordinate, lane));
+}
+
+std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
+                       const LeafText& leaves, const std::string& prefix) {
+  const Node& node = body.nodes[i];
+  const PlacedAccess& access = nest.placed[static_cast<size_t>(node.index)];
+  const std::string own = fmt::format("{}{}", prefix, i);
+  std::string offset;
+  std::string inside;
+  for (size_t axis = 0; axis < node.places.size(); ++axis) {
+    const PlaceAlong& place = node.places[axis];
+    std::string at = placeText(place, access, axis, nest, leaves, prefix);
+    if (place.checked) {
+      const std::string name = fmt::format("{}_at{}", own, axis);
+      out.line(fmt::format("const long long {} = {};", name, at));
+      inside += fmt::format("{}hd::inside({}, {})", inside.empty() ? "" : " && ", name,
+                            access.extents[axis].str());
+      at = name;
+    }
+    const std::string stride = access.strides[axis].str();
+    if (stride == "0") continue;
+    offset += fmt::format("{}(Index){}", offset.empty() ? "" : " + ", at);
+    if (stride != "1") offset += fmt::format(" * {}", stride);
+  }
+  const std::string element = fmt::format("hd::get(hd::fetch({} + ({})))", access.name,
+                                          offset.empty() ? std::string("0") : offset);
+  if (inside.empty()) return element;
+  const std::string value_type(valueType(node.dtype));
+  std::string otherwise = literalText(node.literal, node.dtype);
+  if (!node.operands.empty()) {
+    const int fill = node.operands[0];
+    otherwise = convertText(fmt::format("{}{}", prefix, fill),
+                            body.nodes[static_cast<size_t>(fill)].dtype, node.dtype);
+  }
+  return fmt::format("{} ? {} : {}", inside, element, otherwise);
+}
+
+}  // namespace heddle::codegen
