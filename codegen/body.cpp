@@ -168,10 +168,10 @@ class BodyWriter {
     node.kind = Node::Kind::LoadAt;
     const std::vector<ValueId>& ids = segment_.inputs();
     auto operand = std::find(ids.begin(), ids.end(), expr.inputs[0]) - ids.begin();
-    node.index = static_cast<int>(
-        std::find_if(space_.placed.begin(), space_.placed.end(),
-                     [&](const PlacedTensor& t) { return t.operand == operand; }) -
-        space_.placed.begin());
+    node.index =
+        static_cast<int>(std::find_if(space_.placed.begin(), space_.placed.end(),
+                                      [&](const PlacedTensor& t) { return t.operand == operand; }) -
+                         space_.placed.begin());
     for (const PlacedAxis& axis : placedAxesOf(segment_, expr)) {
       PlaceAlong place;
       if (axis.output_axis == PlacedAxis::kByValue) {

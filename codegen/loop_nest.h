@@ -65,9 +65,9 @@ struct Coordinate {
 
 // A coordinate of the space that bodies ask for: `axis` + the lane where `lanes` + `offset`.
 struct IndexedAxis {
-  std::string axis;     // name of the coordinate; empty: the axis has one element
-  bool lanes = false;   // lanes lie along it
-  std::string offset;   // the field with the block's start; empty: no body asks for it
+  std::string axis;    // name of the coordinate; empty: the axis has one element
+  bool lanes = false;  // lanes lie along it
+  std::string offset;  // the field with the block's start; empty: no body asks for it
 };
 
 // A tensor read at computed places: extents and strides per logical axis.

@@ -75,8 +75,8 @@ class Extents {
                       "axis {} of %{}: expected {} elements as in the other operands, got {}",
                       logical, segment_.value(id).name, known, extent);
     if (known < 0) start = offset;
-    bool needed = std::binary_search(analysis_.coordinates.begin(), analysis_.coordinates.end(),
-                                     axis);
+    bool needed =
+        std::binary_search(analysis_.coordinates.begin(), analysis_.coordinates.end(), axis);
     HEDDLE_USER_CHECK(!needed || extent == 0 || start == offset,
                       "axis {} of %{}: expected the block from {} as in the other operands, got {}",
                       logical, segment_.value(id).name, start, offset);
@@ -185,8 +185,8 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   };
   for (ValueId id : placedInputs(segment)) {
     size_t i = positionOf(id);
-    raw.placed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes,
-                          inputs[i].strides});
+    raw.placed.push_back(
+        {static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].strides});
   }
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind == OpKind::Index) {
