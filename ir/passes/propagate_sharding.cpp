@@ -22,6 +22,7 @@ class Propagation {
     forward();
     backward();
     forward();
+    backwardToNew();
     fillReplicated();
     Fusion result = fusion_;
     for (size_t i = 0; i < states_.size(); ++i) {
@@ -81,6 +82,31 @@ class Propagation {
     }
   }
 
+  // Full, iota and what is computed from them alone cost nothing in any state: they follow their
+  // readers once the operands that came from elsewhere have decided those.
+  void backwardToNew() {
+    std::vector<bool> is_new(states_.size(), false);
+    for (const Expression& expr : fusion_.exprs()) {
+      is_new[static_cast<size_t>(expr.outputs[0])] =
+          !isHostScalar(fusion_, expr) &&
+          std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId input) {
+            return fusion_.value(input).is_scalar || is_new[static_cast<size_t>(input)];
+          });
+    }
+    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
+      const Expression& expr = fusion_.exprs()[i];
+      ValueId result = expr.outputs[0];
+      if (is_new[static_cast<size_t>(result)]) followReaders(result, &expr);
+    }
+    forward();
+  }
+
+  bool readsTensors(ExprId id) const {
+    const std::vector<ValueId>& inputs = fusion_.expr(id).inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](ValueId input) { return !fusion_.value(input).is_scalar; });
+  }
+
   void followReaders(ValueId id, const Expression* definition) {
     if (fusion_.tensor(id).sharding || isOutput(id)) return;
     if (state(id) && (definition == nullptr || !madePartial(id, *definition))) return;
@@ -107,14 +133,16 @@ class Propagation {
     }
     for (size_t i = 0; i < states_.size(); ++i) {
       const Value& value = fusion_.values()[i];
-      if (value.is_scalar || value.definition != kNoExpr || states_[i]) continue;
+      if (value.is_scalar || states_[i]) continue;
+      if (value.definition != kNoExpr && readsTensors(value.definition)) continue;
       states_[i] =
           replicated(meshOfReaders(static_cast<ValueId>(i)).value_or(mesh), value.tensor.rank());
     }
     forward();
   }
 
-  // An input that nothing decides lives on the mesh of the first reader that has one.
+  // An input or a new tensor that nothing decides lives on the mesh of the first reader that has
+  // one.
   std::optional<int> meshOfReaders(ValueId id) {
     for (ExprId user : users_[static_cast<size_t>(id)]) {
       const Expression& expr = fusion_.expr(user);
