@@ -17,10 +17,24 @@ if(HEDDLE_SANITIZE MATCHES "undefined")
 endif()
 set(CMAKE_CXX_FLAGS_SANITIZE "${heddle_sanitize_level} -g1 -D_GLIBCXX_ASSERTIONS")
 
-# Warnings are errors only with the compiler whose warnings we know: a newer one must not stop a user's build.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+
+# What most files include, compiled once: a fifth of the time of a fresh build. ccache knows it only with settings
+# of its own, and saves more.
+set(heddle_precompile_default ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(heddle_precompile_default OFF)
+endif()
+option(HEDDLE_PRECOMPILE "Precompile common headers" ${heddle_precompile_default})
+
+# Warnings are errors only with the compiler whose warnings we know: a newer one must not stop a user's build, and
+# in precompiled system headers GCC 12 warns of what is not there.
 set(heddle_werror_default OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13
-   AND NOT HEDDLE_SANITIZE)
+   AND NOT HEDDLE_SANITIZE AND NOT HEDDLE_PRECOMPILE)
   set(heddle_werror_default ON)
 endif()
 option(HEDDLE_WERROR "Treat warnings as errors" ${heddle_werror_default})
@@ -35,11 +49,6 @@ if(HEDDLE_SANITIZE)
   # The sanitizers make GCC see uninitialized reads that are not there.
   target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags} -Wno-maybe-uninitialized)
   target_link_options(heddle_options INTERFACE ${heddle_sanitize_flags})
-endif()
-
-find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
 # The layout of the build tree is the layout of an installation, so that the modules are found the same way.

@@ -42,6 +42,11 @@ target_link_libraries(heddle_core
   PRIVATE $<BUILD_INTERFACE:heddle_options> Boost::headers $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
           ${OPENBLAS_LIBRARY} ${CMAKE_DL_LIBS})
 
+if(HEDDLE_PRECOMPILE)
+  target_precompile_headers(heddle_core PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
+    <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/fusion.h")
+endif()
+
 # A symbol of a module used by the core is an error here rather than at the first dlopen.
 target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
 

@@ -49,7 +49,7 @@ program p(%x: f32[n, n], %flag: i64[1]) -> (%y) with n = 4 {{
 
 void expectNoneAnInstruction(const std::string& body) {
   const int64_t few = allocationsOfARun(body, 10);
-  EXPECT_EQ(allocationsOfARun(body, 1000), few) << body;
+  EXPECT_EQ(allocationsOfARun(body, 200), few) << body;
   EXPECT_LT(few, 20) << body;
 }
 
