@@ -42,8 +42,9 @@ class DryDevice : public host::Device {
               host::Stream stream, const host::Issue& issue) override {
     null_->launch(kernel, stage, args, stream, issue);
   }
-  void matmul(const host::MatmulCall& c, host::Stream s, const host::Issue& i) override {
-    null_->matmul(c, s, i);
+  std::shared_ptr<const host::PreparedMatmul> prepareMatmul(
+      const host::MatmulSpec& spec, const host::AlgorithmChoices& choices) override {
+    return null_->prepareMatmul(spec, choices);
   }
   void communicate(comm::Communicator& c, std::span<const comm::Operation> group, host::Stream s,
                    const host::Issue& i) override {

@@ -70,6 +70,15 @@ bool communicatesAnywhere(const Program& program) {
   return found;
 }
 
+bool hasMatmuls(const Program& program) {
+  bool found = false;
+  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
+    const auto* call = std::get_if<CallLibrary>(&instruction.op);
+    found = found || (call != nullptr && op(call->function).kind == OpKind::Matmul);
+  });
+  return found;
+}
+
 Communicators::Communicators(const Program& program, comm::World& world) {
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const Team* team = teamOf(instruction.op);

@@ -17,6 +17,8 @@ std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& me
 
 // Whether some instruction posts to a team.
 bool communicatesAnywhere(const Program& program);
+// Whether some instruction is a library's matrix product.
+bool hasMatmuls(const Program& program);
 
 // The communicators of a program without Calls, one for each distinct member list, made in the
 // order in which a walk of the program meets their teams: the same on every rank. Collective over

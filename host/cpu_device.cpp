@@ -176,6 +176,20 @@ const char* vectorUnit() {
 #endif
 }
 
+class CpuPreparedMatmul : public PreparedMatmul {
+ public:
+  CpuPreparedMatmul(CpuStreams& streams, MatmulShape shape)
+      : streams_(streams), shape_(std::move(shape)) {}
+  void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
+    enqueueWork(streams_.stream(stream), issue,
+                [this, operands] { cpuMatmul(shape_, operands); });
+  }
+
+ private:
+  CpuStreams& streams_;
+  MatmulShape shape_;
+};
+
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options)
@@ -234,7 +248,11 @@ class CpuDevice : public Device {
   KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
-  void matmul(const MatmulCall& call, Stream stream, const Issue& issue) override;
+  std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
+                                                      const AlgorithmChoices&) override {
+    setBlasThreadsOnce(pool_.threads());
+    return std::make_shared<CpuPreparedMatmul>(streams_, matmulShape(spec));
+  }
   void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                    Stream stream, const Issue& issue) override {
     enqueueCommunicate(orders_, communicator, group, streams_.stream(stream), issue);
@@ -293,13 +311,6 @@ void CpuDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   CpuStream& queue = streams_.stream(stream);
   queue.enqueue<LaunchTask>(issue, pool_, static_cast<const CpuKernel*>(kernel)->function,
                             queue.buffer(args, stage.args.size()), stage.grid, queue);
-}
-
-void CpuDevice::matmul(const MatmulCall& call, Stream stream, const Issue& issue) {
-  setBlasThreadsOnce(pool_.threads());
-  matmulShape(call);  // here, so that sizes that do not fit are told to who enqueues them
-  enqueueWork(streams_.stream(stream), issue,
-              [call] { cpuMatmul(matmulShape(call), call.a, call.b, call.c); });
 }
 
 }  // namespace

@@ -3,11 +3,12 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <mutex>
 #include <type_traits>
+#include <vector>
 
 #include "ir/error.h"
 
@@ -66,24 +67,16 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
               static_cast<blasint>(ldc));
 }
 
-// c is row-major. Floats through BLAS in blocks that its int can count.
+// c = a x b, or c += a x b; c is row-major. Sizes that BLAS can count.
 template <class T>
-void product(const Operand<T>& a, const Operand<T>& b, T* c, int64_t ldc, int64_t m, int64_t n,
-             int64_t k) {
+void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m,
+             int64_t n, int64_t k) {
   if constexpr (std::is_floating_point_v<T>) {
-    for (int64_t i = 0; i < m; i += kBlasBlock) {
-      for (int64_t j = 0; j < n; j += kBlasBlock) {
-        for (int64_t p = 0; p < k; p += kBlasBlock) {
-          blas({a.at(i, p), a.transposed, a.ld}, {b.at(p, j), b.transposed, b.ld},
-               p == 0 ? T{0} : T{1}, c + i * ldc + j, ldc, std::min(kBlasBlock, m - i),
-               std::min(kBlasBlock, n - j), std::min(kBlasBlock, k - p));
-        }
-      }
-    }
+    blas(a, b, adds ? T{1} : T{0}, c, ldc, m, n, k);
   } else {
     for (int64_t i = 0; i < m; ++i) {
       T* row = c + i * ldc;
-      std::fill_n(row, n, T{0});
+      if (!adds) std::fill_n(row, n, T{0});
       for (int64_t p = 0; p < k; ++p) {
         const T factor = *a.at(i, p);
         for (int64_t j = 0; j < n; ++j) {
@@ -96,130 +89,180 @@ void product(const Operand<T>& a, const Operand<T>& b, T* c, int64_t ldc, int64_
   }
 }
 
-// An operand as the product reads it: in place where that is possible, else a packed copy, which is
-// kept while the next batch reads the same matrix.
+// Blocks of an operand as the product reads them: in place where that is possible, else packed.
 template <class Stored, class Compute>
 class Reader {
  public:
   Reader(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix)
-      : rows_(rows), columns_(columns), matrix_(matrix), layout_(layoutOf(rows, columns, matrix)) {}
+      : matrix_(matrix), layout_(layoutOf(rows, columns, matrix)) {
+    in_place_ = std::is_same_v<Stored, Compute> && layout_.fits && layout_.ld <= kMostBlas;
+  }
+  bool inPlace() const { return in_place_; }
 
-  Operand<Compute> at(const Stored* data) {
+  Operand<Compute> at(const Stored* data, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns) {
     if constexpr (std::is_same_v<Stored, Compute>) {
-      if (layout_.fits && layout_.ld <= kMostBlas) return {data, layout_.transposed, layout_.ld};
+      const Operand<Compute> whole{data, layout_.transposed, layout_.ld};
+      if (in_place_) return {whole.at(row, column), layout_.transposed, layout_.ld};
     }
-    if (data != packed_from_) pack(data);
-    return {packed_.get(), false, std::max<int64_t>(columns_, 1)};
+    return pack(data + row * matrix_.row_stride + column * matrix_.column_stride, rows, columns);
   }
 
  private:
-  void pack(const Stored* data) {
-    if (!packed_) {
-      packed_ = std::make_unique_for_overwrite<Compute[]>(static_cast<size_t>(rows_ * columns_));
+  // The axis that is denser in memory is the inner one of the copy.
+  Operand<Compute> pack(const Stored* data, int64_t rows, int64_t columns) {
+    const bool by_column = matrix_.row_stride < matrix_.column_stride;
+    const int64_t outer = by_column ? columns : rows;
+    const int64_t inner = by_column ? rows : columns;
+    const int64_t outer_stride = by_column ? matrix_.column_stride : matrix_.row_stride;
+    const int64_t inner_stride = by_column ? matrix_.row_stride : matrix_.column_stride;
+    packed_.resize(static_cast<size_t>(outer * inner));
+    Compute* to = packed_.data();
+    for (int64_t i = 0; i < outer; ++i, to += inner) {
+      const Stored* from = data + i * outer_stride;
+      for (int64_t j = 0; j < inner; ++j) to[j] = load(from[j * inner_stride]);
     }
-    for (int64_t i = 0; i < rows_; ++i) {
-      const Stored* row = data + i * matrix_.row_stride;
-      Compute* to = packed_.get() + i * columns_;
-      for (int64_t j = 0; j < columns_; ++j) to[j] = load(row[j * matrix_.column_stride]);
-    }
-    packed_from_ = data;
+    return {packed_.data(), by_column, std::max<int64_t>(inner, 1)};
   }
 
-  int64_t rows_;
-  int64_t columns_;
   const MatmulShape::Matrix& matrix_;
   MatrixLayout layout_;
-  std::unique_ptr<Compute[]> packed_;
-  const Stored* packed_from_ = nullptr;
+  bool in_place_ = false;
+  std::vector<Compute> packed_;
 };
 
-// Row-major in place, or through a dense scratch matrix.
+template <class T>
+T activated(T x, Activation activation) {
+  if (activation == Activation::Relu) {
+    if constexpr (std::is_unsigned_v<T>) {  // the bits of an int64
+      return static_cast<std::make_signed_t<T>>(x) < 0 ? T{0} : x;
+    } else {
+      return x < 0 ? T{0} : x;  // NaN stays
+    }
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (activation == Activation::GeluTanh) {  // Hendrycks and Gimpel 2016
+      const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
+      return static_cast<T>(0.5) * x * (T{1} + std::tanh(inner));
+    }
+  }
+  return x;
+}
+
+// One product of matrices after the other, block by block.
 template <class Stored, class Compute>
-class Writer {
+class Multiplication {
  public:
-  explicit Writer(const MatmulShape& shape) : shape_(shape) {
+  explicit Multiplication(const MatmulShape& shape)
+      : shape_(shape), left_(shape.m, shape.k, shape.a), right_(shape.k, shape.n, shape.b) {
     const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
-    in_place_ = std::is_same_v<Stored, Compute> && layout.fits && !layout.transposed &&
-                layout.ld <= kMostBlas;
-    ld_ = in_place_ ? layout.ld : shape.n;
-    if (!in_place_) {
-      scratch_ = std::make_unique_for_overwrite<Compute[]>(static_cast<size_t>(shape.m * shape.n));
-    }
+    direct_ = std::is_same_v<Stored, Compute> && layout.fits && !layout.transposed &&
+              layout.ld <= kMostBlas;
+    ld_ = layout.ld;
+    block_ = direct_ && left_.inPlace() && right_.inPlace() ? kBlasBlock : kPackedBlock;
   }
-  int64_t ld() const { return ld_; }
-  Compute* target(Stored* data) const {
-    if constexpr (std::is_same_v<Stored, Compute>) {
-      if (in_place_) return data;
-    }
-    return scratch_.get();
-  }
-  void finish(Stored* data) const {
-    if (in_place_) return;
-    for (int64_t i = 0; i < shape_.m; ++i) {
-      Stored* row = data + i * shape_.c.row_stride;
-      const Compute* from = scratch_.get() + i * shape_.n;
-      for (int64_t j = 0; j < shape_.n; ++j) store(row[j * shape_.c.column_stride], from[j]);
+
+  void run(const Stored* a, const Stored* b, const Stored* bias, Stored* c) {
+    for (int64_t i = 0; i < shape_.m; i += block_) {
+      const int64_t rows = std::min(block_, shape_.m - i);
+      for (int64_t j = 0; j < shape_.n; j += block_) {
+        const int64_t columns = std::min(block_, shape_.n - j);
+        block(a, b, bias, c + i * shape_.c.row_stride + j * shape_.c.column_stride, i, rows, j,
+              columns);
+      }
     }
   }
 
  private:
+  static constexpr int64_t kPackedBlock = 512;
+
+  void block(const Stored* a, const Stored* b, const Stored* bias, Stored* c, int64_t i,
+             int64_t rows, int64_t j, int64_t columns) {
+    int64_t ld = columns;
+    Compute* target = nullptr;
+    if constexpr (std::is_same_v<Stored, Compute>) {
+      if (direct_) {
+        target = c;
+        ld = std::max<int64_t>(ld_, 1);
+      }
+    }
+    if (target == nullptr) {
+      scratch_.resize(static_cast<size_t>(rows * columns));
+      target = scratch_.data();
+    }
+    for (int64_t p = 0; p < shape_.k; p += block_) {
+      const int64_t terms = std::min(block_, shape_.k - p);
+      product(left_.at(a, i, rows, p, terms), right_.at(b, p, terms, j, columns), p > 0, target, ld,
+              rows, columns, terms);
+    }
+    const Stored* biases = bias == nullptr ? nullptr : bias + j * shape_.bias_stride;
+    for (int64_t row = 0; row < rows; ++row) {
+      Compute* values = target + row * ld;
+      if (shape_.k == 0) std::fill_n(values, columns, Compute{0});
+      finish(values, columns, biases);
+      if (!direct_) put(values, columns, c + row * shape_.c.row_stride);
+    }
+  }
+
+  void finish(Compute* values, int64_t count, const Stored* bias) const {
+    if (bias != nullptr) {
+      for (int64_t j = 0; j < count; ++j) {
+        const Compute added = load(bias[j * shape_.bias_stride]);
+        values[j] = std::is_same_v<Compute, uint8_t> ? static_cast<Compute>(values[j] | added)
+                                                     : static_cast<Compute>(values[j] + added);
+      }
+    }
+    if (shape_.activation == Activation::None) return;
+    for (int64_t j = 0; j < count; ++j) values[j] = activated(values[j], shape_.activation);
+  }
+
+  void put(const Compute* values, int64_t count, Stored* to) const {
+    for (int64_t j = 0; j < count; ++j) store(to[j * shape_.c.column_stride], values[j]);
+  }
+
   const MatmulShape& shape_;
-  bool in_place_ = false;
+  Reader<Stored, Compute> left_;
+  Reader<Stored, Compute> right_;
+  std::vector<Compute> scratch_;
+  bool direct_ = false;  // c is written in place
   int64_t ld_ = 1;
-  std::unique_ptr<Compute[]> scratch_;
+  int64_t block_ = kPackedBlock;
 };
 
 template <class Stored, class Compute>
-void multiply(const MatmulShape& shape, const void* a, const void* b, void* c) {
-  Reader<Stored, Compute> left(shape.m, shape.k, shape.a);
-  Reader<Stored, Compute> right(shape.k, shape.n, shape.b);
-  Writer<Stored, Compute> result(shape);
+void multiply(const MatmulShape& shape, const MatmulOperands& operands) {
+  Multiplication<Stored, Compute> multiplication(shape);
   BatchOffsets offsets(shape);
   const int64_t batches = shape.batches();
   for (int64_t i = 0; i < batches; ++i, offsets.next()) {
-    Stored* to = static_cast<Stored*>(c) + offsets.c();
-    Compute* target = result.target(to);
-    if (shape.k == 0) {
-      for (int64_t row = 0; row < shape.m; ++row) {
-        std::fill_n(target + row * result.ld(), shape.n, Compute{0});
-      }
-    } else {
-      product(left.at(static_cast<const Stored*>(a) + offsets.a()),
-              right.at(static_cast<const Stored*>(b) + offsets.b()), target, result.ld(), shape.m,
-              shape.n, shape.k);
-    }
-    result.finish(to);
+    multiplication.run(static_cast<const Stored*>(operands.a) + offsets.a(),
+                       static_cast<const Stored*>(operands.b) + offsets.b(),
+                       static_cast<const Stored*>(operands.bias),
+                       static_cast<Stored*>(operands.c) + offsets.c());
   }
 }
 
 }  // namespace
 
-void cpuMatmul(const MatmulShape& shape, const void* a, const void* b, void* c) {
+void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
   if (shape.m == 0 || shape.n == 0 || shape.batches() == 0) return;
-  // A result with dense columns is the row-major result of the transposed product.
   const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
-  if (layout.fits && layout.transposed) {
-    MatmulShape swapped = shape;
-    std::swap(swapped.m, swapped.n);
-    swapped.a = shape.b;
-    swapped.b = shape.a;
-    for (MatmulShape::Matrix* x : {&swapped.a, &swapped.b, &swapped.c}) {
-      std::swap(x->row_stride, x->column_stride);
-    }
-    cpuMatmul(swapped, b, a, c);
-    return;
+  if (layout.fits && layout.transposed && !shape.has_bias) {
+    MatmulOperands swapped = operands;
+    std::swap(swapped.a, swapped.b);
+    return cpuMatmul(transposed(shape), swapped);
   }
-  switch (shape.dtype) {
+  switch (shape.c_dtype) {
     case DType::F32:
-      return multiply<float, float>(shape, a, b, c);
+      return multiply<float, float>(shape, operands);
     case DType::F64:
-      return multiply<double, double>(shape, a, b, c);
+      return multiply<double, double>(shape, operands);
     case DType::BF16:
-      return multiply<Bf16, float>(shape, a, b, c);
+      return multiply<Bf16, float>(shape, operands);
     case DType::I64:
-      return multiply<int64_t, uint64_t>(shape, a, b, c);
+      return multiply<int64_t, uint64_t>(shape, operands);
     case DType::Bool:
-      return multiply<Byte, uint8_t>(shape, a, b, c);
+      return multiply<Byte, uint8_t>(shape, operands);
   }
 }
 

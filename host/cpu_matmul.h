@@ -4,10 +4,11 @@
 
 namespace heddle::host {
 
-// Computes c on the calling thread, with OpenBLAS for floats: f32 and f64 in their own type, bf16
-// in f32 rounded once at the end, i64 wrapping around, bool as "or" of "and". Operands with strides
-// that OpenBLAS cannot read are packed first. An empty sum (k = 0) is 0.
-void cpuMatmul(const MatmulShape& shape, const void* a, const void* b, void* c);
+// Computes c on the calling thread, with OpenBLAS for floats: f32 and f64 in their own type, the
+// half types block by block in f32, i64 wrapping around, bool as "or" of "and". Bias and activation
+// are applied to the accumulated block before it is rounded. Operands with strides that OpenBLAS
+// cannot read are packed block by block. An empty sum (k = 0) is 0. Uses no workspace.
+void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands);
 
 // OpenBLAS has one setting for the whole process: the first caller decides, unless
 // $OPENBLAS_NUM_THREADS is set. Processes that hold many ranks set that to 1.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -83,17 +84,54 @@ class TrackingAllocator : public Allocator {
   std::atomic<int64_t> peak_{0};
 };
 
-// c = a x b for row-major logical matrices, described by strides in elements:
-//   a [batch..., m, k], b [batch..., k, n] (or batch absent), c [batch..., m, n].
-// Accumulates in f32 (f64 for f64). Any strides; the device copies what its library cannot read.
-struct MatmulCall {
+// What is applied to each element of a product before its one rounding.
+enum class Activation : uint8_t { None, Relu, GeluTanh };
+
+// c = activation(a x b + bias) for row-major logical matrices, described by strides in elements:
+//   a [batch..., m, k], b [batch..., k, n], c [batch..., m, n], bias [n].
+// Batch axes are matched from the right; a and b may lack some or have extent 1 there. Accumulates
+// in f32 (f64 for f64, wrapping around for integers). Any strides; the device copies what its
+// library cannot read.
+struct MatmulSpec {
+  // The largest power of two, up to 256, that divides each address when every buffer is 256-byte
+  // aligned. A run with operands that are aligned less is right, but may be slower.
+  struct Alignment {
+    int64_t a = 256;
+    int64_t b = 256;
+    int64_t c = 256;
+    int64_t bias = 256;
+    bool operator==(const Alignment&) const = default;
+  };
+
+  TensorDesc a;
+  TensorDesc b;
+  TensorDesc c;
+  std::optional<TensorDesc> bias;
+  Activation activation = Activation::None;
+  bool tf32 = false;  // f32 operands may be rounded to 10 bits of mantissa
+  Alignment alignment;
+  bool operator==(const MatmulSpec&) const = default;
+};
+
+struct MatmulOperands {
   const void* a = nullptr;
   const void* b = nullptr;
+  const void* bias = nullptr;  // nullptr: none
   void* c = nullptr;
-  const TensorDesc* a_desc = nullptr;  // the three outlive the enqueued work
-  const TensorDesc* b_desc = nullptr;
-  const TensorDesc* c_desc = nullptr;
+  void* workspace = nullptr;  // workspaceBytes(), 256-byte aligned; its content does not matter
 };
+
+// A product with everything settled but its addresses. Immutable: several threads may run it. It
+// outlives the work it enqueues, and its device outlives it.
+class PreparedMatmul {
+ public:
+  virtual ~PreparedMatmul() = default;
+  virtual int64_t workspaceBytes() const { return 0; }
+  virtual void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const = 0;
+};
+
+// What a library's choice among its algorithms depends on, as text, and the choice.
+using AlgorithmChoices = std::map<std::string, std::string>;
 
 // Memory, streams, events and work of one device. All work is enqueued on a stream and runs in its
 // order; calls return before the work is done. Thread-safe, except that one stream is used by one
@@ -123,7 +161,18 @@ class Device {
   // `args` is copied before the call returns.
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
-  virtual void matmul(const MatmulCall& call, Stream stream, const Issue& issue) = 0;
+  // UserError for sizes that do not fit and for what the device's library does not compute. An
+  // algorithm is taken from `choices`; where they have none it is the library's first guess, which
+  // is the same in every process.
+  virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
+                                                              const AlgorithmChoices& choices) = 0;
+  // The keys that prepareMatmul() looks up in its choices; none when there is nothing to choose.
+  virtual std::vector<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
+  // The choice for one key, of this device or of a peer's, measured on `stream` unless it is known
+  // already; empty: no choice was made.
+  virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
+  // Whether algorithmQuestions() ever asks: the same on every rank of a job.
+  virtual bool choosesAlgorithms() const { return false; }
   // A collective on `stream`. UserError when the transport cannot reach this device's memory.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;

@@ -9,22 +9,23 @@ namespace heddle::host {
 
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
-                                 int64_t rank, int64_t ranks)
+                                 MatmulAgreement& matmuls, int64_t rank, int64_t ranks)
     : program_(program),
       device_(device),
       communicators_(communicators),
       kernels_(kernels),
+      matmuls_(matmuls),
       rank_(rank),
       ranks_(ranks) {}
 
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(
     const std::vector<Argument>& inputs, const std::vector<std::optional<TensorDesc>>& preallocated,
-    bool check_races) const {
+    bool check_races, Stream stream) const {
   const TraceRequest request = bindInputs(program_, inputs, rank_, ranks_);
   const Trace traced = trace(program_, request);
   if (check_races) checkRaces(program_, traced);
   return makePlan(program_, traced, request.sizes, preallocated,
-                  {device_, communicators_, kernels_, ranks_});
+                  {device_, communicators_, kernels_, matmuls_, ranks_, stream});
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {

@@ -19,12 +19,13 @@ class HostIrEvaluator {
   // `program` has no Call (inlineCalls) and meshes of the size of the job; all outlive the
   // evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
-                  KernelStore& kernels, int64_t rank, int64_t ranks);
+                  KernelStore& kernels, MatmulAgreement& matmuls, int64_t rank, int64_t ranks);
 
-  // `check_races`: throws when the trace has a race. `preallocated`: see makePlan().
+  // `check_races`: throws when the trace has a race. `preallocated`: see makePlan(). `stream`: of
+  // the run that comes, where library algorithms may be timed.
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
                                       const std::vector<std::optional<TensorDesc>>& preallocated,
-                                      bool check_races) const;
+                                      bool check_races, Stream stream) const;
 
   // Issues every step on state.streams. `state` was prepared for the plan, and holds the pointers
   // of inputs and preallocated outputs and the scalar inputs. Afterwards state.pointers holds the
@@ -38,6 +39,7 @@ class HostIrEvaluator {
   Device& device_;
   const Communicators& communicators_;
   KernelStore& kernels_;
+  MatmulAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
 };

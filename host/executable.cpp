@@ -40,7 +40,7 @@ struct Executable::Impl {
 
   void makeCommunicators();
   std::shared_ptr<const Plan> planFor(const std::vector<Argument>& inputs,
-                                      const RunOptions& run_options);
+                                      const RunOptions& run_options, Stream stream);
   Outputs issue(const std::shared_ptr<const Plan>& plan, Stream stream,
                 const std::vector<Argument>& inputs, const RunOptions& run_options);
   Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
@@ -64,6 +64,7 @@ struct Executable::Impl {
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   Communicators communicators;
   KernelStore kernels;
+  std::unique_ptr<MatmulAgreement> matmuls;
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
@@ -108,8 +109,10 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
   }
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
   resources->setWorld(world);
-  evaluator =
-      std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, rank, ranks);
+  matmuls = std::make_unique<MatmulAgreement>(
+      world, communicatesAnywhere(inlined) && hasMatmuls(inlined));
+  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
+                                                rank, ranks);
 }
 
 // A team of one needs a transport that takes this device's memory, whatever the job's is.
@@ -125,14 +128,15 @@ Executable::Impl::~Impl() {
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
-                                                      const RunOptions& run_options) {
+                                                      const RunOptions& run_options,
+                                                      Stream stream) {
   std::lock_guard lock(planning);
   std::shared_ptr<const Plan> plan = plans.find(inputs, run_options.preallocated);
   if (plan) return plan;
   HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
                     "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
                     inlined.outputs.size());
-  plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies);
+  plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
   if (!plan->references.empty()) sayReference();
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;
@@ -142,7 +146,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
 Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
   states.rethrowErrors();
   try {
-    const std::shared_ptr<const Plan> plan = planFor(inputs, run_options);
+    const std::shared_ptr<const Plan> plan = planFor(inputs, run_options, run_options.stream);
     if (run_options.stream != nullptr) return issue(plan, run_options.stream, inputs, run_options);
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);

@@ -155,14 +155,9 @@ void Issuer::operator()(const LaunchStep& step) {
 
 void Issuer::operator()(const MatmulStep& step) {
   const Plan::Matmul& matmul = plan_.matmuls[static_cast<size_t>(step.matmul)];
-  MatmulCall call;
-  call.a = at(matmul.places[0]);
-  call.b = at(matmul.places[1]);
-  call.c = at(matmul.places[2]);
-  call.a_desc = &matmul.descs[0];
-  call.b_desc = &matmul.descs[1];
-  call.c_desc = &matmul.descs[2];
-  device_.matmul(call, stream(step.stream), issue_);
+  const MatmulOperands operands{at(matmul.a), at(matmul.b), at(matmul.bias), at(matmul.c),
+                                at({plan_.workspace(step.stream), 0})};
+  matmul.prepared->run(operands, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const CopyStep& step) {

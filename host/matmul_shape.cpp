@@ -25,6 +25,15 @@ MatmulShape::Matrix matrixOf(const TensorDesc& desc) {
   return {fromRight(desc.strides, 1, 0), fromRight(desc.strides, 0, 0), {}};
 }
 
+void checkBias(const MatmulSpec& spec) {
+  if (!spec.bias) return;
+  const TensorDesc& bias = *spec.bias;
+  HEDDLE_USER_CHECK(bias.rank() == 1 && bias.sizes[0] == fromRight(spec.c.sizes, 0, 0) &&
+                        bias.dtype == spec.c.dtype,
+                    "matmul: the bias must be {}[{}], got {}{}", name(spec.c.dtype),
+                    fromRight(spec.c.sizes, 0, 0), name(bias.dtype), str(bias.sizes));
+}
+
 void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
   HEDDLE_USER_CHECK(a.rank() >= 2 && b.rank() >= 2 && c.rank() >= 2,
                     "matmul: operands need two axes or more, got {} x {} -> {}", str(a.sizes),
@@ -97,13 +106,21 @@ MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& 
   return {};
 }
 
-MatmulShape matmulShape(const MatmulCall& call) {
-  const TensorDesc& a = *call.a_desc;
-  const TensorDesc& b = *call.b_desc;
-  const TensorDesc& c = *call.c_desc;
+MatmulShape matmulShape(const MatmulSpec& spec) {
+  const TensorDesc& a = spec.a;
+  const TensorDesc& b = spec.b;
+  const TensorDesc& c = spec.c;
   checkDescs(a, b, c);
+  checkBias(spec);
+  HEDDLE_USER_CHECK(spec.activation != Activation::GeluTanh || isFloat(c.dtype),
+                    "matmul: gelu is for float types, got {}", name(c.dtype));
   MatmulShape shape;
-  shape.dtype = a.dtype;
+  shape.a_dtype = a.dtype;
+  shape.b_dtype = b.dtype;
+  shape.c_dtype = c.dtype;
+  shape.has_bias = spec.bias.has_value();
+  shape.bias_stride = shape.has_bias ? spec.bias->strides[0] : 0;
+  shape.activation = spec.activation;
   shape.m = fromRight(a.sizes, 1, 0);
   shape.k = fromRight(a.sizes, 0, 0);
   shape.n = fromRight(b.sizes, 0, 0);
@@ -123,6 +140,18 @@ MatmulShape matmulShape(const MatmulCall& call) {
   mergeBatches(shape);
   mergeBatchesIntoRows(shape);
   return shape;
+}
+
+MatmulShape transposed(const MatmulShape& shape) {
+  HEDDLE_CHECK(!shape.has_bias, "a transposed product with a bias");
+  MatmulShape result = shape;
+  std::swap(result.m, result.n);
+  std::swap(result.a, result.b);
+  std::swap(result.a_dtype, result.b_dtype);
+  for (MatmulShape::Matrix* x : {&result.a, &result.b, &result.c}) {
+    std::swap(x->row_stride, x->column_stride);
+  }
+  return result;
 }
 
 void BatchOffsets::next() {

@@ -7,10 +7,9 @@
 
 namespace heddle::host {
 
-// One batched matrix product as libraries want it: c[m, n] = a[m, k] x b[k, n] for each batch.
-// Strides are in elements.
+// One batched matrix product as libraries want it: c[m, n] = activation(a[m, k] x b[k, n] + bias[n])
+// for each batch. Strides are in elements.
 struct MatmulShape {
-  // In place for all usual ranks: a shape is made at each call, which must not cost heap memory.
   using List = boost::container::small_vector<int64_t, 4>;
   struct Matrix {
     int64_t row_stride = 0;
@@ -18,7 +17,9 @@ struct MatmulShape {
     List batch_strides;  // 0 where this operand has no such batch axis
   };
 
-  DType dtype = DType::F32;
+  DType a_dtype = DType::F32;
+  DType b_dtype = DType::F32;
+  DType c_dtype = DType::F32;  // also of the bias
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
@@ -26,6 +27,9 @@ struct MatmulShape {
   Matrix a;
   Matrix b;
   Matrix c;
+  bool has_bias = false;
+  int64_t bias_stride = 0;
+  Activation activation = Activation::None;
 
   int64_t batches() const;
 };
@@ -39,10 +43,13 @@ struct MatrixLayout {
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors against each other; UserError says which sizes or dtypes disagree. Batch
-// axes are matched from the right; a and b may lack some or have extent 1 there. Batch axes that b
-// lacks and that are one with the rows of a and c in memory become rows: [batch, m, k] x [k, n] is
+// axes that b lacks and that are one with the rows of a and c in memory become rows: [batch, m, k] x [k, n] is
 // one product.
-MatmulShape matmulShape(const MatmulCall& call);
+MatmulShape matmulShape(const MatmulSpec& spec);
+
+// The transposed product: a result with dense columns is the row-major result of this one. Not for
+// a product with a bias, which would lie along the rows.
+MatmulShape transposed(const MatmulShape& shape);
 
 // Walks the batches in order; `offset` of an operand is in elements.
 class BatchOffsets {

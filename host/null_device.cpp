@@ -22,6 +22,15 @@ class NullAllocator : public Allocator {
   std::atomic<uintptr_t> next_{kFirstAddress};
 };
 
+class NullMatmul : public PreparedMatmul {
+ public:
+  explicit NullMatmul(std::shared_ptr<NullCounts> counts) : counts_(std::move(counts)) {}
+  void run(const MatmulOperands&, Stream, const Issue&) const override { ++counts_->matmul; }
+
+ private:
+  std::shared_ptr<NullCounts> counts_;
+};
+
 class NullDevice : public Device {
  public:
   explicit NullDevice(std::shared_ptr<NullCounts> counts)
@@ -48,7 +57,10 @@ class NullDevice : public Device {
               const Issue&) override {
     ++counts_->launch;
   }
-  void matmul(const MatmulCall&, Stream, const Issue&) override { ++counts_->matmul; }
+  std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec&,
+                                                      const AlgorithmChoices&) override {
+    return std::make_shared<NullMatmul>(counts_);
+  }
   void communicate(comm::Communicator&, std::span<const comm::Operation> group, Stream,
                    const Issue&) override {
     ++counts_->communicate;

@@ -10,6 +10,7 @@
 #include "host/device.h"
 #include "host/executable.h"
 #include "host/kernel_store.h"
+#include "host/matmul_agreement.h"
 #include "host/trace.h"
 
 namespace heddle::host {
@@ -134,8 +135,11 @@ struct Plan {
     Place recv;
   };
   struct Matmul {
-    std::array<Place, 3> places;  // a, b, c
-    std::array<TensorDesc, 3> descs;
+    Place a;
+    Place b;
+    Place bias;  // without a pointer: none
+    Place c;
+    std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls that are alike
   };
   struct Operand {
     Place place;
@@ -209,7 +213,9 @@ struct PlanTarget {
   Device& device;
   const Communicators& communicators;
   KernelStore& kernels;
+  MatmulAgreement& matmuls;
   int64_t ranks = 1;
+  Stream stream = nullptr;  // of the run that the plan is made for: where algorithms are timed
 };
 
 // `preallocated`: per output the descriptor of the caller's tensor, or nullopt. UserError naming

@@ -31,6 +31,7 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   emitJoin();
   finishOutputs();
   finishJumps();
+  prepareMatmuls();
   loadKernels();
   return plan_;
 }

@@ -38,6 +38,12 @@ class PlanBuilder {
     std::vector<Plan::Operand> outputs;
     StreamId stream;
   };
+  // Products with the same descriptors share what the library prepares.
+  struct PlannedMatmul {
+    MatmulSpec spec;
+    const TraceStep* first;  // for messages
+    std::shared_ptr<const PreparedMatmul> prepared;
+  };
   struct Group {
     bool open = false;
     comm::Communicator* communicator = nullptr;
@@ -68,7 +74,6 @@ class PlanBuilder {
   void emit(const Free& op, const TraceStep& step);
   void emit(const Evaluate& op, const TraceStep& step);
   void emit(const LaunchKernel& op, const TraceStep& step);
-  void emit(const CallLibrary& op, const TraceStep& step);
   void emit(const Copy& op, const TraceStep& step);
   void emit(const ReadBack& op, const TraceStep& step);
   void emit(const If& op, const TraceStep& step);
@@ -77,6 +82,10 @@ class PlanBuilder {
   void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const TraceStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
   int32_t watch(SlotId slot, const TraceStep& step);
+
+  // plan_library.cpp
+  void emit(const CallLibrary& op, const TraceStep& step);
+  void prepareMatmuls();
 
   // plan_communicate.cpp
   void emit(const Communicate& op, const TraceStep& step);
@@ -117,6 +126,8 @@ class PlanBuilder {
   std::vector<int32_t> step_of_trace_;  // first plan step of each trace step
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> copy_segments_;
+  std::vector<PlannedMatmul> planned_matmuls_;
+  std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
   Group group_;
   int32_t read_back_event_ = -1;
   // Where collectives were posted, the latest last, for transports that need those of several teams

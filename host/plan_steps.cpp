@@ -69,17 +69,6 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
   emit(out);
 }
 
-void PlanBuilder::emit(const CallLibrary& op, const TraceStep& step) {
-  HEDDLE_USER_CHECK(op.function == "matmul", "there is no library function {}", op.function);
-  HEDDLE_CHECK(step.inputs.size() == 2 && step.outputs.size() == 1, "matmul takes two operands");
-  if (step.outputs[0].desc.numel() == 0) return;
-  Plan::Matmul matmul;
-  matmul.places = {placeOf(step.inputs[0]), placeOf(step.inputs[1]), placeOf(step.outputs[0])};
-  matmul.descs = {step.inputs[0].desc, step.inputs[1].desc, step.outputs[0].desc};
-  plan_->matmuls.push_back(std::move(matmul));
-  emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, op.stream});
-}
-
 void PlanBuilder::emit(const Copy& op, const TraceStep& step) {
   emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc, -1},
            {placeOf(step.inputs.at(0)), step.inputs[0].desc, -1}, op.stream);

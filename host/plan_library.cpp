@@ -1,0 +1,106 @@
+// The members of PlanBuilder for library calls.
+#include <algorithm>
+
+#include "host/plan_builder.h"
+#include "host/text.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+std::string nameAttr(const CallLibrary& call, std::string_view name, std::string_view otherwise) {
+  for (const auto& [key, value] : call.attrs) {
+    if (key == name) return std::get<std::string>(value);
+  }
+  return std::string(otherwise);
+}
+
+Activation activationOf(const CallLibrary& call) {
+  const std::string text = nameAttr(call, "activation", "none");
+  if (text == "none") return Activation::None;
+  if (text == "relu") return Activation::Relu;
+  HEDDLE_USER_CHECK(text == "gelu_tanh", "{}: activation={}, expected none, relu or gelu_tanh",
+                    call.function, text);
+  return Activation::GeluTanh;
+}
+
+bool isTf32(const CallLibrary& call) {
+  const std::string text = nameAttr(call, "precision", "full");
+  HEDDLE_USER_CHECK(text == "full" || text == "tf32", "{}: precision={}, expected full or tf32",
+                    call.function, text);
+  return text == "tf32";
+}
+
+// w[n, k] of a linear as the matrix [k, n].
+TensorDesc transposedDesc(TensorDesc desc) {
+  const size_t last = desc.rank() - 1;
+  for (auto* list : {&desc.global, &desc.sizes, &desc.alloc, &desc.strides, &desc.offset}) {
+    std::swap((*list)[last - 1], (*list)[last]);
+  }
+  return desc;
+}
+
+int64_t alignmentOf(const View& view) {
+  const auto offset = static_cast<uint64_t>(view.byte_offset) | 256U;
+  return static_cast<int64_t>(offset & (~offset + 1));
+}
+
+}  // namespace
+
+void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
+  HEDDLE_USER_CHECK(op(call.function).kind == OpKind::Matmul, "{} is not prepared by any device",
+                    call.function);
+  const View& a = step.inputs.at(0);
+  const View& b = step.inputs.at(1);
+  const View& c = step.outputs.at(0);
+  if (c.desc.numel() == 0) return;
+  MatmulSpec spec;
+  spec.a = a.desc;
+  spec.b = call.function == "linear" ? transposedDesc(b.desc) : b.desc;
+  spec.c = c.desc;
+  spec.activation = activationOf(call);
+  spec.tf32 = isTf32(call);
+  spec.alignment = {alignmentOf(a), alignmentOf(b), alignmentOf(c), 256};
+  Plan::Matmul matmul{placeOf(a), placeOf(b), {}, placeOf(c), nullptr};
+  if (step.inputs.size() > 2) {
+    spec.bias = step.inputs[2].desc;
+    spec.alignment.bias = alignmentOf(step.inputs[2]);
+    matmul.bias = placeOf(step.inputs[2]);
+  }
+  auto known = std::find_if(planned_matmuls_.begin(), planned_matmuls_.end(),
+                            [&](const PlannedMatmul& planned) { return planned.spec == spec; });
+  if (known == planned_matmuls_.end()) {
+    known = planned_matmuls_.insert(known, {std::move(spec), &step, nullptr});
+  }
+  matmul_uses_.emplace_back(known - planned_matmuls_.begin(), call.stream);
+  plan_->matmuls.push_back(std::move(matmul));
+  emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
+}
+
+// Runs on every rank of a job, whatever the rank computes: the choices are agreed on here.
+void PlanBuilder::prepareMatmuls() {
+  std::set<std::string> questions;
+  for (const PlannedMatmul& planned : planned_matmuls_) {
+    for (std::string& question : target_.device.algorithmQuestions(planned.spec)) {
+      questions.insert(std::move(question));
+    }
+  }
+  const AlgorithmChoices choices =
+      target_.matmuls.choose(target_.device, questions, sizes_, target_.stream);
+  for (PlannedMatmul& planned : planned_matmuls_) {
+    try {
+      planned.prepared = target_.device.prepareMatmul(planned.spec, choices);
+    } catch (const UserError& e) {
+      userError("instruction {} ({}): {}", planned.first->index,
+                printInstruction(program_, *planned.first->instruction), e.what());
+    }
+  }
+  for (size_t i = 0; i < matmul_uses_.size(); ++i) {
+    const auto& [index, stream] = matmul_uses_[i];
+    plan_->matmuls[i].prepared = planned_matmuls_[index].prepared;
+    int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(stream)];
+    workspace = std::max(workspace, plan_->matmuls[i].prepared->workspaceBytes());
+  }
+}
+
+}  // namespace heddle::host
