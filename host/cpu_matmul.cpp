@@ -67,6 +67,12 @@ void blas(const Operand<double>& a, const Operand<double>& b, double beta, doubl
               static_cast<blasint>(ldc));
 }
 
+template <class T>
+T sumOf(T a, T b) {
+  return a + b;
+}
+uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
+
 // c = a x b, or c += a x b; c is row-major. Sizes that BLAS can count.
 template <class T>
 void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m,
@@ -81,8 +87,7 @@ void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t 
         const T factor = *a.at(i, p);
         for (int64_t j = 0; j < n; ++j) {
           const T term = static_cast<T>(factor * *b.at(p, j));
-          row[j] = std::is_same_v<T, uint8_t> ? static_cast<T>(row[j] | term)
-                                              : static_cast<T>(row[j] + term);
+          row[j] = sumOf(row[j], term);
         }
       }
     }
@@ -208,8 +213,7 @@ class Multiplication {
     if (bias != nullptr) {
       for (int64_t j = 0; j < count; ++j) {
         const Compute added = load(bias[j * shape_.bias_stride]);
-        values[j] = std::is_same_v<Compute, uint8_t> ? static_cast<Compute>(values[j] | added)
-                                                     : static_cast<Compute>(values[j] + added);
+        values[j] = sumOf(values[j], added);
       }
     }
     if (shape_.activation == Activation::None) return;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -167,7 +168,7 @@ class Device {
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
   // The keys that prepareMatmul() looks up in its choices; none when there is nothing to choose.
-  virtual std::vector<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
+  virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
   // The choice for one key, of this device or of a peer's, measured on `stream` unless it is known
   // already; empty: no choice was made.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }

@@ -80,20 +80,22 @@ void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
 // Runs on every rank of a job, whatever the rank computes: the choices are agreed on here.
 void PlanBuilder::prepareMatmuls() {
   std::set<std::string> questions;
-  for (const PlannedMatmul& planned : planned_matmuls_) {
-    for (std::string& question : target_.device.algorithmQuestions(planned.spec)) {
-      questions.insert(std::move(question));
-    }
-  }
-  const AlgorithmChoices choices =
-      target_.matmuls.choose(target_.device, questions, sizes_, target_.stream);
-  for (PlannedMatmul& planned : planned_matmuls_) {
+  const auto told = [&](const PlannedMatmul& planned, const auto& work) {
     try {
-      planned.prepared = target_.device.prepareMatmul(planned.spec, choices);
+      work();
     } catch (const UserError& e) {
       userError("instruction {} ({}): {}", planned.first->index,
                 printInstruction(program_, *planned.first->instruction), e.what());
     }
+  };
+  for (const PlannedMatmul& planned : planned_matmuls_) {
+    told(planned, [&] { questions.merge(target_.device.algorithmQuestions(planned.spec)); });
+  }
+  const AlgorithmChoices choices =
+      target_.matmuls.choose(target_.device, questions, sizes_, target_.stream);
+  for (PlannedMatmul& planned : planned_matmuls_) {
+    told(planned,
+         [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
   }
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];

@@ -161,11 +161,26 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }
 
-void CudaDevice::matmul(const MatmulCall& call, Stream stream, const Issue& issue) {
-  if (failed(issue)) return;
+CudaMatmul& CudaDevice::matmuls() {
+  std::call_once(matmul_once_,
+                 [this] { matmul_ = std::make_unique<CudaMatmul>(ordinal_, *compiler()); });
+  return *matmul_;
+}
+
+std::shared_ptr<const PreparedMatmul> CudaDevice::prepareMatmul(const MatmulSpec& spec,
+                                                                const AlgorithmChoices& choices) {
   DeviceGuard guard(ordinal_);
-  std::call_once(matmul_once_, [this] { matmul_ = std::make_unique<CudaMatmul>(); });
-  matmul_->run(matmulShape(call), call.a, call.b, call.c, *compiler(), native(stream));
+  return matmuls().prepare(spec, choices);
+}
+
+std::set<std::string> CudaDevice::algorithmQuestions(const MatmulSpec& spec) {
+  DeviceGuard guard(ordinal_);
+  return matmuls().questions(spec);
+}
+
+std::string CudaDevice::chooseAlgorithm(const std::string& question, Stream stream) {
+  DeviceGuard guard(ordinal_);
+  return matmuls().choose(question, native(stream));
 }
 
 // Teams of one need no transport: what is sent is what is received.

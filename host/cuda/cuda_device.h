@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,11 @@ class CudaDevice : public Device {
   KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;
   void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
               Stream stream, const Issue& issue) override;
-  void matmul(const MatmulCall& call, Stream stream, const Issue& issue) override;
+  std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
+                                                      const AlgorithmChoices& choices) override;
+  std::set<std::string> algorithmQuestions(const MatmulSpec& spec) override;
+  std::string chooseAlgorithm(const std::string& question, Stream stream) override;
+  bool choosesAlgorithms() const override { return true; }
   void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                    Stream stream, const Issue& issue) override;
   void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override;
@@ -59,6 +64,7 @@ class CudaDevice : public Device {
   void hostTask(std::function<void()> task, Stream stream, const Issue& issue) override;
 
  private:
+  CudaMatmul& matmuls();
   void communicateAlone(std::span<const comm::Operation> group, Stream stream);
 
   int ordinal_;

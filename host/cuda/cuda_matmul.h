@@ -3,45 +3,49 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include <array>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <set>
+#include <string>
 
+#include "host/algorithm_store.h"
+#include "host/cuda/algorithm_timer.h"
 #include "host/cuda/strided_copy.h"
 #include "host/matmul_shape.h"
 
 namespace heddle::host {
 
-// Matrix products of one device through cuBLASLt: f32 in full f32 (no TF32), f64, and bf16 that
-// accumulates in f32. Operands with strides that cuBLASLt cannot read are packed into scratch
-// memory of the stream. The first algorithm of cuBLASLt's heuristic is taken and kept for each
-// shape. Thread-safe; the device is current in every call.
+// Matrix products of one device through cuBLASLt: f32 in full f32 unless tf32 is asked for, f64,
+// and the half types, which accumulate in f32; bias and activation as epilogues. Operands with
+// strides that cuBLASLt cannot read are packed into workspace. Thread-safe.
+//
+// Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
+// problem and device and remembers the fastest, also on disk. HEDDLE_MATMUL_TIMING=0 turns that
+// off, and nothing is timed while the stream is being captured: the first proposal is taken then.
 class CudaMatmul {
  public:
-  CudaMatmul();
+  static constexpr int kCandidates = 16;
+  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
+  // `compiler` outlives this. The device is current in the constructor and in every call but
+  // PreparedMatmul::run().
+  CudaMatmul(int device, const codegen::KernelCompiler& compiler);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // UserError for i64 and bool, and for a shape for which cuBLASLt has no algorithm.
-  void run(const MatmulShape& shape, const void* a, const void* b, void* c,
-           const codegen::KernelCompiler& compiler, cudaStream_t stream);
+  // As Device's. UserError for what cuBLASLt does not multiply.
+  std::set<std::string> questions(const MatmulSpec& spec) const;
+  std::string choose(const std::string& question, cudaStream_t stream);
+  std::shared_ptr<const PreparedMatmul> prepare(const MatmulSpec& spec,
+                                                const AlgorithmChoices& choices);
 
  private:
-  // Everything on which cuBLASLt's choice depends: dtype, sizes, layouts, alignments.
-  using Key = std::array<int64_t, 16>;
-  struct Plan;
-
-  void runDense(const MatmulShape& shape, const void* a, const void* b, void* c,
-                cudaStream_t stream);
-  const Plan& planFor(const Key& key);
-  std::unique_ptr<Plan> makePlan(const Key& key);
-
+  int device_;
+  const codegen::KernelCompiler& compiler_;
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
-  std::mutex mutex_;
-  std::map<Key, std::unique_ptr<Plan>> plans_;
+  AlgorithmTimer timer_;
+  std::unique_ptr<AlgorithmStore> store_;
 };
 
 }  // namespace heddle::host

@@ -16,12 +16,10 @@ void multiplyAndCheck(Matrix& a, Matrix& b, Matrix& c) {
   CpuOptions options;
   options.threads = 2;
   auto device = makeCpuDevice(options);
-  ErrorSink errors;
-  MatmulCall call{a.bytes.data(), b.bytes.data(), c.bytes.data(), &a.desc, &b.desc, &c.desc};
   Stream stream = device->createStream();
-  device->matmul(call, stream, {&errors, 0});
+  runMatmul(*device, specOf(a, b, c),
+            {a.bytes.data(), b.bytes.data(), nullptr, c.bytes.data(), nullptr}, stream);
   device->destroyStream(stream);
-  errors.rethrow();
   checkProduct(a, b, c);
 }
 
@@ -46,8 +44,13 @@ TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {
   const TensorDesc b = denseDesc(DType::F32, {4, 2});
   const TensorDesc c = denseDesc(DType::F32, {2, 2});
   const TensorDesc wide = denseDesc(DType::F64, {3, 2});
-  EXPECT_THROW(device->matmul({nullptr, nullptr, nullptr, &a, &b, &c}, nullptr, {}), UserError);
-  EXPECT_THROW(device->matmul({nullptr, nullptr, nullptr, &a, &wide, &c}, nullptr, {}), UserError);
+  MatmulSpec spec;
+  spec.a = a;
+  spec.b = b;
+  spec.c = c;
+  EXPECT_THROW(device->prepareMatmul(spec, {}), UserError);
+  spec.b = wide;
+  EXPECT_THROW(device->prepareMatmul(spec, {}), UserError);
 }
 
 // 1 + 256 times 2^-9 is 1.5 in f32; a sum rounded to bf16 at each step would stay at 1.
@@ -59,8 +62,8 @@ TEST(CpuMatmulRounding, Bf16IsRoundedOnce) {
   }
   auto device = makeCpuDevice();
   Stream stream = device->createStream();
-  MatmulCall call{a.bytes.data(), b.bytes.data(), c.bytes.data(), &a.desc, &b.desc, &c.desc};
-  device->matmul(call, stream, {});
+  runMatmul(*device, specOf(a, b, c),
+            {a.bytes.data(), b.bytes.data(), nullptr, c.bytes.data(), nullptr}, stream);
   device->destroyStream(stream);
   EXPECT_EQ(c.at({0, 0}), 1.5);
 }

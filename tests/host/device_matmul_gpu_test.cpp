@@ -20,7 +20,8 @@ class CudaMatmulGpu : public GpuDeviceTest {
       memory[i] = pool.allocate(bytes, stream);
       device_->copy(memory[i], matrices[i]->bytes.data(), bytes, stream, {});
     }
-    device_->matmul({memory[0], memory[1], memory[2], &a.desc, &b.desc, &c.desc}, stream, {});
+    runMatmul(*device_, specOf(a, b, c), {memory[0], memory[1], nullptr, memory[2], nullptr},
+              stream);
     device_->copy(c.bytes.data(), memory[2], static_cast<int64_t>(c.bytes.size()), stream, {});
     finish(stream);
     for (int i = 0; i < 3; ++i) {
@@ -62,7 +63,8 @@ TEST_F(CudaMatmulGpu, OperandsOfAnyAlignment) {
     for (char*& block : memory) block = static_cast<char*>(allocate(bytes + shift)) + shift;
     device_->copy(memory[0], a.bytes.data(), bytes, stream_, {});
     device_->copy(memory[1], b.bytes.data(), bytes, stream_, {});
-    device_->matmul({memory[0], memory[1], memory[2], &a.desc, &b.desc, &c.desc}, stream_, {});
+    runMatmul(*device_, specOf(a, b, c), {memory[0], memory[1], nullptr, memory[2], nullptr},
+              stream_);
     device_->copy(c.bytes.data(), memory[2], bytes, stream_, {});
     finish(stream_);
     checkProduct(a, b, c);
@@ -126,9 +128,9 @@ TEST_F(CudaMatmulGpu, SeveralThreads) {
 TEST_F(CudaMatmulGpu, IntegersAreRefused) {
   for (DType dtype : {DType::I64, DType::Bool}) {
     const TensorDesc desc = denseDesc(dtype, {2, 2});
-    void* memory = allocate(64);
-    EXPECT_THROW(device_->matmul({memory, memory, memory, &desc, &desc, &desc}, stream_, {}),
-                 UserError);
+    MatmulSpec spec;
+    spec.a = spec.b = spec.c = desc;
+    EXPECT_THROW(device_->prepareMatmul(spec, {}), UserError);
   }
 }
 

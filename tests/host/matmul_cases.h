@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "host/device.h"
 #include "ir/tensor.h"
 
 // Matrix products that every device computes, held against plain loops in double.
@@ -83,6 +84,30 @@ inline void checkProduct(const Matrix& a, const Matrix& b, const Matrix& c) {
     if (c.desc.dtype == DType::Bool) sum = sum != 0 ? 1 : 0;
     ASSERT_EQ(c.at(index), sum) << str(index);
   } while (nextIndex(index, c.desc.sizes));
+}
+
+// Runs one product on operands where the device finds them and waits for it.
+inline void runMatmul(Device& device, const MatmulSpec& spec, MatmulOperands operands,
+                      Stream stream, const AlgorithmChoices& choices = {}) {
+  const auto prepared = device.prepareMatmul(spec, choices);
+  const int64_t bytes = prepared->workspaceBytes();
+  if (bytes > 0) operands.workspace = device.allocator().allocate(bytes, stream);
+  ErrorSink errors;
+  prepared->run(operands, stream, {&errors, 0});
+  if (bytes > 0) device.allocator().deallocate(operands.workspace, bytes, stream);
+  Event event = device.createEvent();
+  device.recordEvent(event, stream);
+  device.synchronize(event);
+  device.destroyEvent(event);
+  errors.rethrow();
+}
+
+inline MatmulSpec specOf(const Matrix& a, const Matrix& b, const Matrix& c) {
+  MatmulSpec spec;
+  spec.a = a.desc;
+  spec.b = b.desc;
+  spec.c = c.desc;
+  return spec;
 }
 
 struct MatmulCase {

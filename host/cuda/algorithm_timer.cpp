@@ -1,0 +1,208 @@
+#include "host/cuda/algorithm_timer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "host/cuda/cuda_check.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr const char* kFillSource = R"cuda(
+struct HeddleFillArgs {
+  unsigned* words;
+  long long count;
+  unsigned keep[2];
+  unsigned set[2];
+};
+
+extern "C" __global__ void heddleFill(const __grid_constant__ HeddleFillArgs args) {
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += step) {
+    unsigned x = (unsigned)i * 2654435761u + 12345u;
+    x ^= x >> 15; x *= 2246822519u; x ^= x >> 13; x *= 3266489917u; x ^= x >> 16;
+    args.words[i] = (x & args.keep[i & 1]) | args.set[i & 1];
+  }
+}
+)cuda";
+
+// Bits of a word that are random, and bits that are set: sign and mantissa, and an exponent.
+struct Pattern {
+  uint32_t keep[2];
+  uint32_t set[2];
+};
+
+Pattern patternOf(DType dtype) {
+  if (dtype == DType::F64) return {{0xFFFFFFFFU, 0x800FFFFFU}, {0, 0x3FE00000U}};
+  if (dtype == DType::F32) return {{0x807FFFFFU, 0x807FFFFFU}, {0x3F000000U, 0x3F000000U}};
+  return {{0x807F807FU, 0x807F807FU}, {0x3F003F00U, 0x3F003F00U}};
+}
+
+struct FillArgs {
+  void* words;
+  int64_t count;
+  Pattern pattern;
+};
+
+// Bytes from the first element of a side to behind its last.
+int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, int64_t batches) {
+  const int64_t lines = side.transposed ? columns : rows;
+  const int64_t elements = (batches - 1) * side.batch_stride + lines * side.ld;
+  return std::max<int64_t>(elements, 1) * sizeOf(side.dtype);
+}
+
+// Memory of the pool, or none: timing is not worth an error.
+class TimerMemory {
+ public:
+  TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
+    if (bytes == 0) return;
+    if (cudaMallocAsync(&memory_, static_cast<size_t>(bytes), stream) == cudaSuccess) return;
+    cudaGetLastError();
+    memory_ = nullptr;
+    failed_ = true;
+  }
+  ~TimerMemory() {
+    if (memory_ != nullptr) cudaFreeAsync(memory_, stream_);
+  }
+  TimerMemory(const TimerMemory&) = delete;
+  TimerMemory& operator=(const TimerMemory&) = delete;
+  void* get() const { return memory_; }
+  bool failed() const { return failed_; }
+
+ private:
+  void* memory_ = nullptr;
+  cudaStream_t stream_;
+  bool failed_ = false;
+};
+
+class EventPair {
+ public:
+  EventPair() {
+    HEDDLE_CUDA(cudaEventCreate, &begin_);
+    const cudaError_t status = cudaEventCreate(&end_);
+    if (status != cudaSuccess) cudaEventDestroy(begin_);
+    checkCuda(status, "cudaEventCreate");
+  }
+  ~EventPair() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  EventPair(const EventPair&) = delete;
+  EventPair& operator=(const EventPair&) = delete;
+
+  // Milliseconds that `work` takes on the stream; the host waits.
+  template <class Work>
+  double time(cudaStream_t stream, const Work& work) const {
+    HEDDLE_CUDA(cudaEventRecord, begin_, stream);
+    work();
+    HEDDLE_CUDA(cudaEventRecord, end_, stream);
+    HEDDLE_CUDA(cudaEventSynchronize, end_);
+    float ms = 0;
+    HEDDLE_CUDA(cudaEventElapsedTime, &ms, begin_, end_);
+    return ms;
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// The least milliseconds of each algorithm over several rounds. Every round goes through all that
+// are still near the best, so that a clock that changes in between favours none.
+class Race {
+ public:
+  Race(const LtMatmul& matmul, const std::vector<LtMatmul::Algorithm>& algorithms,
+       const MatmulOperands& operands, cudaStream_t stream)
+      : matmul_(matmul), algorithms_(algorithms), operands_(operands), stream_(stream) {}
+
+  size_t winner() {
+    times_.assign(algorithms_.size(), kNever);
+    for (size_t i = 0; i < times_.size(); ++i) times_[i] = firstTime(i);
+    for (int round = 0; round < kRounds; ++round) {
+      const double near = kNear * *std::min_element(times_.begin(), times_.end());
+      for (size_t i = 0; i < times_.size(); ++i) {
+        if (times_[i] <= near) times_[i] = std::min(times_[i], meanOf(i));
+      }
+    }
+    const auto best = std::min_element(times_.begin(), times_.end());
+    // What the heuristic ranks first stays unless another one is clearly faster.
+    if (*best == kNever || times_[0] <= kClear * *best) return 0;
+    return static_cast<size_t>(best - times_.begin());
+  }
+
+ private:
+  static constexpr int kRounds = 4;
+  static constexpr double kNear = 1.15;
+  static constexpr double kClear = 1.005;
+  static constexpr double kRoundMs = 2;
+  static constexpr int kMostRepeats = 50;
+
+  // The first call loads the kernel; the second tells how often to repeat it.
+  double firstTime(size_t i) {
+    cublasStatus_t status = matmul_.tryRun(algorithms_[i], operands_, stream_);
+    if (status != CUBLAS_STATUS_SUCCESS) return kNever;
+    const double ms = events_.time(
+        stream_, [&] { status = matmul_.tryRun(algorithms_[i], operands_, stream_); });
+    return status == CUBLAS_STATUS_SUCCESS ? ms : kNever;
+  }
+
+  double meanOf(size_t i) {
+    const int repeats =
+        std::clamp(static_cast<int>(kRoundMs / std::max(times_[i], 1e-4)), 1, kMostRepeats);
+    matmul_.run(algorithms_[i], operands_, stream_);
+    const double ms = events_.time(stream_, [&] {
+      for (int r = 0; r < repeats; ++r) matmul_.run(algorithms_[i], operands_, stream_);
+    });
+    return ms / repeats;
+  }
+
+  const LtMatmul& matmul_;
+  const std::vector<LtMatmul::Algorithm>& algorithms_;
+  MatmulOperands operands_;
+  cudaStream_t stream_;
+  EventPair events_;
+  std::vector<double> times_;
+};
+
+}  // namespace
+
+AlgorithmTimer::AlgorithmTimer() : fill_(kFillSource, "heddleFill") {}
+
+size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& problem,
+                               const std::vector<LtMatmul::Algorithm>& algorithms,
+                               const codegen::KernelCompiler& compiler, cudaStream_t stream) {
+  if (algorithms.size() < 2) return 0;
+  size_t workspace_bytes = 0;
+  for (const LtMatmul::Algorithm& each : algorithms) {
+    workspace_bytes = std::max(workspace_bytes, each.workspace_bytes);
+  }
+  const int64_t a_bytes = bytesOf(problem.a, problem.m, problem.k, problem.batches);
+  const int64_t b_bytes = bytesOf(problem.b, problem.k, problem.n, problem.batches);
+  const int64_t bias_bytes = problem.bias_alignment == 0 ? 0 : problem.n * sizeOf(problem.c.dtype);
+  const TimerMemory a(a_bytes, stream), b(b_bytes, stream), bias(bias_bytes, stream);
+  const TimerMemory c(bytesOf(problem.c, problem.m, problem.n, problem.batches), stream);
+  const TimerMemory workspace(static_cast<int64_t>(workspace_bytes), stream);
+  for (const TimerMemory* memory : {&a, &b, &bias, &c, &workspace}) {
+    if (memory->failed()) return 0;
+  }
+  const auto fill = [&](const TimerMemory& memory, int64_t bytes, DType dtype) {
+    // The pool hands out multiples of its granularity, so a last part of a word is there.
+    FillArgs args{memory.get(), (bytes + 3) / 4, patternOf(dtype)};
+    if (args.words == nullptr) return;
+    CudaKernel::Shape shape;
+    shape.block = 256;
+    shape.grid = std::min<int64_t>(4096, (args.count + shape.block - 1) / shape.block);
+    fill_.get(compiler).launch(shape, &args, stream);
+  };
+  fill(a, a_bytes, problem.a.dtype);
+  fill(b, b_bytes, problem.b.dtype);
+  fill(bias, bias_bytes, problem.c.dtype);
+  const MatmulOperands operands{a.get(), b.get(), bias.get(), c.get(), workspace.get()};
+  return Race(matmul, algorithms, operands, stream).winner();
+}
+
+}  // namespace heddle::host

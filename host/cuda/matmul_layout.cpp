@@ -1,0 +1,189 @@
+#include "host/cuda/matmul_layout.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Batches of one call: grids may put the batch on an axis of that many blocks.
+constexpr int64_t kMostBatches = 65535;
+constexpr int64_t kAlignment = 256;
+// Terms of a product of zeros: every algorithm takes that many.
+constexpr int64_t kZeroTerms = 16;
+
+int64_t lowestBit(int64_t value) { return value & -value; }
+
+// `matrix` becomes the packed operand. `columns_dense`: which of the two the packed one has dense.
+Packing packingOf(const MatmulShape::List& batch, MatmulShape::Matrix& matrix, int64_t rows,
+                  int64_t columns, bool columns_dense, DType dtype) {
+  Packing packing;
+  packing.wanted = true;
+  packing.element_bytes = sizeOf(dtype);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (matrix.batch_strides[i] == 0) continue;
+    packing.sizes.push_back(batch[i]);
+    packing.strides.push_back(matrix.batch_strides[i]);
+  }
+  packing.sizes.insert(packing.sizes.end(), {rows, columns});
+  packing.strides.insert(packing.strides.end(), {matrix.row_stride, matrix.column_stride});
+  matrix.row_stride = columns_dense ? 1 : columns;
+  matrix.column_stride = columns_dense ? rows : 1;
+  packing.packed_strides.assign(packing.sizes.size(), 0);
+  int64_t elements = rows * columns;
+  for (size_t i = packing.sizes.size() - 2; i-- > 0;) {
+    packing.packed_strides[i] = elements;
+    elements *= packing.sizes[i];
+  }
+  packing.packed_strides[packing.sizes.size() - 2] = matrix.row_stride;
+  packing.packed_strides.back() = matrix.column_stride;
+  size_t next = 0;
+  for (int64_t& stride : matrix.batch_strides) {
+    if (stride != 0) stride = packing.packed_strides[next++];
+  }
+  packing.bytes = (elements * packing.element_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return packing;
+}
+
+class Layouting {
+ public:
+  explicit Layouting(const MatmulSpec& spec)
+      : shape_(matmulShape(spec)), alignment_(spec.alignment) {
+    problem_.tf32 = spec.tf32;
+    problem_.activation = spec.activation;
+  }
+
+  MatmulLayout run() {
+    const MatrixLayout c = layoutOf(shape_.m, shape_.n, shape_.c);
+    if (c.fits && c.transposed && !shape_.has_bias) {
+      shape_ = transposed(shape_);
+      std::swap(alignment_.a, alignment_.b);
+      layout_.swapped = true;
+    }
+    if (shape_.k == 0) useZeros();
+    pack();
+    place();
+    setSides();
+    cut();
+    return std::move(layout_);
+  }
+
+ private:
+  void useZeros() {
+    layout_.zeros = true;
+    shape_.k = kZeroTerms;
+    for (MatmulShape::Matrix* x : {&shape_.a, &shape_.b}) {
+      std::fill(x->batch_strides.begin(), x->batch_strides.end(), 0);
+    }
+  }
+
+  void pack() {
+    const MatrixLayout a = layoutOf(shape_.m, shape_.k, shape_.a);
+    const MatrixLayout b = layoutOf(shape_.k, shape_.n, shape_.b);
+    const MatrixLayout c = layoutOf(shape_.m, shape_.n, shape_.c);
+    if (!a.fits || layout_.zeros) {
+      layout_.a = packingOf(shape_.batch, shape_.a, shape_.m, shape_.k, false, shape_.a_dtype);
+      alignment_.a = kAlignment;
+    }
+    if (!b.fits || layout_.zeros) {
+      layout_.b = packingOf(shape_.batch, shape_.b, shape_.k, shape_.n, false, shape_.b_dtype);
+      alignment_.b = kAlignment;
+    }
+    if (!c.fits || c.transposed) {
+      layout_.c = packingOf(shape_.batch, shape_.c, shape_.m, shape_.n, false, shape_.c_dtype);
+      alignment_.c = kAlignment;
+    }
+    if (!shape_.has_bias) return;
+    problem_.bias_alignment = alignment_.bias;
+    if (shape_.bias_stride == 1 || shape_.n == 1) return;
+    MatmulShape::Matrix bias{0, shape_.bias_stride, {}};
+    layout_.bias = packingOf({}, bias, 1, shape_.n, false, shape_.c_dtype);
+    problem_.bias_alignment = kAlignment;
+  }
+
+  void place() {
+    for (Packing* packing : {&layout_.a, &layout_.b, &layout_.c, &layout_.bias}) {
+      packing->workspace = layout_.packed_bytes;
+      layout_.packed_bytes += packing->bytes;
+    }
+  }
+
+  static MatmulProblem::Side sideOf(int64_t rows, int64_t columns,
+                                    const MatmulShape::Matrix& matrix, DType dtype) {
+    const MatrixLayout layout = layoutOf(rows, columns, matrix);
+    HEDDLE_CHECK(layout.fits, "an operand that no library reads was not packed");
+    return {dtype, layout.transposed, layout.ld, 0, kAlignment};
+  }
+
+  void setSides() {
+    problem_.m = shape_.m;
+    problem_.n = shape_.n;
+    problem_.k = shape_.k;
+    problem_.a = sideOf(shape_.m, shape_.k, shape_.a, shape_.a_dtype);
+    problem_.b = sideOf(shape_.k, shape_.n, shape_.b, shape_.b_dtype);
+    problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
+  }
+
+  // The longest batch axis is that of the calls; the others are walked.
+  void cut() {
+    int64_t inner = 1;
+    if (!shape_.batch.empty()) {
+      const auto longest = std::max_element(shape_.batch.begin(), shape_.batch.end());
+      const auto axis = longest - shape_.batch.begin();
+      inner = *longest;
+      shape_.batch.erase(longest);
+      const auto take = [&](MatmulShape::Matrix& matrix) {
+        const int64_t stride = matrix.batch_strides[static_cast<size_t>(axis)];
+        matrix.batch_strides.erase(matrix.batch_strides.begin() + axis);
+        return stride;
+      };
+      problem_.a.batch_stride = take(shape_.a);
+      problem_.b.batch_stride = take(shape_.b);
+      problem_.c.batch_stride = take(shape_.c);
+    }
+    BatchOffsets offsets(shape_);
+    const int64_t rounds = shape_.batches();
+    for (int64_t round = 0; round < rounds; ++round, offsets.next()) {
+      for (int64_t begin = 0; begin < inner; begin += kMostBatches) {
+        addCall(offsets, begin, std::min(kMostBatches, inner - begin));
+      }
+    }
+    for (MatmulProblem& problem : layout_.problems) {
+      problem.a.alignment = alignment_.a;
+      problem.b.alignment = alignment_.b;
+      problem.c.alignment = alignment_.c;
+    }
+  }
+
+  void addCall(const BatchOffsets& offsets, int64_t begin, int64_t count) {
+    size_t index = 0;
+    while (index < layout_.problems.size() && layout_.problems[index].batches != count) ++index;
+    if (index == layout_.problems.size()) {
+      layout_.problems.push_back(problem_);
+      layout_.problems.back().batches = count;
+    }
+    const auto at = [&](int64_t offset, const MatmulProblem::Side& side, int64_t& alignment) {
+      const int64_t bytes = (offset + begin * side.batch_stride) * sizeOf(side.dtype);
+      alignment = lowestBit(alignment | bytes);
+      return bytes;
+    };
+    MatmulLayout::Call call;
+    call.a = at(offsets.a(), problem_.a, alignment_.a);
+    call.b = at(offsets.b(), problem_.b, alignment_.b);
+    call.c = at(offsets.c(), problem_.c, alignment_.c);
+    call.problem = index;
+    layout_.calls.push_back(call);
+  }
+
+  MatmulShape shape_;
+  MatmulSpec::Alignment alignment_;
+  MatmulProblem problem_;
+  MatmulLayout layout_;
+};
+
+}  // namespace
+
+MatmulLayout layoutMatmul(const MatmulSpec& spec) { return Layouting(spec).run(); }
+
+}  // namespace heddle::host

@@ -1,0 +1,63 @@
+#include "host/cuda/matmul_problem.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+std::string sideText(const MatmulProblem::Side& side) {
+  return fmt::format("{} {} {} {} {}", name(side.dtype), side.transposed ? 1 : 0, side.ld,
+                     side.batch_stride, side.alignment);
+}
+
+void readSide(std::istream& in, MatmulProblem::Side& side) {
+  std::string dtype;
+  in >> dtype >> side.transposed >> side.ld >> side.batch_stride >> side.alignment;
+  const std::optional<DType> known = dtypeFromName(dtype);
+  HEDDLE_CHECK(known.has_value(), "no dtype '{}' in a matrix product's key", dtype);
+  side.dtype = *known;
+}
+
+}  // namespace
+
+std::string MatmulProblem::text() const {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", m, n, k, batches, sideText(a), sideText(b),
+                     sideText(c), tf32 ? 1 : 0, static_cast<int>(activation), bias_alignment);
+}
+
+std::string MatmulProblem::sizes() const {
+  return fmt::format("{}[{}, {}] x {}[{}, {}] -> {} in {} batches", name(a.dtype), m, k,
+                     name(b.dtype), k, n, name(c.dtype), batches);
+}
+
+MatmulProblem parseProblem(const std::string& text) {
+  MatmulProblem problem;
+  std::istringstream in(text);
+  in >> problem.m >> problem.n >> problem.k >> problem.batches;
+  readSide(in, problem.a);
+  readSide(in, problem.b);
+  readSide(in, problem.c);
+  int activation = 0;
+  in >> problem.tf32 >> activation >> problem.bias_alignment;
+  HEDDLE_CHECK(!in.fail() && activation >= 0 &&
+                   activation <= static_cast<int>(Activation::GeluTanh),
+               "'{}' is no matrix product", text);
+  problem.activation = static_cast<Activation>(activation);
+  return problem;
+}
+
+MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes) {
+  for (MatmulProblem::Side* side : {&problem.a, &problem.b, &problem.c}) {
+    side->alignment = std::min(side->alignment, std::max(bytes, sizeOf(side->dtype)));
+  }
+  if (problem.bias_alignment != 0) {
+    problem.bias_alignment =
+        std::min(problem.bias_alignment, std::max(bytes, sizeOf(problem.c.dtype)));
+  }
+  return problem;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "host/cuda/lt_matmul.h"
+#include "host/cuda/matmul_layout.h"
+#include "host/cuda/strided_copy.h"
+
+namespace heddle::host {
+
+// A product bound to descriptors and algorithms: a run of the usual kind is one cublasLtMatmul.
+// Operands aligned less than the product was prepared for take descriptors of their own, which are
+// made when they are first needed, with the first algorithm of the heuristic.
+class PreparedCudaMatmul : public PreparedMatmul {
+ public:
+  // UserError for a product for which cuBLASLt has no algorithm. Device, handle, copy and compiler
+  // outlive this.
+  PreparedCudaMatmul(int device, cublasLtHandle_t handle, StridedCopy& copy,
+                     const codegen::KernelCompiler& compiler, MatmulLayout layout,
+                     const AlgorithmChoices& choices);
+
+  int64_t workspaceBytes() const override { return layout_.packed_bytes + library_bytes_; }
+  void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override;
+
+ private:
+  struct Bound {
+    LtMatmul matmul;
+    LtMatmul::Algorithm algorithm;
+  };
+  // One for each problem of the layout. A deque's elements stay where they are.
+  using Variant = std::deque<Bound>;
+  struct Fallback {
+    int64_t bytes;  // of alignment
+    std::once_flag once;
+    Variant variant;
+  };
+
+  Variant bind(int64_t alignment, size_t workspace_bytes, const AlgorithmChoices& choices) const;
+  const Variant& variantFor(const MatmulOperands& operands) const;
+  void runCalls(const MatmulOperands& operands, cudaStream_t stream) const;
+  void runPacked(MatmulOperands operands, cudaStream_t stream) const;
+  const void* packed(const Packing& packing, const void* operand, std::byte* workspace,
+                     cudaStream_t stream) const;
+
+  int device_;
+  cublasLtHandle_t handle_;
+  StridedCopy& copy_;
+  const codegen::KernelCompiler& compiler_;
+  MatmulLayout layout_;
+  int64_t library_bytes_ = 0;
+  bool packs_ = false;
+  uintptr_t masks_[4];  // low bits that are 0 in an aligned a, b, bias, c
+  Variant aligned_;
+  mutable Fallback less_[2];
+};
+
+}  // namespace heddle::host
