@@ -97,8 +97,8 @@ std::string convertText(const std::string& text, DType from, DType to) {
 }
 
 std::string applyText(std::string_view text, const std::string& a, const std::string& b,
-                      const std::string& c) {
-  return fmt::format(fmt::runtime(text), a, b, c);
+                      const std::string& c, const std::string& d) {
+  return fmt::format(fmt::runtime(text), a, b, c, d);
 }
 
 namespace {
@@ -122,15 +122,15 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
       return convertText(text, a.type, node.dtype);
     }
     case Node::Kind::Apply: {
-      std::string operands[3];
-      HEDDLE_CHECK(node.operands.size() <= 3, "an op with {} operands", node.operands.size());
+      std::string operands[kMaxOperands];
+      HEDDLE_CHECK(node.operands.size() <= kMaxOperands, "an op with {} operands", node.operands.size());
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const Node& from = body.nodes[static_cast<size_t>(node.operands[i])];
         bool condition = static_cast<int>(i) < node.conditions;
         operands[i] = convertText(fmt::format("{}{}", prefix, node.operands[i]), from.dtype,
                                   condition ? DType::Bool : node.compute);
       }
-      std::string text = applyText(node.text, operands[0], operands[1], operands[2]);
+      std::string text = applyText(node.text, operands[0], operands[1], operands[2], operands[3]);
       // A comparison is a bool already, an op on bools may be an int: the cast covers both.
       if (node.dtype == DType::Bool) return fmt::format("(bool)({})", text);
       return convertText(text, node.compute, node.dtype);

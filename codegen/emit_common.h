@@ -30,7 +30,7 @@ std::string convertText(const std::string& text, DType from, DType to);
 
 // `{0}`, `{1}`, ... of an op's text replaced.
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
-                      const std::string& c = {});
+                      const std::string& c = {}, const std::string& d = {});
 
 // Where the text of leaves comes from.
 struct LeafText {

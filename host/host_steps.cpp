@@ -1,5 +1,6 @@
 #include "host/host_steps.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -69,15 +70,21 @@ Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& register
   };
   if (step.op->dtype_rule == DTypeRule::Attribute) return roundTo(step.dtype, arg(0));
   if (isFloat(step.compute)) {
-    std::array<double, 3> values{};
+    std::array<double, kMaxOperands> values{};
     for (size_t i = 0; i < count; ++i) values[i] = toDouble(roundTo(step.compute, arg(i)));
     HEDDLE_USER_CHECK(step.op->on_floats != nullptr, "{} has no meaning on floats", step.op->name);
+    if (step.compute == DType::F32 && step.op->on_singles != nullptr) {
+      std::array<float, kMaxOperands> singles{};
+      std::copy(values.begin(), values.end(), singles.begin());
+      return roundTo(step.dtype, double{step.op->on_singles(singles.data())});
+    }
     return roundTo(step.dtype, step.op->on_floats(values.data()));
   }
-  std::array<int64_t, 3> values{};
+  std::array<int64_t, kMaxOperands> values{};
   for (size_t i = 0; i < count; ++i) values[i] = toInt(arg(i));
   HEDDLE_USER_CHECK(step.op->on_ints != nullptr, "{} has no meaning on integers", step.op->name);
-  return roundTo(step.dtype, step.op->on_ints(values.data()));
+  const bool bools = step.compute == DType::Bool && step.op->on_bools != nullptr;
+  return roundTo(step.dtype, (bools ? step.op->on_bools : step.op->on_ints)(values.data()));
 }
 
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,

@@ -80,7 +80,7 @@ struct RegisterStep {
 };
 struct ApplyStep {
   const OpDef* op;
-  std::array<int32_t, 3> args;
+  std::array<int32_t, kMaxOperands> args;
   int32_t out;
   DType compute;  // the type in which the op computes
   DType dtype;    // of the result

@@ -54,7 +54,7 @@ void PlanBuilder::emit(const Evaluate& op, const TraceStep& step) {
 
 void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
                             const TraceStep& step) {
-  ApplyStep out{apply.op, {-1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
+  ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
   // `where` takes its condition apart: only the other two are promoted.
@@ -64,8 +64,7 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
     out.args[i] = step.scalar_inputs.at(i);
     if (i > first) promoted = promote(promoted, slot(apply.args[i]).tensor.dtype);
   }
-  if (apply.op->dtype_rule == DTypeRule::PromoteFloat && !isFloat(promoted)) promoted = DType::F32;
-  out.compute = computeType(promoted);
+  out.compute = operandType(*apply.op, resultType(*apply.op, promoted), promoted);
   emit(out);
 }
 

@@ -104,6 +104,8 @@ class FusionBuilder {
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
   // Equal extents, checked here or by a guard.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
+  // Constants for the trailing operands that a call left out.
+  void addDefaults(const OpDef& op, std::vector<ValueId>& operands);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
                           const Attrs& attrs);
   // The tensor of an operand; UserError when the id is not a tensor of this fusion.

@@ -84,10 +84,30 @@ void checkAttrs(const OpDef& op, const std::string& where,
   }
 }
 
+void checkType(const OpDef& op, DType promoted, const std::string& where) {
+  HEDDLE_USER_CHECK(promoted != DType::Bool || op.takes_bools,
+                    "{}: bool is refused, got only bool operands; cast one first", where);
+  HEDDLE_USER_CHECK(isFloat(promoted) || op.on_ints != nullptr, "{}: {} is not a float type", where,
+                    name(promoted));
+  HEDDLE_USER_CHECK(!isFloat(promoted) || op.on_floats != nullptr,
+                    "{}: {} is not an integer type", where, name(promoted));
+}
+
 }  // namespace
+
+void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands) {
+  const size_t required = static_cast<size_t>(def.arity) - def.defaults.size();
+  if (operands.size() < required) return;
+  std::string result_name = std::exchange(pending_name_, "");
+  while (operands.size() < static_cast<size_t>(def.arity)) {
+    operands.push_back(constant(def.defaults[operands.size() - required]));
+  }
+  pending_name_ = std::move(result_name);
+}
 
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
+  if (def.kind == OpKind::Pointwise) addDefaults(def, operands);
   HEDDLE_USER_CHECK(static_cast<int>(operands.size()) == def.arity,
                     "{} takes {} operand(s), got {}", where(op_name), def.arity, operands.size());
   checkAttrs(def, where(op_name), attrs);
@@ -112,10 +132,9 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
     }
   }
   DType dtype = promoteOperands(types);
-  if (def.dtype_rule == DTypeRule::PromoteFloat && !isFloat(dtype)) dtype = DType::F32;
-  HEDDLE_USER_CHECK(isFloat(dtype) || def.on_ints != nullptr, "{}: {} is not a float type",
-                    where(op_name), heddle::name(dtype));
-  if (def.dtype_rule == DTypeRule::Bool) dtype = DType::Bool;
+  if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
+  checkType(def, dtype, where(op_name));
+  dtype = resultType(def, dtype);
   if (def.dtype_rule == DTypeRule::Attribute) dtype = std::get<DType>(*findAttr(attrs, "dtype"));
   if (all_scalars) {
     Value result = tensorResult(dtype, {});

@@ -41,6 +41,7 @@ enum class DTypeRule : uint8_t {
   PromoteFloat,  // the same, integers and bools become f32
   Bool,          // compares in the promoted type, gives bool
   Attribute,     // attribute `dtype`
+  Wide,          // i64 of operands that are integers
 };
 
 // A typed attribute value. Lists of sizes may hold symbols.
@@ -54,17 +55,20 @@ struct AttrSpec {
   bool required = true;
 };
 
+inline constexpr int kMaxOperands = 4;
+
 // One row of the op table.
 struct OpDef {
   std::string_view name;  // also the text form: name(%a, %b, attr=value)
   OpKind kind;
   int arity;
   DTypeRule dtype_rule;
-  // Pointwise: an expression of the kernel language in operands {0}, {1}, {2}, all of the compute
+  // Pointwise: an expression of the kernel language in operands {0}, {1}, ..., all of the compute
   // type; Reduction: the combination of accumulator {0} and element {1}. Functions `hd::...` come
   // from the kernel runtime headers, which exist for CUDA and for C++ with the same names.
   std::string_view text;
-  // Reference semantics for floats and for integers/bools; null where the op has none.
+  // Reference semantics for floats and for integers; null where the op has none. Bools compute as
+  // the integers 0 and 1 unless on_bools is there.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
@@ -72,6 +76,14 @@ struct OpDef {
   std::optional<ReduceOp> reduce_op = std::nullopt;
   // Leading operands that are conditions: bool whatever the others are.
   int bool_operands = 0;
+  bool takes_bools = true;  // false: refused, as PyTorch does
+  int64_t (*on_bools)(const int64_t*) = nullptr;
+  // In f32 proper, for an op that jumps after it rounded; others compute f32 in double and round.
+  float (*on_singles)(const float*) = nullptr;
+  // Values of the trailing operands that a call may leave out.
+  std::span<const Scalar> defaults = {};
+  // What the op means beyond its name, and where that is not what PyTorch's does.
+  std::string_view note = {};
 };
 
 // Every op in table order.
@@ -88,6 +100,10 @@ Scalar identityOf(ReduceOp op, DType dtype);
 
 // The type in which kernels hold values of `dtype`: bf16 is computed in f32.
 DType computeType(DType dtype);
+
+// The dtype of a pointwise op's result for operands promoted to `promoted`; where the rule is an
+// attribute, `promoted` itself.
+DType resultType(const OpDef& op, DType promoted);
 
 // The type every operand of a pointwise op is converted to before it computes, for a result of
 // `result` and operands promoted to `promoted`: comparisons compute in the latter, others in the

@@ -1,24 +1,50 @@
-// Pointwise ops of three operands.
+// Pointwise ops of three operands and more.
+#include "ir/op_functions.h"
 #include "ir/op_rows.h"
 
 namespace heddle::op_rows {
 namespace {
 
-const OpDef kTernaryRows[] = {
-    {"where",
-     K::Pointwise,
-     3,
-     R::Promote,
-     "({0} ? {1} : {2})",
-     [](D a) { return a[0] != 0 ? a[1] : a[2]; },
-     [](I a) { return a[0] != 0 ? a[1] : a[2]; },
-     {},
-     std::nullopt,
-     1},
-};
+const Scalar kOne[] = {int64_t{1}};
+
+double clampFloat(const double* a) {
+  const double above[] = {maxNan(a), a[2]};
+  return minNan(above);
+}
+
+// PyTorch's formula: exact at both ends.
+double lerp(const double* a) {
+  const double way = a[1] - a[0];
+  return std::fabs(a[2]) < 0.5 ? a[0] + a[2] * way : a[1] - way * (1 - a[2]);
+}
 
 }  // namespace
 
-std::span<const OpDef> ternaryOps() { return kTernaryRows; }
+std::span<const OpDef> ternaryOps() {
+  static const std::vector<OpDef> rows = {
+      Row(
+          "where", 3, R::Promote, "({0} ? {1} : {2})", [](D a) { return a[0] != 0 ? a[1] : a[2]; },
+          [](I a) { return a[0] != 0 ? a[1] : a[2]; })
+          .conditions(1),
+      Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
+          [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
+          .says("Operands: x, min, max; with one bound it is maximum or minimum"),
+      Row("lerp", 3, R::Promote, "hd::lerp({0}, {1}, {2})", lerp)
+          .says("Operands: start, end, weight"),
+      Row(
+          "addcmul", 4, R::Promote, "({0} + {3} * {1} * {2})",
+          [](D a) { return a[0] + a[3] * a[1] * a[2]; },
+          [](I a) { return wrap(u(a[0]) + u(a[3]) * u(a[1]) * u(a[2])); })
+          .noBools()
+          .optional(kOne)
+          .says("Operands: x, a, b, value = 1; x + value * a * b, rounded once to a half type"),
+      Row("philox", 3, R::Wide, "hd::philox({0}, {1}, {2})", nullptr,
+          [](I a) { return op_functions::philox(a[0], a[1], a[2]); })
+          .noBools()
+          .says("Operands: seed, offset, index; the first two words of Philox4x32-10 of the key "
+                "seed and the counter (index, offset), the first in the low half"),
+  };
+  return rows;
+}
 
 }  // namespace heddle::op_rows

@@ -61,6 +61,21 @@ Scalar identityOf(ReduceOp op, DType dtype) {
 
 DType computeType(DType dtype) { return dtype == DType::BF16 ? DType::F32 : dtype; }
 
+DType resultType(const OpDef& op, DType promoted) {
+  switch (op.dtype_rule) {
+    case DTypeRule::PromoteFloat:
+      return isFloat(promoted) ? promoted : DType::F32;
+    case DTypeRule::Bool:
+      return DType::Bool;
+    case DTypeRule::Wide:
+      return DType::I64;
+    case DTypeRule::Promote:
+    case DTypeRule::Attribute:
+      return promoted;
+  }
+  HEDDLE_CHECK(false, "dtype rule {} is not in the enum", static_cast<int>(op.dtype_rule));
+}
+
 DType operandType(const OpDef& op, DType result, DType promoted) {
   return computeType(op.dtype_rule == DTypeRule::Bool ? promoted : result);
 }

@@ -78,9 +78,19 @@ void applyOp(T (*function)(const T*), int arity, const T* operands, int64_t coun
     }
   } else {
     for (int64_t i = 0; i < count; ++i) {
-      const T triple[] = {operands[i], operands[kBlock + i], operands[2 * kBlock + i]};
-      out[i] = function(triple);
+      T all[kMaxOperands];
+      for (int k = 0; k < arity; ++k) all[k] = operands[k * kBlock + i];
+      out[i] = function(all);
     }
+  }
+}
+
+// The operands are doubles that f32 holds.
+void applySingles(const OpDef& op, const double* operands, int64_t count, double* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    float all[kMaxOperands];
+    for (int k = 0; k < op.arity; ++k) all[k] = static_cast<float>(operands[k * kBlock + i]);
+    out[i] = op.on_singles(all);
   }
 }
 
@@ -123,7 +133,7 @@ ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
     : op_(expr.op),
       compute_(computeTypeOf(fusion, expr)),
       result_(fusion.tensor(expr.outputs[0]).dtype) {
-  HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= 3, "{} takes {} operands", op_->name, op_->arity);
+  HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= kMaxOperands, "{} takes {} operands", op_->name, op_->arity);
   HEDDLE_CHECK(computesInts(compute_) ? op_->on_ints != nullptr : op_->on_floats != nullptr,
                "{} has no reference for {}", op_->name, name(compute_));
 }
@@ -134,20 +144,25 @@ void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::
     return static_cast<int>(i) < op_->bool_operands ? DType::Bool : compute_;
   };
   if (computesInts(compute_)) {
-    int64_t in[3 * kBlock];
+    int64_t in[kMaxOperands * kBlock];
     int64_t results[kBlock];
     for (size_t i = 0; i < operands.size(); ++i) {
       loadInts(operands[i], count, typeOf(i), in + static_cast<int64_t>(i) * kBlock);
     }
-    applyOp(op_->on_ints, op_->arity, in, count, results);
+    const bool bools = compute_ == DType::Bool && op_->on_bools != nullptr;
+    applyOp(bools ? op_->on_bools : op_->on_ints, op_->arity, in, count, results);
     return storeElements(results, count, result_, out);
   }
-  double in[3 * kBlock];
+  double in[kMaxOperands * kBlock];
   double results[kBlock];
   for (size_t i = 0; i < operands.size(); ++i) {
     loadFloats(operands[i], count, typeOf(i), in + static_cast<int64_t>(i) * kBlock);
   }
-  applyOp(op_->on_floats, op_->arity, in, count, results);
+  if (compute_ == DType::F32 && op_->on_singles != nullptr) {
+    applySingles(*op_, in, count, results);
+  } else {
+    applyOp(op_->on_floats, op_->arity, in, count, results);
+  }
   storeElements(results, count, result_, out);
 }
 

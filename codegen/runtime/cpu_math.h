@@ -1,5 +1,5 @@
-// Functions of the op table for generated C++ kernels, after cpu_runtime.h. The declarations of libm
-// carry the simd attribute, so that vectorized loops call libmvec.
+// Functions of the op table for generated C++ kernels, after cpu_runtime.h. The declarations of
+// libm carry the simd attribute, so that vectorized loops call libmvec.
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define HD_SIMD __attribute__((simd("notinbranch")))
@@ -7,57 +7,169 @@
 #define HD_SIMD
 #endif
 
+#define HD_LIBM(name)           \
+  HD_SIMD float name##f(float); \
+  HD_SIMD double name(double);
+#define HD_LIBM2(name)                 \
+  HD_SIMD float name##f(float, float); \
+  HD_SIMD double name(double, double);
+
 extern "C" {
-HD_SIMD float expf(float);
-HD_SIMD double exp(double);
-HD_SIMD float logf(float);
-HD_SIMD double log(double);
-HD_SIMD float tanhf(float);
-HD_SIMD double tanh(double);
-HD_SIMD float erff(float);
-HD_SIMD double erf(double);
-HD_SIMD float sinf(float);
-HD_SIMD double sin(double);
-HD_SIMD float cosf(float);
-HD_SIMD double cos(double);
-HD_SIMD float powf(float, float);
-HD_SIMD double pow(double, double);
+HD_LIBM(exp)
+HD_LIBM(exp2)
+HD_LIBM(expm1)
+HD_LIBM(log)
+HD_LIBM(log2)
+HD_LIBM(log10)
+HD_LIBM(log1p)
+HD_LIBM(sin)
+HD_LIBM(cos)
+HD_LIBM(tan)
+HD_LIBM(asin)
+HD_LIBM(acos)
+HD_LIBM(atan)
+HD_LIBM(sinh)
+HD_LIBM(cosh)
+HD_LIBM(tanh)
+HD_LIBM(asinh)
+HD_LIBM(acosh)
+HD_LIBM(atanh)
+HD_LIBM(erf)
+HD_LIBM(erfc)
+HD_LIBM2(pow)
+HD_LIBM2(atan2)
+float fmodf(float, float);
+double fmod(double, double);
+float lgammaf_r(float, int*);
+double lgamma_r(double, int*);
 }
+
+#define HD_UNARY(name)                                \
+  inline float name(float x) { return ::name##f(x); } \
+  inline double name(double x) { return ::name(x); }
+#define HD_BINARY(name)                                           \
+  inline float name(float x, float y) { return ::name##f(x, y); } \
+  inline double name(double x, double y) { return ::name(x, y); }
+#define HD_BUILTIN(name)                                        \
+  inline float name(float x) { return __builtin_##name##f(x); } \
+  inline double name(double x) { return __builtin_##name(x); }
 
 namespace hd {
 
-inline float abs(float x) { return __builtin_fabsf(x); }
-inline double abs(double x) { return __builtin_fabs(x); }
-inline long long abs(long long x) { return x < 0 ? -x : x; }
-inline bool abs(bool x) { return x; }
-inline float exp(float x) { return ::expf(x); }
-inline double exp(double x) { return ::exp(x); }
-inline float log(float x) { return ::logf(x); }
-inline double log(double x) { return ::log(x); }
-inline float sqrt(float x) { return __builtin_sqrtf(x); }
-inline double sqrt(double x) { return __builtin_sqrt(x); }
+HD_UNARY(exp)
+HD_UNARY(exp2)
+HD_UNARY(expm1)
+HD_UNARY(log)
+HD_UNARY(log2)
+HD_UNARY(log10)
+HD_UNARY(log1p)
+HD_UNARY(sin)
+HD_UNARY(cos)
+HD_UNARY(tan)
+HD_UNARY(asin)
+HD_UNARY(acos)
+HD_UNARY(atan)
+HD_UNARY(sinh)
+HD_UNARY(cosh)
+HD_UNARY(tanh)
+HD_UNARY(asinh)
+HD_UNARY(acosh)
+HD_UNARY(atanh)
+HD_UNARY(erf)
+HD_UNARY(erfc)
+HD_BINARY(pow)
+HD_BINARY(atan2)
+HD_BINARY(fmod)
+HD_BUILTIN(sqrt)
+HD_BUILTIN(floor)
+HD_BUILTIN(ceil)
+HD_BUILTIN(trunc)
+inline float round(float x) { return __builtin_rintf(x); }
+inline double round(double x) { return __builtin_rint(x); }
 inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
-inline float tanh(float x) { return ::tanhf(x); }
-inline double tanh(double x) { return ::tanh(x); }
-inline float erf(float x) { return ::erff(x); }
-inline double erf(double x) { return ::erf(x); }
-inline float sin(float x) { return ::sinf(x); }
-inline double sin(double x) { return ::sin(x); }
-inline float cos(float x) { return ::cosf(x); }
-inline double cos(double x) { return ::cos(x); }
-inline float pow(float x, float y) { return ::powf(x, y); }
-inline double pow(double x, double y) { return ::pow(x, y); }
-inline long long pow(long long x, long long y) {
-  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
-  unsigned long long result = 1;
-  unsigned long long base = (unsigned long long)x;
-  for (; y > 0; y >>= 1, base *= base) {
-    if (y & 1) result *= base;
-  }
-  return (long long)result;
+inline float fabs(float x) { return __builtin_fabsf(x); }
+inline double fabs(double x) { return __builtin_fabs(x); }
+inline float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+inline double copysign(double x, double y) { return __builtin_copysign(x, y); }
+inline bool signbit(float x) { return bitsOf(x) >> 31; }
+inline bool signbit(double x) { return __builtin_signbit(x); }
+inline bool isinf(float x) { return __builtin_fabsf(x) == infF32(); }
+inline bool isinf(double x) { return __builtin_fabs(x) == infF64(); }
+inline bool isfinite(float x) { return __builtin_fabsf(x) < infF32(); }
+inline bool isfinite(double x) { return __builtin_fabs(x) < infF64(); }
+inline float lgamma(float x) {
+  int sign;
+  return ::lgammaf_r(x, &sign);
 }
-inline bool pow(bool x, bool y) { return x | !y; }
+inline double lgamma(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+
+// M. Giles, "Approximating the erfinv function" (2010), single precision.
+inline double erfinvStart(double x) {
+  const double w = -log((1 - x) * (1 + x));
+  const double near = w - 2.5;
+  const double far = sqrt(w) - 3;
+  double p = 2.81022636e-08;
+  p = p * near + 3.43273939e-07;
+  p = p * near + -3.5233877e-06;
+  p = p * near + -4.39150654e-06;
+  p = p * near + 0.00021858087;
+  p = p * near + -0.00125372503;
+  p = p * near + -0.00417768164;
+  p = p * near + 0.246640727;
+  p = p * near + 1.50140941;
+  double q = -0.000200214257;
+  q = q * far + 0.000100950558;
+  q = q * far + 0.00134934322;
+  q = q * far + -0.00367342844;
+  q = q * far + 0.00573950773;
+  q = q * far + -0.0076224613;
+  q = q * far + 0.00943887047;
+  q = q * far + 1.00167406;
+  q = q * far + 2.83297682;
+  return (w < 5 ? p : q) * x;
+}
+// One Halley step from the small side of erf near 1, where 1 - a is exact.
+inline double erfinvStep(double a, double y) {
+  const double error = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
+  const double step = error * 0.88622692545275801 * exp(y * y);
+  return y - step / (1 + y * step);
+}
+inline double erfinv(double x) {
+  const double a = fabs(x);
+  const double y = erfinvStep(a, erfinvStep(a, erfinvStart(a)));
+  return a == 1 ? copysign(infF64(), x) : copysign(y, x);
+}
+inline float erfinv(float x) {
+  const double a = fabs((double)x);
+  return a == 1 ? copysign(infF32(), x) : (float)copysign(erfinvStep(a, erfinvStart(a)), (double)x);
+}
+
+inline long long abs(long long x) { return x < 0 ? -x : x; }
+inline float abs(float x) { return fabs(x); }
+inline double abs(double x) { return fabs(x); }
+inline float sign(float x) { return (float)((x > 0) - (x < 0)); }
+inline double sign(double x) { return (double)((x > 0) - (x < 0)); }
+inline long long sign(long long x) { return (x > 0) - (x < 0); }
+inline bool sign(bool x) { return x; }
+inline float relu(float x) { return x < 0 ? 0.0f : x; }
+inline double relu(double x) { return x < 0 ? 0.0 : x; }
+inline long long relu(long long x) { return x < 0 ? 0 : x; }
+inline long long floor(long long x) { return x; }
+inline long long ceil(long long x) { return x; }
+inline long long round(long long x) { return x; }
+inline long long trunc(long long x) { return x; }
+inline bool signbit(long long x) { return x < 0; }
+inline bool signbit(bool) { return false; }
+inline bool isinf(long long) { return false; }
+inline bool isinf(bool) { return false; }
+inline bool isfinite(long long) { return true; }
+inline bool isfinite(bool) { return true; }
+inline long long bitwise_not(long long x) { return ~x; }
+inline bool bitwise_not(bool x) { return !x; }
 
 // A NaN on either side wins; the forms without branches vectorize.
 inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
@@ -68,9 +180,98 @@ inline float minimum(float a, float b) { return (a < b) | (a != a) ? a : b; }
 inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
 inline long long minimum(long long a, long long b) { return a < b ? a : b; }
 inline bool minimum(bool a, bool b) { return a & b; }
-inline float relu(float x) { return x < 0 ? 0.0f : x; }
-inline double relu(double x) { return x < 0 ? 0.0 : x; }
-inline long long relu(long long x) { return x < 0 ? 0 : x; }
-inline bool relu(bool x) { return x; }
+// A number wins over NaN.
+inline float fmax(float a, float b) { return (a >= b) | (b != b) ? a : b; }
+inline double fmax(double a, double b) { return (a >= b) | (b != b) ? a : b; }
+inline long long fmax(long long a, long long b) { return a > b ? a : b; }
+inline bool fmax(bool a, bool b) { return a | b; }
+inline float fmin(float a, float b) { return (a <= b) | (b != b) ? a : b; }
+inline double fmin(double a, double b) { return (a <= b) | (b != b) ? a : b; }
+inline long long fmin(long long a, long long b) { return a < b ? a : b; }
+inline bool fmin(bool a, bool b) { return a & b; }
+
+// Division: an integer by 0 gives 0, and 0 remains; -1 apart, since the lowest integer has no
+// opposite.
+inline long long div_trunc(long long a, long long b) {
+  return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
+}
+inline long long fmod(long long a, long long b) { return b == 0 || b == -1 ? 0 : a % b; }
+inline long long div_floor(long long a, long long b) {
+  return div_trunc(a, b) - (fmod(a, b) != 0 && (a < 0) != (b < 0));
+}
+inline float div_trunc(float a, float b) { return trunc(a / b); }
+inline double div_trunc(double a, double b) { return trunc(a / b); }
+template <class T>
+inline T divFloorReal(T a, T b) {
+  const T mod = fmod(a, b);
+  T quotient = (a - mod) / b;
+  if (mod != 0 && (b < 0) != (mod < 0)) quotient -= 1;
+  const T low = floor(quotient);
+  const T nearest = quotient - low > T(0.5) ? low + 1 : low;
+  return b == 0 ? a / b : quotient == 0 ? copysign(T(0), a / b) : nearest;
+}
+inline float div_floor(float a, float b) { return divFloorReal(a, b); }
+inline double div_floor(double a, double b) { return divFloorReal(a, b); }
+template <class T>
+inline T remainderOf(T a, T b) {
+  const T mod = fmod(a, b);
+  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
+inline float remainder(float a, float b) { return remainderOf(a, b); }
+inline double remainder(double a, double b) { return remainderOf(a, b); }
+inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
+
+inline long long pow(long long x, long long y) {
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+  unsigned long long result = 1;
+  unsigned long long base = (unsigned long long)x;
+  for (; y > 0; y >>= 1, base *= base) {
+    if (y & 1) result *= base;
+  }
+  return (long long)result;
+}
+inline long long shift_left(long long a, long long by) {
+  return by < 0 || by > 63 ? 0 : (long long)((unsigned long long)a << by);
+}
+inline long long shift_right(long long a, long long by) {
+  return a >> (by < 0 || by > 63 ? 63 : by);
+}
+
+template <class T>
+inline T softplusOf(T x, T beta, T threshold) {
+  return x * beta > threshold ? x : log1p(exp(x * beta)) / beta;
+}
+inline float softplus(float x, float beta, float threshold) {
+  return softplusOf(x, beta, threshold);
+}
+inline double softplus(double x, double beta, double threshold) {
+  return softplusOf(x, beta, threshold);
+}
+// Exact at both ends.
+template <class T>
+inline T lerpOf(T a, T b, T weight) {
+  return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
+}
+inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
+inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
+
+// Philox4x32-10: key seed, counter (index, offset), the first two words of the result. J. Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+inline long long philox(long long seed, long long offset, long long index) {
+  unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
+  unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);
+  unsigned word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long even = 0xD2511F53ull * word0;
+    const unsigned long long odd = 0xCD9E8D57ull * word2;
+    word0 = (unsigned)(odd >> 32) ^ word1 ^ key0;
+    word1 = (unsigned)odd;
+    word2 = (unsigned)(even >> 32) ^ word3 ^ key1;
+    word3 = (unsigned)even;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return (long long)((unsigned long long)word1 << 32 | word0);
+}
 
 }  // namespace hd

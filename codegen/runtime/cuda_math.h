@@ -1,29 +1,130 @@
-// Functions of the op table for generated CUDA kernels, after cuda_runtime.h.
+// Functions of the op table for generated CUDA kernels, after cuda_runtime.h. CUDA's own functions,
+// none of the fast and less exact ones.
+
+#define HD_UNARY(name)                                           \
+  __device__ inline float name(float x) { return ::name##f(x); } \
+  __device__ inline double name(double x) { return ::name(x); }
+#define HD_BINARY(name)                                                      \
+  __device__ inline float name(float x, float y) { return ::name##f(x, y); } \
+  __device__ inline double name(double x, double y) { return ::name(x, y); }
 
 namespace hd {
 
-__device__ inline float abs(float x) { return ::fabsf(x); }
-__device__ inline double abs(double x) { return ::fabs(x); }
+HD_UNARY(exp)
+HD_UNARY(exp2)
+HD_UNARY(expm1)
+HD_UNARY(log)
+HD_UNARY(log2)
+HD_UNARY(log10)
+HD_UNARY(log1p)
+HD_UNARY(sin)
+HD_UNARY(cos)
+HD_UNARY(tan)
+HD_UNARY(asin)
+HD_UNARY(acos)
+HD_UNARY(atan)
+HD_UNARY(sinh)
+HD_UNARY(cosh)
+HD_UNARY(tanh)
+HD_UNARY(asinh)
+HD_UNARY(acosh)
+HD_UNARY(atanh)
+HD_UNARY(erf)
+HD_UNARY(erfc)
+HD_UNARY(erfinv)
+HD_UNARY(lgamma)
+HD_UNARY(sqrt)
+HD_UNARY(rsqrt)
+HD_UNARY(floor)
+HD_UNARY(ceil)
+HD_UNARY(trunc)
+HD_UNARY(fabs)
+HD_BINARY(pow)
+HD_BINARY(atan2)
+HD_BINARY(fmod)
+HD_BINARY(copysign)
+__device__ inline float round(float x) { return ::rintf(x); }
+__device__ inline double round(double x) { return ::rint(x); }
+__device__ inline bool signbit(float x) { return __float_as_int(x) < 0; }
+__device__ inline bool signbit(double x) { return __double_as_longlong(x) < 0; }
+__device__ inline bool isinf(float x) { return ::fabsf(x) == infF32(); }
+__device__ inline bool isinf(double x) { return ::fabs(x) == infF64(); }
+__device__ inline bool isfinite(float x) { return ::fabsf(x) < infF32(); }
+__device__ inline bool isfinite(double x) { return ::fabs(x) < infF64(); }
+
 __device__ inline long long abs(long long x) { return x < 0 ? -x : x; }
-__device__ inline bool abs(bool x) { return x; }
-__device__ inline float exp(float x) { return ::expf(x); }
-__device__ inline double exp(double x) { return ::exp(x); }
-__device__ inline float log(float x) { return ::logf(x); }
-__device__ inline double log(double x) { return ::log(x); }
-__device__ inline float sqrt(float x) { return ::sqrtf(x); }
-__device__ inline double sqrt(double x) { return ::sqrt(x); }
-__device__ inline float rsqrt(float x) { return ::rsqrtf(x); }
-__device__ inline double rsqrt(double x) { return ::rsqrt(x); }
-__device__ inline float tanh(float x) { return ::tanhf(x); }
-__device__ inline double tanh(double x) { return ::tanh(x); }
-__device__ inline float erf(float x) { return ::erff(x); }
-__device__ inline double erf(double x) { return ::erf(x); }
-__device__ inline float sin(float x) { return ::sinf(x); }
-__device__ inline double sin(double x) { return ::sin(x); }
-__device__ inline float cos(float x) { return ::cosf(x); }
-__device__ inline double cos(double x) { return ::cos(x); }
-__device__ inline float pow(float x, float y) { return ::powf(x, y); }
-__device__ inline double pow(double x, double y) { return ::pow(x, y); }
+__device__ inline float abs(float x) { return fabs(x); }
+__device__ inline double abs(double x) { return fabs(x); }
+__device__ inline float sign(float x) { return (float)((x > 0) - (x < 0)); }
+__device__ inline double sign(double x) { return (double)((x > 0) - (x < 0)); }
+__device__ inline long long sign(long long x) { return (x > 0) - (x < 0); }
+__device__ inline bool sign(bool x) { return x; }
+__device__ inline float relu(float x) { return x < 0 ? 0.0f : x; }
+__device__ inline double relu(double x) { return x < 0 ? 0.0 : x; }
+__device__ inline long long relu(long long x) { return x < 0 ? 0 : x; }
+__device__ inline long long floor(long long x) { return x; }
+__device__ inline long long ceil(long long x) { return x; }
+__device__ inline long long round(long long x) { return x; }
+__device__ inline long long trunc(long long x) { return x; }
+__device__ inline bool signbit(long long x) { return x < 0; }
+__device__ inline bool signbit(bool) { return false; }
+__device__ inline bool isinf(long long) { return false; }
+__device__ inline bool isinf(bool) { return false; }
+__device__ inline bool isfinite(long long) { return true; }
+__device__ inline bool isfinite(bool) { return true; }
+__device__ inline long long bitwise_not(long long x) { return ~x; }
+__device__ inline bool bitwise_not(bool x) { return !x; }
+
+// A NaN on either side wins.
+__device__ inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
+__device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
+__device__ inline long long maximum(long long a, long long b) { return a > b ? a : b; }
+__device__ inline bool maximum(bool a, bool b) { return a | b; }
+__device__ inline float minimum(float a, float b) { return (a < b) | (a != a) ? a : b; }
+__device__ inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
+__device__ inline long long minimum(long long a, long long b) { return a < b ? a : b; }
+__device__ inline bool minimum(bool a, bool b) { return a & b; }
+// A number wins over NaN.
+__device__ inline float fmax(float a, float b) { return (a >= b) | (b != b) ? a : b; }
+__device__ inline double fmax(double a, double b) { return (a >= b) | (b != b) ? a : b; }
+__device__ inline long long fmax(long long a, long long b) { return a > b ? a : b; }
+__device__ inline bool fmax(bool a, bool b) { return a | b; }
+__device__ inline float fmin(float a, float b) { return (a <= b) | (b != b) ? a : b; }
+__device__ inline double fmin(double a, double b) { return (a <= b) | (b != b) ? a : b; }
+__device__ inline long long fmin(long long a, long long b) { return a < b ? a : b; }
+__device__ inline bool fmin(bool a, bool b) { return a & b; }
+
+// Division: an integer by 0 gives 0, and 0 remains; -1 apart, since the lowest integer has no
+// opposite.
+__device__ inline long long div_trunc(long long a, long long b) {
+  return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
+}
+__device__ inline long long fmod(long long a, long long b) { return b == 0 || b == -1 ? 0 : a % b; }
+__device__ inline long long div_floor(long long a, long long b) {
+  return div_trunc(a, b) - (fmod(a, b) != 0 && (a < 0) != (b < 0));
+}
+__device__ inline float div_trunc(float a, float b) { return trunc(a / b); }
+__device__ inline double div_trunc(double a, double b) { return trunc(a / b); }
+template <class T>
+__device__ inline T divFloorReal(T a, T b) {
+  const T mod = fmod(a, b);
+  T quotient = (a - mod) / b;
+  if (mod != 0 && (b < 0) != (mod < 0)) quotient -= 1;
+  const T low = floor(quotient);
+  const T nearest = quotient - low > T(0.5) ? low + 1 : low;
+  return b == 0 ? a / b : quotient == 0 ? copysign(T(0), a / b) : nearest;
+}
+__device__ inline float div_floor(float a, float b) { return divFloorReal(a, b); }
+__device__ inline double div_floor(double a, double b) { return divFloorReal(a, b); }
+template <class T>
+__device__ inline T remainderOf(T a, T b) {
+  const T mod = fmod(a, b);
+  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
+__device__ inline float remainder(float a, float b) { return remainderOf(a, b); }
+__device__ inline double remainder(double a, double b) { return remainderOf(a, b); }
+__device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
+
 __device__ inline long long pow(long long x, long long y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
   unsigned long long result = 1;
@@ -33,20 +134,48 @@ __device__ inline long long pow(long long x, long long y) {
   }
   return (long long)result;
 }
-__device__ inline bool pow(bool x, bool y) { return x || !y; }
+__device__ inline long long shift_left(long long a, long long by) {
+  return by < 0 || by > 63 ? 0 : (long long)((unsigned long long)a << by);
+}
+__device__ inline long long shift_right(long long a, long long by) {
+  return a >> (by < 0 || by > 63 ? 63 : by);
+}
 
-// A NaN on either side wins.
-__device__ inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
-__device__ inline double maximum(double a, double b) { return a > b || a != a ? a : b; }
-__device__ inline long long maximum(long long a, long long b) { return a > b ? a : b; }
-__device__ inline bool maximum(bool a, bool b) { return a || b; }
-__device__ inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
-__device__ inline double minimum(double a, double b) { return a < b || a != a ? a : b; }
-__device__ inline long long minimum(long long a, long long b) { return a < b ? a : b; }
-__device__ inline bool minimum(bool a, bool b) { return a && b; }
-__device__ inline float relu(float x) { return x < 0 ? 0.0f : x; }
-__device__ inline double relu(double x) { return x < 0 ? 0.0 : x; }
-__device__ inline long long relu(long long x) { return x < 0 ? 0 : x; }
-__device__ inline bool relu(bool x) { return x; }
+template <class T>
+__device__ inline T softplusOf(T x, T beta, T threshold) {
+  return x * beta > threshold ? x : log1p(exp(x * beta)) / beta;
+}
+__device__ inline float softplus(float x, float beta, float threshold) {
+  return softplusOf(x, beta, threshold);
+}
+__device__ inline double softplus(double x, double beta, double threshold) {
+  return softplusOf(x, beta, threshold);
+}
+// Exact at both ends.
+template <class T>
+__device__ inline T lerpOf(T a, T b, T weight) {
+  return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
+}
+__device__ inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
+__device__ inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
+
+// Philox4x32-10: key seed, counter (index, offset), the first two words of the result. J. Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+__device__ inline long long philox(long long seed, long long offset, long long index) {
+  unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
+  unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);
+  unsigned word2 = (unsigned)offset, word3 = (unsigned)((unsigned long long)offset >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long even = 0xD2511F53ull * word0;
+    const unsigned long long odd = 0xCD9E8D57ull * word2;
+    word0 = (unsigned)(odd >> 32) ^ word1 ^ key0;
+    word1 = (unsigned)odd;
+    word2 = (unsigned)(even >> 32) ^ word3 ^ key1;
+    word3 = (unsigned)even;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return (long long)((unsigned long long)word1 << 32 | word0);
+}
 
 }  // namespace hd

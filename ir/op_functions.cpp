@@ -1,0 +1,131 @@
+#include "ir/op_functions.h"
+
+#include <math.h>  // lgamma_r
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
+namespace heddle::op_functions {
+namespace {
+
+uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
+int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
+
+// M. Giles, "Approximating the erfinv function" (2010): single precision, a start for Newton.
+double erfinvStart(double x) {
+  double w = -std::log((1 - x) * (1 + x));
+  double p = 0;
+  if (w < 5) {
+    w -= 2.5;
+    for (double c : {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                     -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}) {
+      p = p * w + c;
+    }
+  } else {
+    w = std::sqrt(w) - 3;
+    for (double c : {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+                     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}) {
+      p = p * w + c;
+    }
+  }
+  return p * x;
+}
+
+}  // namespace
+
+double lgamma(double x) {
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+}
+
+double erfinv(double x) {
+  if (!(std::fabs(x) < 1)) {
+    return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
+                             : std::numeric_limits<double>::quiet_NaN();
+  }
+  // From the small side of erf near 1, where 1 - |x| is exact.
+  const double a = std::fabs(x);
+  double y = erfinvStart(a);
+  for (int i = 0; i < 3; ++i) {
+    const double error = a < 0.5 ? std::erf(y) - a : (1 - a) - std::erfc(y);
+    const double step = error * (std::sqrt(M_PI) / 2) * std::exp(y * y);
+    y -= step / (1 + y * step);  // Halley: the second derivative is -2 y times the first
+  }
+  return std::copysign(y, x);
+}
+
+double roundHalfEven(double x) {
+  const double low = std::floor(x);
+  const double rest = x - low;
+  if (rest == 0 || std::isnan(rest)) return x;
+  const bool up = rest > 0.5 || (rest == 0.5 && std::fmod(low, 2) != 0);
+  return std::copysign(up ? low + 1 : low, x);
+}
+
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+
+double remainder(double a, double b) {
+  const double mod = std::fmod(a, b);
+  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
+
+int64_t fmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+
+int64_t remainder(int64_t a, int64_t b) {
+  const int64_t mod = fmod(a, b);
+  return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
+
+double divFloor(double a, double b) {
+  if (b == 0) return a / b;
+  const double mod = std::fmod(a, b);
+  double quotient = (a - mod) / b;
+  if (mod != 0 && (b < 0) != (mod < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double low = std::floor(quotient);
+  return quotient - low > 0.5 ? low + 1 : low;
+}
+
+int64_t divTrunc(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return b == -1 ? wrap(0 - u(a)) : a / b;
+}
+
+int64_t divFloor(int64_t a, int64_t b) {
+  const int64_t quotient = divTrunc(a, b);
+  return fmod(a, b) != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t pow(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  uint64_t result = 1;
+  uint64_t power = u(base);
+  for (; exponent > 0; exponent >>= 1, power *= power) {
+    if ((exponent & 1) != 0) result *= power;
+  }
+  return wrap(result);
+}
+
+int64_t shiftLeft(int64_t a, int64_t by) { return by < 0 || by > 63 ? 0 : wrap(u(a) << by); }
+
+int64_t shiftRight(int64_t a, int64_t by) { return a >> (by < 0 || by > 63 ? 63 : by); }
+
+int64_t philox(int64_t seed, int64_t offset, int64_t index) {
+  uint32_t key[] = {static_cast<uint32_t>(u(seed)), static_cast<uint32_t>(u(seed) >> 32)};
+  uint32_t word[] = {static_cast<uint32_t>(u(index)), static_cast<uint32_t>(u(index) >> 32),
+                     static_cast<uint32_t>(u(offset)), static_cast<uint32_t>(u(offset) >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t even = uint64_t{0xD2511F53} * word[0];
+    const uint64_t odd = uint64_t{0xCD9E8D57} * word[2];
+    word[0] = static_cast<uint32_t>(odd >> 32) ^ word[1] ^ key[0];
+    word[1] = static_cast<uint32_t>(odd);
+    word[2] = static_cast<uint32_t>(even >> 32) ^ word[3] ^ key[1];
+    word[3] = static_cast<uint32_t>(even);
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return wrap(uint64_t{word[1]} << 32 | word[0]);
+}
+
+}  // namespace heddle::op_functions
