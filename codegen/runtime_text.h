@@ -12,12 +12,14 @@ namespace heddle::codegen {
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
+extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
 // All that stands before the text of a kernel: types and memory, then the functions of the ops.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_runtime);
+  if (!cuda) text += kRuntimeHeader_cpu_vector_math;
   text += cuda ? kRuntimeHeader_cuda_math : kRuntimeHeader_cpu_math;
   return text;
 }

@@ -15,13 +15,13 @@
   HD_SIMD double name(double, double);
 
 extern "C" {
-HD_LIBM(exp)
+HD_SIMD double exp(double);
 HD_LIBM(exp2)
-HD_LIBM(expm1)
-HD_LIBM(log)
+HD_SIMD double expm1(double);
+HD_SIMD double log(double);
 HD_LIBM(log2)
 HD_LIBM(log10)
-HD_LIBM(log1p)
+HD_SIMD double log1p(double);
 HD_LIBM(sin)
 HD_LIBM(cos)
 HD_LIBM(tan)
@@ -30,11 +30,11 @@ HD_LIBM(acos)
 HD_LIBM(atan)
 HD_LIBM(sinh)
 HD_LIBM(cosh)
-HD_LIBM(tanh)
+HD_SIMD double tanh(double);
 HD_LIBM(asinh)
 HD_LIBM(acosh)
 HD_LIBM(atanh)
-HD_LIBM(erf)
+HD_SIMD double erf(double);
 HD_LIBM(erfc)
 HD_LIBM2(pow)
 HD_LIBM2(atan2)
@@ -56,13 +56,13 @@ double lgamma_r(double, int*);
 
 namespace hd {
 
-HD_UNARY(exp)
+inline double exp(double x) { return ::exp(x); }
 HD_UNARY(exp2)
-HD_UNARY(expm1)
-HD_UNARY(log)
+inline double expm1(double x) { return ::expm1(x); }
+inline double log(double x) { return ::log(x); }
 HD_UNARY(log2)
 HD_UNARY(log10)
-HD_UNARY(log1p)
+inline double log1p(double x) { return ::log1p(x); }
 HD_UNARY(sin)
 HD_UNARY(cos)
 HD_UNARY(tan)
@@ -71,11 +71,11 @@ HD_UNARY(acos)
 HD_UNARY(atan)
 HD_UNARY(sinh)
 HD_UNARY(cosh)
-HD_UNARY(tanh)
+inline double tanh(double x) { return ::tanh(x); }
 HD_UNARY(asinh)
 HD_UNARY(acosh)
 HD_UNARY(atanh)
-HD_UNARY(erf)
+inline double erf(double x) { return ::erf(x); }
 HD_UNARY(erfc)
 HD_BINARY(pow)
 HD_BINARY(atan2)
@@ -134,7 +134,9 @@ inline double erfinvStart(double x) {
 }
 // One Halley step from the small side of erf near 1, where 1 - a is exact.
 inline double erfinvStep(double a, double y) {
-  const double error = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
+  const double low = erf(y) - a;
+  const double high = (1 - a) - erfc(y);
+  const double error = a < 0.5 ? low : high;
   const double step = error * 0.88622692545275801 * exp(y * y);
   return y - step / (1 + y * step);
 }
@@ -239,7 +241,8 @@ inline long long shift_right(long long a, long long by) {
 
 template <class T>
 inline T softplusOf(T x, T beta, T threshold) {
-  return x * beta > threshold ? x : log1p(exp(x * beta)) / beta;
+  const T soft = log1p(exp(x * beta)) / beta;
+  return x * beta > threshold ? x : soft;
 }
 inline float softplus(float x, float beta, float threshold) {
   return softplusOf(x, beta, threshold);

@@ -143,7 +143,8 @@ __device__ inline long long shift_right(long long a, long long by) {
 
 template <class T>
 __device__ inline T softplusOf(T x, T beta, T threshold) {
-  return x * beta > threshold ? x : log1p(exp(x * beta)) / beta;
+  const T soft = log1p(exp(x * beta)) / beta;
+  return x * beta > threshold ? x : soft;
 }
 __device__ inline float softplus(float x, float beta, float threshold) {
   return softplusOf(x, beta, threshold);

@@ -173,7 +173,7 @@ TEST_F(WrongInputTest, MeshesAndShardings) {
 
 TEST_F(WrongInputTest, TheCommandLine) {
   expectMessage("frobnicate",
-                "expected a subcommand, run, dump, verify or devices, found frobnicate");
+                "expected a subcommand, run, dump, verify, devices or ops, found frobnicate");
   const std::string run = "run examples/softmax.fusion --device cpu ";
   expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
   expectError(run + "--set rows=-1", "a size cannot be negative");

@@ -83,6 +83,9 @@ void addOthers(CLI::App& app, Options& o) {
   addFile(*verify, o);
   CLI::App* devices = app.add_subcommand("devices", "Lists devices and transports.");
   devices->footer("Example:\n  heddle devices");
+  CLI::App* ops = app.add_subcommand("ops", "Lists the ops that a fusion may call, one a line.");
+  ops->footer("Example:\n  heddle ops | grep library");
+  ops->add_flag("--markdown", o.markdown, "as docs/ops.md, with notes");
 }
 
 int dispatch(const CLI::App& app, Options options) {
@@ -94,6 +97,7 @@ int dispatch(const CLI::App& app, Options options) {
   }
   if (app.got_subcommand("dump")) return dumpCommand(options);
   if (app.got_subcommand("verify")) return verifyCommand(options);
+  if (app.got_subcommand("ops")) return opsCommand(options);
   return devicesCommand(options);
 }
 
@@ -102,7 +106,7 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
     const std::string command = app.get_subcommands().front()->get_name();
     return fmt::format("{} (see heddle {} --help)", error.what(), command);
   }
-  return fmt::format("expected a subcommand, run, dump, verify or devices{}",
+  return fmt::format("expected a subcommand, run, dump, verify, devices or ops{}",
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 

@@ -28,6 +28,7 @@ struct Options {
   std::string stage = "all";
   std::string format = "text";
   std::string dump_dir;
+  bool markdown = false;
 };
 
 // Each returns the exit code: 0 good, 1 the check failed. The caller's faults are UserErrors.
@@ -35,6 +36,7 @@ int runCommand(const Options& options);
 int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);
 int devicesCommand(const Options& options);
+int opsCommand(const Options& options);
 
 // The device asked for, or the best present.
 host::DeviceKind chooseDevice(const std::string& asked);

@@ -1,0 +1,171 @@
+#include "ir/op_listing.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "ir/op.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+struct Listed {
+  std::string name;
+  std::string_view kind;
+  std::string operands;
+  std::string attrs;
+  std::string types;
+  std::string note;
+};
+
+std::string_view kindName(OpKind kind) {
+  switch (kind) {
+    case OpKind::Constant:
+    case OpKind::SizeOf:
+      return "scalar";
+    case OpKind::Pointwise:
+      return "elementwise";
+    case OpKind::Reduction:
+      return "reduction";
+    case OpKind::Broadcast:
+    case OpKind::Expand:
+    case OpKind::Reshape:
+    case OpKind::Permute:
+    case OpKind::Slice:
+    case OpKind::Set:
+      return "shape";
+    case OpKind::Full:
+    case OpKind::Iota:
+      return "new";
+    case OpKind::Index:
+    case OpKind::Scatter:
+      return "index";
+    case OpKind::Matmul:
+      return "library";
+    case OpKind::Scan:
+      return "scan";
+  }
+  return {};
+}
+
+std::string_view typeName(AttrType type) {
+  switch (type) {
+    case AttrType::Bool:
+      return "bool";
+    case AttrType::Int:
+      return "int";
+    case AttrType::Float:
+      return "number";
+    case AttrType::Name:
+      return "name";
+    case AttrType::DType:
+      return "dtype";
+    case AttrType::Ints:
+      return "[ints]";
+    case AttrType::Sizes:
+      return "[sizes]";
+    case AttrType::Scalar:
+      return "literal";
+  }
+  return {};
+}
+
+std::string attrsText(std::span<const AttrSpec> attrs) {
+  std::vector<std::string> parts;
+  for (const AttrSpec& attr : attrs) {
+    std::string part = fmt::format("{}={}", attr.name, typeName(attr.type));
+    parts.push_back(attr.required ? part : "[" + part + "]");
+  }
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, " "));
+}
+
+std::string operandsText(const OpDef& op) {
+  std::vector<std::string> parts;
+  const int required = op.arity - static_cast<int>(op.defaults.size());
+  for (int i = 0; i < op.arity; ++i) {
+    if (i < op.bool_operands) {
+      parts.emplace_back("condition");
+    } else if (i < required) {
+      parts.emplace_back(1, static_cast<char>('a' + i));
+    } else {
+      const Scalar& value = op.defaults[static_cast<size_t>(i - required)];
+      parts.push_back(fmt::format("[{}={}]", static_cast<char>('a' + i), printScalar(value)));
+    }
+  }
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, " "));
+}
+
+std::string typesText(const OpDef& op) {
+  if (op.kind != OpKind::Pointwise) return "all";
+  std::string types;
+  if (op.dtype_rule == DTypeRule::PromoteFloat) {
+    types = "floats, others become f32";
+  } else if (op.on_floats == nullptr) {
+    types = op.takes_bools ? "integers, bool" : "integers";
+  } else if (op.on_ints == nullptr) {
+    types = "floats";
+  } else {
+    types = op.takes_bools ? "all" : "floats, integers";
+  }
+  if (op.dtype_rule == DTypeRule::Bool) types += "; gives bool";
+  if (op.dtype_rule == DTypeRule::Wide) types += "; gives i64";
+  return types;
+}
+
+std::vector<Listed> everyOp() {
+  std::vector<Listed> all;
+  for (const OpDef& op : opTable()) {
+    all.push_back({std::string(op.name), kindName(op.kind), operandsText(op), attrsText(op.attrs),
+                   typesText(op), std::string(op.note)});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string listOps() {
+  const std::vector<Listed> all = everyOp();
+  std::string text;
+  for (const Listed& op : all) {
+    text += fmt::format("{:<20} {:<12} {:<22} {:<36} {}\n", op.name, op.kind, op.operands, op.attrs,
+                        op.types);
+  }
+  return text;
+}
+
+std::string opsMarkdown() {
+  const std::vector<Listed> all = everyOp();
+  std::string text =
+      "# The ops\n\n"
+      "Made by `heddle ops --markdown` from the op table (`ir/op_rows_*.cpp`) and the table of\n"
+      "composite ops; a test fails when this page is not current.\n\n"
+      "Names and meaning are PyTorch's. The last column says what an op means beyond its name, "
+      "and\n"
+      "where it is not what PyTorch's does. For all ops: a float becomes an integer toward zero "
+      "and\n"
+      "saturates, and NaN becomes 0; an integer divided by 0 gives 0 and leaves 0; integers wrap;\n"
+      "sums of integers and bools are i64; `f16` and `bf16` compute in f32 and are rounded at "
+      "every\n"
+      "op; a function of reals takes integers and bools as f32, also where PyTorch refuses them. "
+      "In\n"
+      "brackets stands what may be left out.\n";
+  for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
+                                "scan", "library", "composite"}) {
+    bool any = false;
+    for (const Listed& op : all) {
+      if (op.kind != kind) continue;
+      if (!std::exchange(any, true)) {
+        text += fmt::format(
+            "\n## {}\n\n| op | operands | attributes | types | notes |\n"
+            "| --- | --- | --- | --- | --- |\n",
+            kind);
+      }
+      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op.name, op.operands, op.attrs,
+                          op.types, op.note);
+    }
+  }
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,127 @@
+// Elementwise ops on the reference evaluator: what the goldens cannot say.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/error.h"
+#include "ir/op.h"
+#include "ir/reference.h"
+#include "ir/text.h"
+
+namespace heddle {
+namespace {
+
+// The result of `call` on the tensors %x0, %x1, ...
+HostTensor evaluate(const std::string& call, const std::vector<HostTensor>& inputs) {
+  std::string declared;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    declared += fmt::format("{}%x{}: {}[{}]", i == 0 ? "" : ", ", i, name(inputs[i].dtype),
+                            fmt::join(inputs[i].sizes, ", "));
+  }
+  const Fusion fusion = parseFusion(
+      fmt::format("heddle 1\nfusion f({}) {{\n  %r = {}\n  return %r\n}}\n", declared, call));
+  ReferenceInputs given;
+  for (size_t i = 0; i < inputs.size(); ++i) given.tensors[fusion.inputs()[i]] = inputs[i];
+  return evaluateReference(fusion, given, {})[0];
+}
+
+template <class T>
+HostTensor tensor(DType dtype, const std::vector<T>& values) {
+  HostTensor result(dtype, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) {
+    result.set(static_cast<int64_t>(i), Scalar(static_cast<T>(values[i])));
+  }
+  return result;
+}
+
+// The known answers that come with Random123, words 0 and 1 of philox4x32-10.
+TEST(ElementwiseTest, PhiloxGivesTheKnownAnswers) {
+  const auto bits = [](uint64_t v) { return static_cast<int64_t>(v); };
+  const auto i64 = [](int64_t v) { return tensor<int64_t>(DType::I64, {v}); };
+  struct Known {
+    uint64_t seed, offset, index, result;
+  };
+  for (const Known& k :
+       {Known{0, 0, 0, 0xe169c58d6627e8d5}, Known{~0ull, ~0ull, ~0ull, 0x41c83b0e408f276d},
+        Known{0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, 0x94fdccebd16cfe09}}) {
+    const HostTensor got = evaluate("philox(%x0, %x1, %x2)",
+                                    {i64(bits(k.seed)), i64(bits(k.offset)), i64(bits(k.index))});
+    EXPECT_EQ(got.dtype, DType::I64);
+    EXPECT_EQ(toInt(got.at(0)), bits(k.result));
+  }
+}
+
+TEST(ElementwiseTest, ZerosKeepTheirSigns) {
+  const HostTensor x = tensor<double>(DType::F64, {-0.0, 0.0, -0.25});
+  struct Case {
+    const char* call;
+    std::vector<bool> negative;
+  };
+  for (const Case& c :
+       {Case{"ceil(%x0)", {true, false, true}}, Case{"round(%x0)", {true, false, true}},
+        Case{"trunc(%x0)", {true, false, true}}, Case{"sqrt(%x0)", {true, false, true}},
+        Case{"sign(%x0)", {false, false, true}}, Case{"tanh(%x0)", {true, false, true}},
+        Case{"relu(%x0)", {true, false, false}}, Case{"abs(%x0)", {false, false, false}},
+        Case{"fmod(%x0, 1.0)", {true, false, true}},
+        Case{"div_floor(%x0, 4.0)", {true, false, true}}}) {
+    const HostTensor got = evaluate(c.call, {x});
+    for (int64_t i = 0; i < 3; ++i) {
+      const double value = toDouble(got.at(i));
+      if (std::isnan(value)) continue;  // the sign of a NaN means nothing
+      EXPECT_EQ(std::signbit(value), c.negative[static_cast<size_t>(i)]) << c.call << " of " << i;
+    }
+  }
+}
+
+TEST(ElementwiseTest, IntegersDivideByZeroAndByMinusOne) {
+  const HostTensor a = tensor<int64_t>(DType::I64, {7, -7, 0, INT64_MIN, INT64_MIN});
+  const HostTensor b = tensor<int64_t>(DType::I64, {0, 0, 0, -1, 0});
+  for (const char* op : {"div_floor", "div_trunc", "fmod", "remainder"}) {
+    const HostTensor got = evaluate(fmt::format("{}(%x0, %x1)", op), {a, b});
+    const bool divides = std::string_view(op).starts_with("div");
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(toInt(got.at(i)), i == 3 && divides ? INT64_MIN : 0) << op << " of " << i;
+    }
+  }
+}
+
+// a / b rounds to 3 in f32 and stays below it in f64.
+TEST(ElementwiseTest, TheTruncatedQuotientIsThatOfItsType) {
+  const float a = std::nextafter(3 * 0.1f, 0.0f);
+  const HostTensor x = tensor<double>(DType::F32, {double{a}});
+  const HostTensor y = tensor<double>(DType::F32, {double{0.1f}});
+  EXPECT_EQ(toDouble(evaluate("div_trunc(%x0, %x1)", {x, y}).at(0)), std::trunc(a / 0.1f));
+}
+
+std::string refusal(const std::string& call, const std::vector<HostTensor>& inputs) {
+  try {
+    evaluate(call, inputs);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(ElementwiseTest, TypesThatAnOpDoesNotTakeAreRefused) {
+  const HostTensor b = tensor<bool>(DType::Bool, {true, false});
+  const HostTensor i = tensor<int64_t>(DType::I64, {1, 2});
+  const HostTensor f = tensor<double>(DType::F32, {1, 2});
+  for (const char* op : {"neg", "abs", "floor", "relu"}) {
+    EXPECT_NE(refusal(fmt::format("{}(%x0)", op), {b}).find("bool is refused"), std::string::npos);
+  }
+  EXPECT_NE(refusal("bitwise_and(%x0, %x1)", {i, f}).find("f32 is not an integer type"),
+            std::string::npos);
+  EXPECT_NE(refusal("bitwise_not(%x0)", {f}).find("f32 is not an integer type"), std::string::npos);
+  EXPECT_NE(refusal("frac(%x0)", {i}).find("i64 is not a float type"), std::string::npos);
+  EXPECT_NE(refusal("softplus()", {}).find("takes 3 operand(s), got 0"), std::string::npos);
+}
+
+TEST(ElementwiseTest, OperandsThatAreLeftOutPrintAsConstants) {
+  const Fusion fusion =
+      parseFusion("heddle 1\nfusion f(%x: f32[n]) {\n  %y = softplus(%x)\n  return %y\n}\n");
+  EXPECT_NE(print(fusion).find("constant(20.0)"), std::string::npos) << print(fusion);
+  EXPECT_EQ(print(parseFusion(print(fusion))), print(fusion));
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,30 @@
+// The list of ops and docs/ops.md.
+#include "ir/op_listing.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "ir/op.h"
+
+namespace heddle {
+namespace {
+
+TEST(OpListingTest, NamesEveryOpOnALineOfItsOwn) {
+  const std::string text = "\n" + listOps();
+  for (const OpDef& op : opTable()) {
+    EXPECT_NE(text.find("\n" + std::string(op.name) + " "), std::string::npos) << op.name;
+  }
+  EXPECT_GE(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')), opTable().size());
+}
+
+TEST(OpListingTest, ThePageOfTheOpsIsCurrent) {
+  std::ifstream file("docs/ops.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_EQ(page, opsMarkdown()) << "make it anew: heddle ops --markdown > docs/ops.md";
+}
+
+}  // namespace
+}  // namespace heddle
