@@ -1,7 +1,5 @@
 #include "ir/op_functions.h"
 
-#include <math.h>  // lgamma_r
-
 #include <cmath>
 #include <initializer_list>
 #include <limits>
