@@ -24,7 +24,7 @@ using namespace heddle;
 
 // Median milliseconds of `work`.
 template <class Work>
-double medianMs(int runs, const Work& work) {
+double medianMs(int runs, Work& work) {
   std::vector<double> times;
   for (int i = 0; i < runs + 2; ++i) {
     const auto begin = std::chrono::steady_clock::now();

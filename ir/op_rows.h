@@ -20,6 +20,12 @@ std::span<const OpDef> reductionOps();
 using K = OpKind;
 using R = DTypeRule;
 
+// A row with a note for docs/ops.md.
+constexpr OpDef noted(std::string_view note, OpDef row) {
+  row.note = note;
+  return row;
+}
+
 // Unsigned arithmetic wraps, as PyTorch's int64 does, where signed overflow would be undefined.
 inline int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 inline uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }

@@ -34,7 +34,8 @@ std::vector<OpDef> arithmeticOps() {
           [](D a) { return std::trunc(a[0] / a[1]); }, [](I a) { return fn::divTrunc(a[0], a[1]); })
           .noBools()
           .singles([](const float* a) { return std::trunc(a[0] / a[1]); })
-          .says("div(rounding_mode='trunc'); an integer by 0 is 0, where PyTorch raises; of a half type "
+          .says("div(rounding_mode='trunc'); an integer by 0 is 0, where PyTorch raises; of a half "
+                "type "
                 "the quotient is truncated in f32, where PyTorch rounds it first"),
       Row(
           "fmod", 2, R::Promote, "hd::fmod({0}, {1})", [](D a) { return std::fmod(a[0], a[1]); },

@@ -6,15 +6,21 @@ namespace {
 
 constexpr AttrSpec kReduce[] = {{"axes", AttrType::Ints}, {"keepdim", AttrType::Bool, false}};
 
-const OpDef kReductionRows[] = {
-    {"sum", K::Reduction, 1, R::Promote, "({0} + {1})", [](D a) { return a[0] + a[1]; },
-     [](I a) { return wrap(u(a[0]) + u(a[1])); }, kReduce, ReduceOp::Sum},
-    {"prod", K::Reduction, 1, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
-     [](I a) { return wrap(u(a[0]) * u(a[1])); }, kReduce, ReduceOp::Prod},
-    {"max", K::Reduction, 1, R::Promote, "hd::maximum({0}, {1})", maxNan,
-     [](I a) { return std::max(a[0], a[1]); }, kReduce, ReduceOp::Max},
-    {"min", K::Reduction, 1, R::Promote, "hd::minimum({0}, {1})", minNan,
-     [](I a) { return std::min(a[0], a[1]); }, kReduce, ReduceOp::Min},
+constexpr OpDef kReductionRows[] = {
+    noted("Integers and bools give i64",
+          {"sum", K::Reduction, 1, R::Promote, "({0} + {1})", [](D a) { return a[0] + a[1]; },
+           [](I a) { return wrap(u(a[0]) + u(a[1])); }, kReduce, ReduceOp::Sum}),
+    noted("Integers and bools give i64",
+          {"prod", K::Reduction, 1, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
+           [](I a) { return wrap(u(a[0]) * u(a[1])); }, kReduce, ReduceOp::Prod}),
+    noted("PyTorch's amax: NaN if there is one; -inf or the lowest integer of no elements, where "
+          "PyTorch raises",
+          {"max", K::Reduction, 1, R::Promote, "hd::maximum({0}, {1})", maxNan,
+           [](I a) { return std::max(a[0], a[1]); }, kReduce, ReduceOp::Max}),
+    noted("PyTorch's amin: NaN if there is one; inf or the highest integer of no elements, where "
+          "PyTorch raises",
+          {"min", K::Reduction, 1, R::Promote, "hd::minimum({0}, {1})", minNan,
+           [](I a) { return std::min(a[0], a[1]); }, kReduce, ReduceOp::Min}),
 };
 
 }  // namespace

@@ -15,27 +15,42 @@ constexpr AttrSpec kIota[] = {{"sizes", AttrType::Sizes}, {"axis", AttrType::Int
 constexpr AttrSpec kPad[] = {{"lows", AttrType::Ints}, {"highs", AttrType::Ints}};
 constexpr AttrSpec kArgsort[] = {{"axis", AttrType::Int}, {"descending", AttrType::Bool, false}};
 
-const OpDef kStructuralRows[] = {
+constexpr OpDef kStructuralRows[] = {
     {"constant", K::Constant, 0, R::Promote, "", nullptr, nullptr, kValue},
-    {"size", K::SizeOf, 1, R::Promote, "", nullptr, nullptr, kAxis},
-    {"broadcast", K::Broadcast, 1, R::Promote, "", nullptr, nullptr, kAxes},
+    noted("A scalar: the unsharded extent of an axis",
+          {"size", K::SizeOf, 1, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("New axes of extent 1 at the given places of the result",
+          {"broadcast", K::Broadcast, 1, R::Promote, "", nullptr, nullptr, kAxes}),
     {"expand", K::Expand, 1, R::Promote, "", nullptr, nullptr, kSizes},
     {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kSizes},
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
-    {"matmul", K::Matmul, 2, R::Promote, "", nullptr, nullptr, {}},
-    {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull},
-    {"iota", K::Iota, 0, R::Promote, "", nullptr, nullptr, kIota},
-    // Operand 1 of pad is the scalar put where the padded tensor has no element of the operand.
+    noted("Accumulated in f32 or wider",
+          {"matmul", K::Matmul, 2, R::Promote, "", nullptr, nullptr, {}}),
+    noted("Operand: the scalar in every element",
+          {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull}),
+    noted("The index of each element along the axis, in the unsharded tensor",
+          {"iota", K::Iota, 0, R::Promote, "", nullptr, nullptr, kIota}),
     {"flip", K::Index, 1, R::Promote, "", nullptr, nullptr, kAxes},
-    {"pad", K::Index, 2, R::Promote, "", nullptr, nullptr, kPad},
-    {"take", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis},
-    {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis},
-    {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis},
-    {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort},
-    {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kAxis},
-    {"scatter_add", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kAxis},
-    {"set", K::Set, 1, R::Promote, "", nullptr, nullptr, {}},
+    noted("Operands: x, fill; negative numbers cut",
+          {"pad", K::Index, 2, R::Promote, "", nullptr, nullptr, kPad}),
+    noted("PyTorch's index_select, with an index of any rank; an index outside reads NaN, or 0 of "
+          "integers and bools, where PyTorch raises",
+          {"take", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("PyTorch's gather; an index outside as in take",
+          {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("Integers and bools give i64",
+          {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("Stable; NaN is above every number",
+          {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
+    noted("Operands: x, index, source; of several at one place the last in row-major order wins; "
+          "an index outside puts nothing, where PyTorch raises",
+          {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("Operands: x, index, source; added in row-major order, so always the same bits; an index "
+          "outside puts nothing",
+          {"scatter_add", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kAxis}),
+    noted("The same values, perhaps in another sharding or layout",
+          {"set", K::Set, 1, R::Promote, "", nullptr, nullptr, {}}),
 };
 
 }  // namespace
