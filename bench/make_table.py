@@ -18,7 +18,8 @@ Made by `bench/make_table.py` from `bench/results/`. `bench/gpu.sh DIR bench` ru
 leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down here, not judged by any test.
 
 - *main example*: `examples/gelu_backward_bias_grad.fusion` at its default sizes, time on the GPU. The floor is
-  the time to move its inputs and outputs once at the bandwidth of a large device copy, measured beside it.
+  the time to move its inputs and outputs once at the bandwidth of a large device copy, measured beside it;
+  on the CPU, of memcpy on as many threads.
 - *eager*, *torch.compile*: the same fusion in PyTorch on the same device.
 - *dispatch*: what the host spends on an instruction of a prepared program, and on a launch against a
   plain loop of launches of the same kernel.
@@ -27,6 +28,8 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
 # Field -> column: what is shown, and how.
 COLUMNS = {
     "gpu_ms": "{:.4f} ms on the GPU",
+    "cpu_ms": "{:.1f} ms on the CPU",
+    "threads": "{} threads",
     "floor_ms": "floor {:.4f} ms",
     "of_copy_bandwidth": "{:.1%} of copy bandwidth",
     "copy_gb_s": "copy {:.0f} GB/s",
