@@ -76,6 +76,19 @@ class Localiser {
     return local;
   }
 
+  // The rank's block counts on from its first element.
+  void addIota(const Expression& expr) {
+    const ValueId out = expr.outputs[0];
+    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const std::string name = builder_.takePendingName();
+    builder_.name(name + "_in_block");
+    const ValueId index = builder_.iota(localSizes(expr, "sizes"), static_cast<int64_t>(axis));
+    builder_.name(name + "_begin");
+    const Block block = blockOfAxis(segment_.tensor(out), axis);
+    const ValueId begin = builder_.constant(Scalar(block.begin));
+    new_of_[static_cast<size_t>(out)] = builder_.name(name).pointwise("add", {index, begin});
+  }
+
   void addExpression(const Expression& expr) {
     builder_.name(segment_.value(expr.outputs[0]).name);
     if (expr.op->kind == OpKind::SizeOf) {
@@ -85,6 +98,7 @@ class Localiser {
       new_of_[static_cast<size_t>(expr.outputs[0])] = builder_.constant(Scalar(size));
       return;
     }
+    if (expr.op->kind == OpKind::Iota) return addIota(expr);
     std::vector<ValueId> operands;
     for (ValueId id : expr.inputs) operands.push_back(moved(id));
     std::vector<std::pair<std::string, Attr>> attrs;

@@ -126,6 +126,13 @@ class Lowering {
     emit(std::move(call), expr.line);
   }
 
+  static Alias::Slice sliceOf(const Expression& expr) {
+    Alias::Slice slice{expr.attr<std::vector<Size>>("starts"),
+                       expr.attr<std::vector<Size>>("stops")};
+    if (expr.find("steps") != nullptr) slice.steps = expr.attr<std::vector<int64_t>>("steps");
+    return slice;
+  }
+
   Alias::View viewOf(const Expression& expr) const {
     switch (expr.op->kind) {
       case OpKind::Reshape:
@@ -133,8 +140,7 @@ class Lowering {
       case OpKind::Permute:
         return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
       case OpKind::Slice:
-        return Alias::Slice{expr.attr<std::vector<Size>>("starts"),
-                            expr.attr<std::vector<Size>>("stops")};
+        return sliceOf(expr);
       case OpKind::Set:
         if (setStepOf(fusion_, expr).kind == SetStep::Kind::Slice) return Alias::Shard{};
         return Alias::Same{};

@@ -3,6 +3,7 @@
 #include "host/library_op.h"
 #include "host/text_names.h"
 #include "ir/error.h"
+#include "ir/placed_axes.h"
 
 namespace heddle::host {
 namespace {
@@ -88,6 +89,22 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step) {
   HEDDLE_USER_CHECK(in(0).sizes == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
                     str(in(0).sizes), str(out.sizes));
   if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));
+}
+
+void checkLaunch(const Fusion& segment, const TraceStep& step) {
+  for (ValueId id : placedInputs(segment)) {
+    const std::vector<ValueId>& ids = segment.inputs();
+    const auto position = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+    const View& in = step.inputs.at(position);
+    for (const View& out : step.outputs) {
+      const bool apart = in.buffer != out.buffer ||
+                         in.byte_offset + in.desc.allocBytes() <= out.byte_offset ||
+                         out.byte_offset + out.desc.allocBytes() <= in.byte_offset;
+      HEDDLE_USER_CHECK(apart || in.desc.numel() == 0 || out.desc.numel() == 0,
+                        "kernel {} reads %{} at computed places: no output may lie on its memory",
+                        segment.name, segment.value(id).name);
+    }
+  }
 }
 
 void checkCopy(const TraceStep& step) {

@@ -12,6 +12,8 @@ namespace heddle::host {
 // A caller's tensor against the slot: dtype, sizes and the observed layout, if the type has one.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
 void checkLibrary(const CallLibrary& x, const TraceStep& step);
+// No output lies on what the kernel reads at computed places: other threads may read it later.
+void checkLaunch(const Fusion& segment, const TraceStep& step);
 void checkCopy(const TraceStep& step);
 void checkCollective(const Communicate& x, const TraceStep& step, int64_t team_size);
 void checkReadBack(const Slot& slot, const TraceStep& step);

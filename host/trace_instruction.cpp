@@ -56,7 +56,10 @@ void Tracer::fill(TraceStep& step, const Op& op) {
                  [&](const Free& x) { read(step, x.slot); },
                  [&](const Alias& x) { alias(step, x); },
                  [&](const Evaluate& x) { evaluate(step, x); },
-                 [&](const LaunchKernel& x) { operands(step, x.inputs, x.outputs); },
+                 [&](const LaunchKernel& x) {
+                   operands(step, x.inputs, x.outputs);
+                   checkLaunch(program_.kernels.at(static_cast<size_t>(x.kernel)).segment, step);
+                 },
                  [&](const CallLibrary& x) {
                    operands(step, x.inputs, x.outputs);
                    checkLibrary(x, step);

@@ -110,19 +110,27 @@ class ViewMaker {
   View operator()(const Alias::Slice& x) const {
     HEDDLE_USER_CHECK(x.starts.size() == in_.desc.rank() && x.stops.size() == in_.desc.rank(),
                       "a slice of %{} needs {} starts and stops", in_slot_.name, in_.desc.rank());
+    HEDDLE_USER_CHECK(x.steps.empty() || x.steps.size() == in_.desc.rank(),
+                      "a slice of %{} needs {} steps or none", in_slot_.name, in_.desc.rank());
     TensorDesc desc = in_.desc;
     int64_t begin = 0;
     for (size_t i = 0; i < desc.rank(); ++i) {
       const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
       // The whole of a sharded axis is this rank's whole block.
-      if (start == 0 && stop == desc.global[i]) continue;
+      const int64_t step = x.steps.empty() ? 1 : x.steps[i];
+      if (start == 0 && stop == desc.global[i] && step == 1) continue;
       HEDDLE_USER_CHECK(desc.global[i] == desc.sizes[i], "axis {} of %{} is sharded and sliced", i,
                         in_slot_.name);
       HEDDLE_USER_CHECK(0 <= start && start <= stop && stop <= desc.sizes[i],
                         "slice {} .. {} of axis {} of %{}, which has the size {}", start, stop, i,
                         in_slot_.name, desc.sizes[i]);
-      begin += start * desc.strides[i];
-      desc.sizes[i] = desc.alloc[i] = stop - start;
+      HEDDLE_USER_CHECK(step > 0, "axis {} of a slice of %{} has the step {}", i, in_slot_.name,
+                        step);
+      // The last step may be cut short. A step past the end is one whatever its length.
+      const int64_t count = (stop - start) / step + ((stop - start) % step != 0 ? 1 : 0);
+      if (count > 0) begin += start * desc.strides[i];
+      if (count > 1) desc.strides[i] *= step;
+      desc.sizes[i] = desc.alloc[i] = count;
     }
     return place(desc, begin);
   }

@@ -46,6 +46,7 @@ program main(%x: f32[t, h], %s: f64 = 1.0) -> (%y)
   %f = alias %y reshape
   %f = alias %y permute=[1, 0]
   %f = alias %y slice starts=[0, 1] stops=[t, h - 1]
+  %f = alias %y slice starts=[0, 1] stops=[t, h] steps=[1, 2]
   %f = alias %y[(n + 1) % 2]
   %z = alias %y shard
   %z = alias %y unpad
