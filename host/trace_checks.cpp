@@ -1,5 +1,7 @@
 #include "host/trace_checks.h"
 
+#include <algorithm>
+
 #include "host/library_op.h"
 #include "host/text_names.h"
 #include "ir/error.h"

@@ -113,7 +113,7 @@ TEST(HostText, TextsFollowTheInstructionIndex) {
   const std::vector<std::string> texts = instructionTexts(program);
   ASSERT_EQ(texts.size(), static_cast<size_t>(countInstructions(program.body)));
   EXPECT_EQ(texts[0], "%y = allocate stream=0");
-  EXPECT_EQ(texts[27], "if %n >= 3");
+  EXPECT_EQ(texts[28], "if %n >= 3");
   EXPECT_EQ(texts.back(), "on @m: free %y stream=0");
 }
 

@@ -124,6 +124,28 @@ fusion f(%a: f32[t], %b: f32[t], %c: f32[t], %z: f32[n]) {
   EXPECT_EQ(stateOf(f, "u"), "shard(@m)");
 }
 
+// Full and iota cost nothing in any state: they are made as their readers want them, however long
+// it takes to know that, and replicated when nobody wants anything.
+TEST(PropagateSharding, NewTensorsFollowTheirReadersOrAreReplicated) {
+  Fusion f = propagated(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[t, h] shard(@m, 0: x)) {
+  %row = iota(sizes=[t, h], axis=0)
+  %col = iota(sizes=[t, h], axis=1)
+  %y = add(%a, %row)
+  %e = eq(%row, %col)
+  %big = full(7, sizes=[t, h], dtype=i64)
+  %twice = add(%big, %big)
+  %p = where(%e, %row, %twice)
+  %alone = iota(sizes=[h], axis=0)
+  return %y, %p, %alone
+})");
+  for (const char* name : {"row", "col", "e", "big", "twice", "p"}) {
+    EXPECT_EQ(stateOf(f, name), "shard(@m, 0: x)") << name;
+  }
+  EXPECT_EQ(stateOf(f, "alone"), "shard(@m)");
+}
+
 TEST(PropagateSharding, UserAnnotationsStay) {
   Fusion f = propagated(R"(
 mesh @m = [x=4]
