@@ -58,6 +58,15 @@ FusionBuilder& FusionBuilder::line(int source_line) {
   return *this;
 }
 
+void FusionBuilder::rename(ValueId value, std::string value_name) {
+  Value& target = fusion_.mutableValue(value);
+  if (target.name == value_name) return;
+  name(value_name);
+  names_.erase(target.name);
+  target.name = takePendingName();
+  names_.insert(target.name);
+}
+
 std::string FusionBuilder::takeName(bool scalar) {
   if (!pending_name_.empty()) return std::exchange(pending_name_, "");
   std::string name = fmt::format("{}{}", scalar ? 'S' : 'T', fusion_.values().size());

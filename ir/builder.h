@@ -36,6 +36,7 @@ class FusionBuilder {
   FusionBuilder& line(int source_line);         // put on values and errors from here on
   // The name given and not yet used, which is dropped: for composites, whose last op gets it.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
+  void rename(ValueId value, std::string value_name);
 
   ValueId constant(Scalar value);
   ValueId sizeOf(ValueId tensor, int64_t axis);
@@ -89,6 +90,16 @@ class FusionBuilder {
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
+  // --- for ops made of others (ir/composite.h), whose errors name the op the caller wrote ---------
+  std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
+  std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
+  // The tensor of an operand; UserError when the id is not a tensor of this fusion.
+  const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
+  // Counted from the front; UserError when out of range.
+  int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
+  // Two axes of operands have equal extents: checked here, or by a guard when a run knows.
+  void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
+
   const Fusion& fusion() const { return fusion_; }
   Fusion& mutableFusion() { return fusion_; }  // for passes that rebuild: meshes, guards, defaults
   Fusion build() &&;                           // verifies that there is an output
@@ -102,17 +113,10 @@ class FusionBuilder {
   ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,
                     int64_t axis);
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
-  // Equal extents, checked here or by a guard.
-  void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
   // Constants for the trailing operands that a call left out.
   void addDefaults(const OpDef& op, std::vector<ValueId>& operands);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
                           const Attrs& attrs);
-  // The tensor of an operand; UserError when the id is not a tensor of this fusion.
-  const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
-  std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
-  std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
-  int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
   // The extent where all operands meet on one axis; adds a guard when it cannot be decided here.
   IterDomain broadcastAxis(std::string_view op_name, const std::vector<ValueId>& tensors,
                            size_t axis);
@@ -122,17 +126,5 @@ class FusionBuilder {
   std::string pending_name_;
   int line_ = 0;
 };
-
-// --- composite ops: functions over the builder, usable by name from the text form ---------------
-// Each is differentiated by nobody and fused like the ops it is made of.
-
-// x - max, exp, / sum over `axis`; rank >= 1. PyTorch's softmax.
-ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis = -1);
-// Normalises over the last axis with biased variance; weight and bias are [h].
-ValueId layerNorm(FusionBuilder& b, ValueId x, ValueId weight, ValueId bias, double eps = 1e-5);
-// silu(gate) * up.
-ValueId swiglu(FusionBuilder& b, ValueId gate, ValueId up);
-enum class GeluKind : uint8_t { None, Tanh };
-ValueId gelu(FusionBuilder& b, ValueId x, GeluKind kind = GeluKind::None);
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 
 #include "ir/builder.h"
 #include "ir/error.h"
+#include "ir/size_quotient.h"
 
 namespace heddle {
 namespace {
@@ -272,6 +273,16 @@ ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
 
 ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
   const TensorView tensor = tensorOf("reshape", value);
+  const auto open = std::find(sizes.begin(), sizes.end(), Size(-1));
+  if (open != sizes.end()) {
+    *open = Size(1);
+    HEDDLE_USER_CHECK(std::find(sizes.begin(), sizes.end(), Size(-1)) == sizes.end(),
+                      "{}: more than one size is -1", where("reshape"));
+    const Size others = product(sizes);
+    HEDDLE_USER_CHECK(!others.isConstant(0), "{}: -1 beside a size of 0 could be any size",
+                      where("reshape"));
+    *open = quotient(product(tensor.sizes()), others);
+  }
   const Size before = product(tensor.sizes());
   const Size after = product(sizes);
   HEDDLE_USER_CHECK(!before.isConstant() || !after.isConstant() || before == after,

@@ -5,23 +5,21 @@
 #include <utility>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/composite_table.h"
 
 namespace heddle {
 
-// How the text calls an op: ops of the table and composite ops (ir/builder.h) alike.
+// How the text calls an op: ops of the table and composite ops (ir/composite.h) alike.
 struct CallShape {
   std::span<const AttrSpec> attrs;
   bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand
 };
 
-using Attrs = std::vector<std::pair<std::string, Attr>>;
-
 // UserError naming the nearest op when there is none of this name.
 CallShape callShape(const std::string& op_name);
 
 // Makes the op, or the ops of the composite, and returns its results, which need not be new values.
-std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name, std::vector<ValueId> operands,
-                  Attrs attrs);
+std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,
+                               std::vector<ValueId> operands, Attrs attrs);
 
 }  // namespace heddle

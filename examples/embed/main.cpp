@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/executable.h"
-#include "ir/builder.h"
+#include "ir/composite.h"
 #include "ir/error.h"
 
 namespace {

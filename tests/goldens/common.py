@@ -2,7 +2,7 @@
 
 One file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]}; a tensor is {"dtype",
 "sizes", "values"} with row-major values: numbers, true/false, or the strings "nan", "inf", "-inf" (floats
-are printed as the doubles they are, so nothing is lost); a case is {"call", "inputs", "outputs"} where
+in as few digits as give the same value in their dtype); a case is {"call", "inputs", "outputs"} where
 `call` is the text of the op with its operands named %x0, %x1, ... and the lists hold positions in
 "tensors". "ulps" is how far a float may be off (4 where it is absent) and "sums" says that elements are
 sums that may cancel: the error is then relative to the sum of the magnitudes of the inputs.
@@ -42,10 +42,22 @@ def number(value):
     return value
 
 
+def shortest(value, dtype):
+    """The number with the fewest digits that rounds to `value` in `dtype`."""
+    if dtype == torch.float64 or not math.isfinite(value):
+        return value
+    for digits in range(1, 17):
+        short = float(f"{value:.{digits}g}")
+        if torch.tensor(short, dtype=torch.float64).to(dtype).item() == value:
+            return short
+    return value
+
+
 def tensor(value):
-    flat = value.to(torch.float64) if value.dtype.is_floating_point else value
-    return {"dtype": NAMES[value.dtype], "sizes": list(value.shape),
-            "values": [number(v) for v in flat.reshape(-1).tolist()]}
+    values = value.reshape(-1).tolist()
+    if value.dtype.is_floating_point:
+        values = [shortest(v, value.dtype) for v in value.to(torch.float64).reshape(-1).tolist()]
+    return {"dtype": NAMES[value.dtype], "sizes": list(value.shape), "values": [number(v) for v in values]}
 
 
 class Family:

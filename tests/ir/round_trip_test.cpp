@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "ir/builder.h"
+#include "ir/composite.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 

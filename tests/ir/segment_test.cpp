@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "ir/builder.h"
+#include "ir/composite.h"
 #include "ir/error.h"
 #include "ir/kernel_rules.h"
 #include "ir/text.h"

@@ -1,0 +1,172 @@
+// Tensors made of their places, and elements at places that data names.
+#include <cmath>
+
+#include "ir/composite.h"
+#include "ir/composite_terms.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+using composite::Result;
+using composite::Term;
+
+// column - row, of the last two axes.
+Term diagonalOf(FusionBuilder& b, const std::vector<Size>& sizes) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  const Term row = composite::positions(b, sizes, rank - 2);
+  return composite::positions(b, sizes, rank - 1) - row;
+}
+
+ValueId triangle(FusionBuilder& b, const char* op_name, const char* keeps, ValueId x,
+                 int64_t diagonal) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf(op_name, x).sizes();
+  HEDDLE_USER_CHECK(sizes.size() >= 2, "{}: {} needs two axes or more", b.where(op_name),
+                    b.typeOf(x));
+  const Term kept =
+      composite::call(keeps, {diagonalOf(b, sizes), composite::constant(b, diagonal)});
+  return result(composite::where(kept, {&b, x}, composite::constant(b, false)));
+}
+
+ValueId filled(FusionBuilder& b, Scalar value, std::vector<Size> sizes, DType dtype) {
+  Result result(b);
+  return result(b.full(b.constant(value), std::move(sizes), dtype));
+}
+
+bool isInteger(const Scalar& value) { return !std::holds_alternative<double>(value); }
+
+// How many of start, start + step, ... come before stop.
+int64_t arangeCount(FusionBuilder& b, const Scalar& start, const Scalar& stop, const Scalar& step) {
+  const double from = toDouble(start);
+  const double to = toDouble(stop);
+  const double by = toDouble(step);
+  HEDDLE_USER_CHECK(by != 0 && std::isfinite(by) && std::isfinite(from) && std::isfinite(to),
+                    "{}: from {} to {} in steps of {} there is no end", b.where("arange"), from, to,
+                    by);
+  HEDDLE_USER_CHECK((to - from) / by >= 0, "{}: steps of {} do not lead from {} to {}",
+                    b.where("arange"), by, from, to);
+  int64_t distance = 0;
+  if (isInteger(start) && isInteger(stop) && isInteger(step) &&
+      !__builtin_sub_overflow(toInt(stop), toInt(start), &distance)) {
+    return Size::ceilDiv(distance, toInt(step)).constant();
+  }
+  const double count = std::ceil((to - from) / by);
+  HEDDLE_USER_CHECK(count < 0x1p53, "{}: {} elements are too many", b.where("arange"), count);
+  return static_cast<int64_t>(count);
+}
+
+}  // namespace
+
+ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
+  return filled(b, int64_t{0}, std::move(sizes), dtype);
+}
+
+ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
+  return filled(b, int64_t{1}, std::move(sizes), dtype);
+}
+
+ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
+               std::optional<DType> dtype) {
+  Result result(b);
+  const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
+  const int64_t n = arangeCount(b, start, stop, step);
+  const DType computed = integers ? DType::I64 : DType::F64;
+  Term value = composite::cast({&b, b.iota({Size(n)}, 0)}, computed);
+  auto scalar = [&](const Scalar& v) {
+    return composite::constant(b, integers ? Scalar(toInt(v)) : Scalar(toDouble(v)));
+  };
+  if (toDouble(step) != 1) value = value * scalar(step);
+  if (toDouble(start) != 0) value = value + scalar(start);
+  return result(value, dtype.value_or(integers ? DType::I64 : DType::F32));
+}
+
+ValueId eye(FusionBuilder& b, const std::vector<Size>& sizes, DType dtype) {
+  Result result(b);
+  HEDDLE_USER_CHECK(sizes.size() == 1 || sizes.size() == 2, "{}: got {} sizes, expected 1 or 2",
+                    b.where("eye"), sizes.size());
+  const Term diagonal = diagonalOf(b, {sizes.front(), sizes.back()});
+  const Term hit = composite::call("eq", {diagonal, composite::constant(b, int64_t{0})});
+  return result(hit, dtype);
+}
+
+ValueId tril(FusionBuilder& b, ValueId x, int64_t diagonal) {
+  return triangle(b, "tril", "le", x, diagonal);
+}
+
+ValueId triu(FusionBuilder& b, ValueId x, int64_t diagonal) {
+  return triangle(b, "triu", "ge", x, diagonal);
+}
+
+ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes) {
+  Result result(b);
+  const Term classes = composite::indexOperand(b, "one_hot", x);
+  HEDDLE_USER_CHECK(num_classes > 0, "{}: num_classes is {}, expected 1 or more",
+                    b.where("one_hot"), num_classes);
+  std::vector<Size> sizes = classes.tensor().sizes();
+  sizes.emplace_back(num_classes);
+  const Term wide = composite::broadcast(classes, {-1});
+  const Term place = composite::positions(b, sizes, static_cast<int64_t>(sizes.size()) - 1);
+  return result(composite::call("eq", {wide, place}), DType::I64);
+}
+
+ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
+  Result result(b);
+  const size_t rank = b.tensorOf("index_select", x).rank();
+  const int64_t along = b.normalizeAxis("index_select", axis, rank);
+  const Term places = composite::indexOperand(b, "index_select", index);
+  HEDDLE_USER_CHECK(places.rank() == 1, "{}: the index {} must have one axis",
+                    b.where("index_select"), b.typeOf(index));
+  return result(b.take(x, places.id, along));
+}
+
+ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight) {
+  Result result(b);
+  const Term places = composite::indexOperand(b, "embedding", index);
+  HEDDLE_USER_CHECK(b.tensorOf("embedding", weight).rank() == 2, "{}: the weight {} must be [v, d]",
+                    b.where("embedding"), b.typeOf(weight));
+  return result(b.take(weight, places.id, 0));
+}
+
+ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf("gather", x).sizes();
+  const auto along = static_cast<size_t>(b.normalizeAxis("gather", axis, sizes.size()));
+  const Term places = composite::indexOperand(b, "gather", index);
+  HEDDLE_USER_CHECK(places.rank() == sizes.size(), "{}: {} and its index {} differ in rank",
+                    b.where("gather"), b.typeOf(x), b.typeOf(index));
+  std::vector<Size> stops = places.tensor().sizes();
+  stops[along] = sizes[along];
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const bool fits = !sizes[i].isConstant() || !stops[i].isConstant() ||
+                      stops[i].constant() <= sizes[i].constant();
+    HEDDLE_USER_CHECK(fits, "{}: the index {} is larger than {} along axis {}", b.where("gather"),
+                      b.typeOf(index), b.typeOf(x), i);
+  }
+  const ValueId part =
+      stops == sizes ? x : b.slice(x, std::vector<Size>(sizes.size(), Size(0)), stops);
+  return result(b.takeAlongAxis(part, places.id, static_cast<int64_t>(along)));
+}
+
+Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {
+  Result result(b);
+  const size_t rank = b.tensorOf("sort", x).rank();
+  const int64_t along = b.normalizeAxis("sort", axis, rank);
+  const ValueId order = b.argsort(x, along, descending);
+  return {result(b.takeAlongAxis(x, order, along)), order};
+}
+
+Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf("topk", x).sizes();
+  const int64_t along = b.normalizeAxis("topk", axis, sizes.size());
+  const Size extent = sizes[static_cast<size_t>(along)];
+  HEDDLE_USER_CHECK(k >= 0 && (!extent.isConstant() || k <= extent.constant()),
+                    "{}: axis {} of {} does not have k={} elements", b.where("topk"), along,
+                    b.typeOf(x), k);
+  const ValueId order = b.argsort(x, along, largest);
+  const Term first{&b, sliceAxis(b, order, along, Size(0), Size(k))};
+  return {result(b.takeAlongAxis(x, first.id, along)), first.id};
+}
+
+}  // namespace heddle

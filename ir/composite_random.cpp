@@ -1,0 +1,165 @@
+// Random tensors: a pure function of seed, offset and the place in the unsharded tensor.
+#include <cmath>
+
+#include "ir/composite.h"
+#include "ir/composite_terms.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+using composite::Result;
+using composite::Term;
+
+constexpr int64_t kWord = int64_t{1} << 32;
+
+Term integer(FusionBuilder& b, int64_t value) { return composite::constant(b, value); }
+
+Term shiftedRight(Term bits, int64_t places) {
+  return composite::call("bitwise_right_shift", {bits, integer(*bits.b, places)});
+}
+
+// The low `count` bits.
+Term lowBits(Term bits, int count) {
+  return composite::call("bitwise_and", {bits, integer(*bits.b, (int64_t{1} << count) - 1)});
+}
+
+Term word0(Term bits) { return lowBits(bits, 32); }
+Term word1(Term bits) { return lowBits(shiftedRight(bits, 32), 32); }
+
+// The row-major index of each element in the unsharded tensor.
+Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
+  if (sizes.empty()) return {&b, b.full(integer(b, 0).id, {}, DType::I64)};
+  Term index = composite::positions(b, sizes, 0);
+  for (size_t axis = 1; axis < sizes.size(); ++axis) {
+    const Term place = composite::positions(b, sizes, static_cast<int64_t>(axis));
+    index = index * composite::count(place, {static_cast<int64_t>(axis)}) + place;
+  }
+  return index;
+}
+
+Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& sizes, Philox philox) {
+  auto check = [&](const char* what, ValueId id) {
+    const Value& value = b.fusion().value(id);
+    HEDDLE_USER_CHECK(value.is_scalar && value.tensor.dtype == DType::I64,
+                      "{}: the {} {} must be an i64 scalar", b.where(op_name), what, b.typeOf(id));
+  };
+  check("seed", philox.seed);
+  check("offset", philox.offset);
+  const Term index = linearIndex(b, sizes);
+  return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
+}
+
+// u in [0, 1) with the digits of `dtype`; of a half type in f32, which holds it exactly.
+Term unitOf(Term bits, DType dtype) {
+  const int digits = dtype == DType::F64    ? 53
+                     : dtype == DType::F32  ? 24
+                     : dtype == DType::BF16 ? 8
+                                            : 11;
+  const Term top = dtype == DType::F64 ? lowBits(shiftedRight(bits, 64 - digits), digits)
+                                       : lowBits(shiftedRight(bits, 32 - digits), digits);
+  const Term number = composite::cast(top, composite::wideType(dtype));
+  return number * std::ldexp(1.0, -digits);
+}
+
+void checkProbability(FusionBuilder& b, const char* op_name, double p) {
+  HEDDLE_USER_CHECK(p >= 0 && p <= 1, "{}: p is {}, expected 0 to 1", b.where(op_name), p);
+}
+
+void checkRandomType(FusionBuilder& b, const char* op_name, DType dtype) {
+  HEDDLE_USER_CHECK(isFloat(dtype) && sizeOf(dtype) > 1, "{}: {} is not f64, f32, f16 or bf16",
+                    b.where(op_name), name(dtype));
+}
+
+Term below(Term unit, double p) {
+  return composite::call("lt", {unit, composite::constant(*unit.b, p)});
+}
+
+// bits mod range, of all 64 bits as a number without a sign.
+Term unsignedRemainder(Term bits, int64_t range) {
+  FusionBuilder& b = *bits.b;
+  const Term rest = composite::call("remainder", {bits, integer(b, range)});
+  // A number read as negative is 2^64 too low.
+  const auto wrapped = static_cast<int64_t>((UINT64_MAX % static_cast<uint64_t>(range) + 1) %
+                                            static_cast<uint64_t>(range));
+  const Term overflows = composite::call("ge", {rest, integer(b, range - wrapped)});
+  const Term shift = composite::where(overflows, integer(b, wrapped - range), integer(b, wrapped));
+  const Term negative = composite::call("lt", {bits, integer(b, 0)});
+  return rest + composite::where(negative, shift, integer(b, 0));
+}
+
+}  // namespace
+
+ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox) {
+  Result result(b);
+  return result(bitsOf(b, "random_bits", sizes, philox));
+}
+
+ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low,
+                double high, DType dtype) {
+  Result result(b);
+  checkRandomType(b, "uniform", dtype);
+  HEDDLE_USER_CHECK(low <= high, "{}: there is nothing between low={} and high={}",
+                    b.where("uniform"), low, high);
+  Term u = unitOf(bitsOf(b, "uniform", sizes, philox), dtype);
+  if (low != 0 || high != 1) u = u * (high - low) + low;
+  return result(u, dtype);
+}
+
+ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean,
+               double stddev, DType dtype) {
+  Result result(b);
+  checkRandomType(b, "normal", dtype);
+  HEDDLE_USER_CHECK(stddev >= 0, "{}: std is {}, expected 0 or more", b.where("normal"), stddev);
+  const Term bits = bitsOf(b, "normal", sizes, philox);
+  const double unit = std::ldexp(1.0, -32);
+  const Term u1 = (composite::cast(word0(bits), DType::F64) + 1.0) * unit;
+  const Term u2 = composite::cast(word1(bits), DType::F64) * unit;
+  const Term radius = composite::call("sqrt", composite::log(u1) * -2.0);
+  const Term z = radius * composite::call("cos", u2 * (2 * M_PI));
+  return result(z * stddev + mean, dtype);
+}
+
+ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p) {
+  Result result(b);
+  checkProbability(b, "bernoulli", p);
+  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox), DType::F32);
+  return result(below(unit, p));
+}
+
+ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox) {
+  Result result(b);
+  const Term chance = composite::floatOperand(b, "bernoulli", p);
+  const std::vector<Size> sizes = chance.tensor().sizes();
+  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox), DType::F32);
+  const Term hit = composite::call("lt", {unit, composite::cast(chance, DType::F32)});
+  return result(hit, chance.dtype());
+}
+
+ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, int64_t low,
+                int64_t high) {
+  Result result(b);
+  int64_t range = 0;
+  HEDDLE_USER_CHECK(low < high, "{}: there is nothing from low={} to below high={}",
+                    b.where("randint"), low, high);
+  HEDDLE_USER_CHECK(!__builtin_sub_overflow(high, low, &range),
+                    "{}: from low={} to high={} there are more than 2^63 - 1 numbers",
+                    b.where("randint"), low, high);
+  const Term bits = bitsOf(b, "randint", sizes, philox);
+  const Term drawn = range <= kWord ? composite::call("remainder", {word0(bits), integer(b, range)})
+                                    : unsignedRemainder(bits, range);
+  return result(drawn + integer(b, low));
+}
+
+Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p) {
+  Result result(b);
+  const Term value = composite::floatOperand(b, "dropout", x);
+  checkProbability(b, "dropout", p);
+  const std::vector<Size> sizes = value.tensor().sizes();
+  const Term unit = unitOf(bitsOf(b, "dropout", sizes, philox), DType::F32);
+  const Term mask = below(unit, 1 - p);
+  const double scale = p == 1 ? 0 : 1 / (1 - p);
+  return {result(composite::widen(value) * mask * scale, value.dtype()), mask.id};
+}
+
+}  // namespace heddle

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+
+#include "ir/composite.h"
+#include "ir/composite_table.h"
+#include "ir/error.h"
+
+// Rows of the table of composite ops, one list a family, and how they read attributes. For the
+// composite_rows_*.cpp files and composite_table.cpp only.
+namespace heddle::composite_rows {
+
+std::span<const CompositeDef> reductions();
+std::span<const CompositeDef> shapes();
+std::span<const CompositeDef> places();
+std::span<const CompositeDef> randoms();
+std::span<const CompositeDef> activations();
+std::span<const CompositeDef> norms();
+std::span<const CompositeDef> losses();
+std::span<const CompositeDef> attentions();
+
+using B = FusionBuilder&;
+using V = const Operands&;
+using A = const Attrs&;
+
+template <class T>
+std::optional<T> maybe(A attrs, std::string_view name) {
+  for (const auto& [key, value] : attrs) {
+    if (key == name) return std::get<T>(value);
+  }
+  return std::nullopt;
+}
+
+template <class T>
+T get(A attrs, std::string_view name, T otherwise) {
+  return maybe<T>(attrs, name).value_or(otherwise);
+}
+
+// A required attribute.
+template <class T>
+T need(A attrs, std::string_view name) {
+  const std::optional<T> value = maybe<T>(attrs, name);
+  HEDDLE_CHECK(value.has_value(), "attribute {} is not required", name);
+  return *value;
+}
+
+inline ValueId at(V operands, size_t i) { return i < operands.size() ? operands[i] : kNoValue; }
+
+inline GeluKind geluKind(std::string_view op_name, A attrs) {
+  const auto kind = get<std::string>(attrs, "approximate", "none");
+  if (kind == "none") return GeluKind::None;
+  if (kind == "tanh") return GeluKind::Tanh;
+  userError("{}: found approximate={}, expected none or tanh", op_name, kind);
+}
+
+inline LossReduction lossReduction(std::string_view op_name, A attrs) {
+  const auto kind = get<std::string>(attrs, "reduction", "mean");
+  if (kind == "mean") return LossReduction::Mean;
+  if (kind == "sum") return LossReduction::Sum;
+  if (kind == "none") return LossReduction::None;
+  userError("{}: found reduction={}, expected mean, sum or none", op_name, kind);
+}
+
+}  // namespace heddle::composite_rows

@@ -1,0 +1,58 @@
+#include "ir/composite_rows.h"
+
+namespace heddle::composite_rows {
+namespace {
+
+constexpr AttrSpec kGelu[] = {{"approximate", AttrType::Name, false}};
+constexpr AttrSpec kGlu[] = {{"axis", AttrType::Int, false}};
+constexpr AttrSpec kDropoutBackward[] = {{"p", AttrType::Float, false}};
+
+Operands swigluBackwardRow(B b, V v, A) {
+  const SwigluGrads r = swigluBackward(b, v[0], v[1], v[2]);
+  return {r.gate, r.up};
+}
+
+const CompositeDef kActivations[] = {
+    {"swiglu",
+     "silu(gate) * up",
+     2,
+     0,
+     {},
+     [](B b, V v, A) { return Operands{swiglu(b, v[0], v[1])}; }},
+    {"gelu", "x times the normal distribution function, or its tanh approximation", 1, 0, kGelu,
+     [](B b, V v, A a) { return Operands{gelu(b, v[0], geluKind("gelu", a))}; }},
+    {"geglu", "gelu(gate) * up", 2, 0, kGelu,
+     [](B b, V v, A a) { return Operands{geglu(b, v[0], v[1], geluKind("geglu", a))}; }},
+    {"reglu",
+     "relu(gate) * up",
+     2,
+     0,
+     {},
+     [](B b, V v, A) { return Operands{reglu(b, v[0], v[1])}; }},
+    {"glu", "first half times sigmoid of the second half of an axis (-1)", 1, 0, kGlu,
+     [](B b, V v, A a) { return Operands{glu(b, v[0], get<int64_t>(a, "axis", -1))}; }},
+    {"gelu_backward", "gradient of gelu: (dy, x)", 2, 0, kGelu,
+     [](B b, V v, A a) {
+       return Operands{geluBackward(b, v[0], v[1], geluKind("gelu_backward", a))};
+     }},
+    {"silu_backward",
+     "gradient of silu: (dy, x)",
+     2,
+     0,
+     {},
+     [](B b, V v, A) { return Operands{siluBackward(b, v[0], v[1])}; }},
+    {"swiglu_backward",
+     "gradients of gate and up: (dy, gate, up), two results",
+     3,
+     0,
+     {},
+     swigluBackwardRow},
+    {"dropout_backward", "gradient of dropout: (dy, mask)", 2, 0, kDropoutBackward,
+     [](B b, V v, A a) { return Operands{dropoutBackward(b, v[0], v[1], get(a, "p", 0.5))}; }},
+};
+
+}  // namespace
+
+std::span<const CompositeDef> activations() { return kActivations; }
+
+}  // namespace heddle::composite_rows

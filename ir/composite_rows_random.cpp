@@ -1,0 +1,90 @@
+#include "ir/composite_rows.h"
+
+namespace heddle::composite_rows {
+namespace {
+
+constexpr AttrSpec kBits[] = {{"sizes", AttrType::Sizes, false}};
+constexpr AttrSpec kUniform[] = {{"sizes", AttrType::Sizes, false},
+                                 {"low", AttrType::Float, false},
+                                 {"high", AttrType::Float, false},
+                                 {"dtype", AttrType::DType, false}};
+constexpr AttrSpec kNormal[] = {{"sizes", AttrType::Sizes, false},
+                                {"mean", AttrType::Float, false},
+                                {"std", AttrType::Float, false},
+                                {"dtype", AttrType::DType, false}};
+constexpr AttrSpec kBernoulli[] = {{"sizes", AttrType::Sizes, false},
+                                   {"p", AttrType::Float, false}};
+constexpr AttrSpec kRandint[] = {
+    {"sizes", AttrType::Sizes, false}, {"low", AttrType::Int, false}, {"high", AttrType::Int}};
+constexpr AttrSpec kDropout[] = {{"p", AttrType::Float, false}};
+
+// (seed, offset) with the attribute `sizes`, or (like, seed, offset) for the sizes of a tensor.
+struct Where {
+  std::vector<Size> sizes;
+  Philox philox;
+};
+
+Where place(B b, std::string_view op_name, V v, A a) {
+  const auto sizes = maybe<std::vector<Size>>(a, "sizes");
+  if (v.size() == 2) {
+    HEDDLE_USER_CHECK(sizes.has_value(), "{}: give sizes=[...] or a tensor of these sizes first",
+                      b.where(op_name));
+    return {*sizes, {v[0], v[1]}};
+  }
+  HEDDLE_USER_CHECK(!sizes.has_value(), "{}: sizes are given and {} too", b.where(op_name),
+                    b.typeOf(v[0]));
+  return {b.tensorOf(op_name, v[0]).sizes(), {v[1], v[2]}};
+}
+
+Operands uniformRow(B b, V v, A a) {
+  const Where at = place(b, "uniform", v, a);
+  return {uniform(b, at.sizes, at.philox, get(a, "low", 0.0), get(a, "high", 1.0),
+                  get(a, "dtype", DType::F32))};
+}
+
+Operands normalRow(B b, V v, A a) {
+  const Where at = place(b, "normal", v, a);
+  return {normal(b, at.sizes, at.philox, get(a, "mean", 0.0), get(a, "std", 1.0),
+                 get(a, "dtype", DType::F32))};
+}
+
+Operands bernoulliRow(B b, V v, A a) {
+  const std::optional<double> p = maybe<double>(a, "p");
+  if (v.size() == 3 && !p) return {bernoulli(b, v[0], Philox{v[1], v[2]})};
+  const Where at = place(b, "bernoulli", v, a);
+  return {bernoulli(b, at.sizes, at.philox, p.value_or(0.5))};
+}
+
+Operands randintRow(B b, V v, A a) {
+  const Where at = place(b, "randint", v, a);
+  return {randint(b, at.sizes, at.philox, get<int64_t>(a, "low", 0), need<int64_t>(a, "high"))};
+}
+
+Operands dropoutRow(B b, V v, A a) {
+  const Dropout r = dropout(b, v[0], {v[1], v[2]}, get(a, "p", 0.5));
+  return {r.y, r.mask};
+}
+
+const CompositeDef kRandoms[] = {
+    {"random_bits", "Philox words 0 and 1 of each element (i64): ([like,] seed, offset)", 2, 1,
+     kBits,
+     [](B b, V v, A a) {
+       const Where at = place(b, "random_bits", v, a);
+       return Operands{randomBits(b, at.sizes, at.philox)};
+     }},
+    {"uniform", "low (0) to below high (1): ([like,] seed, offset)", 2, 1, kUniform, uniformRow},
+    {"normal", "normal distribution of mean (0) and std (1): ([like,] seed, offset)", 2, 1, kNormal,
+     normalRow},
+    {"bernoulli", "true with p (0.5): ([like,] seed, offset); without p by operand 0", 2, 1,
+     kBernoulli, bernoulliRow},
+    {"randint", "integers from low (0) to below high (i64): ([like,] seed, offset)", 2, 1, kRandint,
+     randintRow},
+    {"dropout", "y and mask of (x, seed, offset), dropped with p (0.5): two results", 3, 0,
+     kDropout, dropoutRow},
+};
+
+}  // namespace
+
+std::span<const CompositeDef> randoms() { return kRandoms; }
+
+}  // namespace heddle::composite_rows

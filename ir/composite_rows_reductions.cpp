@@ -1,0 +1,62 @@
+#include "ir/composite_rows.h"
+
+namespace heddle::composite_rows {
+namespace {
+
+constexpr AttrSpec kReduceAttrs[] = {{"axes", AttrType::Ints, false},
+                                     {"keepdim", AttrType::Bool, false}};
+constexpr AttrSpec kVarAttrs[] = {{"axes", AttrType::Ints, false},
+                                  {"correction", AttrType::Float, false},
+                                  {"keepdim", AttrType::Bool, false}};
+constexpr AttrSpec kArgAttrs[] = {{"axis", AttrType::Int, false},
+                                  {"keepdim", AttrType::Bool, false}};
+
+Axes axes(A a) { return get<Axes>(a, "axes", {}); }
+bool keepdim(A a) { return get(a, "keepdim", false); }
+double correction(A a) { return get(a, "correction", 1.0); }
+
+template <ValueId (*Reduce)(FusionBuilder&, ValueId, const Axes&, bool)>
+Operands over(B b, V v, A a) {
+  return {Reduce(b, v[0], axes(a), keepdim(a))};
+}
+
+Operands varMeanRow(B b, V v, A a) {
+  const VarMean r = varMean(b, v[0], axes(a), correction(a), keepdim(a));
+  return {r.var, r.mean};
+}
+
+Operands welfordRow(B b, V v, A a) {
+  const Welford r = welford(b, v[0], axes(a), keepdim(a));
+  return {r.average, r.m2, r.count};
+}
+
+const CompositeDef kReductions[] = {
+    {"mean", "arithmetic mean over axes (none: all)", 1, 0, kReduceAttrs, over<mean>},
+    {"var", "variance over axes, divided by n - correction (default 1)", 1, 0, kVarAttrs,
+     [](B b, V v, A a) { return Operands{var(b, v[0], axes(a), correction(a), keepdim(a))}; }},
+    {"std", "standard deviation over axes, with correction (default 1)", 1, 0, kVarAttrs,
+     [](B b, V v, A a) { return Operands{stddev(b, v[0], axes(a), correction(a), keepdim(a))}; }},
+    {"var_mean", "variance and mean: two results", 1, 0, kVarAttrs, varMeanRow},
+    {"welford", "mean, sum of squared differences and count: three results", 1, 0, kReduceAttrs,
+     welfordRow},
+    {"amax", "maximum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amax>},
+    {"amin", "minimum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amin>},
+    {"any", "whether an element is not zero", 1, 0, kReduceAttrs, over<any>},
+    {"all", "whether no element is zero", 1, 0, kReduceAttrs, over<all>},
+    {"argmax", "index of the first maximum along an axis, or of all", 1, 0, kArgAttrs,
+     [](B b, V v, A a) {
+       return Operands{argmax(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
+     }},
+    {"argmin", "index of the first minimum along an axis, or of all", 1, 0, kArgAttrs,
+     [](B b, V v, A a) {
+       return Operands{argmin(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
+     }},
+    {"logsumexp", "log of the sum of exponentials, without overflow", 1, 0, kReduceAttrs,
+     over<logsumexp>},
+};
+
+}  // namespace
+
+std::span<const CompositeDef> reductions() { return kReductions; }
+
+}  // namespace heddle::composite_rows

@@ -1,0 +1,74 @@
+#include "ir/composite_rows.h"
+
+namespace heddle::composite_rows {
+namespace {
+
+constexpr AttrSpec kSqueeze[] = {{"axes", AttrType::Ints, false}};
+constexpr AttrSpec kOneAxis[] = {{"axis", AttrType::Int}};
+constexpr AttrSpec kTwoAxes[] = {{"axes", AttrType::Ints}};
+constexpr AttrSpec kFlatten[] = {{"start_axis", AttrType::Int, false},
+                                 {"end_axis", AttrType::Int, false}};
+constexpr AttrSpec kSliceAxis[] = {{"axis", AttrType::Int},
+                                   {"start", AttrType::Int, false},
+                                   {"stop", AttrType::Int, false},
+                                   {"step", AttrType::Int, false}};
+constexpr AttrSpec kSelect[] = {{"axis", AttrType::Int}, {"index", AttrType::Int}};
+constexpr AttrSpec kJoin[] = {{"axis", AttrType::Int, false}};
+constexpr AttrSpec kChunk[] = {{"chunks", AttrType::Int}, {"axis", AttrType::Int, false}};
+constexpr AttrSpec kRepeat[] = {{"repeats", AttrType::Ints}};
+
+Operands transposeRow(B b, V v, A a) {
+  const Axes axes = need<Axes>(a, "axes");
+  HEDDLE_USER_CHECK(axes.size() == 2, "{}: got {} axes, expected 2", b.where("transpose"),
+                    axes.size());
+  return {transpose(b, v[0], axes[0], axes[1])};
+}
+
+std::optional<Size> bound(A a, std::string_view name) {
+  const std::optional<int64_t> value = maybe<int64_t>(a, name);
+  return value ? std::optional(Size(*value)) : std::nullopt;
+}
+
+const CompositeDef kShapes[] = {
+    {"expand_as",
+     "operand 0 with the axes and extents of operand 1",
+     2,
+     0,
+     {},
+     [](B b, V v, A) { return Operands{expandAs(b, v[0], v[1])}; }},
+    {"squeeze", "without axes of extent 1 (all, or those listed)", 1, 0, kSqueeze,
+     [](B b, V v, A a) { return Operands{squeeze(b, v[0], get<Axes>(a, "axes", {}))}; }},
+    {"unsqueeze", "a new axis of extent 1 at `axis`", 1, 0, kOneAxis,
+     [](B b, V v, A a) { return Operands{unsqueeze(b, v[0], need<int64_t>(a, "axis"))}; }},
+    {"transpose", "two axes exchanged", 1, 0, kTwoAxes, transposeRow},
+    {"flatten", "axes start_axis (0) to end_axis (-1) made one", 1, 0, kFlatten,
+     [](B b, V v, A a) {
+       return Operands{
+           flatten(b, v[0], get<int64_t>(a, "start_axis", 0), get<int64_t>(a, "end_axis", -1))};
+     }},
+    {"slice_axis", "start:stop:step of one axis, as Python slices", 1, 0, kSliceAxis,
+     [](B b, V v, A a) {
+       return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), bound(a, "start"),
+                                 bound(a, "stop"), get<int64_t>(a, "step", 1))};
+     }},
+    {"select", "element `index` of an axis, which vanishes", 1, 0, kSelect,
+     [](B b, V v, A a) {
+       return Operands{select(b, v[0], need<int64_t>(a, "axis"), need<int64_t>(a, "index"))};
+     }},
+    {"cat", "tensors one after another along an axis (0)", 1, CompositeDef::kAny, kJoin,
+     [](B b, V v, A a) { return Operands{cat(b, v, get<int64_t>(a, "axis", 0))}; }},
+    {"stack", "tensors of one shape along a new axis (0)", 1, CompositeDef::kAny, kJoin,
+     [](B b, V v, A a) { return Operands{stack(b, v, get<int64_t>(a, "axis", 0))}; }},
+    {"chunk", "pieces of ceil(n / chunks) along an axis (0): a result each", 1, 0, kChunk,
+     [](B b, V v, A a) {
+       return chunk(b, v[0], need<int64_t>(a, "chunks"), get<int64_t>(a, "axis", 0));
+     }},
+    {"repeat", "the tensor tiled `repeats` times along each axis", 1, 0, kRepeat,
+     [](B b, V v, A a) { return Operands{repeat(b, v[0], need<Axes>(a, "repeats"))}; }},
+};
+
+}  // namespace
+
+std::span<const CompositeDef> shapes() { return kShapes; }
+
+}  // namespace heddle::composite_rows

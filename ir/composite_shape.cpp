@@ -1,0 +1,232 @@
+// Shapes: axes that come, go and are joined.
+#include <algorithm>
+
+#include "ir/composite.h"
+#include "ir/composite_terms.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+using composite::Result;
+using composite::Term;
+
+Axes firstAxes(size_t count) { return rowMajor(count); }
+
+// A bound of a Python slice: negative ones count from the end; clamped to the axis.
+Size clampedBound(const Size& bound, const Size& extent) {
+  const bool from_end = bound.isConstant() && bound.constant() < 0;
+  const Size place = from_end ? extent + bound : bound;
+  return Size::min(Size::max(place, Size(0)), extent);
+}
+
+// `value` within a tensor of `total` elements along `axis`, from `offset` on; what is around it is
+// not looked at.
+Term placed(Term value, int64_t axis, const Size& offset, const Size& total) {
+  FusionBuilder& b = *value.b;
+  const auto at = static_cast<size_t>(axis);
+  const Size after = total - offset - value.extent(at);
+  if (offset.isConstant() && after.isConstant()) {
+    std::vector<int64_t> lows(value.rank(), 0);
+    std::vector<int64_t> highs(value.rank(), 0);
+    lows[at] = offset.constant();
+    highs[at] = after.constant();
+    return {&b, b.pad(value.id, lows, highs, b.constant(false))};
+  }
+  // pad takes numbers; sizes that a run decides are places.
+  const Term places = Term{&b, b.iota({total}, 0)} - composite::sizeScalar(b, offset);
+  return {&b, b.take(value.id, places.id, axis)};
+}
+
+std::vector<Term> joinable(FusionBuilder& b, const char* op_name,
+                           const std::vector<ValueId>& values, int64_t& axis) {
+  HEDDLE_USER_CHECK(!values.empty(), "{}: there is nothing to join", b.where(op_name));
+  std::vector<Term> terms;
+  for (ValueId id : values) {
+    const size_t rank = b.tensorOf(op_name, id).rank();
+    terms.push_back({&b, id});
+    HEDDLE_USER_CHECK(rank == terms[0].rank() && rank > 0, "{}: {} and {} cannot be joined: {}",
+                      b.where(op_name), b.typeOf(values[0]), b.typeOf(id),
+                      rank == 0 ? "they have no axes" : "they differ in rank");
+  }
+  axis = composite::axisOf(b, op_name, terms[0], axis);
+  for (size_t i = 0; i < terms[0].rank(); ++i) {
+    for (const Term& term : terms) {
+      if (static_cast<int64_t>(i) != axis) b.agree(op_name, values[0], i, term.id, i);
+    }
+  }
+  return terms;
+}
+
+}  // namespace
+
+ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y) {
+  Result result(b);
+  const size_t from = b.tensorOf("expand_as", x).rank();
+  const std::vector<Size> sizes = b.tensorOf("expand_as", y).sizes();
+  HEDDLE_USER_CHECK(from <= sizes.size(), "{}: {} has more axes than {}", b.where("expand_as"),
+                    b.typeOf(x), b.typeOf(y));
+  const Term full = composite::broadcast({&b, x}, firstAxes(sizes.size() - from));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!full.extent(i).isConstant(1)) b.agree("expand_as", full.id, i, y, i);
+  }
+  return result(b.expand(full.id, sizes));
+}
+
+ValueId squeeze(FusionBuilder& b, ValueId x, const Axes& axes) {
+  Result result(b);
+  b.tensorOf("squeeze", x);
+  const Term value{&b, x};
+  const Axes listed = composite::axesOf(b, "squeeze", value, axes);
+  std::vector<Size> sizes;
+  for (size_t i = 0; i < value.rank(); ++i) {
+    const bool asked = std::binary_search(listed.begin(), listed.end(), static_cast<int64_t>(i));
+    if (!asked || !value.extent(i).isConstant(1)) sizes.push_back(value.extent(i));
+  }
+  return result(sizes.size() == value.rank() ? b.set(x) : b.reshape(x, sizes));
+}
+
+ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis) {
+  Result result(b);
+  const size_t rank = b.tensorOf("unsqueeze", x).rank();
+  return result(b.broadcast(x, {b.normalizeAxis("unsqueeze", axis, rank + 1)}));
+}
+
+ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1) {
+  Result result(b);
+  const size_t rank = b.tensorOf("transpose", x).rank();
+  Axes order = rowMajor(rank);
+  std::swap(order[static_cast<size_t>(b.normalizeAxis("transpose", axis0, rank))],
+            order[static_cast<size_t>(b.normalizeAxis("transpose", axis1, rank))]);
+  return result(b.permute(x, order));
+}
+
+ValueId flatten(FusionBuilder& b, ValueId x, int64_t start, int64_t end) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf("flatten", x).sizes();
+  if (sizes.empty()) return result(b.reshape(x, {Size(1)}));
+  const int64_t first = b.normalizeAxis("flatten", start, sizes.size());
+  const int64_t last = b.normalizeAxis("flatten", end, sizes.size());
+  HEDDLE_USER_CHECK(first <= last, "{}: axis {} is not before axis {} of {}", b.where("flatten"),
+                    start, end, b.typeOf(x));
+  std::vector<Size> flat(sizes.begin(), sizes.begin() + first);
+  flat.push_back(product({sizes.begin() + first, sizes.begin() + last + 1}));
+  flat.insert(flat.end(), sizes.begin() + last + 1, sizes.end());
+  return result(first == last ? b.set(x) : b.reshape(x, flat));
+}
+
+ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size> start,
+                  std::optional<Size> stop, int64_t step) {
+  Result result(b);
+  std::vector<Size> stops = b.tensorOf("slice_axis", x).sizes();
+  const auto at = static_cast<size_t>(b.normalizeAxis("slice_axis", axis, stops.size()));
+  HEDDLE_USER_CHECK(step > 0, "{}: the step is {}, expected 1 or more", b.where("slice_axis"),
+                    step);
+  const Size extent = stops[at];
+  std::vector<Size> starts(stops.size(), Size(0));
+  std::vector<int64_t> steps(stops.size(), 1);
+  starts[at] = clampedBound(start.value_or(Size(0)), extent);
+  stops[at] = Size::max(clampedBound(stop.value_or(extent), extent), starts[at]);
+  steps[at] = step;
+  return result(b.slice(x, starts, stops, steps));
+}
+
+ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf("select", x).sizes();
+  const int64_t along = b.normalizeAxis("select", axis, sizes.size());
+  const Size extent = sizes[static_cast<size_t>(along)];
+  const bool known = extent.isConstant();
+  HEDDLE_USER_CHECK(!known || (index >= -extent.constant() && index < extent.constant()),
+                    "{}: axis {} of {} has no element {}", b.where("select"), along, b.typeOf(x),
+                    index);
+  std::vector<Size> starts(sizes.size(), Size(0));
+  std::vector<Size> stops = sizes;
+  Size& first = starts[static_cast<size_t>(along)];
+  first = index < 0 ? extent + Size(index) : Size(index);
+  stops[static_cast<size_t>(along)] = first + Size(1);
+  const ValueId one = b.slice(x, starts, stops);
+  return result(b.reshape(one, composite::without(sizes, along)));
+}
+
+ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) {
+  Result result(b);
+  const std::vector<Term> terms = joinable(b, "cat", values, axis);
+  if (terms.size() == 1) return result(b.set(values[0]));
+  const auto at = static_cast<size_t>(axis);
+  std::vector<Size> ends;
+  for (const Term& term : terms) {
+    ends.push_back((ends.empty() ? Size(0) : ends.back()) + term.extent(at));
+  }
+  std::vector<Size> sizes = terms[0].tensor().sizes();
+  sizes[at] = ends.back();
+  const Term place = composite::positions(b, sizes, axis);
+  Term joined = placed(terms.back(), axis, ends[ends.size() - 2], ends.back());
+  for (size_t i = terms.size() - 1; i-- > 0;) {
+    const Size start = i == 0 ? Size(0) : ends[i - 1];
+    const Term part = placed(terms[i], axis, start, ends.back());
+    const Term before = composite::call("lt", {place, composite::sizeScalar(b, ends[i])});
+    joined = composite::where(before, part, joined);
+  }
+  return result(joined);
+}
+
+ValueId stack(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) {
+  Result result(b);
+  HEDDLE_USER_CHECK(!values.empty(), "{}: there is nothing to join", b.where("stack"));
+  const size_t rank = b.tensorOf("stack", values[0]).rank();
+  const int64_t at = b.normalizeAxis("stack", axis, rank + 1);
+  std::vector<ValueId> wider;
+  for (ValueId id : values) {
+    b.tensorOf("stack", id);
+    composite::sameShape(b, "stack", {&b, values[0]}, {&b, id});
+    wider.push_back(b.broadcast(id, {at}));
+  }
+  return result(cat(b, wider, at));
+}
+
+std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t axis) {
+  Result result(b);
+  const std::vector<Size> sizes = b.tensorOf("chunk", x).sizes();
+  const int64_t along = b.normalizeAxis("chunk", axis, sizes.size());
+  HEDDLE_USER_CHECK(chunks > 0, "{}: chunks is {}, expected 1 or more", b.where("chunk"), chunks);
+  const Size extent = sizes[static_cast<size_t>(along)];
+  const Size piece = Size::ceilDiv(extent, chunks);
+  std::vector<ValueId> pieces;
+  for (int64_t i = 0; i < chunks; ++i) {
+    const Size start = piece * Size(i);
+    // PyTorch gives no piece that is empty, but of an empty axis all of them.
+    const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
+                      start.constant() >= extent.constant();
+    if (past) break;
+    pieces.push_back(sliceAxis(b, x, along, start, start + piece));
+  }
+  result(pieces[0]);
+  return pieces;
+}
+
+ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats) {
+  Result result(b);
+  const size_t rank = b.tensorOf("repeat", x).rank();
+  HEDDLE_USER_CHECK(repeats.size() >= rank, "{}: {} has {} axes, got {} repeats", b.where("repeat"),
+                    b.typeOf(x), rank, repeats.size());
+  const Term wide = composite::broadcast({&b, x}, firstAxes(repeats.size() - rank));
+  Axes added;  // a broadcast axis before each axis that repeats
+  std::vector<Size> expanded;
+  std::vector<Size> sizes;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    HEDDLE_USER_CHECK(repeats[i] >= 0, "{}: axis {} is repeated {} times", b.where("repeat"), i,
+                      repeats[i]);
+    if (repeats[i] != 1) {
+      added.push_back(static_cast<int64_t>(expanded.size()));
+      expanded.emplace_back(repeats[i]);
+    }
+    expanded.push_back(wide.extent(i));
+    sizes.push_back(Size(repeats[i]) * wide.extent(i));
+  }
+  if (added.empty()) return result(wide.id == x ? b.set(x) : wide.id);
+  const Term stretched{&b, b.expand(composite::broadcast(wide, added).id, expanded)};
+  return result(b.reshape(stretched.id, sizes));
+}
+
+}  // namespace heddle

@@ -1,0 +1,40 @@
+#include "ir/size_quotient.h"
+
+#include <algorithm>
+
+namespace heddle {
+
+Size quotient(const Size& a, const Size& b) {
+  std::vector<Size> left = {a};
+  std::vector<Size> right = {b};
+  for (std::vector<Size>* factors : {&left, &right}) {
+    for (size_t i = 0; i < factors->size(); ++i) {
+      while ((*factors)[i].kind() == Size::Kind::Mul) {
+        const Size whole = (*factors)[i];
+        (*factors)[i] = whole.lhs();
+        factors->push_back(whole.rhs());
+      }
+    }
+  }
+  for (size_t i = right.size(); i-- > 0;) {
+    const auto found = std::find(left.begin(), left.end(), right[i]);
+    if (found == left.end()) continue;
+    left.erase(found);
+    right.erase(right.begin() + static_cast<int64_t>(i));
+  }
+  // The constants of the rest: 6*t over 2 is 3*t.
+  auto number = [](const std::vector<Size>& factors) {
+    return std::find_if(factors.begin(), factors.end(),
+                        [](const Size& f) { return f.isConstant(); });
+  };
+  const auto above = number(left);
+  const auto below = number(right);
+  if (above != left.end() && below != right.end() && below->constant() != 0 &&
+      above->constant() % below->constant() == 0) {
+    left[static_cast<size_t>(above - left.begin())] = above->constant() / below->constant();
+    right.erase(below);
+  }
+  return Size::floorDiv(product(left), product(right));
+}
+
+}  // namespace heddle

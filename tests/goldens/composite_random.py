@@ -1,0 +1,100 @@
+"""Random tensors, from a Philox of its own: words by the definition in Salmon et al. 2011."""
+import math
+
+import torch
+
+from common import DTYPES
+
+MASK = 2**32 - 1
+
+
+def philox(key, counter):
+    """Philox4x32-10: four words of 32 bits."""
+    k0, k1 = key
+    c0, c1, c2, c3 = counter
+    for _ in range(10):
+        high0, low0 = divmod(0xD2511F53 * c0, 2**32)
+        high1, low1 = divmod(0xCD9E8D57 * c2, 2**32)
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+    return c0, c1, c2, c3
+
+
+# The known answers published with Random123.
+assert philox((0, 0), (0, 0, 0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+assert philox((MASK, MASK), (MASK,) * 4) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
+
+
+def words(seed, offset, sizes):
+    seed, offset = seed % 2**64, offset % 2**64
+    for index in range(math.prod(sizes)):
+        block = philox((seed & MASK, seed >> 32), (index & MASK, index >> 32, offset & MASK, offset >> 32))
+        yield block[0], block[1]
+
+
+def drawn(seed, offset, sizes, function, dtype):
+    values = [function(a, b) for a, b in words(seed, offset, sizes)]
+    return torch.tensor(values, dtype=dtype).reshape(sizes)
+
+
+def signed(value):
+    return value - 2**64 if value >= 2**63 else value
+
+
+DIGITS = {"f32": 24, "f64": 53, "bf16": 8}
+
+
+def unit(a, b, name):
+    digits = DIGITS[name]
+    return ((a | b << 32) >> 11) * 2.0**-53 if digits == 53 else (a >> (32 - digits)) * 2.0**-digits
+
+
+def box_muller(a, b):
+    return math.sqrt(-2 * math.log((a + 1) * 2.0**-32)) * math.cos(2 * math.pi * (b * 2.0**-32))
+
+
+STATES = ((0, 0), (1, 2), (-1, -1), (1234567890123456789, 9876543210))
+
+
+def fill(g):
+    shape = [3, 5, 2]
+    for seed, offset in STATES:
+        at = f"{seed}, {offset}, sizes={shape}"
+        g.case(f"random_bits({at})", [],
+               drawn(seed, offset, shape, lambda a, b: signed(a | b << 32), torch.int64))
+        for name in DIGITS:
+            g.case(f"uniform({at}, dtype={name})", [],
+                   drawn(seed, offset, shape, lambda a, b: unit(a, b, name), DTYPES[name]), ulps=0)
+        g.case(f"normal({at})", [], drawn(seed, offset, shape, box_muller, torch.float32), ulps=2)
+        g.case(f"normal({at}, dtype=f64)", [], drawn(seed, offset, shape, box_muller, torch.float64), ulps=16)
+        g.case(f"normal({at}, mean=-1, std=0.5)", [],
+               drawn(seed, offset, shape, lambda a, b: box_muller(a, b) * 0.5 - 1, torch.float32), ulps=4)
+        for p in (0.0, 0.3, 1.0):
+            chance = torch.tensor(p).item()
+            g.case(f"bernoulli({at}, p={p})", [],
+                   drawn(seed, offset, shape, lambda a, b: unit(a, b, "f32") < chance, torch.bool))
+        for low, high in ((0, 10), (-7, 5), (0, 2**32), (-5, 2**40), (-(2**62), 2**62), (0, 2**63 - 1)):
+            size = high - low
+            value = (lambda a, b: low + a % size) if size <= 2**32 else (
+                lambda a, b: low + (a | b << 32) % size)
+            g.case(f"randint({at}, low={low}, high={high})", [],
+                   drawn(seed, offset, shape, value, torch.int64))
+    g.case("uniform(3, 4, sizes=[])", [], drawn(3, 4, [], lambda a, b: unit(a, b, "f32"), torch.float32), ulps=0)
+    g.case("uniform(3, 4, sizes=[0, 2])", [], torch.zeros(0, 2))
+    x = torch.randn(4, 3)
+    g.case("uniform(%x0, 3, 4, low=-2, high=6)", [x],
+           drawn(3, 4, [4, 3], lambda a, b: unit(a, b, "f32") * 8 - 2, torch.float32), ulps=0)
+    chances = torch.rand(4, 3)
+    u = drawn(5, 6, [4, 3], lambda a, b: unit(a, b, "f32"), torch.float32)
+    for name in ("f32", "bf16", "f64"):
+        p = chances.to(DTYPES[name])
+        g.case("bernoulli(%x0, 5, 6)", [p], (u < p.float()).to(p.dtype))
+    for name in ("f32", "bf16", "f64"):
+        y = x.to(DTYPES[name])
+        y[0, 0], y[1, 1] = math.inf, math.nan
+        for p in (0.0, 0.25, 0.5, 1.0):
+            mask = u < torch.tensor(1 - p)
+            scale = 0.0 if p == 1 else 1 / (1 - p)
+            out = (y.double() * mask * scale).to(y.dtype)
+            g.case(f"dropout(%x0, 5, 6, p={p})", [y], [out, mask])
+            g.case(f"dropout_backward(%x0, %x1, p={p})", [y, mask], out)
