@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ir/composite_table.h"
 #include "ir/op.h"
 #include "ir/text.h"
 
@@ -96,6 +97,12 @@ std::string operandsText(const OpDef& op) {
   return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string operandsText(const CompositeDef& op) {
+  if (op.optional == CompositeDef::kAny) return fmt::format("{} or more", op.operands);
+  if (op.optional > 0) return fmt::format("{} to {}", op.operands, op.operands + op.optional);
+  return op.operands == 0 ? "-" : fmt::format("{}", op.operands);
+}
+
 std::string typesText(const OpDef& op) {
   if (op.kind != OpKind::Pointwise) return "all";
   std::string types;
@@ -119,6 +126,10 @@ std::vector<Listed> everyOp() {
     all.push_back({std::string(op.name), kindName(op.kind), operandsText(op), attrsText(op.attrs),
                    typesText(op), std::string(op.note)});
   }
+  for (const CompositeDef& op : compositeTable()) {
+    all.push_back({std::string(op.name), "composite", operandsText(op), attrsText(op.attrs), "-",
+                   std::string(op.summary)});
+  }
   return all;
 }
 
@@ -129,7 +140,7 @@ std::string listOps() {
   std::string text;
   for (const Listed& op : all) {
     text += fmt::format("{:<20} {:<12} {:<22} {:<36} {}\n", op.name, op.kind, op.operands, op.attrs,
-                        op.types);
+                        op.kind == "composite" ? op.note : op.types);
   }
   return text;
 }

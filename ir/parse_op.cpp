@@ -1,6 +1,5 @@
 #include "ir/parse_op.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "ir/composite_table.h"
