@@ -73,7 +73,7 @@ def fill(g):
             chance = torch.tensor(p).item()
             g.case(f"bernoulli({at}, p={p})", [],
                    drawn(seed, offset, shape, lambda a, b: unit(a, b, "f32") < chance, torch.bool))
-        for low, high in ((0, 10), (-7, 5), (0, 2**32), (-5, 2**40), (-(2**62), 2**62), (0, 2**63 - 1)):
+        for low, high in ((0, 10), (-7, 5), (0, 2**32), (-5, 2**40), (-(2**62), 2**62 - 1), (0, 2**63 - 1)):
             size = high - low
             value = (lambda a, b: low + a % size) if size <= 2**32 else (
                 lambda a, b: low + (a | b << 32) % size)
