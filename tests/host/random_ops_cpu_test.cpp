@@ -1,7 +1,6 @@
 // Random tensors on several ranks: the same tensor whatever the sharding.
 #include <gtest/gtest.h>
 
-#include "host/pipeline.h"
 #include "ir/text.h"
 #include "tests/host/rank_harness.h"
 
