@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "ir/composite.h"
 #include "tests/codegen/kernel_runner.h"
 
 namespace heddle::codegen {
