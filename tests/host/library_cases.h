@@ -214,7 +214,8 @@ inline std::vector<ScatterCase> scatterCases() {
 inline bool takesSums(DType dtype) { return !isFloat(dtype) || sizeOf(dtype) > 1; }
 
 // `large`: lines of more than that many elements are left out.
-inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device, int64_t large = INT64_MAX) {
+inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
+                                  int64_t large = INT64_MAX) {
   std::mt19937 random(static_cast<unsigned>(dtype) + 5);
   const DType sum = isFloat(dtype) ? dtype : DType::I64;
   for (const LineCase& c : lineCases()) {
@@ -224,8 +225,8 @@ inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device, int64_t
     LibraryRun cumsum{LibraryFunction::Cumsum, c.axis, false, {in}, {sum, c.sizes, c.out}};
     if (takesSums(dtype)) checkCumsum(cumsum, random, device);
     for (bool descending : {false, true}) {
-      LibraryRun sort{LibraryFunction::Argsort, c.axis, descending, {in},
-                      {DType::I64, c.sizes, c.out}};
+      LibraryRun sort{
+          LibraryFunction::Argsort, c.axis, descending, {in}, {DType::I64, c.sizes, c.out}};
       checkArgsort(sort, random, device);
     }
   }
@@ -234,13 +235,12 @@ inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device, int64_t
       if (function == LibraryFunction::ScatterAdd && !takesSums(dtype)) continue;
       SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + str(c.source) + " axis " +
                    std::to_string(c.axis));
-      LibraryRun run{function,
-                     c.axis,
-                     false,
-                     {{dtype, c.sizes, {}},
-                      {DType::I64, c.index, c.index_strides},
-                      {dtype, c.source, {}}},
-                     {dtype, c.sizes, c.out}};
+      LibraryRun run{
+          function,
+          c.axis,
+          false,
+          {{dtype, c.sizes, {}}, {DType::I64, c.index, c.index_strides}, {dtype, c.source, {}}},
+          {dtype, c.sizes, c.out}};
       checkScatter(run, random, device);
     }
   }

@@ -70,8 +70,8 @@ TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {
   std::vector<int64_t> sizes(12, 2);
   std::vector<int64_t> strides;
   for (int i = 0; i < 12; ++i) strides.push_back(int64_t{3} << (2 * i));
-  LibraryRun run{LibraryFunction::Argsort, 0, false, {{DType::Bool, sizes, strides}},
-                 {DType::I64, sizes, {}}};
+  LibraryRun run{
+      LibraryFunction::Argsort, 0, false, {{DType::Bool, sizes, strides}}, {DType::I64, sizes, {}}};
   auto device = makeCpuDevice();
   EXPECT_THROW(device->libraryWorkspace(run.call()), UserError);
 }

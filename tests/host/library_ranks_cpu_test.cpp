@@ -55,8 +55,8 @@ TEST(LibraryRanks, EveryShardingOfEitherAxis) {
           EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0) << i;
         }
         // Whole lines need no communication when the other axis is cut.
-        const bool other = std::string(sharding) == (axis == 0 ? "shard(@m, 1: x)"
-                                                               : "shard(@m, 0: x)");
+        const bool other =
+            std::string(sharding) == (axis == 0 ? "shard(@m, 1: x)" : "shard(@m, 0: x)");
         if (other) {
           EXPECT_EQ(count(print(program), "communicate"), 0u);
         }
@@ -86,11 +86,12 @@ TEST(LibraryRanks, AdversarialOrder) {
 // Rows of a table by number: the gradient of a lookup, the table cut along the other axis.
 TEST(LibraryRanks, GradientOfALookup) {
   for (int ranks : {2, 3}) {
-    const Fusion fusion = parseFusion(
-        "heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
-        "]\nfusion f(%w: f32[v, h] shard(@m, 1: x), %i: i64[n, 1] shard(@m), "
-        "%g: f32[n, h] shard(@m, 1: x))\n"
-        "    with v = 7, h = 5, n = 11 {\n  %y = scatter_add(%w, %i, %g, axis=0)\n  return %y\n}\n");
+    const Fusion fusion =
+        parseFusion("heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
+                    "]\nfusion f(%w: f32[v, h] shard(@m, 1: x), %i: i64[n, 1] shard(@m), "
+                    "%g: f32[n, h] shard(@m, 1: x))\n"
+                    "    with v = 7, h = 5, n = 11 {\n  %y = scatter_add(%w, %i, %g, axis=0)\n  "
+                    "return %y\n}\n");
     HarnessOptions options;
     options.ranks = ranks;
     options.sizes = testing::defaultSizes(fusion.size_defaults);
