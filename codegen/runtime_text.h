@@ -15,6 +15,9 @@ extern const std::string_view kRuntimeHeader_cpu_runtime;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
+// The kernels of heddle's own library functions, for a CUDA compiler as they are.
+extern const std::string_view kRuntimeHeader_cuda_library;
+
 // All that stands before the text of a kernel: types and memory, then the functions of the ops.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;

@@ -8,6 +8,7 @@
 
 #include "host/cpu_allocator.h"
 #include "host/cpu_communicate.h"
+#include "host/cpu_library.h"
 #include "host/cpu_matmul.h"
 #include "host/cpu_scheduler.h"
 #include "host/cpu_stream.h"
@@ -252,6 +253,12 @@ class CpuDevice : public Device {
                                                       const AlgorithmChoices&) override {
     setBlasThreadsOnce(pool_.threads());
     return std::make_shared<CpuPreparedMatmul>(streams_, matmulShape(spec));
+  }
+  int64_t libraryWorkspace(const LibraryCall& call) const override {
+    return cpuLibraryWorkspace(call, pool_.threads());
+  }
+  void library(const LibraryCall& call, Stream stream, const Issue& issue) override {
+    enqueueWork(streams_.stream(stream), issue, [this, call] { cpuLibrary(call, pool_); });
   }
   void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                    Stream stream, const Issue& issue) override {

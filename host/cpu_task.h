@@ -36,7 +36,7 @@ class TaskBody {
 // A slot of a queue, reused for ever: its body lives in place, so enqueuing allocates nothing.
 class Task {
  public:
-  static constexpr size_t kBytes = 96;
+  static constexpr size_t kBytes = 128;
 
   template <class Body, class... Args>
   void emplace(const Issue& issue, Args&&... args) {

@@ -17,6 +17,7 @@
 
 #include "codegen/kernel.h"
 #include "comm/communicator.h"
+#include "host/library_call.h"
 #include "ir/tensor.h"
 
 namespace heddle::host {
@@ -174,6 +175,11 @@ class Device {
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
   // Whether algorithmQuestions() ever asks: the same on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
+  // Bytes that library() wants for calls with these descriptors; pointers are not looked at.
+  // UserError when the device has no such function for these types or sizes.
+  virtual int64_t libraryWorkspace(const LibraryCall& call) const = 0;
+  // The result has elements.
+  virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
   // A collective on `stream`. UserError when the transport cannot reach this device's memory.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;

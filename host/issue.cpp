@@ -160,6 +160,19 @@ void Issuer::operator()(const MatmulStep& step) {
   matmul.prepared->run(operands, stream(step.stream), issue_);
 }
 
+void Issuer::operator()(const LibraryStep& step) {
+  const Plan::Library& library = plan_.libraries[static_cast<size_t>(step.library)];
+  LibraryCall call = library.call;
+  for (size_t i = 0; i < library.inputs.size(); ++i) {
+    call.in[i] = at(library.inputs[i]);
+    call.in_descs[i] = &library.descs[i];
+  }
+  call.out = at(library.output);
+  call.out_desc = &library.descs.back();
+  call.workspace = at({plan_.workspace(step.stream), 0});
+  device_.library(call, stream(step.stream), issue_);
+}
+
 void Issuer::operator()(const CopyStep& step) {
   if (at(step.dst) == at(step.src)) return;  // a preallocated output that is the input it aliases
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);

@@ -61,6 +61,8 @@ class NullDevice : public Device {
                                                       const AlgorithmChoices&) override {
     return std::make_shared<NullMatmul>(counts_);
   }
+  int64_t libraryWorkspace(const LibraryCall&) const override { return 0; }
+  void library(const LibraryCall&, Stream, const Issue&) override { ++counts_->library; }
   void communicate(comm::Communicator&, std::span<const comm::Operation> group, Stream,
                    const Issue&) override {
     ++counts_->communicate;

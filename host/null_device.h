@@ -20,6 +20,7 @@ struct NullCounts {
   std::atomic<int64_t> load{0};
   std::atomic<int64_t> launch{0};
   std::atomic<int64_t> matmul{0};
+  std::atomic<int64_t> library{0};
   std::atomic<int64_t> communicate{0};
   std::atomic<int64_t> operations{0};  // of all groups given to communicate()
   std::atomic<int64_t> copy{0};

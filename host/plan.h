@@ -54,6 +54,10 @@ struct MatmulStep {
   int32_t matmul;
   StreamId stream;
 };
+struct LibraryStep {
+  int32_t library;
+  StreamId stream;
+};
 struct CopyStep {
   Place dst;
   Place src;
@@ -111,9 +115,9 @@ struct PrintStep {
   StreamId stream;
 };
 
-using Step = std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep, CopyStep,
-                          CollectiveStep, RecordStep, WaitStep, RegisterStep, ApplyStep, ReadBackStep,
-                          BranchStep, GotoStep, CheckStep, PrintStep>;
+using Step = std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep,
+                          LibraryStep, CopyStep, CollectiveStep, RecordStep, WaitStep, RegisterStep,
+                          ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
 
 struct Plan {
   struct Stage {
@@ -140,6 +144,12 @@ struct Plan {
     Place bias;  // without a pointer: none
     Place c;
     std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls that are alike
+  };
+  struct Library {
+    LibraryCall call;  // without pointers
+    std::vector<Place> inputs;
+    Place output;
+    std::vector<TensorDesc> descs;  // of inputs, then output
   };
   struct Operand {
     Place place;
@@ -186,6 +196,7 @@ struct Plan {
   std::vector<comm::Operation> operations;
   std::vector<OperationPlaces> operation_places;  // parallel to operations
   std::vector<Matmul> matmuls;
+  std::vector<Library> libraries;
   std::vector<Reference> references;
   std::vector<Watched> watched;
   std::vector<Buffer> buffers;

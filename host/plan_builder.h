@@ -85,6 +85,7 @@ class PlanBuilder {
 
   // plan_library.cpp
   void emit(const CallLibrary& op, const TraceStep& step);
+  void emitLines(const CallLibrary& call, const TraceStep& step);
   void prepareMatmuls();
 
   // plan_communicate.cpp

@@ -1,6 +1,7 @@
 // The members of PlanBuilder for library calls.
 #include <algorithm>
 
+#include "host/library_op.h"
 #include "host/plan_builder.h"
 #include "host/text.h"
 #include "ir/error.h"
@@ -45,11 +46,18 @@ int64_t alignmentOf(const View& view) {
   return static_cast<int64_t>(offset & (~offset + 1));
 }
 
+LibraryFunction functionOf(std::string_view name) {
+  if (name == "cumsum") return LibraryFunction::Cumsum;
+  if (name == "argsort") return LibraryFunction::Argsort;
+  if (name == "scatter") return LibraryFunction::Scatter;
+  if (name == "scatter_add") return LibraryFunction::ScatterAdd;
+  userError("{} is not prepared by any device", name);
+}
+
 }  // namespace
 
 void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
-  HEDDLE_USER_CHECK(op(call.function).kind == OpKind::Matmul, "{} is not prepared by any device",
-                    call.function);
+  if (op(call.function).kind != OpKind::Matmul) return emitLines(call, step);
   const View& a = step.inputs.at(0);
   const View& b = step.inputs.at(1);
   const View& c = step.outputs.at(0);
@@ -75,6 +83,30 @@ void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
   matmul_uses_.emplace_back(known - planned_matmuls_.begin(), call.stream);
   plan_->matmuls.push_back(std::move(matmul));
   emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
+}
+
+// Functions of whole lines along an axis.
+void PlanBuilder::emitLines(const CallLibrary& call, const TraceStep& step) {
+  if (step.outputs.at(0).desc.numel() == 0) return;
+  Plan::Library library;
+  library.call.function = functionOf(call.function);
+  library.call.axis = libraryAxis(call);
+  library.call.descending = libraryFlag(call, "descending");
+  HEDDLE_CHECK(step.inputs.size() <= LibraryCall::kMostInputs, "{} has {} operands", call.function,
+               step.inputs.size());
+  for (const View& view : step.inputs) {
+    library.inputs.push_back(placeOf(view));
+    library.descs.push_back(view.desc);
+  }
+  library.output = placeOf(step.outputs[0]);
+  library.descs.push_back(step.outputs[0].desc);
+  LibraryCall sizes = library.call;
+  for (size_t i = 0; i < step.inputs.size(); ++i) sizes.in_descs[i] = &library.descs[i];
+  sizes.out_desc = &library.descs.back();
+  int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
+  workspace = std::max(workspace, target_.device.libraryWorkspace(sizes));
+  plan_->libraries.push_back(std::move(library));
+  emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
 }
 
 // Runs on every rank of a job, whatever the rank computes: the choices are agreed on here.

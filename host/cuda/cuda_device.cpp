@@ -83,6 +83,7 @@ CudaDevice::~CudaDevice() {
   cudaSetDevice(ordinal_);
   cudaDeviceSynchronize();
   matmul_.reset();
+  library_.clear();
   kernels_.clear();
   cudaSetDevice(before);
 }
@@ -181,6 +182,16 @@ std::set<std::string> CudaDevice::algorithmQuestions(const MatmulSpec& spec) {
 std::string CudaDevice::chooseAlgorithm(const std::string& question, Stream stream) {
   DeviceGuard guard(ordinal_);
   return matmuls().choose(question, native(stream));
+}
+
+int64_t CudaDevice::libraryWorkspace(const LibraryCall& call) const {
+  return libraryStepsWorkspace(call);
+}
+
+void CudaDevice::library(const LibraryCall& call, Stream stream, const Issue& issue) {
+  if (failed(issue)) return;
+  DeviceGuard guard(ordinal_);
+  library_.run(call, *compiler(), native(stream));
 }
 
 // Teams of one need no transport: what is sent is what is received.

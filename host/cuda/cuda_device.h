@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/cuda/cuda_kernel.h"
+#include "host/cuda/cuda_library.h"
 #include "host/cuda/cuda_matmul.h"
 #include "host/device.h"
 
@@ -57,6 +58,8 @@ class CudaDevice : public Device {
   std::set<std::string> algorithmQuestions(const MatmulSpec& spec) override;
   std::string chooseAlgorithm(const std::string& question, Stream stream) override;
   bool choosesAlgorithms() const override { return true; }
+  int64_t libraryWorkspace(const LibraryCall& call) const override;
+  void library(const LibraryCall& call, Stream stream, const Issue& issue) override;
   void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                    Stream stream, const Issue& issue) override;
   void copy(void* dst, const void* src, int64_t bytes, Stream stream, const Issue& issue) override;
@@ -75,6 +78,7 @@ class CudaDevice : public Device {
   mutable std::unique_ptr<codegen::KernelCompiler> compiler_;
   std::once_flag matmul_once_;
   std::unique_ptr<CudaMatmul> matmul_;
+  CudaLibrary library_;
   std::mutex kernels_mutex_;
   std::vector<std::unique_ptr<CudaKernel>> kernels_;
 };

@@ -1,0 +1,309 @@
+#include "host/cpu_library.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// --- elements: sums of floats in double, of integers modulo 2^64 ---------------------------------
+
+template <class T, class SumT>
+struct Plain {
+  using Stored = T;
+  using Sum = SumT;
+  static Sum load(Stored x) { return static_cast<Sum>(x); }
+  static Stored store(Sum x) { return static_cast<Stored>(x); }
+};
+using ElementF64 = Plain<double, double>;
+using ElementF32 = Plain<float, double>;
+using ElementI64 = Plain<int64_t, uint64_t>;
+struct ElementBool {
+  using Stored = uint8_t;
+  using Sum = uint64_t;
+  static Sum load(Stored x) { return x != 0 ? 1 : 0; }
+  static Stored store(Sum x) { return x != 0 ? 1 : 0; }
+};
+template <auto kFromBits, auto kToBits, class T>
+struct Narrow {
+  using Stored = T;
+  using Sum = double;
+  static Sum load(Stored x) { return static_cast<double>(kFromBits(x)); }
+  static Stored store(Sum x) { return kToBits(static_cast<float>(x)); }
+};
+using ElementBf16 = Narrow<floatFromBf16, bf16FromFloat, uint16_t>;
+
+// Calls work(E()) with the element type; `work` has one for each.
+template <class Work>
+void withElement(DType dtype, std::string_view what, Work work) {
+  switch (dtype) {
+    case DType::Bool:
+      return work(ElementBool());
+    case DType::I64:
+      return work(ElementI64());
+    case DType::BF16:
+      return work(ElementBf16());
+    case DType::F32:
+      return work(ElementF32());
+    case DType::F64:
+      return work(ElementF64());
+    default:
+      break;
+  }
+  userError("{} does not take {}", what, name(dtype));
+}
+
+// Elements that are only moved keep their bits.
+template <class Work>
+void withBits(DType dtype, Work work) {
+  switch (sizeOf(dtype)) {
+    case 1:
+      return work(Plain<uint8_t, uint64_t>());
+    case 2:
+      return work(Plain<uint16_t, uint64_t>());
+    case 4:
+      return work(Plain<uint32_t, uint64_t>());
+    default:
+      return work(Plain<uint64_t, uint64_t>());
+  }
+}
+
+// --- how the lines are dealt out -----------------------------------------------------------------
+
+constexpr int64_t kMostLanes = 16;                  // neighbouring lines that are walked together
+constexpr int64_t kMostScratch = int64_t{4} << 20;  // bytes of a tile, as far as a line allows
+
+int64_t divUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Tile t has the blocks t, t + tiles, ... of `lanes` lines, and its own part of the workspace.
+struct Deal {
+  int64_t lanes = 1;
+  int64_t blocks = 0;
+  int64_t tiles = 0;
+  int64_t scratch = 0;  // bytes a tile
+};
+
+// argsort: the keys of one line; scatter: the sums of all lanes.
+int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
+  constexpr int64_t kSum = 8;
+  if (call.function == LibraryFunction::Cumsum) return 0;
+  if (call.scatters()) return shape.extent * lanes * kSum;
+  return shape.n * (sizeOf(call.in_descs[0]->dtype) == 8 ? 16 : 8);
+}
+
+Deal dealOf(const LibraryCall& call, int64_t lines, int threads) {
+  const LineShape shape = lineShapeOf(call);
+  Deal deal;
+  deal.lanes = std::clamp<int64_t>(divUp(lines, threads), 1, kMostLanes);
+  const int64_t one = scratchOf(call, shape, 1);
+  if (call.scatters() && one > 0) {
+    deal.lanes = std::clamp<int64_t>(kMostScratch / one, 1, deal.lanes);
+  }
+  deal.blocks = divUp(lines, deal.lanes);
+  deal.tiles = std::min<int64_t>(deal.blocks, threads == 1 ? 1 : 4 * threads);
+  constexpr int64_t kCacheLine = 64;
+  deal.scratch = divUp(scratchOf(call, shape, deal.lanes), kCacheLine) * kCacheLine;
+  return deal;
+}
+
+struct Work {
+  const LibraryCall& call;
+  LineSpace lines;
+  LineShape shape;
+  Deal deal;
+};
+
+// Where the lines of one block begin, by operand.
+struct Block {
+  int64_t lanes = 0;
+  int64_t at[LineSpace::kMostOperands][kMostLanes];
+  Block(const Work& work, int64_t index) {
+    const int64_t first = index * work.deal.lanes;
+    lanes = std::min(work.deal.lanes, work.lines.count - first);
+    for (size_t operand = 0; operand < LineSpace::kMostOperands; ++operand) {
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        at[operand][lane] = work.lines.offset(operand, first + lane);
+      }
+    }
+  }
+};
+
+// --- the functions, a block at a time ------------------------------------------------------------
+
+template <class In, class Out>
+void cumsumBlock(const Work& work, const Block& block, std::byte*) {
+  const auto* in = static_cast<const typename In::Stored*>(work.call.in[0]);
+  auto* out = static_cast<typename Out::Stored*>(work.call.out);
+  typename In::Sum sums[kMostLanes] = {};
+  for (int64_t i = 0; i < work.shape.n; ++i) {
+    const int64_t from = i * work.shape.strides[1];
+    const int64_t to = i * work.shape.strides[0];
+    for (int64_t lane = 0; lane < block.lanes; ++lane) {
+      sums[lane] += In::load(in[block.at[1][lane] + from]);
+      out[block.at[0][lane] + to] = Out::store(sums[lane]);
+    }
+  }
+}
+
+// Unsigned integers in the order of the elements: -0 is 0, every NaN the greatest.
+uint32_t keyOf(float x) {
+  if (std::isnan(x)) return ~uint32_t{0};
+  const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);
+  return (bits >> 31) != 0 ? ~bits : bits | (uint32_t{1} << 31);
+}
+uint64_t keyOf(double x) {
+  if (std::isnan(x)) return ~uint64_t{0};
+  const auto bits = std::bit_cast<uint64_t>(x == 0 ? 0.0 : x);
+  return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
+}
+template <class E>
+auto keyOfElement(typename E::Stored x) {
+  constexpr bool kLong = sizeof(typename E::Stored) == 8;
+  if constexpr (std::is_same_v<typename E::Sum, double>) {
+    using Float = std::conditional_t<kLong, double, float>;
+    return keyOf(static_cast<Float>(E::load(x)));
+  } else if constexpr (kLong) {
+    return E::load(x) ^ (uint64_t{1} << 63);
+  } else {
+    return static_cast<uint32_t>(E::load(x)) ^ (uint32_t{1} << 31);
+  }
+}
+
+struct LongKey {
+  uint64_t key;
+  uint64_t place;
+  bool operator<(const LongKey& other) const {
+    return key != other.key ? key < other.key : place < other.place;
+  }
+};
+
+// Equal keys are ordered by their places, which makes any sort a stable one. A key of 32 bits and
+// its place are one integer.
+template <class E>
+void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scratch) {
+  const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;
+  auto* out = static_cast<int64_t*>(work.call.out) + out_at;
+  using Key = decltype(keyOfElement<E>(*in));
+  using Item = std::conditional_t<sizeof(Key) == 8, LongKey, uint64_t>;
+  auto* items = reinterpret_cast<Item*>(scratch);
+  const Key flip = work.call.descending ? static_cast<Key>(~Key{0}) : Key{0};
+  for (int64_t i = 0; i < work.shape.n; ++i) {
+    const Key key = keyOfElement<E>(in[i * work.shape.strides[1]]) ^ flip;
+    if constexpr (sizeof(Key) == 8) {
+      items[i] = {key, static_cast<uint64_t>(i)};
+    } else {
+      items[i] = uint64_t{key} << 32 | static_cast<uint64_t>(i);
+    }
+  }
+  std::sort(items, items + work.shape.n);
+  for (int64_t i = 0; i < work.shape.n; ++i) {
+    if constexpr (sizeof(Key) == 8) {
+      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i].place);
+    } else {
+      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i] & ~uint32_t{0});
+    }
+  }
+}
+
+template <class E>
+void argsortBlock(const Work& work, const Block& block, std::byte* scratch) {
+  for (int64_t lane = 0; lane < block.lanes; ++lane) {
+    argsortLine<E>(work, block.at[1][lane], block.at[0][lane], scratch);
+  }
+}
+
+// sums[target][lane]: the tensor, then the sources in their order along the axis.
+template <class E, bool kAdds>
+void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
+  using Stored = typename E::Stored;
+  const auto* value = static_cast<const Stored*>(work.call.in[0]);
+  const auto* index = static_cast<const int64_t*>(work.call.in[1]);
+  const auto* source = static_cast<const Stored*>(work.call.in[2]);
+  auto* out = static_cast<Stored*>(work.call.out);
+  auto* sums = reinterpret_cast<typename E::Sum*>(scratch);
+  const auto& strides = work.shape.strides;
+  const int64_t lanes = block.lanes;
+  for (int64_t t = 0; t < work.shape.extent; ++t) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      sums[t * lanes + lane] = E::load(value[block.at[1][lane] + t * strides[1]]);
+    }
+  }
+  for (int64_t i = 0; i < work.shape.n; ++i) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const int64_t target = index[block.at[2][lane] + i * strides[2]];
+      if (target < 0 || target >= work.shape.extent) continue;
+      const auto element = E::load(source[block.at[3][lane] + i * strides[3]]);
+      auto& sum = sums[target * lanes + lane];
+      sum = kAdds ? sum + element : element;
+    }
+  }
+  for (int64_t t = 0; t < work.shape.extent; ++t) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      out[block.at[0][lane] + t * strides[0]] = E::store(sums[t * lanes + lane]);
+    }
+  }
+}
+
+using RunBlock = void (*)(const Work&, const Block&, std::byte* scratch);
+
+struct Job {
+  Work work;
+  RunBlock run;
+};
+
+void runTiles(const void* argument, int64_t begin, int64_t end) {
+  const Job& job = *static_cast<const Job*>(argument);
+  const Deal& deal = job.work.deal;
+  for (int64_t tile = begin; tile < end; ++tile) {
+    std::byte* scratch = static_cast<std::byte*>(job.work.call.workspace) + tile * deal.scratch;
+    for (int64_t block = tile; block < deal.blocks; block += deal.tiles) {
+      job.run(job.work, Block(job.work, block), scratch);
+    }
+  }
+}
+
+RunBlock functionOf(const LibraryCall& call) {
+  const DType dtype = call.in_descs[0]->dtype;
+  RunBlock run = nullptr;
+  switch (call.function) {
+    case LibraryFunction::Cumsum:
+      withElement(dtype, "cumsum", [&](auto element) {
+        using E = decltype(element);
+        constexpr bool kFloat = std::is_same_v<typename E::Sum, double>;
+        run = cumsumBlock<E, std::conditional_t<kFloat, E, ElementI64>>;
+      });
+      break;
+    case LibraryFunction::Argsort:
+      withElement(dtype, "argsort", [&](auto element) { run = argsortBlock<decltype(element)>; });
+      break;
+    case LibraryFunction::Scatter:
+      withBits(dtype, [&](auto element) { run = scatterBlock<decltype(element), false>; });
+      break;
+    case LibraryFunction::ScatterAdd:
+      withElement(dtype, "scatter_add",
+                  [&](auto element) { run = scatterBlock<decltype(element), true>; });
+      break;
+  }
+  return run;
+}
+
+}  // namespace
+
+int64_t cpuLibraryWorkspace(const LibraryCall& call, int threads) {
+  functionOf(call);  // refuses what is not there
+  const Deal deal = dealOf(call, lineSpaceOf(call).count, threads);
+  return deal.tiles * deal.scratch;
+}
+
+void cpuLibrary(const LibraryCall& call, TilePool& pool) {
+  const LineSpace lines = lineSpaceOf(call);
+  const Job job{{call, lines, lineShapeOf(call), dealOf(call, lines.count, pool.threads())},
+                functionOf(call)};
+  pool.run(runTiles, &job, job.work.deal.tiles);
+}
+
+}  // namespace heddle::host

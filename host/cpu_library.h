@@ -1,0 +1,16 @@
+#pragma once
+
+#include "host/cpu_tiles.h"
+#include "host/library_call.h"
+
+namespace heddle::host {
+
+// The library functions on the CPU, parallel over blocks of neighbouring lines; the result does not
+// depend on the number of threads.
+
+// What a pool of `threads` needs as LibraryCall::workspace.
+int64_t cpuLibraryWorkspace(const LibraryCall& call, int threads);
+// On the calling thread together with the pool. Allocates nothing. The result has elements.
+void cpuLibrary(const LibraryCall& call, TilePool& pool);
+
+}  // namespace heddle::host

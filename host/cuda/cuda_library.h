@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "host/cuda/cuda_kernel.h"
+#include "host/library_steps.h"
+
+namespace heddle::host {
+
+// The kernels of codegen/runtime/cuda_library.h, compiled together at the first call. Thread-safe.
+class CudaLibrary {
+ public:
+  // The device for which `compiler` compiles is current.
+  void run(const LibraryCall& call, const codegen::KernelCompiler& compiler, cudaStream_t stream);
+  // Unloads the kernels, with the device current and idle.
+  void clear();
+
+ private:
+  class Launcher;
+  CudaKernel& kernel(LibraryKernel which, const codegen::KernelCompiler& compiler);
+
+  std::mutex mutex_;
+  std::vector<std::byte> image_;
+  std::array<std::unique_ptr<CudaKernel>, std::size(kLibraryEntries)> kernels_;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,292 @@
+#include "host/library_steps.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr int64_t kMostBlocks = 4096;  // each walks over the rest
+constexpr int64_t kScanChunk = 8192;
+constexpr int64_t kSortChunk = 4096;
+constexpr int64_t kShortLine = 2048;
+constexpr int64_t kDigits = 256;
+// Elements and targets of the lines that are sorted at one time: bounds the workspace.
+constexpr int64_t kGroupElements = int64_t{1} << 25;
+
+int64_t divUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// hdl::Type of cuda_library.h.
+int64_t typeOf(DType dtype) {
+  switch (dtype) {
+    case DType::Bool:
+      return 0;
+    case DType::I64:
+      return 4;
+    case DType::BF16:
+      return 8;
+    case DType::F32:
+      return 9;
+    case DType::F64:
+      return 10;
+    default:
+      break;
+  }
+  userError("library functions on CUDA do not take {}", name(dtype));
+}
+
+constexpr int64_t kFirstFloat = 5;
+
+bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
+
+int keyBits(DType dtype) {
+  if (isLong(dtype)) return 64;
+  return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
+}
+
+// Takes blocks of 256-byte aligned memory; with no memory it only counts.
+class Carver {
+ public:
+  explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
+  template <class T>
+  T* take(int64_t elements) {
+    constexpr int64_t kAlignment = 256;
+    const int64_t at = used_;
+    used_ += divUp(elements * static_cast<int64_t>(sizeof(T)), kAlignment) * kAlignment;
+    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + at);
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* memory_;
+  int64_t used_ = 0;
+};
+
+LibraryArgs baseArgs(const LibraryCall& call) {
+  const LineShape shape = lineShapeOf(call);
+  LibraryArgs args;
+  args.out = call.out;
+  std::copy(call.in.begin(), call.in.end(), args.in);
+  std::copy(std::begin(shape.strides), std::end(shape.strides), args.axis_strides);
+  args.n = shape.n;
+  args.extent = shape.extent;
+  args.in_type = typeOf(call.in_descs[0]->dtype);
+  args.out_type = typeOf(call.out_desc->dtype);
+  return args;
+}
+
+int64_t blocksFor(int64_t items, int64_t a_block) {
+  return std::clamp<int64_t>(divUp(items, a_block), 1, kMostBlocks);
+}
+
+// --- cumsum --------------------------------------------------------------------------------------
+
+constexpr int64_t kColumnLines = 4096;  // enough for a thread each to fill the device
+constexpr int64_t kShortScan = 64;
+
+bool scansColumns(const LibraryArgs& args) {
+  const auto inner = static_cast<size_t>(args.lines.axes) - 1;
+  const bool side_by_side =
+      args.lines.axes > 0 && args.lines.strides[0][inner] < args.axis_strides[0];
+  return args.lines.count >= kColumnLines && (side_by_side || args.n <= kShortScan);
+}
+
+// Chunks that fill the device when the lines do not.
+int64_t scanChunks(const LibraryArgs& args) {
+  constexpr int64_t kEnoughLines = 512;
+  return args.lines.count >= kEnoughLines ? 1 : divUp(args.n, kScanChunk);
+}
+
+void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
+  args.chunks = scanChunks(args);
+  args.chunk = args.chunks == 1 ? args.n : kScanChunk;
+  const int64_t blocks = blocksFor(args.lines.count * args.chunks, 1);
+  if (args.chunks == 1) {
+    args.totals = nullptr;
+    return launcher.launch(LibraryKernel::Scan, blocks, args);
+  }
+  launcher.launch(LibraryKernel::Totals, blocks, args);
+  LibraryArgs totals;  // summed where they are, a line a block
+  totals.in[0] = totals.out = args.totals;
+  totals.in_type = totals.out_type = typeOf(args.in_type >= kFirstFloat ? DType::F64 : DType::I64);
+  totals.lines.count = totals.lines.sizes[0] = args.lines.count;
+  totals.lines.axes = 1;
+  for (auto& strides : totals.lines.strides) strides[0] = args.chunks;
+  for (int64_t& stride : totals.axis_strides) stride = 1;
+  totals.n = totals.chunk = args.chunks;
+  totals.chunks = 1;
+  launcher.launch(LibraryKernel::Scan, blocksFor(args.lines.count, 1), totals);
+  launcher.launch(LibraryKernel::Scan, blocks, args);
+}
+
+void cumsum(const LibraryCall& call, LibraryLauncher& launcher) {
+  LibraryArgs args = baseArgs(call);
+  args.lines = lineSpaceOf(call);
+  if (scansColumns(args)) {
+    return launcher.launch(LibraryKernel::ScanColumns, blocksFor(args.lines.count, kLibraryThreads),
+                           args);
+  }
+  args.totals = call.workspace;
+  scanLines(args, launcher);
+}
+
+int64_t cumsumWorkspace(const LibraryCall& call) {
+  LibraryArgs args = baseArgs(call);
+  args.lines = lineSpaceOf(call);
+  const int64_t chunks = scansColumns(args) ? 1 : scanChunks(args);
+  return chunks == 1 ? 0 : args.lines.count * chunks * 8;
+}
+
+// --- sorting -------------------------------------------------------------------------------------
+
+// Lines of keys, sorted in groups, and the memory for it.
+struct Sorter {
+  LibraryArgs args;
+  bool wide = false;  // keys of 64 bits
+  int bits = 0;
+  int64_t groups = 0;
+  int64_t bytes = 0;
+
+  LibraryKernel kernel(LibraryKernel narrow) const {
+    return wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow;
+  }
+  bool isShort() const { return args.n <= kShortLine; }
+  void layOut(void* workspace);
+  void beginGroup(int64_t index);
+  void sort(LibraryLauncher& launcher);
+};
+
+void Sorter::layOut(void* workspace) {
+  constexpr int64_t kMostElements = (int64_t{1} << 32) - 2;
+  HEDDLE_USER_CHECK(args.n <= kMostElements && args.extent <= kMostElements,
+                    "lines of {} elements and {} targets: CUDA sorts lines of up to {}", args.n,
+                    args.extent, kMostElements);
+  const int64_t a_line = args.n + (args.by_index != 0 ? args.extent + 1 : 0);
+  args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(a_line, 1), 1,
+                                   std::max<int64_t>(args.lines.count, 1));
+  groups = divUp(args.lines.count, args.group);
+  args.chunks = divUp(args.n, kSortChunk);
+  const int64_t elements = args.group * args.n;
+  Carver carver(workspace);
+  const int buffers = isShort() ? 1 : 2;
+  for (int i = 0; i < buffers; ++i) {
+    args.keys[i] = wide ? static_cast<void*>(carver.take<uint64_t>(elements))
+                        : static_cast<void*>(carver.take<uint32_t>(elements));
+    args.places[i] = carver.take<uint32_t>(elements);
+  }
+  if (args.by_index != 0) args.starts = carver.take<uint32_t>(args.group * (args.extent + 1));
+  if (!isShort()) {
+    const int64_t counts = args.group * args.chunks * kDigits;
+    args.counts = carver.take<int64_t>(counts);
+    args.totals = carver.take<int64_t>(args.group * divUp(args.chunks * kDigits, kScanChunk));
+  }
+  bytes = carver.used();
+}
+
+void Sorter::beginGroup(int64_t index) {
+  const int64_t most = args.group;
+  args.first_line = index * most;
+  args.group = std::min(most, args.lines.count - args.first_line);
+  args.from = 0;
+}
+
+// What follows finds the result in keys[from] and places[from].
+void Sorter::sort(LibraryLauncher& launcher) {
+  if (args.n == 0) return;
+  launcher.launch(kernel(LibraryKernel::Keys32), blocksFor(args.group * args.n, kLibraryThreads),
+                  args);
+  if (isShort()) {
+    LibraryArgs one = args;
+    one.chunk =
+        std::max<int64_t>(2, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(args.n))));
+    return launcher.launch(kernel(LibraryKernel::SortShort32), blocksFor(args.group, 1), one);
+  }
+  args.chunk = kSortChunk;
+  LibraryArgs counts;  // of each line: summed over digits, then chunks
+  counts.out = args.counts;
+  counts.in[0] = args.counts;
+  counts.totals = args.totals;
+  counts.in_type = counts.out_type = typeOf(DType::I64);
+  counts.n = args.chunks * kDigits;
+  counts.lines.count = counts.lines.sizes[0] = args.group;
+  counts.lines.axes = 1;
+  for (auto& strides : counts.lines.strides) strides[0] = counts.n;
+  for (int64_t& stride : counts.axis_strides) stride = 1;
+  const int64_t blocks = blocksFor(args.group * args.chunks, 1);
+  for (args.shift = 0; args.shift < bits; args.shift += 8) {
+    launcher.launch(kernel(LibraryKernel::Count32), blocks, args);
+    scanLines(counts, launcher);
+    launcher.launch(kernel(LibraryKernel::Move32), blocks, args);
+    args.from = 1 - args.from;
+  }
+}
+
+Sorter argsortOf(const LibraryCall& call) {
+  Sorter sorter;
+  sorter.args = baseArgs(call);
+  sorter.args.lines = lineSpaceOf(call);
+  const DType dtype = call.in_descs[0]->dtype;
+  sorter.wide = isLong(dtype);
+  sorter.bits = keyBits(dtype);
+  if (call.descending) {
+    sorter.args.flip = sorter.bits == 64 ? -1 : (int64_t{1} << sorter.bits) - 1;
+  }
+  sorter.layOut(call.workspace);
+  return sorter;
+}
+
+Sorter scatterOf(const LibraryCall& call) {
+  Sorter sorter;
+  LibraryArgs& args = sorter.args;
+  args = baseArgs(call);
+  args.lines = lineSpaceOf(call, LineAxes::OfIndex);
+  args.lanes = lineSpaceOf(call, LineAxes::NotOfIndex);
+  args.by_index = 1;
+  args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
+  sorter.bits = std::bit_width(static_cast<uint64_t>(args.extent));  // `extent`: nowhere
+  // What is nearest in the result's memory goes by fastest.
+  const auto inner = [](const LineSpace& space) {
+    return space.axes == 0 ? INT64_MAX : space.strides[0][static_cast<size_t>(space.axes) - 1];
+  };
+  const int64_t along = args.extent > 1 ? args.axis_strides[0] : INT64_MAX;
+  const int64_t lanes = inner(args.lanes);
+  const int64_t lines = inner(args.lines);
+  args.order = lanes <= along && lanes <= lines ? 0 : along <= lines ? 1 : 2;
+  sorter.layOut(call.workspace);
+  return sorter;
+}
+
+Sorter sorterOf(const LibraryCall& call) {
+  return call.scatters() ? scatterOf(call) : argsortOf(call);
+}
+
+}  // namespace
+
+int64_t libraryStepsWorkspace(const LibraryCall& call) {
+  LibraryCall bare = call;
+  bare.workspace = nullptr;
+  return call.function == LibraryFunction::Cumsum ? cumsumWorkspace(bare) : sorterOf(bare).bytes;
+}
+
+void librarySteps(const LibraryCall& call, LibraryLauncher& launcher) {
+  if (call.function == LibraryFunction::Cumsum) return cumsum(call, launcher);
+  const Sorter whole = sorterOf(call);
+  for (int64_t group = 0; group < whole.groups; ++group) {
+    Sorter sorter = whole;
+    sorter.beginGroup(group);
+    sorter.sort(launcher);
+    LibraryArgs& args = sorter.args;
+    if (!call.scatters()) {
+      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.n, kLibraryThreads), args);
+      continue;
+    }
+    const int64_t targets = args.group * args.extent;
+    launcher.launch(LibraryKernel::Starts, blocksFor(targets + args.group, kLibraryThreads), args);
+    launcher.launch(LibraryKernel::Combine, blocksFor(targets * args.lanes.count, kLibraryThreads),
+                    args);
+  }
+}
+
+}  // namespace heddle::host

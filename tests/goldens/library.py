@@ -1,0 +1,66 @@
+"""cumsum, argsort, scatter, scatter_add: lines along an axis."""
+import torch
+
+from common import DTYPES, INF, NAN, values_of
+
+TYPES = ("f64", "f32", "bf16", "i64", "bool")
+FLOATS = ("f64", "f32", "bf16")
+
+
+def scans(g):
+    for dtype in TYPES:
+        x = values_of(dtype)
+        small = torch.tensor([1, 2, 0, 3, 1, 1, 0, 5, 1, 0, 2, 2]).to(DTYPES[dtype])
+        cube = small.reshape(2, 3, 2)
+        for axis in (0, 1, -1):
+            g.case(f"cumsum(%x0, axis={axis})", [cube], torch.cumsum(cube, axis))
+            for flag in (False, True):
+                order = torch.argsort(cube, dim=axis, descending=flag, stable=True)
+                g.case(f"argsort(%x0, axis={axis}, descending={str(flag).lower()})", [cube], order)
+        for flag in (False, True):
+            order = torch.argsort(x, dim=0, descending=flag, stable=True)
+            g.case(f"argsort(%x0, axis=0, descending={str(flag).lower()})", [x], order)
+        for shape, axis in (((0,), 0), ((3, 0), 0), ((3, 0), 1), ((1,), 0)):
+            empty = torch.ones(shape).to(DTYPES[dtype])
+            g.case(f"cumsum(%x0, axis={axis})", [empty], torch.cumsum(empty, axis))
+            order = torch.argsort(empty, dim=axis, stable=True)
+            g.case(f"argsort(%x0, axis={axis})", [empty], order)
+    for dtype in FLOATS:
+        for edge in ([1.0, INF, 2.0, -INF, 3.0], [1.0, NAN, 2.0], [-0.0, -0.0], [-INF, 1.0]):
+            x = torch.tensor(edge, dtype=DTYPES[dtype])
+            g.case("cumsum(%x0, axis=0)", [x], torch.cumsum(x, 0))
+    wraps = torch.tensor([2**63 - 1, 1, -5])
+    g.case("cumsum(%x0, axis=0)", [wraps], torch.cumsum(wraps, 0))
+
+
+def scatters(g):
+    index = torch.tensor([[0, 2, 1], [1, 2, 0], [3, 3, 3], [0, 0, 0], [2, 1, 1]])
+    rows = index[:, :1]
+    for dtype in TYPES:
+        value = torch.arange(12).reshape(4, 3).to(DTYPES[dtype])
+        source = (torch.arange(15).reshape(5, 3) % 7).to(DTYPES[dtype])
+        once = torch.tensor([[2, 0, 1], [0, 3, 3]])
+        g.case("scatter(%x0, %x1, %x2, axis=0)", [value, once, source[:2]],
+               value.scatter(0, once, source[:2]))
+        g.case("scatter(%x0, %x1, %x2, axis=-1)",
+               [value, torch.tensor([[2, 0], [1, 2], [0, 1], [1, 0]]), source[:4, :2]],
+               value.scatter(1, torch.tensor([[2, 0], [1, 2], [0, 1], [1, 0]]), source[:4, :2]))
+        g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index, source],
+               value.scatter_add(0, index, source))
+        # One index for the whole row, as the gradient of an embedding has it.
+        g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, rows, source],
+               value.index_add(0, rows[:, 0], source))
+        g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index[:0], source[:0]],
+               value.scatter_add(0, index[:0], source[:0]))
+    for dtype in FLOATS:
+        value = torch.tensor([0.0, -0.0, INF, 1.0], dtype=DTYPES[dtype])
+        at = torch.tensor([0, 1, 2, 3])
+        source = torch.tensor([NAN, -0.0, -INF, INF], dtype=DTYPES[dtype])
+        for op in ("scatter", "scatter_add"):
+            g.case(f"{op}(%x0, %x1, %x2, axis=0)", [value, at, source],
+                   getattr(value, op)(0, at, source))
+
+
+def fill(g):
+    scans(g)
+    scatters(g)

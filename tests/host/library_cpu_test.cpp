@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "host/device.h"
+#include "ir/error.h"
+#include "tests/host/library_cases.h"
+
+namespace heddle::host {
+namespace {
+
+void runOn(Device& device, LibraryRun& run) {
+  ErrorSink errors;
+  LibraryCall call = run.call();
+  // Poisoned: nothing may depend on what the workspace held.
+  std::vector<std::byte> workspace(static_cast<size_t>(device.libraryWorkspace(call)),
+                                   std::byte{0xFF});
+  call.workspace = workspace.data();
+  Stream stream = device.createStream();
+  device.library(call, stream, {&errors, 0});
+  device.destroyStream(stream);
+  errors.rethrow();
+}
+
+class CpuLibrary : public testing::TestWithParam<DType> {};
+
+TEST_P(CpuLibrary, EveryCase) {
+  for (int threads : {1, 3}) {
+    CpuOptions options;
+    options.threads = threads;
+    auto device = makeCpuDevice(options);
+    checkEveryLibraryCase(GetParam(), [&](LibraryRun& run) { runOn(*device, run); });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, testing::ValuesIn(kAllDTypes),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+// 1 + 256 times 2^-9 is 1.5; rounded to bf16 at each step it would stay at 1.
+TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
+  auto device = makeCpuDevice();
+  LibraryRun cumsum{
+      LibraryFunction::Cumsum, 0, false, {{DType::BF16, {257}, {}}}, {DType::BF16, {257}, {}}};
+  LibraryRun add{LibraryFunction::ScatterAdd,
+                 0,
+                 false,
+                 {{DType::BF16, {1}, {}}, {DType::I64, {257}, {}}, {DType::BF16, {257}, {}}},
+                 {DType::BF16, {1}, {}}};
+  storeElement(add.in[0].bytes.data(), DType::BF16, 0, 0.0);
+  for (int64_t i = 0; i < 257; ++i) {
+    const Scalar value = i == 0 ? 1.0 : std::ldexp(1.0, -9);
+    storeElement(cumsum.in[0].bytes.data(), DType::BF16, i, value);
+    storeElement(add.in[2].bytes.data(), DType::BF16, i, value);
+    storeElement(add.in[1].bytes.data(), DType::I64, i, int64_t{0});
+  }
+  runOn(*device, cumsum);
+  runOn(*device, add);
+  EXPECT_EQ(cumsum.out.at({256}), 1.5);
+  EXPECT_EQ(add.out.at({0}), 1.5);
+}
+
+TEST(CpuLibraryRounding, IntegersWrap) {
+  auto device = makeCpuDevice();
+  LibraryRun run{LibraryFunction::Cumsum, 0, false, {{DType::I64, {2}, {}}}, {DType::I64, {2}, {}}};
+  storeElement(run.in[0].bytes.data(), DType::I64, 0, INT64_MAX);
+  storeElement(run.in[0].bytes.data(), DType::I64, 1, int64_t{1});
+  runOn(*device, run);
+  EXPECT_EQ(toInt(scalarAt(run.out, {1})), INT64_MIN);
+}
+
+TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {
+  std::vector<int64_t> sizes(12, 2);
+  std::vector<int64_t> strides;
+  for (int i = 0; i < 12; ++i) strides.push_back(int64_t{3} << (2 * i));
+  LibraryRun run{
+      LibraryFunction::Argsort, 0, false, {{DType::Bool, sizes, strides}}, {DType::I64, sizes, {}}};
+  auto device = makeCpuDevice();
+  EXPECT_THROW(device->libraryWorkspace(run.call()), UserError);
+}
+
+}  // namespace
+}  // namespace heddle::host

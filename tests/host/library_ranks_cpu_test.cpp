@@ -1,0 +1,117 @@
+// Library functions in compiled fusions: sharded along another axis, and along their own.
+#include <gtest/gtest.h>
+
+#include "host/text.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::HarnessOptions;
+
+// The index stands in the input as a number of the other kind: made by argsort, it is in range.
+constexpr const char* kBody = R"(
+    with t = 6, h = 5 {
+  %c = cumsum(%x, axis=AXIS)
+  %o = argsort(%x, axis=AXIS, descending=true)
+  %a = scatter_add(%x, %o, %c, axis=AXIS)
+  %s = scatter(%a, %o, %x, axis=AXIS)
+  %y = mul(%s, 2.0)
+  return %c, %o, %a, %y
+}
+)";
+
+std::string fusionText(int ranks, const std::string& sharding, int axis) {
+  std::string text = "heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
+                     "]\nfusion f(%x: f32[t, h] " + sharding + ")" + kBody;
+  for (size_t at; (at = text.find("AXIS")) != std::string::npos;) {
+    text.replace(at, 4, std::to_string(axis));
+  }
+  return text;
+}
+
+size_t count(const std::string& text, const std::string& word) {
+  size_t found = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+TEST(LibraryRanks, EveryShardingOfEitherAxis) {
+  for (int ranks : {1, 2, 3}) {
+    for (const char* sharding : {"shard(@m)", "shard(@m, 0: x)", "shard(@m, 1: x)"}) {
+      for (int axis : {0, 1}) {
+        const std::string text = fusionText(ranks, sharding, axis);
+        SCOPED_TRACE(text);
+        const Fusion fusion = parseFusion(text);
+        const Program program = compile(fusion, ranks);
+        HarnessOptions options;
+        options.ranks = ranks;
+        options.sizes = testing::defaultSizes(fusion.size_defaults);
+        const auto got = testing::runProgram(program, options);
+        const auto expected = testing::expectedOf(fusion, options);
+        ASSERT_EQ(got.size(), expected.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0) << i;
+        }
+        // Whole lines need no communication when the other axis is cut.
+        const bool other =
+            std::string(sharding) == (axis == 0 ? "shard(@m, 1: x)" : "shard(@m, 0: x)");
+        if (other) {
+          EXPECT_EQ(count(print(program), "communicate"), 0u);
+        }
+        EXPECT_EQ(count(print(program), "call_library"), 4u);
+      }
+    }
+  }
+}
+
+TEST(LibraryRanks, AdversarialOrder) {
+  const Fusion fusion = parseFusion(fusionText(2, "shard(@m, 0: x)", 0));
+  const Program program = compile(fusion, 2);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    HarnessOptions options;
+    options.ranks = 2;
+    options.cpu.adversarial_seed = seed;
+    options.sizes = testing::defaultSizes(fusion.size_defaults);
+    options.runs = 2;
+    const auto got = testing::runProgram(program, options);
+    const auto expected = testing::expectedOf(fusion, options);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0) << seed << " " << i;
+    }
+  }
+}
+
+// Rows of a table by number: the gradient of a lookup, the table cut along the other axis.
+TEST(LibraryRanks, GradientOfALookup) {
+  for (int ranks : {2, 3}) {
+    const Fusion fusion =
+        parseFusion("heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
+                    "]\nfusion f(%w: f32[v, h] shard(@m, 1: x), %i: i64[n, 1] shard(@m), "
+                    "%g: f32[n, h] shard(@m, 1: x))\n"
+                    "    with v = 7, h = 5, n = 11 {\n  %y = scatter_add(%w, %i, %g, axis=0)\n  "
+                    "return %y\n}\n");
+    HarnessOptions options;
+    options.ranks = ranks;
+    options.sizes = testing::defaultSizes(fusion.size_defaults);
+    const Program program = compile(fusion, ranks);
+    EXPECT_EQ(count(print(program), "communicate"), 0u);
+    EXPECT_EQ(testing::relativeError(testing::runProgram(program, options)[0],
+                                     testing::expectedOf(fusion, options)[0]),
+              0);
+  }
+}
+
+TEST(LibraryRanks, EmptyAxes) {
+  for (const auto& [t, h] : {std::pair<int64_t, int64_t>{0, 5}, {6, 0}, {1, 1}}) {
+    const Fusion fusion = parseFusion(fusionText(1, "shard(@m)", 0));
+    HarnessOptions options;
+    options.sizes = {{"t", t}, {"h", h}};
+    const auto got = testing::runProgram(compile(fusion, 1), options);
+    EXPECT_EQ(got[0].sizes, (std::vector<int64_t>{t, h}));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host

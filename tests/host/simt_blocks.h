@@ -1,0 +1,182 @@
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+// Runs CUDA text on the host: the threads of a block are fibers that take turns between barriers,
+// in an order that a seed decides, and blocks run one after the other. Include it, then the text.
+// Every barrier, of a block or of a warp, is taken to be met by all threads of the block; one that
+// is met by some only aborts. Shuffles need all 32 lanes.
+namespace heddle::simt {
+
+struct Dim {
+  unsigned x = 0;
+};
+
+class Grid {
+ public:
+  // entry() for every thread of every block.
+  void run(int64_t blocks, int threads, uint64_t seed, const std::function<void()>& entry) {
+    entry_ = &entry;
+    blocks_ = blocks;
+    threads_ = threads;
+    for (block_ = 0; block_ < blocks; ++block_) runBlock(seed);
+  }
+
+  unsigned thread() const { return static_cast<unsigned>(current_); }
+  unsigned block() const { return static_cast<unsigned>(block_); }
+  unsigned threads() const { return static_cast<unsigned>(threads_); }
+  unsigned blocks() const { return static_cast<unsigned>(blocks_); }
+
+  void barrier() {
+    Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
+    ++fiber.barriers;
+    swapcontext(&fiber.context, &scheduler_);
+  }
+  // The values that all threads give; the next exchange may begin while a thread still reads.
+  template <class T>
+  T exchange(T value, int from) {
+    const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
+    std::memcpy(&slots_[phase][static_cast<size_t>(current_)], &value, sizeof(T));
+    barrier();
+    T got;
+    std::memcpy(&got, &slots_[phase][static_cast<size_t>(from)], sizeof(T));
+    return got;
+  }
+  template <class T>
+  unsigned match(T value) {
+    const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
+    std::memcpy(&slots_[phase][static_cast<size_t>(current_)], &value, sizeof(T));
+    barrier();
+    unsigned peers = 0;
+    for (int lane = 0; lane < 32; ++lane) {
+      T other;
+      std::memcpy(&other, &slots_[phase][static_cast<size_t>(current_ / 32 * 32 + lane)],
+                  sizeof(T));
+      if (other == value) peers |= 1u << lane;
+    }
+    return peers;
+  }
+
+ private:
+  static constexpr size_t kStack = 64 * 1024;
+  struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
+    uint64_t barriers = 0;
+    bool done = false;
+  };
+
+  static void start();
+
+  void runBlock(uint64_t seed) {
+    while (fibers_.size() < static_cast<size_t>(threads_)) {
+      fibers_.push_back(std::make_unique<Fiber>());
+    }
+    for (auto& slots : slots_) slots.resize(static_cast<size_t>(threads_));
+    for (int t = 0; t < threads_; ++t) {
+      Fiber& fiber = *fibers_[static_cast<size_t>(t)];
+      fiber.barriers = 0;
+      fiber.done = false;
+      getcontext(&fiber.context);
+      fiber.context.uc_stack.ss_sp = fiber.stack.get();
+      fiber.context.uc_stack.ss_size = kStack;
+      fiber.context.uc_link = &scheduler_;
+      makecontext(&fiber.context, start, 0);
+    }
+    uint64_t round = 0;
+    for (bool left = true; left; ++round) left = runRound(seed, round);
+  }
+
+  // Each thread to its next barrier, or to its end: all of them to the same.
+  bool runRound(uint64_t seed, uint64_t round) {
+    // An odd multiplier walks over all threads, of which there are a power of two.
+    const uint64_t step = 2 * (seed * 7919 + round % 5) + 1;
+    int done = 0;
+    for (int i = 0; i < threads_; ++i) {
+      current_ = static_cast<int>((static_cast<uint64_t>(i) * step + seed) %
+                                  static_cast<uint64_t>(threads_));
+      Fiber& fiber = *fibers_[static_cast<size_t>(current_)];
+      swapcontext(&scheduler_, &fiber.context);
+      if (fiber.done) ++done;
+    }
+    if (done != 0 && done != threads_) std::abort();  // some threads wait at a barrier for ever
+    return done == 0;
+  }
+
+  const std::function<void()>* entry_ = nullptr;
+  int64_t blocks_ = 0;
+  int64_t block_ = 0;
+  int threads_ = 0;
+  int current_ = 0;
+  ucontext_t scheduler_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<uint64_t> slots_[2];
+};
+
+inline Grid& grid() {
+  static thread_local Grid instance;
+  return instance;
+}
+
+inline void Grid::start() {
+  Grid& self = grid();
+  (*self.entry_)();
+  self.fibers_[static_cast<size_t>(self.current_)]->done = true;
+}
+
+}  // namespace heddle::simt
+
+// --- what the text uses --------------------------------------------------------------------------
+
+#define __device__
+#define __global__
+#define __grid_constant__
+#define __shared__ static
+#define threadIdx \
+  heddle::simt::Dim { heddle::simt::grid().thread() }
+#define blockIdx \
+  heddle::simt::Dim { heddle::simt::grid().block() }
+#define blockDim \
+  heddle::simt::Dim { heddle::simt::grid().threads() }
+#define gridDim \
+  heddle::simt::Dim { heddle::simt::grid().blocks() }
+
+inline void __syncthreads() { heddle::simt::grid().barrier(); }
+inline void __syncwarp() { heddle::simt::grid().barrier(); }
+template <class T>
+T __shfl_up_sync(unsigned, T value, int delta) {
+  const int thread = static_cast<int>(heddle::simt::grid().thread());
+  return heddle::simt::grid().exchange(value, thread % 32 < delta ? thread : thread - delta);
+}
+template <class T>
+unsigned __match_any_sync(unsigned, T value) {
+  return heddle::simt::grid().match(value);
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline unsigned atomicAdd(unsigned* to, unsigned value) {
+  const unsigned before = *to;
+  *to += value;
+  return before;
+}
+inline float __uint_as_float(unsigned bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+inline unsigned __float_as_uint(float x) {
+  unsigned bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+inline long long __double_as_longlong(double x) {
+  long long bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
