@@ -40,6 +40,7 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
 // Runs the kernel and the reference and compares bits; every NaN is a NaN.
 void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
                 const std::vector<Scalar>& scalars = {}) {
+  const SizeBindings sizes = {{"m", tensors[0].sizes[0]}, {"n", tensors[0].sizes.back()}};
   ReferenceInputs reference;
   std::vector<Buffer> in, out;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -50,7 +51,7 @@ void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
   for (size_t i = tensors.size(); i < f.inputs().size(); ++i) {
     reference.scalars[f.inputs()[i]] = scalars.at(i);
   }
-  const std::vector<HostTensor> expected = evaluateReference(f, reference, {});
+  const std::vector<HostTensor> expected = evaluateReference(f, reference, sizes);
   std::vector<Buffer*> inputs, outputs;
   for (Buffer& b : in) inputs.push_back(&b);
   inputs.resize(f.inputs().size(), nullptr);

@@ -141,8 +141,8 @@ inline double magnitude(const Golden& golden) {
   return sum;
 }
 
-// The last place of 1, and what a tiny value may be off by: the smallest normal number, of f16, whose
-// small numbers are not small at all, four of its units there.
+// The last place of 1, and what a tiny value may be off by: the smallest normal number, of f16,
+// whose small numbers are not small at all, four of its units there.
 struct Precision {
   double unit;
   double normal;
