@@ -37,6 +37,16 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
   return tensor;
 }
 
+// The sum of all inputs: an output that makes one iteration space, and so one kernel, of their
+// axes.
+ValueId sumOfAll(FusionBuilder& b, const std::vector<ValueId>& inputs) {
+  ValueId sum = b.cast(inputs[0], DType::F64);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    sum = b.pointwise("add", {sum, b.cast(inputs[i], DType::F64)});
+  }
+  return sum;
+}
+
 // Runs the kernel and the reference and compares bits; every NaN is a NaN.
 void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
                 const std::vector<Scalar>& scalars = {}) {
@@ -86,6 +96,7 @@ TEST(TypesCpu, CastsBetweenAllTypes) {
   }
   // A value has the bits of its type without being stored, too.
   for (DType to : kAllDTypes) b.output(b.cast(b.cast(stored.back(), to), DType::F64));
+  b.output(sumOfAll(b, stored));
   expectSame(std::move(b).build(), tensors);
 }
 
@@ -120,21 +131,25 @@ TEST(TypesCpu, EveryOperationHasTheBitsOfItsType) {
   b.output(b.pointwise("mul", {xs[2], xs[7]}));             // i8 * f16
   b.output(b.pointwise("add", {xs[7], xs[8]}));             // f16 + bf16
   b.output(b.pointwise("sub", {xs[4], b.constant(0.25)}));  // i64 - a scalar
+  b.output(sumOfAll(b, xs));
   expectSame(std::move(b).build(), tensors, scalars);
 }
 
 TEST(TypesCpu, ReductionsStartAndEndInTheirType) {
   FusionBuilder b("reductions");
   std::vector<HostTensor> tensors;
+  std::vector<ValueId> xs;
   for (DType dtype : {DType::U8, DType::I8, DType::I32, DType::F16}) {
     const ValueId x = b.input(std::string(name(dtype)), dtype, symbols("mn"));
     HostTensor tensor(dtype, {5, 301});
     // Multiples of 8 below 128: exact sums in f16 too, and none has the identity among them.
     for (int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, int64_t{8} * (1 + i * 7 % 15));
     tensors.push_back(tensor);
+    xs.push_back(x);
     for (const char* op : {"sum", "max", "min"}) b.output(b.reduce(op, x, {1}));
     if (dtype != DType::F16) b.output(b.reduce("prod", x, {1}));
   }
+  b.output(b.reduce("max", sumOfAll(b, xs), {1}));
   expectSame(std::move(b).build(), tensors);
 }
 
