@@ -101,7 +101,9 @@ template <class F>
 inline long long saturate(F x, F lowest, F highest) {
   const F at_least = x > lowest ? x : lowest;
   const F limited = at_least < highest ? at_least : highest;
-  return (int)(x != x ? (F)0 : limited);
+  // Chosen among integers: a conversion to an integer and straight back is taken for trunc() by some
+  // compilers, which keeps the sign of a zero.
+  return x != x ? 0 : (int)limited;
 }
 inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0f); }
 inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
