@@ -13,8 +13,14 @@ namespace {
 DType accumulatorType(DType result) {
   switch (result) {
     case DType::Bool:
+    case DType::U8:
+    case DType::I8:
+    case DType::I32:
     case DType::I64:
       return DType::I64;
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+    case DType::F16:
     case DType::BF16:
     case DType::F32:
       return DType::F32;

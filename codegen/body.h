@@ -18,7 +18,8 @@ struct PlaceAlong {
   bool checked = false;   // may lie outside
 };
 
-// One value of a kernel body. A value of dtype bf16 is held as a float that bf16 can hold.
+// One value of a kernel body, held in a type that holds its dtype (valueType()): a bf16 as a float
+// that bf16 can hold, an i8 as an i64 in its range.
 struct Node {
   enum class Kind : uint8_t {
     Load,        // element of tensor `index` of the space

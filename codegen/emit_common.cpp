@@ -28,8 +28,20 @@ std::string_view storedType(DType dtype) {
   switch (dtype) {
     case DType::Bool:
       return "hd::Bool";
+    case DType::U8:
+      return "hd::UInt8";
+    case DType::I8:
+      return "hd::Int8";
+    case DType::I32:
+      return "hd::Int32";
     case DType::I64:
       return "long long";
+    case DType::F8E4M3:
+      return "hd::Float8E4M3";
+    case DType::F8E5M2:
+      return "hd::Float8E5M2";
+    case DType::F16:
+      return "hd::Half";
     case DType::BF16:
       return "hd::BFloat16";
     case DType::F32:
@@ -41,18 +53,18 @@ std::string_view storedType(DType dtype) {
 }
 
 std::string_view valueType(DType dtype) {
-  switch (dtype) {
+  switch (computeType(dtype)) {
     case DType::Bool:
       return "bool";
     case DType::I64:
       return "long long";
-    case DType::BF16:
     case DType::F32:
       return "float";
     case DType::F64:
       return "double";
+    default:
+      HEDDLE_CHECK(false, "{} is no type to compute in", name(computeType(dtype)));
   }
-  return {};
 }
 
 namespace {
@@ -71,29 +83,56 @@ std::string floatText(double value, bool wide) {
 
 std::string literalText(const Scalar& value, DType dtype) {
   Scalar rounded = roundTo(dtype, value);
-  switch (dtype) {
-    case DType::Bool:
-      return toInt(rounded) != 0 ? "true" : "false";
-    case DType::I64: {
-      int64_t v = toInt(rounded);
-      return v == INT64_MIN ? "(-9223372036854775807LL - 1)" : fmt::format("({}LL)", v);
-    }
-    case DType::BF16:
-    case DType::F32:
-      return floatText(toDouble(rounded), false);
-    case DType::F64:
-      return floatText(toDouble(rounded), true);
-  }
-  return {};
+  if (isFloat(dtype)) return floatText(toDouble(rounded), dtype == DType::F64);
+  if (dtype == DType::Bool) return toInt(rounded) != 0 ? "true" : "false";
+  int64_t v = toInt(rounded);
+  return v == INT64_MIN ? "(-9223372036854775807LL - 1)" : fmt::format("({}LL)", v);
 }
 
-std::string convertText(const std::string& text, DType from, DType to) {
-  if (to == DType::BF16) {
-    return from == DType::BF16 ? text : fmt::format("hd::roundBf16({})", text);
+namespace {
+
+// What makes a value fit a type that is narrower than the one it is computed in: `hd::roundF16`,
+// `hd::wrapI8`, ... and, of an integer type, the function that takes a float and saturates.
+struct Rounding {
+  std::string_view round;
+  std::string_view saturate;
+};
+Rounding roundingOf(DType dtype) {
+  switch (dtype) {
+    case DType::U8:
+      return {"hd::wrapU8", "hd::saturateU8"};
+    case DType::I8:
+      return {"hd::wrapI8", "hd::saturateI8"};
+    case DType::I32:
+      return {"hd::wrapI32", "hd::saturateI32"};
+    case DType::I64:
+      return {"(long long)", "hd::saturateI64"};
+    case DType::F8E4M3:
+      return {"hd::roundF8E4M3", {}};
+    case DType::F8E5M2:
+      return {"hd::roundF8E5M2", {}};
+    case DType::F16:
+      return {"hd::roundF16", {}};
+    case DType::BF16:
+      return {"hd::roundBf16", {}};
+    case DType::F32:
+      return {"(float)", {}};
+    case DType::F64:
+      return {"(double)", {}};
+    case DType::Bool:
+      break;
   }
-  if (valueType(from) == valueType(to)) return text;
+  HEDDLE_CHECK(false, "{} has no rounding", name(dtype));
+}
+
+}  // namespace
+
+std::string convertText(const std::string& text, DType from, DType to) {
+  if (from == to || (valueType(from) == valueType(to) && computeType(to) == to)) return text;
   if (to == DType::Bool) return fmt::format("({} != 0)", text);
-  return fmt::format("({})({})", valueType(to), text);
+  const Rounding rounding = roundingOf(to);
+  const bool saturates = isFloat(from) && !rounding.saturate.empty();
+  return fmt::format("{}({})", saturates ? rounding.saturate : rounding.round, text);
 }
 
 std::string applyText(std::string_view text, const std::string& a, const std::string& b,
@@ -110,7 +149,9 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
     case Node::Kind::Load:
       return fmt::format("hd::get({})", leaves.element(node.index));
     case Node::Kind::Scalar: {
-      DType given = isFloat(node.dtype) ? DType::F64 : node.dtype;
+      DType given = node.dtype == DType::Bool ? DType::Bool
+                    : isFloat(node.dtype)     ? DType::F64
+                                              : DType::I64;
       return convertText(fmt::format("scalar{}", node.index), given, node.dtype);
     }
     case Node::Kind::Literal:

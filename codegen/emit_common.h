@@ -24,7 +24,7 @@ class TextWriter {
 };
 
 std::string_view storedType(DType dtype);  // an element in memory
-std::string_view valueType(DType dtype);   // a value in a register; bf16 is float
+std::string_view valueType(DType dtype);   // a value in a register, of computeType()
 std::string literalText(const Scalar& value, DType dtype);
 std::string convertText(const std::string& text, DType from, DType to);
 

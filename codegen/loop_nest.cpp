@@ -29,7 +29,7 @@ void ArgumentLayout::addOffset(const std::string& name, int64_t value) {
 }
 
 void ArgumentLayout::addScalar(const std::string& name, int32_t operand, DType dtype) {
-  if (isFloat(dtype)) dtype = DType::F64;
+  if (dtype != DType::Bool) dtype = isFloat(dtype) ? DType::F64 : DType::I64;
   addField(name, dtype == DType::F64 ? "double" : dtype == DType::I64 ? "long long" : "bool", 0);
   scalars_.push_back({fields_.back().offset, operand, dtype});
 }

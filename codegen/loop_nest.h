@@ -24,7 +24,7 @@ class ArgumentLayout {
   void addPointer(const std::string& name, int32_t operand);
   IndexExpr addSize(const std::string& name, int64_t value);  // its parameter
   void addOffset(const std::string& name, int64_t value);     // an i64 whatever the index type
-  // The kernel gets i64, bool or (every float type) f64.
+  // The kernel gets bool, (every integer type) i64 or (every float type) f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
   const std::vector<Field>& fields() const { return fields_; }

@@ -22,14 +22,14 @@ std::string_view name(CollectiveKind kind);
 //   ReduceScatter  send[size * count]    -> recv[count]: rank r gets the reduced part r
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
-// An allreduce leaves the same bits on every rank. Bool sums to "any" and multiplies to "all"; I64
-// wraps around; Avg is for floats.
+// An allreduce leaves the same bits on every rank. Bool sums to "any" and multiplies to "all";
+// integers wrap around in their own type; Avg is for floats; f8 types can only be moved.
 //
 // On host memory (in-process, MPI) and in-process on one GPU, reductions run in rank order, so
-// results have the same bits in every run and on all of these transports; BF16 is combined in f32
-// and rounded once; a NaN wins a minimum or a maximum. NCCL combines in an order of its own that
-// depends on sizes and topology, may round BF16 at every step, and says nothing of NaN in a minimum
-// or maximum: results agree with the others within rounding only.
+// results have the same bits in every run and on all of these transports; F16 and BF16 are combined
+// in f32 and rounded once; a NaN wins a minimum or a maximum. NCCL combines in an order of its own
+// that depends on sizes and topology, may round them at every step, and says nothing of NaN in a
+// minimum or maximum: results agree with the others within rounding only.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;

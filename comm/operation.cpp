@@ -24,6 +24,7 @@ void checkOperation(const Operation& op, int size) {
   if (reduces(op.kind)) {
     HEDDLE_USER_CHECK(op.reduce != ReduceOp::Avg || isFloat(op.dtype),
                       "{}: an average needs a float type", describe(op));
+    HEDDLE_USER_CHECK(!isFloat8(op.dtype), "{}: f8 types can only be moved", describe(op));
   }
   if (op.count == 0) return;
   HEDDLE_USER_CHECK(op.kind == CollectiveKind::Recv || op.send != nullptr, "{}: no send buffer",

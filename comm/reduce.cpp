@@ -15,15 +15,15 @@ constexpr int64_t kBlock = 1024;
 // How an element is stored, and the type in which it is combined.
 struct BoolElement {
   using Stored = uint8_t;
-  using Value = uint8_t;
+  using Value = bool;
   static Value load(Stored bits) { return bits != 0; }
   static Stored store(Value value) { return value; }
 };
-struct I64Element {
-  using Stored = int64_t;
-  using Value = int64_t;
-  static Value load(Stored value) { return value; }
-  static Stored store(Value value) { return value; }
+struct F16Element {
+  using Stored = uint16_t;
+  using Value = float;
+  static Value load(Stored bits) { return floatFromF16(bits); }
+  static Stored store(Value value) { return f16FromFloat(value); }
 };
 struct Bf16Element {
   using Stored = uint16_t;
@@ -32,7 +32,7 @@ struct Bf16Element {
   static Stored store(Value value) { return bf16FromFloat(value); }
 };
 template <class T>
-struct FloatElement {
+struct PlainElement {
   using Stored = T;
   using Value = T;
   static Value load(Stored value) { return value; }
@@ -42,7 +42,7 @@ struct FloatElement {
 // Integers wrap around as on a device; bool sums to "any" and multiplies to "all".
 template <class T>
 T add(T a, T b) {
-  if constexpr (std::is_same_v<T, uint8_t>) {
+  if constexpr (std::is_same_v<T, bool>) {
     return a | b;
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -52,7 +52,7 @@ T add(T a, T b) {
 }
 template <class T>
 T multiply(T a, T b) {
-  if constexpr (std::is_same_v<T, uint8_t>) {
+  if constexpr (std::is_same_v<T, bool>) {
     return a & b;
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
@@ -86,9 +86,9 @@ void reduceBlocks(void* dst, std::span<const void* const> srcs, int64_t count, b
         running[i] = combine(running[i], Element::load(next[i]));
       }
     }
-    if (average) {
-      const Value ranks = static_cast<Value>(srcs.size());
-      for (int64_t i = 0; i < extent; ++i) running[i] /= ranks;
+    if constexpr (std::is_floating_point_v<Value>) {
+      const Value ranks = average ? static_cast<Value>(srcs.size()) : Value{1};
+      for (int64_t i = 0; average && i < extent; ++i) running[i] /= ranks;
     }
     Stored* out = static_cast<Stored*>(dst) + begin;
     for (int64_t i = 0; i < extent; ++i) out[i] = Element::store(running[i]);
@@ -126,15 +126,27 @@ void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, D
   switch (dtype) {
     case DType::Bool:
       return reduceElements<BoolElement>(dst, srcs, count, op);
+    case DType::U8:
+      return reduceElements<PlainElement<uint8_t>>(dst, srcs, count, op);
+    case DType::I8:
+      return reduceElements<PlainElement<int8_t>>(dst, srcs, count, op);
+    case DType::I32:
+      return reduceElements<PlainElement<int32_t>>(dst, srcs, count, op);
     case DType::I64:
-      return reduceElements<I64Element>(dst, srcs, count, op);
+      return reduceElements<PlainElement<int64_t>>(dst, srcs, count, op);
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+      break;
+    case DType::F16:
+      return reduceElements<F16Element>(dst, srcs, count, op);
     case DType::BF16:
       return reduceElements<Bf16Element>(dst, srcs, count, op);
     case DType::F32:
-      return reduceElements<FloatElement<float>>(dst, srcs, count, op);
+      return reduceElements<PlainElement<float>>(dst, srcs, count, op);
     case DType::F64:
-      return reduceElements<FloatElement<double>>(dst, srcs, count, op);
+      return reduceElements<PlainElement<double>>(dst, srcs, count, op);
   }
+  userError("{} cannot be reduced: f8 types take part in casts and moves only", name(dtype));
 }
 
 }  // namespace heddle::comm

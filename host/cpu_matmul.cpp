@@ -267,7 +267,15 @@ void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
       return multiply<int64_t, uint64_t>(shape, operands);
     case DType::Bool:
       return multiply<Byte, uint8_t>(shape, operands);
+    case DType::U8:
+    case DType::I8:
+    case DType::I32:
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+    case DType::F16:
+      break;
   }
+  userError("matmul on the CPU takes f32, f64, bf16, i64 and bool, got {}", name(shape.c_dtype));
 }
 
 void setBlasThreadsOnce(int threads) {

@@ -86,7 +86,9 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
   if (op.kind == OpKind::Scan && (op.name == "argsort" || !isFloat(first))) result = DType::I64;
   expectType(op, slot(call.outputs[0]), result);
   if (op.kind != OpKind::Scatter) return;
-  expectType(op, slot(call.inputs[1]), DType::I64);
+  if (slot(call.inputs[1]).tensor.dtype != DType::I32) {
+    expectType(op, slot(call.inputs[1]), DType::I64);
+  }
   expectType(op, slot(call.inputs[2]), first);
 }
 

@@ -87,23 +87,12 @@ class SectionParser {
     do {
       const SlotId id = declare("an input, as in %x: f32[t]");
       Slot& slot = program_.slots[static_cast<size_t>(id)];
-      if (slot.is_scalar && in_.acceptSymbol("=")) slot.default_value = defaultOf(slot);
+      if (slot.is_scalar && in_.acceptSymbol("=")) {
+        slot.default_value = parseDefault(in_, slot.tensor.dtype);
+      }
       program_.inputs.push_back(id);
     } while (in_.acceptSymbol(","));
     if (!in_.acceptSymbol(")")) in_.fail("',' or ')'");
-  }
-
-  Scalar defaultOf(const Slot& slot) {
-    const Token at = in_.peek();
-    const Scalar value = parseScalar(in_);
-    const DType dtype = slot.tensor.dtype;
-    const bool fits = isFloat(dtype)        ? !std::holds_alternative<bool>(value)
-                      : dtype == DType::I64 ? std::holds_alternative<int64_t>(value)
-                                            : std::holds_alternative<bool>(value);
-    if (!fits) {
-      in_.failAt(at, fmt::format("the default {} is no {}", printScalar(value), name(dtype)));
-    }
-    return isFloat(dtype) ? Scalar(toDouble(value)) : value;
   }
 
   std::vector<Token> outputNames() {

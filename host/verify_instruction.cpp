@@ -78,6 +78,8 @@ class InstructionVerifier {
     const DType dtype = slot(x.in).tensor.dtype;
     HEDDLE_USER_CHECK(!reduces || *x.reduce != ReduceOp::Avg || isFloat(dtype),
                       "avg is for floats, %{} is {}", slot(x.in).name, name(dtype));
+    HEDDLE_USER_CHECK(!reduces || !isFloat8(dtype), "f8 types can only be moved, %{} is {}",
+                      slot(x.in).name, name(dtype));
   }
   void operator()(const Send& x) const { tensor(x.slot); }
   void operator()(const Recv& x) const { tensor(x.slot); }

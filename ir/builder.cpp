@@ -166,6 +166,26 @@ const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) 
   return fusion_.tensor(id);
 }
 
+void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
+  HEDDLE_USER_CHECK(!isFloat8(fusion_.tensor(id).dtype),
+                    "{}: {} is of an f8 type, which takes part in casts and moves only: cast it",
+                    where(op_name), typeOf(id));
+}
+
+void FusionBuilder::checkFloat8Operands(std::string_view op_name,
+                                        const std::vector<ValueId>& operands, int first) const {
+  ValueId seen = kNoValue;
+  for (size_t i = static_cast<size_t>(first); i < operands.size(); ++i) {
+    if (fusion_.value(operands[i]).is_scalar) continue;
+    const DType dtype = fusion_.tensor(operands[i]).dtype;
+    const DType other = seen == kNoValue ? dtype : fusion_.tensor(seen).dtype;
+    HEDDLE_USER_CHECK(dtype == other || (!isFloat8(dtype) && !isFloat8(other)),
+                      "{}: {} and {} have no common type: cast one of them", where(op_name),
+                      typeOf(seen), typeOf(operands[i]));
+    seen = operands[i];
+  }
+}
+
 int64_t FusionBuilder::normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const {
   const auto n = static_cast<int64_t>(rank);
   HEDDLE_USER_CHECK(axis >= -n && axis < n, "{}: axis {} is out of range for {} axes",
@@ -226,6 +246,7 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
   const OpDef& def = op(op_name);
   HEDDLE_USER_CHECK(def.kind == OpKind::Reduction, "{} is not a reduction", where(op_name));
   const TensorView tensor = tensorOf(op_name, value);
+  refuseFloat8(op_name, value);
   for (int64_t& axis : axes) axis = normalizeAxis(op_name, axis, tensor.rank());
   std::sort(axes.begin(), axes.end());
   HEDDLE_USER_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(),
@@ -238,9 +259,9 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
       domain.push_back({Size(1), IterKind::Broadcast});
     }
   }
-  // PyTorch counts bools: their sums and products are integers.
+  // PyTorch's: sums and products of integers and bools are i64.
   const bool counts = def.reduce_op == ReduceOp::Sum || def.reduce_op == ReduceOp::Prod;
-  const DType dtype = counts && tensor.dtype == DType::Bool ? DType::I64 : tensor.dtype;
+  const DType dtype = counts && !isFloat(tensor.dtype) ? DType::I64 : tensor.dtype;
   Attrs attrs = {{"axes", std::move(axes)}};
   if (keepdim) attrs.emplace_back("keepdim", true);
   return append(def, {value}, std::move(attrs), tensorValue(dtype, std::move(domain)));
@@ -274,6 +295,7 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
     use(partial.axis);
     HEDDLE_USER_CHECK(partial.op != ReduceOp::Avg || isFloat(tensor.dtype),
                       "{}: partial(avg) needs a float type", target);
+    HEDDLE_USER_CHECK(!isFloat8(tensor.dtype), "{}: an f8 type cannot be partial", target);
   }
   if (sharding.stream) {
     HEDDLE_USER_CHECK(sharding.stream->axis >= 0 &&

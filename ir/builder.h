@@ -58,7 +58,7 @@ class FusionBuilder {
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Elements of `value` at other places. A place outside reads nothing: NaN of a float type, 0 of
-  // the others. Indices are i64.
+  // the others. Indices are i64 or i32.
   ValueId flip(ValueId value, std::vector<int64_t> axes);
   // `lows` and `highs` elements of `fill` before and after each axis; negative ones cut.
   ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs, ValueId fill);
@@ -113,6 +113,11 @@ class FusionBuilder {
   ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,
                     int64_t axis);
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
+  // UserError: f8 types take part in casts and moves only.
+  void refuseFloat8(std::string_view op_name, ValueId id) const;
+  // UserError when an f8 tensor, from operand `first` on, stands beside another type.
+  void checkFloat8Operands(std::string_view op_name, const std::vector<ValueId>& operands,
+                           int first) const;
   // Constants for the trailing operands that a call left out.
   void addDefaults(const OpDef& op, std::vector<ValueId>& operands);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,

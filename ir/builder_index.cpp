@@ -39,8 +39,8 @@ ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
 
 const TensorView& FusionBuilder::indexOf(std::string_view op_name, ValueId id) const {
   const TensorView& index = tensorOf(op_name, id);
-  HEDDLE_USER_CHECK(index.dtype == DType::I64, "{}: the index {} must be i64", where(op_name),
-                    typeOf(id));
+  HEDDLE_USER_CHECK(index.dtype == DType::I64 || index.dtype == DType::I32,
+                    "{}: the index {} must be i64 or i32", where(op_name), typeOf(id));
   return index;
 }
 
@@ -117,6 +117,7 @@ ValueId FusionBuilder::takeAlongAxis(ValueId value, ValueId index, int64_t axis)
 
 ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
   const TensorView tensor = tensorOf("cumsum", value);
+  refuseFloat8("cumsum", value);
   axis = normalizeAxis("cumsum", axis, tensor.rank());
   return append(op("cumsum"), {value}, {{"axis", axis}},
                 placedResult(isFloat(tensor.dtype) ? tensor.dtype : DType::I64, tensor.domain));
@@ -124,6 +125,7 @@ ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
 
 ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending) {
   const TensorView tensor = tensorOf("argsort", value);
+  refuseFloat8("argsort", value);
   axis = normalizeAxis("argsort", axis, tensor.rank());
   Attrs attrs = {{"axis", axis}};
   if (descending) attrs.emplace_back("descending", true);
@@ -143,6 +145,7 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
   const TensorView tensor = tensorOf(op_name, value);
   const TensorView places = indexOf(op_name, index);
   const TensorView from = tensorOf(op_name, source);
+  if (op_name == "scatter_add") refuseFloat8(op_name, value);
   axis = normalizeAxis(op_name, axis, tensor.rank());
   HEDDLE_USER_CHECK(places.rank() == tensor.rank() && from.rank() == tensor.rank(),
                     "{}: {}, its index {} and its source {} differ in rank", where(op_name),

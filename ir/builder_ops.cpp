@@ -121,17 +121,20 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   std::vector<OperandType> types;
   size_t rank = 0;
   bool all_scalars = true;
+  const bool moves_bits = op_name == "cast" || op_name == "where";
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = fusion_.value(operands[i]);
     all_scalars = all_scalars && value.is_scalar;
     rank = std::max(rank, value.tensor.rank());
     if (static_cast<int>(i) >= def.bool_operands) {
+      if (!moves_bits) refuseFloat8(op_name, operands[i]);
       types.push_back({value.tensor.dtype, value.is_scalar});
     } else {
       HEDDLE_USER_CHECK(value.tensor.dtype == DType::Bool, "{}: condition {} must be bool",
                         where(op_name), typeOf(operands[i]));
     }
   }
+  if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
   if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
   checkType(def, dtype, where(op_name));

@@ -128,9 +128,39 @@ HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
         data[i] = static_cast<uint8_t>(bits >> 63);
       });
       break;
+    case DType::U8:
+      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<uint8_t>(bits >> 60);
+      });
+      break;
+    case DType::I8:
+      fillElements(tensor, stream, [data = tensor.as<int8_t>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<int8_t>(static_cast<int>(bits >> 60) - 8);
+      });
+      break;
+    case DType::I32:
+      fillElements(tensor, stream, [data = tensor.as<int32_t>()](int64_t i, uint64_t bits) {
+        data[i] = static_cast<int32_t>(bits >> 60) - 8;
+      });
+      break;
     case DType::I64:
       fillElements(tensor, stream, [data = tensor.as<int64_t>()](int64_t i, uint64_t bits) {
         data[i] = static_cast<int64_t>(bits >> 60) - 8;
+      });
+      break;
+    case DType::F8E4M3:
+      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
+        data[i] = f8e4m3FromFloat(static_cast<float>(normalFrom(bits)));
+      });
+      break;
+    case DType::F8E5M2:
+      fillElements(tensor, stream, [data = tensor.as<uint8_t>()](int64_t i, uint64_t bits) {
+        data[i] = f8e5m2FromFloat(static_cast<float>(normalFrom(bits)));
+      });
+      break;
+    case DType::F16:
+      fillElements(tensor, stream, [data = tensor.as<uint16_t>()](int64_t i, uint64_t bits) {
+        data[i] = f16FromFloat(static_cast<float>(normalFrom(bits)));
       });
       break;
     case DType::BF16:

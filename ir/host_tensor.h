@@ -30,7 +30,8 @@ struct HostTensor {
 };
 
 // Values that depend only on (seed, name, linear index): every rank and every device fills a named
-// tensor alike. Floats are about normal (mean 0, deviation 1), integers in [-8, 8), bools fair.
+// tensor alike. Floats are about normal (mean 0, deviation 1), integers in [-8, 8) (u8: [0,
+// 16)), bools fair.
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 

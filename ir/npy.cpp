@@ -22,8 +22,19 @@ std::string_view descrOf(DType dtype) {
   switch (dtype) {
     case DType::Bool:
       return "|b1";
+    case DType::U8:
+      return "|u1";
+    case DType::I8:
+      return "|i1";
+    case DType::I32:
+      return "<i4";
     case DType::I64:
       return "<i8";
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+      return "|V1";
+    case DType::F16:
+      return "<f2";
     case DType::BF16:
       return "<V2";
     case DType::F32:
@@ -34,8 +45,12 @@ std::string_view descrOf(DType dtype) {
   HEDDLE_CHECK(false, "dtype {} is not in the enum", static_cast<int>(dtype));
 }
 
-std::optional<DType> dtypeOf(std::string_view descr) {
+std::optional<DType> dtypeOf(std::string_view descr, std::optional<DType> wanted) {
   if (descr == "|V2" || descr == "V2" || descr == "<u2") return DType::BF16;
+  const bool bytes = descr == "<V1" || descr == "|V1" || descr == "V1";
+  const bool wants_float8 = wanted && isFloat8(*wanted);
+  if (wants_float8 && (bytes || descr == "|u1")) return wanted;
+  if (bytes) return DType::F8E4M3;
   for (DType dtype : kAllDTypes) {
     if (descr == descrOf(dtype)) return dtype;
   }
@@ -185,13 +200,14 @@ HostTensor fromFortran(const HostTensor& stored, std::vector<int64_t> sizes) {
 
 }  // namespace
 
-HostTensor readNpy(std::istream& in, const std::string& file) {
+HostTensor readNpy(std::istream& in, const std::string& file, std::optional<DType> wanted) {
   const std::string text = readHeaderText(in, file);
   const Header header = HeaderParser(text, file).run();
-  const std::optional<DType> dtype = dtypeOf(header.descr);
+  const std::optional<DType> dtype = dtypeOf(header.descr, wanted);
   HEDDLE_USER_CHECK(dtype.has_value(),
-                    "{}: elements of type '{}', expected |b1 (bool), <i8 (i64), <V2 or <u2 (bf16), "
-                    "<f4 (f32) or <f8 (f64); convert with numpy's astype",
+                    "{}: elements of type '{}', expected |b1 (bool), |u1 (u8), |i1 (i8), <i4 "
+                    "(i32), <i8 (i64), |V1 (f8), <f2 (f16), <V2 or <u2 (bf16), <f4 (f32) or <f8 "
+                    "(f64); convert with numpy's astype",
                     file, header.descr);
   HostTensor tensor;
   try {
@@ -207,10 +223,10 @@ HostTensor readNpy(std::istream& in, const std::string& file) {
   return header.fortran_order ? fromFortran(tensor, header.shape) : tensor;
 }
 
-HostTensor readNpy(const std::string& path) {
+HostTensor readNpy(const std::string& path, std::optional<DType> wanted) {
   std::ifstream in(path, std::ios::binary);
   HEDDLE_USER_CHECK(in.is_open(), "cannot open {}: {}", path, std::strerror(errno));
-  return readNpy(in, path);
+  return readNpy(in, path, wanted);
 }
 
 void writeNpy(std::ostream& out, const HostTensor& tensor) {

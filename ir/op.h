@@ -95,10 +95,12 @@ const OpDef* findOp(std::string_view name);
 // UserError listing the nearest names when there is no such op.
 const OpDef& op(std::string_view name);
 
-// Identity element of a reduction in `dtype`: sum 0, prod 1, max -inf or the lowest integer, ...
+// Identity element of a reduction in `dtype`: sum 0, prod 1, max -inf or the lowest value of the
+// integer type, ...
 Scalar identityOf(ReduceOp op, DType dtype);
 
-// The type in which kernels hold values of `dtype`: bf16 is computed in f32.
+// The type in which values of `dtype` are computed: floats narrower than f32 in f32, integers in
+// i64; bool and f64 are themselves.
 DType computeType(DType dtype);
 
 // The dtype of a pointwise op's result for operands promoted to `promoted`; where the rule is an
@@ -106,8 +108,8 @@ DType computeType(DType dtype);
 DType resultType(const OpDef& op, DType promoted);
 
 // The type every operand of a pointwise op is converted to before it computes, for a result of
-// `result` and operands promoted to `promoted`: comparisons compute in the latter, others in the
-// former.
+// `result` and operands promoted to `promoted`: comparisons and casts compute in the latter, others
+// in the former.
 DType operandType(const OpDef& op, DType result, DType promoted);
 
 // PyTorch's result type of operands (dtype, is a host scalar): a scalar counts only when it is of a

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-int category(DType dtype) { return dtype == DType::Bool ? 0 : dtype == DType::I64 ? 1 : 2; }
+int category(DType dtype) { return dtype == DType::Bool ? 0 : isFloat(dtype) ? 2 : 1; }
 
 }  // namespace
 
@@ -51,15 +51,17 @@ Scalar identityOf(ReduceOp op, DType dtype) {
     case ReduceOp::Prod:
       return roundTo(dtype, int64_t{1});
     case ReduceOp::Min:
-      return isFloat(dtype) ? Scalar(inf) : roundTo(dtype, std::numeric_limits<int64_t>::max());
+      return isFloat(dtype) ? Scalar(inf) : roundTo(dtype, rangeOf(dtype).highest);
     case ReduceOp::Max:
-      if (dtype == DType::Bool) return false;
-      return isFloat(dtype) ? Scalar(-inf) : Scalar(std::numeric_limits<int64_t>::min());
+      return isFloat(dtype) ? Scalar(-inf) : roundTo(dtype, rangeOf(dtype).lowest);
   }
   HEDDLE_CHECK(false, "reduction {} is not in the enum", static_cast<int>(op));
 }
 
-DType computeType(DType dtype) { return dtype == DType::BF16 ? DType::F32 : dtype; }
+DType computeType(DType dtype) {
+  if (dtype == DType::Bool || dtype == DType::F64) return dtype;
+  return isFloat(dtype) ? DType::F32 : DType::I64;
+}
 
 DType resultType(const OpDef& op, DType promoted) {
   switch (op.dtype_rule) {
@@ -77,7 +79,10 @@ DType resultType(const OpDef& op, DType promoted) {
 }
 
 DType operandType(const OpDef& op, DType result, DType promoted) {
-  return computeType(op.dtype_rule == DTypeRule::Bool ? promoted : result);
+  // A cast looks at the value as it is: an f32 saturates in i8, an i64 wraps.
+  const bool of_operands =
+      op.dtype_rule == DTypeRule::Bool || op.dtype_rule == DTypeRule::Attribute;
+  return computeType(of_operands ? promoted : result);
 }
 
 DType promoteOperands(std::span<const OperandType> operands) {

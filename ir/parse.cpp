@@ -126,21 +126,8 @@ class FusionParser {
 
   void scalarInput(const Token& at, const std::string& name, DType dtype) {
     std::optional<Scalar> value;
-    if (in_.acceptSymbol("=")) value = defaultOf(dtype);
+    if (in_.acceptSymbol("=")) value = parseDefault(in_, dtype);
     define(at, name, guarded(at.line, [&] { return builder_.scalarInput(name, dtype, value); }));
-  }
-
-  Scalar defaultOf(DType dtype) {
-    Token at = in_.peek();
-    Scalar value = parseScalar(in_);
-    bool fits = isFloat(dtype)        ? !std::holds_alternative<bool>(value)
-                : dtype == DType::I64 ? std::holds_alternative<int64_t>(value)
-                                      : std::holds_alternative<bool>(value);
-    if (!fits) {
-      in_.failAt(at,
-                 fmt::format("the default {} is no {}", printScalar(value), heddle::name(dtype)));
-    }
-    return isFloat(dtype) ? Scalar(toDouble(value)) : value;
   }
 
   void defaults() {

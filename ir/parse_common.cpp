@@ -161,10 +161,25 @@ Scalar parseScalar(TokenStream& in) {
   return negative ? -value : value;
 }
 
+Scalar parseDefault(TokenStream& in, DType dtype) {
+  const Token at = in.peek();
+  const Scalar value = parseScalar(in);
+  const bool fits = isFloat(dtype) ? !std::holds_alternative<bool>(value)
+                    : dtype == DType::Bool
+                        ? std::holds_alternative<bool>(value)
+                        : std::holds_alternative<int64_t>(value) && roundTo(dtype, value) == value;
+  if (!fits) in.failAt(at, fmt::format("the default {} is no {}", printScalar(value), name(dtype)));
+  return isFloat(dtype) ? Scalar(toDouble(value)) : value;
+}
+
 DType parseDType(TokenStream& in) {
   std::optional<DType> dtype =
       in.at(TokenKind::Word) ? dtypeFromName(in.peek().text) : std::nullopt;
-  if (!dtype) in.fail("a type: bool, i64, bf16, f32 or f64");
+  if (!dtype) {
+    std::vector<std::string_view> names;
+    for (DType known : kAllDTypes) names.push_back(name(known));
+    in.fail(fmt::format("a type: {}", fmt::join(names, ", ")));
+  }
   in.next();
   return *dtype;
 }

@@ -28,6 +28,9 @@ std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
 bool atScalar(const TokenStream& in);
 Scalar parseScalar(TokenStream& in);
 
+// The default of a scalar: any number for a float type, an integer that an integer type holds.
+Scalar parseDefault(TokenStream& in, DType dtype);
+
 DType parseDType(TokenStream& in);
 
 // The value of an attribute of the given type.

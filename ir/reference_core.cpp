@@ -18,13 +18,13 @@ void convertRun(const ElementRun& run, int64_t count, Out* out, Convert convert)
   }
 }
 
-// Calls `visit` with a converter from the stored form of `run`, for outputs of type Out.
+// Elements as they are, integers or floats, in the type Out.
 template <class Out>
 void convertPlain(const ElementRun& run, int64_t count, Out* out) {
   auto plain = [](auto v) { return static_cast<Out>(v); };
   auto real = [](double v) -> Out {
     if constexpr (std::is_same_v<Out, int64_t>) {
-      return toInt(Scalar(v));  // saturates
+      return intFrom(DType::I64, v);
     } else {
       return v;
     }
@@ -32,8 +32,23 @@ void convertPlain(const ElementRun& run, int64_t count, Out* out) {
   switch (run.dtype) {
     case DType::Bool:
       return convertRun<uint8_t>(run, count, out, [](uint8_t v) { return Out(v != 0); });
+    case DType::U8:
+      return convertRun<uint8_t>(run, count, out, plain);
+    case DType::I8:
+      return convertRun<int8_t>(run, count, out, plain);
+    case DType::I32:
+      return convertRun<int32_t>(run, count, out, plain);
     case DType::I64:
       return convertRun<int64_t>(run, count, out, plain);
+    case DType::F8E4M3:
+      return convertRun<uint8_t>(run, count, out,
+                                 [&](uint8_t v) { return real(floatFromF8e4m3(v)); });
+    case DType::F8E5M2:
+      return convertRun<uint8_t>(run, count, out,
+                                 [&](uint8_t v) { return real(floatFromF8e5m2(v)); });
+    case DType::F16:
+      return convertRun<uint16_t>(run, count, out,
+                                  [&](uint16_t v) { return real(floatFromF16(v)); });
     case DType::BF16:
       return convertRun<uint16_t>(run, count, out,
                                   [&](uint16_t v) { return real(floatFromBf16(v)); });
@@ -55,8 +70,26 @@ void storeAs(const In* values, int64_t count, DType dtype, std::byte* out) {
   switch (dtype) {
     case DType::Bool:
       return storeRun<uint8_t>(values, count, out, [](In v) { return uint8_t(v != 0); });
+    case DType::U8:
+      return storeRun<uint8_t>(values, count, out,
+                               [](In v) { return static_cast<uint8_t>(intFrom(DType::U8, v)); });
+    case DType::I8:
+      return storeRun<int8_t>(values, count, out,
+                              [](In v) { return static_cast<int8_t>(intFrom(DType::I8, v)); });
+    case DType::I32:
+      return storeRun<int32_t>(values, count, out,
+                               [](In v) { return static_cast<int32_t>(intFrom(DType::I32, v)); });
     case DType::I64:
-      return storeRun<int64_t>(values, count, out, [](In v) { return toInt(Scalar(v)); });
+      return storeRun<int64_t>(values, count, out, [](In v) { return intFrom(DType::I64, v); });
+    case DType::F8E4M3:
+      return storeRun<uint8_t>(values, count, out,
+                               [](In v) { return f8e4m3FromFloat(static_cast<float>(v)); });
+    case DType::F8E5M2:
+      return storeRun<uint8_t>(values, count, out,
+                               [](In v) { return f8e5m2FromFloat(static_cast<float>(v)); });
+    case DType::F16:
+      return storeRun<uint16_t>(values, count, out,
+                                [](In v) { return f16FromFloat(static_cast<float>(v)); });
     case DType::BF16:
       return storeRun<uint16_t>(values, count, out,
                                 [](In v) { return bf16FromFloat(static_cast<float>(v)); });
@@ -97,8 +130,12 @@ void applySingles(const OpDef& op, const double* operands, int64_t count, double
 }  // namespace
 
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out) {
+  if (compute == DType::F32 && run.dtype == DType::I64) {  // rounded once, not by way of double
+    return convertRun<int64_t>(
+        run, count, out, [](int64_t v) { return static_cast<double>(static_cast<float>(v)); });
+  }
   convertPlain(run, count, out);
-  if (compute == DType::F32 && (run.dtype == DType::F64 || run.dtype == DType::I64)) {
+  if (compute == DType::F32 && (run.dtype == DType::F64 || run.dtype == DType::I32)) {
     for (int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(static_cast<float>(out[i]));
   }
 }

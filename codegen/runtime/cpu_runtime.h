@@ -4,8 +4,22 @@
 namespace hd {
 
 typedef unsigned char Bool;
+typedef signed char Int8;
+typedef int Int32;
+struct UInt8 {
+  unsigned char value;
+};
 struct BFloat16 {
   unsigned short bits;
+};
+struct Half {
+  unsigned short bits;
+};
+struct Float8E4M3 {
+  unsigned char bits;
+};
+struct Float8E5M2 {
+  unsigned char bits;
 };
 
 inline long long smaller(long long a, long long b) { return a < b ? a : b; }
@@ -35,8 +49,82 @@ inline unsigned bf16Bits(float x) {
 }
 inline float roundBf16(float x) { return floatOf(bf16Bits(x) << 16); }
 
+// A float of `width` bits: a sign, an exponent with `bias`, `mantissa` bits. What is too large
+// becomes `overflow`: infinity, or NaN where there is none. No branches, so that loops vectorize.
+template <int width, int mantissa, int bias, unsigned overflow, unsigned nan>
+struct SmallFloat {
+  static constexpr unsigned rebias = (127u - bias) << 23;
+  static constexpr unsigned sign = 1u << (width - 1);
+
+  static inline unsigned bits(float x) {
+    constexpr int dropped = 23 - mantissa;
+    // A float whose unit in the last place is the smallest number of the format.
+    constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
+    const unsigned magnitude = bitsOf(x) & 0x7fffffffu;
+    const unsigned half = (1u << (dropped - 1)) - 1u + ((magnitude >> dropped) & 1u);
+    const unsigned normal = (magnitude - rebias + half) >> dropped;
+    const unsigned subnormal = bitsOf(floatOf(magnitude) + floatOf(big)) - big;
+    const unsigned finite = magnitude < rebias + (1u << 23) ? subnormal : normal;
+    const unsigned limited = finite < overflow ? finite : overflow;
+    return (magnitude > 0x7f800000u ? nan : limited) | (bitsOf(x) >> 31 << (width - 1));
+  }
+
+  static inline float value(unsigned x) {
+    constexpr unsigned smallest = (unsigned)(127 + 1 - bias - mantissa) << 23;
+    const unsigned magnitude = x & (sign - 1u);
+    const unsigned normal = (magnitude << (23 - mantissa)) + rebias;
+    const unsigned subnormal = bitsOf((float)(int)magnitude * floatOf(smallest));
+    const unsigned finite = magnitude < (1u << mantissa) ? subnormal : normal;
+    const unsigned other = overflow == nan || magnitude > overflow ? 0x7fc00000u : 0x7f800000u;
+    return floatOf((magnitude < overflow ? finite : other) | (x & sign) << (32 - width));
+  }
+};
+typedef SmallFloat<16, 10, 15, 0x7c00u, 0x7e00u> F16Format;
+typedef SmallFloat<8, 3, 7, 0x7fu, 0x7fu> F8E4M3Format;
+typedef SmallFloat<8, 2, 15, 0x7cu, 0x7fu> F8E5M2Format;
+
+inline unsigned f16Bits(float x) { return F16Format::bits(x); }
+inline unsigned f8e4m3Bits(float x) { return F8E4M3Format::bits(x); }
+inline unsigned f8e5m2Bits(float x) { return F8E5M2Format::bits(x); }
+inline float f16Value(unsigned x) { return F16Format::value(x); }
+inline float f8e4m3Value(unsigned x) { return F8E4M3Format::value(x); }
+inline float f8e5m2Value(unsigned x) { return F8E5M2Format::value(x); }
+inline float roundF16(float x) { return f16Value(f16Bits(x)); }
+inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
+inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
+
+// Integers are computed in i64 and wrap to their type; floats saturate, and NaN is 0.
+inline long long wrapU8(long long x) { return (unsigned char)x; }
+inline long long wrapI8(long long x) { return (signed char)x; }
+inline long long wrapI32(long long x) { return (int)x; }
+template <class F>
+inline long long saturate(F x, F lowest, F highest) {
+  const F at_least = x > lowest ? x : lowest;
+  const F limited = at_least < highest ? at_least : highest;
+  // Chosen among integers: a conversion to an integer and straight back is taken for trunc() by some
+  // compilers, which keeps the sign of a zero.
+  return x != x ? 0 : (int)limited;
+}
+inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0f); }
+inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
+inline long long saturateI8(float x) { return saturate(x, -128.0f, 127.0f); }
+inline long long saturateI8(double x) { return saturate(x, -128.0, 127.0); }
+inline long long saturateI32(double x) { return saturate(x, -2147483648.0, 2147483647.0); }
+inline long long saturateI64(double x) {
+  const bool high = x >= 0x1p63;
+  const bool low = x < -0x1p63;
+  const long long inside = (long long)((x != x) | high | low ? 0.0 : x);
+  return high ? 0x7fffffffffffffffLL : low ? -0x7fffffffffffffffLL - 1 : inside;
+}
+
 inline bool get(Bool x) { return x != 0; }
+inline long long get(UInt8 x) { return x.value; }
+inline long long get(Int8 x) { return x; }
+inline long long get(Int32 x) { return x; }
 inline long long get(long long x) { return x; }
+inline float get(Float8E4M3 x) { return f8e4m3Value(x.bits); }
+inline float get(Float8E5M2 x) { return f8e5m2Value(x.bits); }
+inline float get(Half x) { return f16Value(x.bits); }
 inline float get(BFloat16 x) { return floatOf((unsigned)x.bits << 16); }
 inline float get(float x) { return x; }
 inline double get(double x) { return x; }
@@ -58,6 +146,22 @@ template <>
 inline BFloat16 put<BFloat16, float>(float x) {
   // The value is rounded already.
   return {(unsigned short)(bitsOf(x) >> 16)};
+}
+template <>
+inline Half put<Half, float>(float x) {
+  return {(unsigned short)f16Bits(x)};
+}
+template <>
+inline Float8E4M3 put<Float8E4M3, float>(float x) {
+  return {(unsigned char)f8e4m3Bits(x)};
+}
+template <>
+inline Float8E5M2 put<Float8E5M2, float>(float x) {
+  return {(unsigned char)f8e5m2Bits(x)};
+}
+template <>
+inline UInt8 put<UInt8, long long>(long long x) {
+  return {(unsigned char)x};
 }
 
 }  // namespace hd

@@ -4,8 +4,22 @@
 namespace hd {
 
 typedef unsigned char Bool;
+typedef signed char Int8;
+typedef int Int32;
+struct UInt8 {
+  unsigned char value;
+};
 struct alignas(2) BFloat16 {
   unsigned short bits;
+};
+struct alignas(2) Half {
+  unsigned short bits;
+};
+struct Float8E4M3 {
+  unsigned char bits;
+};
+struct Float8E5M2 {
+  unsigned char bits;
 };
 
 template <class T>
@@ -28,8 +42,81 @@ __device__ inline float roundBf16(float x) {
   return __uint_as_float(bits);
 }
 
+// --- floats of fewer bits: to nearest even; what is too large becomes inf, in f8e4m3 NaN ---------
+
+__device__ inline unsigned short f16Bits(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+__device__ inline float f16Value(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+
+// A byte of a sign, an exponent with `bias` and `mantissa` bits. What is too large becomes
+// `overflow`: infinity, or NaN where there is none.
+template <int mantissa, int bias, unsigned overflow>
+__device__ inline unsigned char f8Bits(float x) {
+  constexpr int dropped = 23 - mantissa;
+  constexpr unsigned rebias = (127u - bias) << 23;
+  // A float whose unit in the last place is the smallest number of the format.
+  constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
+  const unsigned bits = __float_as_uint(x);
+  const unsigned magnitude = bits & 0x7fffffffu;
+  const unsigned half = (1u << (dropped - 1)) - 1u + ((magnitude >> dropped) & 1u);
+  const unsigned normal = (magnitude - rebias + half) >> dropped;
+  const unsigned subnormal =
+      __float_as_uint(__uint_as_float(magnitude) + __uint_as_float(big)) - big;
+  const unsigned finite = magnitude < rebias + (1u << 23) ? subnormal : normal;
+  const unsigned limited = finite < overflow ? finite : overflow;
+  return (unsigned char)((magnitude > 0x7f800000u ? 0x7fu : limited) | (bits >> 31 << 7));
+}
+__device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7fu>(x); }
+__device__ inline unsigned char f8e5m2Bits(float x) { return f8Bits<2, 15, 0x7cu>(x); }
+// Read as an f16, the byte lacks 8 of the bias of its exponent; its NaN would be a number.
+__device__ inline float f8e4m3Value(unsigned char x) {
+  const unsigned magnitude = x & 0x7fu;
+  const float value = f16Value((unsigned short)((x & 0x80u) << 8 | magnitude << 7)) * 256.0f;
+  return magnitude == 0x7fu ? nanF32() : value;
+}
+__device__ inline float f8e5m2Value(unsigned char x) { return f16Value((unsigned short)(x << 8)); }
+
+__device__ inline float roundF16(float x) { return f16Value(f16Bits(x)); }
+__device__ inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
+__device__ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
+
+// --- integers are computed in i64 and wrap to their type; floats saturate, and NaN is 0 ----------
+
+__device__ inline long long wrapU8(long long x) { return (unsigned char)x; }
+__device__ inline long long wrapI8(long long x) { return (signed char)x; }
+__device__ inline long long wrapI32(long long x) { return (int)x; }
+// A NaN is no less and no greater than anything: fmin and fmax take the limit instead.
+__device__ inline long long saturate(float x, float lowest, float highest) {
+  return x != x ? 0 : (int)::fminf(::fmaxf(x, lowest), highest);
+}
+__device__ inline long long saturate(double x, double lowest, double highest) {
+  return x != x ? 0 : (int)::fmin(::fmax(x, lowest), highest);
+}
+__device__ inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0f); }
+__device__ inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
+__device__ inline long long saturateI8(float x) { return saturate(x, -128.0f, 127.0f); }
+__device__ inline long long saturateI8(double x) { return saturate(x, -128.0, 127.0); }
+// The conversions of the hardware saturate; that of a NaN differs with the width.
+__device__ inline long long saturateI32(float x) { return x != x ? 0 : __float2int_rz(x); }
+__device__ inline long long saturateI32(double x) { return x != x ? 0 : __double2int_rz(x); }
+__device__ inline long long saturateI64(float x) { return x != x ? 0 : __float2ll_rz(x); }
+__device__ inline long long saturateI64(double x) { return x != x ? 0 : __double2ll_rz(x); }
+
 __device__ inline bool get(Bool x) { return x != 0; }
+__device__ inline long long get(UInt8 x) { return x.value; }
+__device__ inline long long get(Int8 x) { return x; }
+__device__ inline long long get(Int32 x) { return x; }
 __device__ inline long long get(long long x) { return x; }
+__device__ inline float get(Float8E4M3 x) { return f8e4m3Value(x.bits); }
+__device__ inline float get(Float8E5M2 x) { return f8e5m2Value(x.bits); }
+__device__ inline float get(Half x) { return f16Value(x.bits); }
 __device__ inline float get(BFloat16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 __device__ inline float get(float x) { return x; }
 __device__ inline double get(double x) { return x; }
@@ -42,6 +129,22 @@ template <>
 struct Put<BFloat16, float> {
   // The value is rounded already.
   __device__ static BFloat16 from(float x) { return {(unsigned short)(__float_as_uint(x) >> 16)}; }
+};
+template <>
+struct Put<Half, float> {
+  __device__ static Half from(float x) { return {f16Bits(x)}; }
+};
+template <>
+struct Put<Float8E4M3, float> {
+  __device__ static Float8E4M3 from(float x) { return {f8e4m3Bits(x)}; }
+};
+template <>
+struct Put<Float8E5M2, float> {
+  __device__ static Float8E5M2 from(float x) { return {f8e5m2Bits(x)}; }
+};
+template <>
+struct Put<UInt8, long long> {
+  __device__ static UInt8 from(long long x) { return {(unsigned char)x}; }
 };
 template <class T, class V>
 __device__ inline T put(V x) {

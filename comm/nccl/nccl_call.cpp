@@ -46,10 +46,20 @@ void settle(const std::string& what, ncclComm_t comm) {
 
 ncclDataType_t dataTypeOf(DType dtype) {
   switch (dtype) {
+    // What is only moved needs no more than its size.
     case DType::Bool:
+    case DType::U8:
+    case DType::F8E4M3:
+    case DType::F8E5M2:
       return ncclUint8;
+    case DType::I8:
+      return ncclInt8;
+    case DType::I32:
+      return ncclInt32;
     case DType::I64:
       return ncclInt64;
+    case DType::F16:
+      return ncclFloat16;
     case DType::BF16:
       return ncclBfloat16;
     case DType::F32:

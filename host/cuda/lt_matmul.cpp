@@ -18,8 +18,14 @@ cudaDataType_t cudaTypeOf(DType dtype) {
       return CUDA_R_64F;
     case DType::BF16:
       return CUDA_R_16BF;
-    case DType::I64:
     case DType::Bool:
+    case DType::U8:
+    case DType::I8:
+    case DType::I32:
+    case DType::I64:
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+    case DType::F16:
       break;
   }
   userError("matmul on a CUDA device takes f32, f64 and bf16, got {}", name(dtype));

@@ -30,11 +30,12 @@ struct HeddleReduceBool {
   static __device__ Value product(Value a, Value b) { return a & b; }
   static __device__ Value average(Value a, int) { return a; }
 };
-struct HeddleReduceI64 {
-  typedef long long Stored;
+template <class T>
+struct HeddleReduceInt {
+  typedef T Stored;
   typedef long long Value;
   static __device__ Value load(Stored x) { return x; }
-  static __device__ Stored store(Value x) { return x; }
+  static __device__ Stored store(Value x) { return (Stored)x; }
   static __device__ Value sum(Value a, Value b) {
     return (long long)((unsigned long long)a + (unsigned long long)b);
   }
@@ -52,6 +53,11 @@ struct HeddleReduceFloat {
   static __device__ Value sum(Value a, Value b) { return a + b; }
   static __device__ Value product(Value a, Value b) { return a * b; }
   static __device__ Value average(Value a, int ranks) { return a / (Value)ranks; }
+};
+struct HeddleReduceF16 : HeddleReduceFloat<float> {
+  typedef unsigned short Stored;
+  static __device__ float load(Stored x) { return hd::f16Value(x); }
+  static __device__ Stored store(float x) { return hd::f16Bits(x); }
 };
 struct HeddleReduceBf16 : HeddleReduceFloat<float> {
   typedef unsigned short Stored;
@@ -89,15 +95,23 @@ __device__ void heddleReduceElements(const HeddleReduceArgs& args) {
 extern "C" __global__ void heddleReduce(const __grid_constant__ HeddleReduceArgs args) {
   switch (args.dtype) {
     case 0: heddleReduceElements<HeddleReduceBool>(args); break;
-    case 1: heddleReduceElements<HeddleReduceI64>(args); break;
-    case 2: heddleReduceElements<HeddleReduceBf16>(args); break;
-    case 3: heddleReduceElements<HeddleReduceFloat<float> >(args); break;
-    case 4: heddleReduceElements<HeddleReduceFloat<double> >(args); break;
+    case 1: heddleReduceElements<HeddleReduceInt<unsigned char> >(args); break;
+    case 2: heddleReduceElements<HeddleReduceInt<signed char> >(args); break;
+    case 3: heddleReduceElements<HeddleReduceInt<int> >(args); break;
+    case 4: heddleReduceElements<HeddleReduceInt<long long> >(args); break;
+    case 7: heddleReduceElements<HeddleReduceF16>(args); break;
+    case 8: heddleReduceElements<HeddleReduceBf16>(args); break;
+    case 9: heddleReduceElements<HeddleReduceFloat<float> >(args); break;
+    case 10: heddleReduceElements<HeddleReduceFloat<double> >(args); break;
   }
 }
 )cuda";
 
-static_assert(static_cast<int>(DType::Bool) == 0 && static_cast<int>(DType::F64) == 4);
+static_assert(static_cast<int>(DType::Bool) == 0 && static_cast<int>(DType::U8) == 1 &&
+              static_cast<int>(DType::I8) == 2 && static_cast<int>(DType::I32) == 3 &&
+              static_cast<int>(DType::I64) == 4 && static_cast<int>(DType::F16) == 7 &&
+              static_cast<int>(DType::BF16) == 8 && static_cast<int>(DType::F32) == 9 &&
+              static_cast<int>(DType::F64) == 10);
 static_assert(static_cast<int>(ReduceOp::Sum) == 0 && static_cast<int>(ReduceOp::Prod) == 1 &&
               static_cast<int>(ReduceOp::Min) == 2 && static_cast<int>(ReduceOp::Max) == 3 &&
               static_cast<int>(ReduceOp::Avg) == 4);
@@ -122,6 +136,8 @@ struct Reducer {
                       "a reduction of {} buffers on one GPU, 1 to {} can be", srcs.size(),
                       kMostReduced);
     HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
+                      name(dtype));
+    HEDDLE_USER_CHECK(!isFloat8(dtype), "{} cannot be reduced: f8 types can only be moved",
                       name(dtype));
     if (count <= 0) return;
     DeviceGuard guard(device);

@@ -58,15 +58,16 @@ struct Buffer {
       if (axis == 0) return;
     }
   }
-  // Multiples of 1/8 in [-4, 4): exact in every float type.
+  // Multiples of 1/8 in [-4, 4): exact in every float type of 16 bits or more.
   Buffer& fill(unsigned seed) {
     unsigned state = seed * 2654435761u + 12345u;
     forEach([&](const std::vector<int64_t>& index) {
       state = state * 1664525u + 1013904223u;
       double value = static_cast<double>((state >> 20) % 64) / 8 - 4;
-      set(index, desc.dtype == DType::Bool  ? (value < 0 ? 1 : 0)
-                 : desc.dtype == DType::I64 ? static_cast<double>((state >> 20) % 17) - 8
-                                            : value);
+      set(index, desc.dtype == DType::Bool ? (value < 0 ? 1 : 0)
+                 : desc.dtype == DType::U8 ? static_cast<double>((state >> 20) % 17)
+                 : !isFloat(desc.dtype)    ? static_cast<double>((state >> 20) % 17) - 8
+                                           : value);
     });
     return *this;
   }

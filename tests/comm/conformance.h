@@ -162,7 +162,10 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
   Buffer recv(rank.memory, c.dtype, gathers ? c.count * comm.size() : c.count);
   const int me = team[comm.rank()];
   const bool loose = c.op == ReduceOp::Avg && !rank.reduces_in_rank_order;
-  const double tolerance = !loose ? 0.0 : c.dtype == DType::BF16 ? 0.02 : 1e-6;
+  const double tolerance = !loose                   ? 0.0
+                           : c.dtype == DType::BF16 ? 0.02
+                           : c.dtype == DType::F16  ? 0.003
+                                                    : 1e-6;
   for (int seed = 0; seed < c.repeats; ++seed) {
     send.fill([&](int64_t i) { return contribution(c.dtype, c.op, me, i, seed); });
     recv.poison();
@@ -182,6 +185,7 @@ inline std::vector<Case> allCases() {
     for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{37}, kLarge}) {
       const int repeats = count < kLarge ? kRepeats : 2;
       cases.push_back({CollectiveKind::Allgather, dtype, ReduceOp::Sum, count, false, repeats});
+      if (isFloat8(dtype)) continue;  // only moved
       for (ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
         if (op == ReduceOp::Avg && !isFloat(dtype)) continue;

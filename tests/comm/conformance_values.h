@@ -25,21 +25,23 @@ inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, in
   const uint32_t bits = mix(rank, static_cast<uint32_t>(index), seed);
   if (dtype == DType::Bool) return bits % 5 < (op == ReduceOp::Sum || op == ReduceOp::Max ? 1 : 4);
   const double scale = dtype == DType::I64 ? 1099511627776.0 : 1.0;  // needs all of 64 bits
+  const double sign = dtype == DType::U8 ? 1.0 : -1.0;
   switch (op) {
     case ReduceOp::Sum:
     case ReduceOp::Avg:
-      return (static_cast<double>(bits % 13) - 6.0) * scale;
+      return (static_cast<double>(bits % 13) + 6.0 * sign) * scale;
     case ReduceOp::Prod: {
-      const double factors[] = {1.0, 2.0, -1.0, -2.0};
+      const double factors[] = {1.0, 2.0, sign, 2.0 * sign};
       return factors[bits % 4];
     }
     case ReduceOp::Min:
-    case ReduceOp::Max:  // all negative
-      return -(1.0 + bits % 97) * scale;
+    case ReduceOp::Max:  // all negative where that can be
+      return sign * (1.0 + bits % 97) * scale;
   }
   return 0.0;
 }
 
+// Of a positive or negative float the upper bits, rounded to nearest even.
 inline uint16_t roundToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -49,16 +51,51 @@ inline uint16_t roundToBf16(float value) {
   return static_cast<uint16_t>(upper);
 }
 
+// The pattern of `bits` bits whose value is nearest, the even one of two: those of a positive float
+// type ascend with their values.
+inline uint32_t nearestPattern(double value, uint32_t patterns, double (*valueOf)(uint32_t)) {
+  uint32_t low = 0, high = patterns;
+  while (high - low > 1) {
+    const uint32_t middle = (low + high) / 2;
+    (valueOf(middle) <= value ? low : high) = middle;
+  }
+  const double above = valueOf(low + 1) - value, below = value - valueOf(low);
+  return below < above || (below == above && low % 2 == 0) ? low : low + 1;
+}
+inline double smallFloat(uint32_t pattern, int mantissa, int bias) {
+  const int exponent = static_cast<int>(pattern >> mantissa);
+  const double fraction = std::ldexp(pattern & ((1u << mantissa) - 1), -mantissa);
+  return exponent == 0 ? std::ldexp(fraction, 1 - bias)
+                       : std::ldexp(1.0 + fraction, exponent - bias);
+}
+inline double f16Value(uint32_t pattern) { return smallFloat(pattern, 10, 15); }
+inline double f8e4m3Value(uint32_t pattern) { return smallFloat(pattern, 3, 7); }
+inline double f8e5m2Value(uint32_t pattern) { return smallFloat(pattern, 2, 15); }
+
 inline void put(std::vector<unsigned char>& bytes, DType dtype, int64_t index, double value) {
   const auto write = [&](auto element) {
     std::memcpy(bytes.data() + index * static_cast<int64_t>(sizeof element), &element,
                 sizeof element);
   };
+  const double size = std::fabs(value);
+  const uint32_t sign = std::signbit(value) ? 0x8000u : 0;
   switch (dtype) {
     case DType::Bool:
       return write(static_cast<uint8_t>(value != 0.0));
+    case DType::U8:
+      return write(static_cast<uint8_t>(value));
+    case DType::I8:
+      return write(static_cast<int8_t>(value));
+    case DType::I32:
+      return write(static_cast<int32_t>(value));
     case DType::I64:
       return write(static_cast<int64_t>(value));
+    case DType::F8E4M3:
+      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 0x7F, f8e4m3Value)));
+    case DType::F8E5M2:
+      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 0x7C, f8e5m2Value)));
+    case DType::F16:
+      return write(static_cast<uint16_t>(sign + nearestPattern(size, 0x7C00, f16Value)));
     case DType::BF16:
       return write(roundToBf16(static_cast<float>(value)));
     case DType::F32:
@@ -77,8 +114,26 @@ inline double get(const std::vector<unsigned char>& bytes, DType dtype, int64_t 
   switch (dtype) {
     case DType::Bool:
       return read(uint8_t{});
+    case DType::U8:
+      return read(uint8_t{});
+    case DType::I8:
+      return read(int8_t{});
+    case DType::I32:
+      return read(int32_t{});
     case DType::I64:
       return static_cast<double>(read(int64_t{}));
+    case DType::F8E4M3: {
+      const uint32_t bits = read(uint8_t{});
+      return (bits & 0x80u ? -1.0 : 1.0) * f8e4m3Value(bits & 0x7Fu);
+    }
+    case DType::F8E5M2: {
+      const uint32_t bits = read(uint8_t{});
+      return (bits & 0x80u ? -1.0 : 1.0) * f8e5m2Value(bits & 0x7Fu);
+    }
+    case DType::F16: {
+      const uint32_t bits = read(uint16_t{});
+      return (bits & 0x8000u ? -1.0 : 1.0) * f16Value(bits & 0x7FFFu);
+    }
     case DType::BF16: {
       const uint32_t bits = static_cast<uint32_t>(read(uint16_t{})) << 16;
       float value;

@@ -35,7 +35,9 @@ TEST_P(CpuMatmul, EveryCase) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul, testing::ValuesIn(kAllDTypes),
+INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul,
+                         testing::Values(DType::Bool, DType::I64, DType::BF16, DType::F32,
+                                         DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {

@@ -26,9 +26,9 @@ std::string bytesOf(const std::vector<T>& values) {
   return bytes;
 }
 
-HostTensor read(const std::string& bytes) {
+HostTensor read(const std::string& bytes, std::optional<DType> wanted = {}) {
   std::istringstream in(bytes);
-  return readNpy(in, "x.npy");
+  return readNpy(in, "x.npy", wanted);
 }
 
 std::string errorOf(const std::string& bytes) {
@@ -47,7 +47,7 @@ TEST(NpyTest, RoundTripsEveryType) {
       const HostTensor tensor = randomTensor(dtype, sizes, 1, "x");
       std::ostringstream out;
       writeNpy(out, tensor);
-      const HostTensor again = read(out.str());
+      const HostTensor again = read(out.str(), dtype);
       EXPECT_EQ(again.dtype, dtype);
       EXPECT_EQ(again.sizes, sizes);
       EXPECT_EQ(
@@ -89,13 +89,31 @@ TEST(NpyTest, ReadsBf16Bits) {
   }
 }
 
+TEST(NpyTest, ReadsF8Bits) {
+  for (const char* descr : {"<V1", "|V1", "|u1"}) {
+    const std::string bytes =
+        file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (2,), }}", descr),
+             bytesOf<uint8_t>({0x3c, 0xc0}));
+    const HostTensor wide = read(bytes, DType::F8E5M2);
+    EXPECT_EQ(wide.dtype, DType::F8E5M2);
+    EXPECT_EQ(toDouble(wide.at(0)), 1.0);
+    EXPECT_EQ(toDouble(wide.at(1)), -2.0);
+    const HostTensor fine = read(bytes, DType::F8E4M3);
+    EXPECT_EQ(fine.dtype, DType::F8E4M3);
+    EXPECT_EQ(toDouble(fine.at(0)), 1.5);
+    EXPECT_EQ(read(bytes).dtype, descr[1] == 'u' ? DType::U8 : DType::F8E4M3);
+    EXPECT_EQ(read(bytes, DType::F16).dtype, read(bytes).dtype);
+  }
+}
+
 TEST(NpyTest, Errors) {
   EXPECT_EQ(errorOf("not a npy file"), "x.npy is not a .npy file");
   EXPECT_EQ(errorOf("\x93NU"), "x.npy: the file ends within its magic: got 3 bytes of 8");
   EXPECT_EQ(errorOf(std::string("\x93NUMPY\x03\x00", 8)), "x.npy: .npy version 3, expected 1 or 2");
-  EXPECT_EQ(errorOf(file("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", "")),
-            "x.npy: elements of type '<f2', expected |b1 (bool), <i8 (i64), <V2 or <u2 (bf16), "
-            "<f4 (f32) or <f8 (f64); convert with numpy's astype");
+  EXPECT_EQ(errorOf(file("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }", "")),
+            "x.npy: elements of type '<i2', expected |b1 (bool), |u1 (u8), |i1 (i8), <i4 (i32), "
+            "<i8 (i64), |V1 (f8), <f2 (f16), <V2 or <u2 (bf16), <f4 (f32) or <f8 (f64); convert "
+            "with numpy's astype");
   EXPECT_EQ(errorOf(file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234")),
             "x.npy: 4 bytes of data, expected 8 for f32[2]");
   EXPECT_EQ(errorOf(file("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "12345")),

@@ -71,8 +71,9 @@ TEST(ParseErrorTest, Meshes) {
 TEST(ParseErrorTest, Inputs) {
   EXPECT_EQ(inputError("a"), "f:3:10: found 'a', expected an input, as in %x: f32[t]");
   EXPECT_EQ(inputError("%a = f32"), "f:3:13: found '=', expected ':'");
-  EXPECT_EQ(inputError("%a: f16[t]"),
-            "f:3:14: found 'f16', expected a type: bool, i64, bf16, f32 or f64");
+  EXPECT_EQ(inputError("%a: f15[t]"),
+            "f:3:14: found 'f15', "
+            "expected a type: bool, u8, i8, i32, i64, f8e4m3, f8e5m2, f16, bf16, f32, f64");
   EXPECT_EQ(inputError("%a: f32[t"), "f:3:19: found ')', expected ',' or ']'");
   EXPECT_EQ(inputError("%a: f32[t] %b: f32[t]"), "f:3:21: found '%b', expected ',' or ')'");
   EXPECT_EQ(inputError("%a: f32[t], %a: f64"), "f:3:22: %a is defined twice");
@@ -144,7 +145,8 @@ TEST(ParseErrorTest, Attributes) {
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[2])"),
             "f:4: sum at line 4: axis 2 is out of range for 2 axes");
   EXPECT_EQ(bodyError("%c = cast(%a, dtype=int)"),
-            "f:4:21: found 'int', expected a type: bool, i64, bf16, f32 or f64");
+            "f:4:21: found 'int', expected a type: bool, u8, i8, i32, i64, f8e4m3, "
+            "f8e5m2, f16, bf16, f32, f64");
   EXPECT_EQ(bodyError("%c = gelu(%a, approximate=erf)"),
             "f:4: gelu: found approximate=erf, expected none or tanh");
 }

@@ -18,8 +18,18 @@ constexpr int64_t kLeastSample = 64;
 double tolerance(DType dtype) {
   switch (dtype) {
     case DType::Bool:
+    case DType::U8:
+    case DType::I8:
+    case DType::I32:
     case DType::I64:
       return 0;
+    // What is cast to them may differ by a rounding: one unit in the last place.
+    case DType::F8E4M3:
+      return 0.125;
+    case DType::F8E5M2:
+      return 0.25;
+    case DType::F16:
+      return 3e-3;
     case DType::BF16:
       return 2e-2;
     case DType::F32:

@@ -34,8 +34,11 @@ Scalar parseScalar(const std::string& option, const std::string& text, DType dty
   auto [rest, error] = std::from_chars(text.data(), end, value);
   int64_t integer = 0;
   auto [int_rest, int_error] = std::from_chars(text.data(), end, integer);
-  if (dtype != DType::F64 && dtype != DType::F32 && int_rest == end && int_error == std::errc()) {
-    return roundTo(dtype, integer);
+  if (!isFloat(dtype) && int_rest == end && int_error == std::errc()) {
+    const Scalar rounded = roundTo(dtype, integer);
+    HEDDLE_USER_CHECK(dtype == DType::Bool || rounded == Scalar(integer),
+                      "{}: '{}' is outside the range of {}", option, text, name(dtype));
+    return rounded;
   }
   HEDDLE_USER_CHECK(rest == end && error == std::errc() && isFloat(dtype),
                     "{}: '{}' is no value of type {}", option, text, name(dtype));
@@ -87,7 +90,7 @@ std::map<std::string, HostTensor> readFiles(const std::vector<InputSpec>& inputs
     HEDDLE_USER_CHECK(found != inputs.end() && !found->is_scalar,
                       "--input {}: the file has no tensor input %{}", text, name);
     HEDDLE_USER_CHECK(!files.contains(name), "--input {}: %{} is given twice", text, name);
-    HostTensor tensor = readNpy(path);
+    HostTensor tensor = readNpy(path, found->tensor.dtype);
     bindFromFile(*found, tensor, options, sizes);
     files[name] = std::move(tensor);
   }
