@@ -69,6 +69,7 @@ bench() {
     "$exe" >>"$results/bench.jsonl" || status=1
   done
   python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
+  python3 bench/peers/torch_matmul.py "$results/bench.jsonl" >>"$results/bench.jsonl" || status=1
   cat "$results/bench.jsonl"
   return $status
 }

@@ -182,8 +182,7 @@ class CpuPreparedMatmul : public PreparedMatmul {
   CpuPreparedMatmul(CpuStreams& streams, MatmulShape shape)
       : streams_(streams), shape_(std::move(shape)) {}
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
-    enqueueWork(streams_.stream(stream), issue,
-                [this, operands] { cpuMatmul(shape_, operands); });
+    enqueueWork(streams_.stream(stream), issue, [this, operands] { cpuMatmul(shape_, operands); });
   }
 
  private:

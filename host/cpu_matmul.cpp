@@ -147,7 +147,8 @@ T activated(T x, Activation activation) {
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (activation == Activation::GeluTanh) {  // Hendrycks and Gimpel 2016
-      const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
+      const T inner =
+          static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
       return static_cast<T>(0.5) * x * (T{1} + std::tanh(inner));
     }
   }
@@ -155,19 +156,19 @@ T activated(T x, Activation activation) {
 }
 
 // One product of matrices after the other, block by block.
-template <class Stored, class Compute>
+template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
   explicit Multiplication(const MatmulShape& shape)
       : shape_(shape), left_(shape.m, shape.k, shape.a), right_(shape.k, shape.n, shape.b) {
     const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
-    direct_ = std::is_same_v<Stored, Compute> && layout.fits && !layout.transposed &&
+    direct_ = std::is_same_v<C, Compute> && layout.fits && !layout.transposed &&
               layout.ld <= kMostBlas;
     ld_ = layout.ld;
     block_ = direct_ && left_.inPlace() && right_.inPlace() ? kBlasBlock : kPackedBlock;
   }
 
-  void run(const Stored* a, const Stored* b, const Stored* bias, Stored* c) {
+  void run(const A* a, const B* b, const C* bias, C* c) {
     for (int64_t i = 0; i < shape_.m; i += block_) {
       const int64_t rows = std::min(block_, shape_.m - i);
       for (int64_t j = 0; j < shape_.n; j += block_) {
@@ -181,11 +182,11 @@ class Multiplication {
  private:
   static constexpr int64_t kPackedBlock = 512;
 
-  void block(const Stored* a, const Stored* b, const Stored* bias, Stored* c, int64_t i,
-             int64_t rows, int64_t j, int64_t columns) {
+  void block(const A* a, const B* b, const C* bias, C* c, int64_t i, int64_t rows, int64_t j,
+             int64_t columns) {
     int64_t ld = columns;
     Compute* target = nullptr;
-    if constexpr (std::is_same_v<Stored, Compute>) {
+    if constexpr (std::is_same_v<C, Compute>) {
       if (direct_) {
         target = c;
         ld = std::max<int64_t>(ld_, 1);
@@ -200,7 +201,7 @@ class Multiplication {
       product(left_.at(a, i, rows, p, terms), right_.at(b, p, terms, j, columns), p > 0, target, ld,
               rows, columns, terms);
     }
-    const Stored* biases = bias == nullptr ? nullptr : bias + j * shape_.bias_stride;
+    const C* biases = bias == nullptr ? nullptr : bias + j * shape_.bias_stride;
     for (int64_t row = 0; row < rows; ++row) {
       Compute* values = target + row * ld;
       if (shape_.k == 0) std::fill_n(values, columns, Compute{0});
@@ -209,7 +210,7 @@ class Multiplication {
     }
   }
 
-  void finish(Compute* values, int64_t count, const Stored* bias) const {
+  void finish(Compute* values, int64_t count, const C* bias) const {
     if (bias != nullptr) {
       for (int64_t j = 0; j < count; ++j) {
         const Compute added = load(bias[j * shape_.bias_stride]);
@@ -220,30 +221,35 @@ class Multiplication {
     for (int64_t j = 0; j < count; ++j) values[j] = activated(values[j], shape_.activation);
   }
 
-  void put(const Compute* values, int64_t count, Stored* to) const {
+  void put(const Compute* values, int64_t count, C* to) const {
     for (int64_t j = 0; j < count; ++j) store(to[j * shape_.c.column_stride], values[j]);
   }
 
   const MatmulShape& shape_;
-  Reader<Stored, Compute> left_;
-  Reader<Stored, Compute> right_;
+  Reader<A, Compute> left_;
+  Reader<B, Compute> right_;
   std::vector<Compute> scratch_;
   bool direct_ = false;  // c is written in place
   int64_t ld_ = 1;
   int64_t block_ = kPackedBlock;
 };
 
-template <class Stored, class Compute>
+template <class A, class B, class C, class Compute>
 void multiply(const MatmulShape& shape, const MatmulOperands& operands) {
-  Multiplication<Stored, Compute> multiplication(shape);
+  Multiplication<A, B, C, Compute> multiplication(shape);
   BatchOffsets offsets(shape);
   const int64_t batches = shape.batches();
   for (int64_t i = 0; i < batches; ++i, offsets.next()) {
-    multiplication.run(static_cast<const Stored*>(operands.a) + offsets.a(),
-                       static_cast<const Stored*>(operands.b) + offsets.b(),
-                       static_cast<const Stored*>(operands.bias),
-                       static_cast<Stored*>(operands.c) + offsets.c());
+    multiplication.run(static_cast<const A*>(operands.a) + offsets.a(),
+                       static_cast<const B*>(operands.b) + offsets.b(),
+                       static_cast<const C*>(operands.bias),
+                       static_cast<C*>(operands.c) + offsets.c());
   }
+}
+
+template <class Stored, class Compute>
+void multiplyAlike(const MatmulShape& shape, const MatmulOperands& operands) {
+  multiply<Stored, Stored, Stored, Compute>(shape, operands);
 }
 
 }  // namespace
@@ -258,15 +264,15 @@ void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
   }
   switch (shape.c_dtype) {
     case DType::F32:
-      return multiply<float, float>(shape, operands);
+      return multiplyAlike<float, float>(shape, operands);
     case DType::F64:
-      return multiply<double, double>(shape, operands);
+      return multiplyAlike<double, double>(shape, operands);
     case DType::BF16:
-      return multiply<Bf16, float>(shape, operands);
+      return multiplyAlike<Bf16, float>(shape, operands);
     case DType::I64:
-      return multiply<int64_t, uint64_t>(shape, operands);
+      return multiplyAlike<int64_t, uint64_t>(shape, operands);
     case DType::Bool:
-      return multiply<Byte, uint8_t>(shape, operands);
+      return multiplyAlike<Byte, uint8_t>(shape, operands);
     case DType::U8:
     case DType::I8:
     case DType::I32:

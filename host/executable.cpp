@@ -110,7 +110,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
   resources->setWorld(world);
   matmuls = std::make_unique<MatmulAgreement>(
-      world, communicatesAnywhere(inlined) && hasMatmuls(inlined));
+      world, communicatesAnywhere(inlined) && hasMatmuls(inlined) && device.choosesAlgorithms());
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
                                                 rank, ranks);
 }

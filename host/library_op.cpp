@@ -113,6 +113,7 @@ std::string noLibraryFunction(std::string_view name) {
 
 std::string libraryArgumentsOf(const OpDef& op) {
   std::string out = fmt::format("{} slot{}", op.arity, op.arity == 1 ? "" : "s");
+  if (op.optional_operands > 0) out += fmt::format(" and up to {} more", op.optional_operands);
   for (const AttrSpec& spec : op.attrs) {
     out += fmt::format(", {}={}", spec.name, spec.required ? "" : " (optional)");
   }
@@ -122,10 +123,13 @@ std::string libraryArgumentsOf(const OpDef& op) {
 void verifyLibrary(const Program& program, const CallLibrary& call) {
   const OpDef* op = findLibraryOp(call.function);
   if (op == nullptr) userError("{}", noLibraryFunction(call.function));
+  const auto least = static_cast<size_t>(op->arity);
+  const size_t most = least + static_cast<size_t>(op->optional_operands);
   HEDDLE_USER_CHECK(
-      call.inputs.size() == static_cast<size_t>(op->arity) && call.outputs.size() == 1,
-      "{} takes {} tensors and gives 1, not {} and {}", op->name, op->arity, call.inputs.size(),
-      call.outputs.size());
+      call.inputs.size() >= least && call.inputs.size() <= most && call.outputs.size() == 1,
+      "{} takes {} tensors and gives 1, not {} and {}", op->name,
+      most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
+      call.inputs.size(), call.outputs.size());
   verifyAttributes(*op, call);
   if (op->kind == OpKind::Matmul) return;
   verifyLines(program, *op, call);

@@ -1,16 +1,18 @@
 #include "host/matmul_agreement.h"
 
 #include <sstream>
+#include <vector>
 
 #include "ir/error.h"
 
 namespace heddle::host {
 namespace {
 
-AlgorithmChoices answersOf(Device& device, const std::set<std::string>& questions, Stream stream) {
+AlgorithmChoices answersOf(const std::set<std::string>& questions,
+                           const MatmulAgreement::Ask& ask) {
   AlgorithmChoices choices;
   for (const std::string& question : questions) {
-    std::string choice = device.chooseAlgorithm(question, stream);
+    std::string choice = ask(question);
     if (!choice.empty()) choices.emplace(question, std::move(choice));
   }
   return choices;
@@ -34,22 +36,19 @@ std::set<std::string> allLines(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-AlgorithmChoices MatmulAgreement::choose(Device& device, const std::set<std::string>& questions,
-                                         const SizeBindings& sizes, Stream stream) {
-  if (world_ == nullptr || world_->size() == 1) return answersOf(device, questions, stream);
+AlgorithmChoices MatmulAgreement::choose(const std::set<std::string>& questions,
+                                         const SizeBindings& sizes, const Ask& ask) {
+  if (world_ == nullptr || world_->size() == 1) return answersOf(questions, ask);
   std::lock_guard lock(mutex_);
-  if (talks_ && device.choosesAlgorithms() && agreed_.insert(sizes).second) {
-    exchange(device, questions, stream);
-  }
+  if (talks_ && agreed_.insert(sizes).second) exchange(questions, ask);
   return choices_;
 }
 
-void MatmulAgreement::exchange(Device& device, const std::set<std::string>& questions,
-                               Stream stream) {
+void MatmulAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   if (world_->rank() == 0) {
-    for (const auto& [question, choice] : answersOf(device, all, stream)) {
+    for (const auto& [question, choice] : answersOf(all, ask)) {
       mine += question + '\t' + choice + '\n';
     }
   }

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "comm/communicator.h"
 #include "host/device.h"
@@ -20,15 +20,18 @@ namespace heddle::host {
 // Thread-safe; in a job, runs are prepared in one order on all ranks.
 class MatmulAgreement {
  public:
-  // `world` may be nullptr: one rank. `talks`: the program communicates and has library products.
+  using Ask = std::function<std::string(const std::string&)>;  // Device::chooseAlgorithm
+
+  // `world` may be nullptr: one rank. `talks`: the program communicates and has library products,
+  // and the devices choose algorithms.
   MatmulAgreement(comm::World* world, bool talks) : world_(world), talks_(talks) {}
 
-  // The choices for a plan with these keys. `stream` is where a device may measure.
-  AlgorithmChoices choose(Device& device, const std::set<std::string>& questions,
-                          const SizeBindings& sizes, Stream stream);
+  // The choices for a plan with these keys.
+  AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,
+                          const Ask& ask);
 
  private:
-  void exchange(Device& device, const std::set<std::string>& questions, Stream stream);
+  void exchange(const std::set<std::string>& questions, const Ask& ask);
 
   comm::World* world_;
   bool talks_;

@@ -7,8 +7,8 @@
 
 namespace heddle::host {
 
-// One batched matrix product as libraries want it: c[m, n] = activation(a[m, k] x b[k, n] + bias[n])
-// for each batch. Strides are in elements.
+// One batched matrix product as libraries want it: c[m, n] = activation(a[m, k] x b[k, n] +
+// bias[n]) for each batch. Strides are in elements.
 struct MatmulShape {
   using List = boost::container::small_vector<int64_t, 4>;
   struct Matrix {
@@ -43,8 +43,8 @@ struct MatrixLayout {
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors against each other; UserError says which sizes or dtypes disagree. Batch
-// axes that b lacks and that are one with the rows of a and c in memory become rows: [batch, m, k] x [k, n] is
-// one product.
+// axes that b lacks and that are one with the rows of a and c in memory become rows: [batch, m, k]
+// x [k, n] is one product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // The transposed product: a result with dense columns is the row-major result of this one. Not for

@@ -124,10 +124,11 @@ void PlanBuilder::prepareMatmuls() {
     told(planned, [&] { questions.merge(target_.device.algorithmQuestions(planned.spec)); });
   }
   const AlgorithmChoices choices =
-      target_.matmuls.choose(target_.device, questions, sizes_, target_.stream);
+      target_.matmuls.choose(questions, sizes_, [&](const std::string& question) {
+        return target_.device.chooseAlgorithm(question, target_.stream);
+      });
   for (PlannedMatmul& planned : planned_matmuls_) {
-    told(planned,
-         [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
+    told(planned, [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
   }
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];

@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-std::string word(const std::string& name) { return isWord(name) ? name : quoted(name); }
+std::string word(const std::string& name) { return isWord(name) ? name : heddle::quoted(name); }
 
 template <class Items, class PrintItem>
 std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
@@ -174,7 +174,7 @@ class SectionPrinter {
     head();
     for (const SizeGuard& guard : program_.guards) {
       out_ +=
-          fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(), quoted(guard.source));
+          fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(), heddle::quoted(guard.source));
     }
     declarations();
     body();

@@ -34,17 +34,31 @@ void checkObserved(const Slot& slot, const Layout::Observed& observed, const Ten
   }
 }
 
-void checkMatmul(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
-  const bool ranks = a.rank() >= 2 && b.rank() >= 2 && c.rank() == a.rank() &&
-                     (b.rank() == 2 || b.rank() == a.rank());
-  const auto fromEnd = [](const TensorDesc& d, size_t i) { return d.sizes[d.rank() - 1 - i]; };
-  bool fits = ranks && fromEnd(a, 0) == fromEnd(b, 1) && fromEnd(a, 1) == fromEnd(c, 1) &&
-              fromEnd(b, 0) == fromEnd(c, 0);
-  for (size_t i = 0; fits && i + 2 < a.rank(); ++i) {
-    fits = a.sizes[i] == c.sizes[i] && (b.rank() == 2 || b.sizes[i] == c.sizes[i]);
+// Sizes of one operand from the right: rows and columns, then batch axes, 1 where it has none.
+int64_t fromEnd(const TensorDesc& desc, size_t i) {
+  return i < desc.rank() ? desc.sizes[desc.rank() - 1 - i] : 1;
+}
+
+void checkProduct(const CallLibrary& x, const TraceStep& step) {
+  const TensorDesc& a = step.inputs[0].desc;
+  const TensorDesc& b = step.inputs[1].desc;
+  const TensorDesc& c = step.outputs[0].desc;
+  const bool linear = x.function == "linear";
+  bool fits = a.rank() >= 2 && b.rank() >= 2 && c.rank() == std::max(a.rank(), b.rank()) &&
+              fromEnd(a, 0) == fromEnd(b, linear ? 0 : 1) && fromEnd(a, 1) == fromEnd(c, 1) &&
+              fromEnd(b, linear ? 1 : 0) == fromEnd(c, 0) && (!linear || b.rank() == 2);
+  for (size_t i = 2; fits && i < c.rank(); ++i) {
+    const int64_t extent = fromEnd(c, i);
+    fits = (fromEnd(a, i) == extent || fromEnd(a, i) == 1) &&
+           (fromEnd(b, i) == extent || fromEnd(b, i) == 1);
   }
-  HEDDLE_USER_CHECK(fits, "matmul of {} and {} to {}: sizes do not fit", str(a.sizes), str(b.sizes),
-                    str(c.sizes));
+  HEDDLE_USER_CHECK(fits, "{} of {} and {} to {}: sizes do not fit", x.function, str(a.sizes),
+                    str(b.sizes), str(c.sizes));
+  if (step.inputs.size() < 3) return;
+  const TensorDesc& bias = step.inputs[2].desc;
+  HEDDLE_USER_CHECK(bias.rank() == 1 && bias.sizes[0] == fromEnd(c, 0),
+                    "{} to {} with a bias of {}: sizes do not fit", x.function, str(c.sizes),
+                    str(bias.sizes));
 }
 
 void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDesc& index,
@@ -87,7 +101,7 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
   const TensorDesc& out = step.outputs.at(0).desc;
-  if (op.kind == OpKind::Matmul) return checkMatmul(in(0), in(1), out);
+  if (op.kind == OpKind::Matmul) return checkProduct(x, step);
   HEDDLE_USER_CHECK(in(0).sizes == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
                     str(in(0).sizes), str(out.sizes));
   if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));

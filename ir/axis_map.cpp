@@ -93,16 +93,34 @@ AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   return map;
 }
 
-AxisMap matmulMap(const TensorView& a, const TensorView& b, const TensorView& out) {
-  AxisMap map{out.domain, {identity(a.rank()), {}}, {identity(out.rank())}};
-  const int k = static_cast<int>(out.rank());
-  map.space.push_back({a.domain.back().extent, IterKind::Reduction});
-  map.inputs[0].back() = k;
-  if (b.rank() > 2) {
-    for (size_t i = 0; i + 2 < b.rank(); ++i) map.inputs[1].push_back(static_cast<int>(i));
+// Batch axes are matched from the right; one of extent 1 under a wider one is stretched.
+std::vector<int> batchAxes(const TensorView& operand, const TensorView& out) {
+  std::vector<int> axes;
+  const size_t missing = out.rank() - operand.rank();
+  for (size_t i = 0; i + 2 < operand.rank(); ++i) {
+    const bool wider = !out.domain[i + missing].extent.isConstant(1);
+    const bool stretches = operand.domain[i].extent.isConstant(1) && wider;
+    axes.push_back(stretches ? AxisMap::kNone : static_cast<int>(i + missing));
   }
-  map.inputs[1].push_back(k);
-  map.inputs[1].push_back(k - 1);
+  return axes;
+}
+
+AxisMap productMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
+  const TensorView& a = fusion.tensor(expr.inputs[0]);
+  const TensorView& b = fusion.tensor(expr.inputs[1]);
+  const int k = static_cast<int>(out.rank());
+  const int m = k - 2;
+  const int n = k - 1;
+  AxisMap map{out.domain, {batchAxes(a, out), {}}, {identity(out.rank())}};
+  map.space.push_back({a.domain.back().extent, IterKind::Reduction});
+  map.inputs[0].insert(map.inputs[0].end(), {m, k});
+  if (expr.op->name == "linear") {
+    map.inputs[1] = {n, k};
+    if (expr.inputs.size() > 2) map.inputs.push_back({n});
+    return map;
+  }
+  map.inputs[1] = batchAxes(b, out);
+  map.inputs[1].insert(map.inputs[1].end(), {k, n});
   return map;
 }
 
@@ -190,7 +208,7 @@ AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
     case OpKind::Scatter:
       return wholeLinesMap(fusion, expr, out);
     case OpKind::Matmul:
-      return matmulMap(in(0), in(1), out);
+      return productMap(fusion, expr, out);
   }
   HEDDLE_CHECK(false, "op {} has a kind outside the enum", expr.op->name);
 }

@@ -10,6 +10,7 @@ namespace heddle {
 // propagation, segmentation and codegen all read an op's structure from here and nowhere else.
 //
 //   matmul  [t, h] x [h, f]     space [t, f, h:reduction]; inputs {0, 2}, {2, 1}; output {0, 1}
+//   linear  [t, h], [f, h], [f] space [t, f, h:reduction]; inputs {0, 2}, {1, 2}, {1}
 //   sum     [a, b, c] axes=[0]  space [a:reduction, b, c]; input {0, 1, 2}; output {1, 2}
 //   permute [a, b] axes=[1, 0]  space [b, a]; input {1, 0}; output {0, 1}
 struct AxisMap {

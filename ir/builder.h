@@ -11,6 +11,12 @@
 
 namespace heddle {
 
+// Of matmul and linear.
+struct ProductOptions {
+  std::string activation = "none";  // relu; gelu_tanh for floats
+  std::string precision = "full";   // tf32: f32 operands may be rounded to 10 bits of mantissa
+};
+
 // The only way to make values. Every call checks arity, attributes, dtypes and shapes and throws
 // UserError naming the op, the operands and, when set, the source line. Names: the next result may
 // be named with name(); otherwise values are called T0, T1, ... (S0, S1, ... for scalars), where
@@ -76,7 +82,13 @@ class FusionBuilder {
   // outside puts nothing.
   ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis);
   ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis);
-  ValueId matmul(ValueId a, ValueId b);
+  // PyTorch's matmul: batch axes are broadcast from the right, an operand of one axis stands for a
+  // row or a column that the result lacks. Operands have one dtype. Accumulates in f32 or wider,
+  // applies the activation and rounds once.
+  ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
+  // x[..., k] by w[n, k] transposed, plus bias[n]: PyTorch's linear. One rounding as matmul.
+  ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
+                 const ProductOptions& options = {});
   ValueId set(ValueId value);
 
   // Any op of the table by name, as the text form writes it. Attributes the op does not have,
@@ -108,6 +120,11 @@ class FusionBuilder {
   using Attrs = std::vector<std::pair<std::string, Attr>>;
 
   std::string takeName(bool scalar);
+  void checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+                    const ProductOptions& options) const;
+  ValueId withAxis(ValueId value, size_t axis);
+  ValueId withoutAxis(ValueId value, size_t axis);
+  IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Value result);
   ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,

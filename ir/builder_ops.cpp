@@ -109,8 +109,12 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
   if (def.kind == OpKind::Pointwise) addDefaults(def, operands);
-  HEDDLE_USER_CHECK(static_cast<int>(operands.size()) == def.arity,
-                    "{} takes {} operand(s), got {}", where(op_name), def.arity, operands.size());
+  const auto least = static_cast<size_t>(def.arity);
+  const size_t most = least + static_cast<size_t>(def.optional_operands);
+  HEDDLE_USER_CHECK(operands.size() >= least && operands.size() <= most,
+                    "{} takes {} operand(s), got {}", where(op_name),
+                    most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
+                    operands.size());
   checkAttrs(def, where(op_name), attrs);
   for (ValueId id : operands) {
     HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
@@ -219,8 +223,18 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
     }
     case OpKind::Scatter:
       return scatterBy(def.name, operands[0], operands[1], operands[2], integer("axis"));
-    case OpKind::Matmul:
-      return matmul(operands[0], operands[1]);
+    case OpKind::Matmul: {
+      ProductOptions options;
+      if (const Attr* name = findAttr(attrs, "activation")) {
+        options.activation = std::get<std::string>(*name);
+      }
+      if (const Attr* name = findAttr(attrs, "precision")) {
+        options.precision = std::get<std::string>(*name);
+      }
+      if (def.name == "matmul") return matmul(operands[0], operands[1], options);
+      return linear(operands[0], operands[1],
+                    operands.size() > 2 ? std::optional(operands[2]) : std::nullopt, options);
+    }
     case OpKind::Set:
       return set(operands[0]);
     case OpKind::Pointwise:
@@ -352,38 +366,6 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
   }
   return append(op("slice"), {value}, std::move(attrs),
                 tensorResult(tensor.dtype, std::move(domain)));
-}
-
-ValueId FusionBuilder::matmul(ValueId a, ValueId b) {
-  const TensorView left = tensorOf("matmul", a);
-  const TensorView right = tensorOf("matmul", b);
-  HEDDLE_USER_CHECK(left.rank() >= 2 && right.rank() >= 2, "{}: {} and {} need two axes or more",
-                    where("matmul"), typeOf(a), typeOf(b));
-  HEDDLE_USER_CHECK(left.dtype == right.dtype, "{}: {} and {} have different dtypes",
-                    where("matmul"), typeOf(a), typeOf(b));
-  HEDDLE_USER_CHECK(right.rank() == 2 || right.rank() == left.rank(),
-                    "{}: {} must have 2 axes or as many as {}", where("matmul"), typeOf(b),
-                    typeOf(a));
-  auto agree = [&](size_t left_axis, size_t right_axis) {
-    const Size& x = left.domain[left_axis].extent;
-    const Size& y = right.domain[right_axis].extent;
-    if (x == y) return;
-    HEDDLE_USER_CHECK(!x.isConstant() || !y.isConstant(),
-                      "{}: axis {} of {} and axis {} of {} disagree", where("matmul"), left_axis,
-                      typeOf(a), right_axis, typeOf(b));
-    fusion_.guards.push_back(
-        {x, y,
-         fmt::format("axis {} of {} and axis {} of {}, operands of {}", left_axis, typeOf(a),
-                     right_axis, typeOf(b), where("matmul"))});
-  };
-  agree(left.rank() - 1, right.rank() - 2);
-  std::vector<IterDomain> domain(left.domain.begin(), left.domain.end() - 1);
-  if (right.rank() > 2) {
-    for (size_t i = 0; i + 2 < left.rank(); ++i) agree(i, i);
-  }
-  domain.push_back(right.domain.back());
-  for (IterDomain& axis : domain) axis.kind = IterKind::Iteration;
-  return append(op("matmul"), {a, b}, {}, tensorResult(left.dtype, std::move(domain)));
 }
 
 ValueId FusionBuilder::set(ValueId value) {

@@ -30,10 +30,10 @@ enum class OpKind : uint8_t {
   Full,       // a scalar spread over a new tensor of `sizes`
   Iota,       // i64 tensor of `sizes`: the unsharded index of each element along `axis`
   Index,      // elements of operand 0 at computed places: flip, pad, take, take_along_axis
-  Matmul,     // [..., m, k] x [k, n] or [..., k, n] -> [..., m, n], accumulated in f32 or wider
-  Scan,       // whole lines along `axis`, each on its own: cumsum, argsort
-  Scatter,    // operand 0 with elements of operand 2 put or added where operand 1 says along `axis`
-  Set,        // same values; the output may have another sharding or layout
+  Matmul,   // matmul and linear: products accumulated in f32 or wider, an activation, one rounding
+  Scan,     // whole lines along `axis`, each on its own: cumsum, argsort
+  Scatter,  // operand 0 with elements of operand 2 put or added where operand 1 says along `axis`
+  Set,      // same values; the output may have another sharding or layout
 };
 
 enum class DTypeRule : uint8_t {
@@ -84,6 +84,8 @@ struct OpDef {
   std::span<const Scalar> defaults = {};
   // What the op means beyond its name, and where that is not what PyTorch's does.
   std::string_view note = {};
+  // Trailing operands beyond `arity` that may be left out.
+  int optional_operands = 0;
 };
 
 // Every op in table order.

@@ -94,6 +94,9 @@ std::string operandsText(const OpDef& op) {
       parts.push_back(fmt::format("[{}={}]", static_cast<char>('a' + i), printScalar(value)));
     }
   }
+  for (int i = 0; i < op.optional_operands; ++i) {
+    parts.push_back(fmt::format("[{}]", static_cast<char>('a' + op.arity + i)));
+  }
   return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, " "));
 }
 

@@ -10,10 +10,20 @@ constexpr AttrSpec kAxes[] = {{"axes", AttrType::Ints}};
 constexpr AttrSpec kSizes[] = {{"sizes", AttrType::Sizes}};
 constexpr AttrSpec kSlice[] = {
     {"starts", AttrType::Sizes}, {"stops", AttrType::Sizes}, {"steps", AttrType::Ints, false}};
+constexpr AttrSpec kProduct[] = {{"activation", AttrType::Name, false},
+                                 {"precision", AttrType::Name, false}};
 constexpr AttrSpec kFull[] = {{"sizes", AttrType::Sizes}, {"dtype", AttrType::DType}};
 constexpr AttrSpec kIota[] = {{"sizes", AttrType::Sizes}, {"axis", AttrType::Int}};
 constexpr AttrSpec kPad[] = {{"lows", AttrType::Ints}, {"highs", AttrType::Ints}};
 constexpr AttrSpec kArgsort[] = {{"axis", AttrType::Int}, {"descending", AttrType::Bool, false}};
+
+// matmul, and linear with its bias that may be left out.
+constexpr OpDef product(std::string_view name, int optional_operands, std::string_view note) {
+  OpDef row{name, K::Matmul, 2, R::Promote, "", nullptr, nullptr, kProduct};
+  row.optional_operands = optional_operands;
+  row.note = note;
+  return row;
+}
 
 constexpr OpDef kStructuralRows[] = {
     {"constant", K::Constant, 0, R::Promote, "", nullptr, nullptr, kValue},
@@ -25,8 +35,11 @@ constexpr OpDef kStructuralRows[] = {
     {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kSizes},
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
-    noted("Accumulated in f32 or wider",
-          {"matmul", K::Matmul, 2, R::Promote, "", nullptr, nullptr, {}}),
+    product("matmul", 0,
+            "Operands of one dtype; accumulated in f32 or wider and rounded once, behind "
+            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap, and "
+            "are for the CPU"),
+    product("linear", 1, "x[..., k] by weight[n, k] transposed, plus bias[n]; else as matmul"),
     noted("Operand: the scalar in every element",
           {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull}),
     noted("The index of each element along the axis, in the unsharded tensor",

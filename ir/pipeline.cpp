@@ -4,10 +4,12 @@
 #include "ir/error.h"
 #include "ir/passes.h"
 #include "ir/passes/concretize_meshes.h"
+#include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/insert_resharding.h"
 #include "ir/passes/materialize_views.h"
 #include "ir/passes/propagate_sharding.h"
 #include "ir/passes/remove_dead.h"
+#include "ir/passes/split_linear.h"
 #include "ir/verify.h"
 
 namespace heddle {
@@ -22,6 +24,8 @@ Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
+Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
+Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
 // The compiler, as far as it rewrites fusions.
@@ -29,8 +33,11 @@ constexpr Pass kPasses[] = {
     {"concretizeMeshes", meshes},      // first: all below compare and count the devices of meshes
     {"removeDead", dead},              // before shardings: what nobody needs must not pull at them
     {"propagateSharding", shardings},  // decides where every value lives, and moves nothing
+    {"splitLinear", split},            // a bias must not be added to each part of a sum
     {"insertResharding",
-     resharding},                 // makes each move an expression, and each op local to its rank
+     resharding},  // makes each move an expression, and each op local to its rank
+    {"fuseEpilogue",
+     epilogues},  // behind it: a collective may stand between product and activation
     {"materializeViews", views},  // last: only now are all memory orders known
 };
 

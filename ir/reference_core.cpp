@@ -1,6 +1,7 @@
 #include "ir/reference_core.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/compute_type.h"
 #include "ir/error.h"
@@ -201,6 +202,17 @@ void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::
     applyOp(op_->on_floats, op_->arity, in, count, results);
   }
   storeElements(results, count, result_, out);
+}
+
+double activated(double sum, const Expression& expr) {
+  if (expr.find("activation") == nullptr) return sum;
+  if (expr.attr<std::string>("activation") == "relu") return sum < 0 ? 0 : sum;  // NaN stays
+  // Hendrycks and Gimpel 2016, the tanh form.
+  return 0.5 * sum * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
+}
+
+int64_t activated(int64_t sum, const Expression& expr) {
+  return expr.find("activation") == nullptr ? sum : std::max<int64_t>(sum, 0);
 }
 
 }  // namespace heddle

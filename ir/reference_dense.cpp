@@ -179,9 +179,28 @@ HostTensor reduce(const ReferenceContext& context, const Expression& expr, const
 template <class T>
 class MatrixProduct {
  public:
-  MatrixProduct(const std::byte* a, const std::byte* b, std::byte* out, DType dtype, int64_t n,
-                int64_t k)
-      : a_(a), b_(b), out_(out), dtype_(dtype), n_(n), k_(k), element_(sizeOf(dtype)) {}
+  struct Left {  // dense
+    const std::byte* data;
+    DType dtype;
+  };
+  struct Right {  // by row (k) and by column (n)
+    const std::byte* data;
+    DType dtype;
+    int64_t row_stride;
+    int64_t column_stride;
+  };
+  // `bias` may be nullptr; it is of the result's dtype.
+  MatrixProduct(const Expression& expr, const Left& a, const Right& b, const std::byte* bias,
+                std::byte* out, DType dtype, int64_t n, int64_t k)
+      : expr_(expr),
+        a_(a),
+        b_(b),
+        bias_(bias),
+        out_(out),
+        dtype_(dtype),
+        n_(n),
+        k_(k),
+        element_(sizeOf(dtype)) {}
 
   void rows(int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; row += kRows) {
@@ -195,14 +214,17 @@ class MatrixProduct {
 
   void tile(int64_t row, int64_t rows) const {
     std::vector<T> left(static_cast<size_t>(rows * k_));
-    Arithmetic<T>::load({a_ + row * k_ * element_, dtype_, 1}, rows * k_, dtype_, left.data());
+    Arithmetic<T>::load({a_.data + row * k_ * sizeOf(a_.dtype), a_.dtype, 1}, rows * k_, dtype_,
+                        left.data());
     std::vector<T> acc(static_cast<size_t>(rows * kColumns));
     T right[kColumns];
     for (int64_t column = 0; column < n_; column += kColumns) {
       const int64_t columns = std::min(kColumns, n_ - column);
       std::fill(acc.begin(), acc.end(), T{0});
       for (int64_t k = 0; k < k_; ++k) {
-        Arithmetic<T>::load({b_ + (k * n_ + column) * element_, dtype_, 1}, columns, dtype_, right);
+        const int64_t from = k * b_.row_stride + column * b_.column_stride;
+        Arithmetic<T>::load({b_.data + from * sizeOf(b_.dtype), b_.dtype, b_.column_stride},
+                            columns, dtype_, right);
         for (int64_t r = 0; r < rows; ++r) {
           const T factor = left[static_cast<size_t>(r * k_ + k)];
           T* to = acc.data() + r * kColumns;
@@ -211,6 +233,7 @@ class MatrixProduct {
           }
         }
       }
+      finish(acc.data(), rows, column, columns);
       for (int64_t r = 0; r < rows; ++r) {
         storeElements(acc.data() + r * kColumns, columns, dtype_,
                       out_ + ((row + r) * n_ + column) * element_);
@@ -218,8 +241,25 @@ class MatrixProduct {
     }
   }
 
-  const std::byte* a_;
-  const std::byte* b_;
+  // Bias and activation, before the rounding.
+  void finish(T* acc, int64_t rows, int64_t column, int64_t columns) const {
+    T bias[kColumns] = {};
+    if (bias_ != nullptr) {
+      Arithmetic<T>::load({bias_ + column * element_, dtype_, 1}, columns, dtype_, bias);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t j = 0; j < columns; ++j) {
+        T& sum = acc[r * kColumns + j];
+        if (bias_ != nullptr) sum = Arithmetic<T>::multiplyAdd(sum, bias[j], T{1});
+        sum = activated(sum, expr_);
+      }
+    }
+  }
+
+  const Expression& expr_;
+  Left a_;
+  Right b_;
+  const std::byte* bias_;
   std::byte* out_;
   DType dtype_;
   int64_t n_;
@@ -228,8 +268,8 @@ class MatrixProduct {
 };
 
 template <class T>
-HostTensor matmul(const ReferenceContext& context, const Expression& expr, const HostTensor& a,
-                  const HostTensor& b, HostTensor out) {
+HostTensor matmul(const ReferenceContext& context, const Expression& expr,
+                  const std::vector<HostTensor>& values, HostTensor out) {
   const Accesses accesses = accessesOf(context, expr);
   const size_t rank = out.sizes.size();
   const int64_t m = out.sizes[rank - 2];
@@ -244,8 +284,15 @@ HostTensor matmul(const ReferenceContext& context, const Expression& expr, const
   const Walk walk(batch_sizes, std::move(batches));
   walk.run(0, count, [&](int64_t first, int64_t products, const std::vector<int64_t>& places) {
     for (int64_t i = 0; i < products; ++i) {
-      MatrixProduct<T> product(a.data.get() + (places[0] + i * walk.stride(0)) * element,
-                               b.data.get() + (places[1] + i * walk.stride(1)) * element,
+      const auto at = [&](size_t operand) {
+        const HostTensor& value = values[operand];
+        const int64_t place = places[operand] + i * walk.stride(operand);
+        return value.data.get() + place * sizeOf(value.dtype);
+      };
+      MatrixProduct<T> product(expr, {at(0), values[0].dtype},
+                               {at(1), values[1].dtype, accesses.operands[1].inner_strides[0],
+                                accesses.operands[1].strides[rank - 1]},
+                               values.size() > 2 ? values[2].data.get() : nullptr,
                                out.data.get() + (first + i) * m * n * element, out.dtype, n,
                                accesses.inner_sizes[0]);
       inParallel(m, 16, [&](int64_t begin, int64_t end) { product.rows(begin, end); });
@@ -279,9 +326,8 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
     }
     case OpKind::Matmul: {
       HostTensor out(dtype, std::move(sizes));
-      return computesInts(dtype)
-                 ? matmul<int64_t>(context, expr, values[0], values[1], std::move(out))
-                 : matmul<double>(context, expr, values[0], values[1], std::move(out));
+      return computesInts(dtype) ? matmul<int64_t>(context, expr, values, std::move(out))
+                                 : matmul<double>(context, expr, values, std::move(out));
     }
     case OpKind::Full:
     case OpKind::Iota:

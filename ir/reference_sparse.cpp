@@ -33,7 +33,7 @@ std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
 // What one expression reads to make the listed elements: needs[operand] holds, element by element
 // of the output, the linear indices of the operand, `inner` for each.
 struct Needs {
-  size_t inner = 1;
+  std::vector<size_t> inner;  // per operand
   std::vector<std::vector<int64_t>> operands;
 };
 
@@ -42,9 +42,12 @@ Needs needsOf(const ReferenceContext& context, const Expression& expr,
   const Accesses accesses = accessesOf(context, expr);
   const std::vector<int64_t> sizes = context.sizesOf(expr.outputs[0]);
   Needs needs;
-  for (const Access& access : accesses.operands) {
-    const std::vector<int64_t> inner = innerOffsets(accesses.inner_sizes, access.inner_strides);
-    needs.inner = inner.size();
+  for (size_t i = 0; i < accesses.operands.size(); ++i) {
+    const Access& access = accesses.operands[i];
+    const bool bias = expr.op->kind == OpKind::Matmul && i == 2;
+    const std::vector<int64_t> inner =
+        bias ? std::vector<int64_t>{0} : innerOffsets(accesses.inner_sizes, access.inner_strides);
+    needs.inner.push_back(inner.size());
     std::vector<int64_t>& list = needs.operands.emplace_back();
     list.reserve(wanted.size() * inner.size());
     for (int64_t linear : wanted) {
@@ -227,26 +230,29 @@ class SparseEvaluator {
     return out;
   }
 
-  // `inner` elements of each operand, one after the other, become one element of `out`.
+  // `inner` elements of an operand, one after the other, go into one element of `out`.
   template <class T>
-  void accumulate(const Expression& expr, const std::vector<HostTensor>& operands, size_t inner,
-                  HostTensor& out) const {
+  void accumulate(const Expression& expr, const std::vector<HostTensor>& operands,
+                  const std::vector<size_t>& inner, HostTensor& out) const {
     const bool product = expr.op->kind == OpKind::Matmul;
-    std::vector<std::vector<T>> lists(operands.size(), std::vector<T>(inner));
+    std::vector<std::vector<T>> lists;
+    for (size_t count : inner) lists.emplace_back(count);
     std::vector<T> results;
     for (int64_t i = 0; i < out.numel(); ++i) {
       for (size_t k = 0; k < operands.size(); ++k) {
-        const int64_t first = i * static_cast<int64_t>(inner) * sizeOf(operands[k].dtype);
-        Arithmetic<T>::load({operands[k].data.get() + first, operands[k].dtype, 1},
-                            static_cast<int64_t>(inner), out.dtype, lists[k].data());
+        const auto count = static_cast<int64_t>(inner[k]);
+        const int64_t first = i * count * sizeOf(operands[k].dtype);
+        Arithmetic<T>::load({operands[k].data.get() + first, operands[k].dtype, 1}, count,
+                            out.dtype, lists[k].data());
       }
       T acc = product ? T{0} : Arithmetic<T>::identity(*expr.op, out.dtype);
-      for (size_t j = 0; j < inner; ++j) {
+      for (size_t j = 0; j < inner[0]; ++j) {
         const T pair[] = {acc, lists[0][j]};
         acc = product ? Arithmetic<T>::multiplyAdd(acc, lists[0][j], lists[1][j])
                       : Arithmetic<T>::combine(*expr.op)(pair);
       }
-      results.push_back(acc);
+      if (product && lists.size() > 2) acc = Arithmetic<T>::multiplyAdd(acc, lists[2][0], T{1});
+      results.push_back(product ? activated(acc, expr) : acc);
     }
     storeElements(results.data(), out.numel(), out.dtype, out.data.get());
   }

@@ -39,6 +39,11 @@ class FusionRewriter {
   // The same, to a value that stands for the old one: with its name, sharding, layout and line.
   ValueId setAs(ValueId value, ValueId old);
 
+  // For what a pass makes otherwise; new values have neither sharding nor layout.
+  FusionBuilder& builder() { return builder_; }
+  // `now`, made with the old value's name, stands for it, with its sharding, layout and line.
+  // InternalError when the types differ.
+  void adopt(ValueId now, ValueId old);
   void stand(ValueId old, ValueId now) { map_.at(static_cast<size_t>(old)) = now; }
   bool has(ValueId old) const { return map_.at(static_cast<size_t>(old)) != kNoValue; }
   ValueId at(ValueId old) const;  // InternalError when nothing stands for it
@@ -55,8 +60,6 @@ class FusionRewriter {
   Fusion finishPart() &&;
 
  private:
-  void adopt(ValueId now, ValueId old);
-
   const Fusion& from_;
   FusionBuilder builder_;
   std::vector<ValueId> map_;               // old id -> new id or kNoValue

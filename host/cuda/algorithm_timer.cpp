@@ -145,8 +145,8 @@ class Race {
   double firstTime(size_t i) {
     cublasStatus_t status = matmul_.tryRun(algorithms_[i], operands_, stream_);
     if (status != CUBLAS_STATUS_SUCCESS) return kNever;
-    const double ms = events_.time(
-        stream_, [&] { status = matmul_.tryRun(algorithms_[i], operands_, stream_); });
+    const double ms =
+        events_.time(stream_, [&] { status = matmul_.tryRun(algorithms_[i], operands_, stream_); });
     return status == CUBLAS_STATUS_SUCCESS ? ms : kNever;
   }
 

@@ -26,8 +26,8 @@ bool isCapturing(cudaStream_t stream) {
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
-  return fmt::format("{} sm_{}{}, cublasLt {}", properties.name, properties.major,
-                     properties.minor, cublasLtGetVersion());
+  return fmt::format("{} sm_{}{}, cublasLt {}", properties.name, properties.major, properties.minor,
+                     cublasLtGetVersion());
 }
 
 // The caller's stream, or one for the time of a measurement.

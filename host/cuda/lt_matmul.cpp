@@ -181,9 +181,8 @@ cublasStatus_t LtMatmul::tryRun(const Algorithm& algorithm, const MatmulOperands
   if (problem_.bias_alignment == 0) return multiply(operation_);
   // The address of the bias is part of the descriptor, which other threads use too.
   cublasLtMatmulDescOpaque_t own = operation_;
-  const cublasStatus_t status =
-      cublasLtMatmulDescSetAttribute(&own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias,
-                                     sizeof(operands.bias));
+  const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+      &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias));
   return status == CUBLAS_STATUS_SUCCESS ? multiply(own) : status;
 }
 

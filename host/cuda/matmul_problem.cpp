@@ -42,9 +42,9 @@ MatmulProblem parseProblem(const std::string& text) {
   readSide(in, problem.c);
   int activation = 0;
   in >> problem.tf32 >> activation >> problem.bias_alignment;
-  HEDDLE_CHECK(!in.fail() && activation >= 0 &&
-                   activation <= static_cast<int>(Activation::GeluTanh),
-               "'{}' is no matrix product", text);
+  HEDDLE_CHECK(
+      !in.fail() && activation >= 0 && activation <= static_cast<int>(Activation::GeluTanh),
+      "'{}' is no matrix product", text);
   problem.activation = static_cast<Activation>(activation);
   return problem;
 }

@@ -24,8 +24,8 @@ const void* offsetBy(const void* address, int64_t bytes) {
 }  // namespace
 
 PreparedCudaMatmul::PreparedCudaMatmul(int device, cublasLtHandle_t handle, StridedCopy& copy,
-                                       const codegen::KernelCompiler& compiler,
-                                       MatmulLayout layout, const AlgorithmChoices& choices)
+                                       const codegen::KernelCompiler& compiler, MatmulLayout layout,
+                                       const AlgorithmChoices& choices)
     : device_(device),
       handle_(handle),
       copy_(copy),

@@ -107,7 +107,8 @@ TEST(BuilderTest, WrongCallsAreNamed) {
   EXPECT_EQ(messageOf([&] { b.reduce("sum", x, {2}); }),
             "sum at line 3: axis 2 is out of range for 2 axes");
   EXPECT_EQ(messageOf([&] { b.matmul(x, y); }),
-            "matmul at line 3: axis 1 of %x: f32[2, 3] and axis 0 of %y: f32[2, 4] disagree");
+            "matmul at line 3: shapes disagree, 3 and 2 (axis 1 of %x: f32[2, 3] and axis 0 of %y: "
+            "f32[2, 4], operands of matmul at line 3)");
   EXPECT_EQ(messageOf([&] { b.reshape(x, {Size(7)}); }),
             "reshape at line 3: %x: f32[2, 3] has 6 elements, the new shape has 7");
   EXPECT_EQ(messageOf([&] { b.apply("cast", {x}, {}); }),

@@ -1,0 +1,208 @@
+// Matrix products through an Executable on GPU 0: time on the GPU (bench/peers/torch_matmul.py
+// times the same ones), and the host's time of a CallLibrary against a plain loop of cublasLtMatmul
+// over the same operands. Prints one JSON object a line.
+//
+//   bench_cuda_matmul [ROUNDS]
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/text.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace {
+
+using namespace heddle;
+
+void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
+}
+void check(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS) userError("{}: {}", call, cublasLtGetStatusString(status));
+}
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// Milliseconds of one of `repeats` calls between two events, so that the host's part does not
+// count.
+template <class Work>
+double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
+  cudaEvent_t begin;
+  cudaEvent_t end;
+  check(cudaEventCreate(&begin), "cudaEventCreate");
+  check(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> times;
+  for (int i = 0; i < rounds + 3; ++i) {
+    check(cudaEventRecord(begin, stream), "cudaEventRecord");
+    for (int r = 0; r < repeats; ++r) work();
+    check(cudaEventRecord(end, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+    if (i >= 3) times.push_back(ms / repeats);
+  }
+  check(cudaEventDestroy(begin), "cudaEventDestroy");
+  check(cudaEventDestroy(end), "cudaEventDestroy");
+  return median(std::move(times));
+}
+
+struct Case {
+  const char* name;
+  std::vector<int64_t> a;
+  std::vector<int64_t> b;
+  int repeats;
+};
+
+host::Tensor randomOnDevice(host::Device& device, const std::vector<int64_t>& sizes,
+                            const char* name) {
+  const TensorDesc desc = denseDesc(DType::BF16, sizes);
+  return host::toDevice(device, device.allocator(), randomTensor(desc.dtype, sizes, 1, name), desc);
+}
+
+void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int rounds) {
+  FusionBuilder b("product");
+  const auto sizes = [](const std::vector<int64_t>& list) {
+    return std::vector<Size>(list.begin(), list.end());
+  };
+  const ValueId x = b.input("x", DType::BF16, sizes(each.a));
+  const ValueId y = b.input("y", DType::BF16, sizes(each.b));
+  b.output(b.matmul(x, y));
+  host::Executable executable(host::compile(std::move(b).build(), 1), {&device, nullptr, nullptr});
+  const std::vector<host::Argument> inputs{randomOnDevice(device, each.a, "x"),
+                                           randomOnDevice(device, each.b, "y")};
+  host::RunOptions options;
+  options.stream = stream;
+  const double ms =
+      medianMs(stream, rounds, each.repeats, [&] { executable.run(inputs, options); });
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  const double batch = each.a.size() > 2 ? static_cast<double>(each.a[0]) : 1.0;
+  const double flop = 2.0 * batch * static_cast<double>(each.a[each.a.size() - 2]) *
+                      static_cast<double>(each.a.back()) * static_cast<double>(each.b.back());
+  fmt::print("{{\"name\": \"{}\", \"device\": \"{}\", \"gpu_ms\": {:.4f}, \"tflop_s\": {:.1f}}}\n",
+             each.name, device.description(), ms, flop / (ms * 1e-3) / 1e12);
+  std::fflush(stdout);
+}
+
+constexpr int kCalls = 200;  // below what the driver queues before it makes the host wait
+constexpr int64_t kSize = 64;
+
+// Median nanoseconds of a call: the host's time to issue, the device idle before each round.
+template <class Issue>
+double medianNs(cudaStream_t stream, int rounds, const Issue& issue) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds + 3; ++i) {
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    const auto begin = std::chrono::steady_clock::now();
+    issue();
+    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
+    if (i >= 3) times.push_back(taken.count() / kCalls);
+  }
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return median(std::move(times));
+}
+
+// A square product as one writes it straight on cuBLASLt.
+class RawMatmul {
+ public:
+  RawMatmul() {
+    check(cublasLtCreate(&handle_), "cublasLtCreate");
+    check(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+          "cublasLtMatmulDescCreate");
+    check(cublasLtMatrixLayoutCreate(&layout_, CUDA_R_16BF, kSize, kSize, kSize),
+          "cublasLtMatrixLayoutCreate");
+    check(cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
+    int found = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(handle_, operation_, layout_, layout_, layout_, layout_,
+                                         preference_, 1, &chosen_, &found),
+          "cublasLtMatmulAlgoGetHeuristic");
+    HEDDLE_USER_CHECK(found == 1, "cublasLtMatmulAlgoGetHeuristic found no algorithm");
+  }
+  ~RawMatmul() {
+    cublasLtMatmulPreferenceDestroy(preference_);
+    cublasLtMatrixLayoutDestroy(layout_);
+    cublasLtMatmulDescDestroy(operation_);
+    cublasLtDestroy(handle_);
+  }
+  RawMatmul(const RawMatmul&) = delete;
+  RawMatmul& operator=(const RawMatmul&) = delete;
+
+  void run(const void* a, const void* b, void* c, cudaStream_t stream) const {
+    const float one = 1, zero = 0;
+    check(cublasLtMatmul(handle_, operation_, &one, b, layout_, a, layout_, &zero, c, layout_, c,
+                         layout_, &chosen_.algo, nullptr, 0, stream),
+          "cublasLtMatmul");
+  }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t layout_ = nullptr;
+  cublasLtMatmulPreference_t preference_ = nullptr;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+};
+
+void timeOnHost(host::Device& device, cudaStream_t stream, int rounds) {
+  const host::Program program = host::parseProgram(fmt::format(R"(heddle 1
+program bench(%x: bf16[n, n], %y: bf16[n, n]) -> (%z) with n = {} {{
+  slot %z: bf16[n, n]
+  %z = allocate stream=0
+  for i in 0 .. {} {{
+    call_library matmul(%x, %y) -> (%z) stream=0
+  }}
+}}
+)",
+                                                               kSize, kCalls),
+                                                   "bench");
+  const host::Tensor x = randomOnDevice(device, {kSize, kSize}, "x");
+  const host::Tensor y = randomOnDevice(device, {kSize, kSize}, "y");
+  const host::Tensor z = randomOnDevice(device, {kSize, kSize}, "z");
+  const RawMatmul raw;
+  host::Executable executable(program, {&device, nullptr, nullptr});
+  host::RunOptions options;
+  options.stream = stream;
+  const std::vector<host::Argument> inputs{x, y};
+  const double raw_ns = medianNs(stream, rounds, [&] {
+    for (int i = 0; i < kCalls; ++i) raw.run(x.data, y.data, z.data, stream);
+  });
+  const double heddle_ns = medianNs(stream, rounds, [&] { executable.run(inputs, options); });
+  fmt::print(
+      "{{\"name\": \"cuda library call\", \"device\": \"{}\", \"heddle_ns_per_launch\": {:.0f}, "
+      "\"raw_ns_per_launch\": {:.0f}, \"heddle_over_raw\": {:.3f}}}\n",
+      device.description(), heddle_ns, raw_ns, heddle_ns / raw_ns);
+}
+
+void run(int rounds) {
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  const Case cases[] = {
+      {"matmul bf16 8192^3", {8192, 8192}, {8192, 8192}, 5},
+      {"matmul bf16 [16, 2048, 128] x [16, 128, 2048]", {16, 2048, 128}, {16, 128, 2048}, 20},
+      {"matmul bf16 [16, 2048, 2048] x [16, 2048, 128]", {16, 2048, 2048}, {16, 2048, 128}, 20},
+  };
+  for (const Case& each : cases) timeOnGpu(*device, each, stream, rounds);
+  timeOnHost(*device, stream, rounds);
+  check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc > 1 ? std::atoi(argv[1]) : 30);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,131 @@
+// FusionBuilder: matmul and linear.
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle {
+namespace {
+
+// Written only where they say something: a fusion has one text.
+std::vector<std::pair<std::string, Attr>> attrsOf(const ProductOptions& options) {
+  std::vector<std::pair<std::string, Attr>> attrs;
+  if (options.activation != "none") attrs.emplace_back("activation", options.activation);
+  if (options.precision != "full") attrs.emplace_back("precision", options.precision);
+  return attrs;
+}
+
+Value productResult(DType dtype, std::vector<IterDomain> domain) {
+  Value value;
+  value.tensor.dtype = dtype;
+  value.tensor.domain = std::move(domain);
+  for (IterDomain& axis : value.tensor.domain) axis.kind = IterKind::Iteration;
+  return value;
+}
+
+}  // namespace
+
+void FusionBuilder::checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+                                 const ProductOptions& options) const {
+  for (ValueId id : operands) {
+    HEDDLE_USER_CHECK(tensorOf(op_name, id).rank() >= 1, "{}: {} needs an axis or more",
+                      where(op_name), typeOf(id));
+    HEDDLE_USER_CHECK(fusion_.tensor(id).dtype == fusion_.tensor(operands[0]).dtype,
+                      "{}: {} and {} have different dtypes", where(op_name), typeOf(operands[0]),
+                      typeOf(id));
+  }
+  const DType dtype = fusion_.tensor(operands[0]).dtype;
+  const std::string& activation = options.activation;
+  HEDDLE_USER_CHECK(activation == "none" || activation == "relu" || activation == "gelu_tanh",
+                    "{}: found activation={}, expected none, relu or gelu_tanh", where(op_name),
+                    activation);
+  HEDDLE_USER_CHECK(activation != "gelu_tanh" || isFloat(dtype),
+                    "{}: activation=gelu_tanh is for float types, {} is not", where(op_name),
+                    typeOf(operands[0]));
+  HEDDLE_USER_CHECK(options.precision == "full" || options.precision == "tf32",
+                    "{}: found precision={}, expected full or tf32", where(op_name),
+                    options.precision);
+  HEDDLE_USER_CHECK(options.precision == "full" || dtype == DType::F32,
+                    "{}: precision=tf32 is for f32, {} is not", where(op_name),
+                    typeOf(operands[0]));
+}
+
+// Views of the value with one more axis of one element, and with one less.
+ValueId FusionBuilder::withAxis(ValueId value, size_t axis) {
+  std::vector<Size> sizes = fusion_.tensor(value).sizes();
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(1));
+  return reshape(value, std::move(sizes));
+}
+
+ValueId FusionBuilder::withoutAxis(ValueId value, size_t axis) {
+  std::vector<Size> sizes = fusion_.tensor(value).sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis));
+  return reshape(value, std::move(sizes));
+}
+
+// Where the batch axes of both meet; an operand that lacks the axis is stretched.
+IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
+  const size_t a_rank = fusion_.tensor(a).rank();
+  const size_t b_rank = fusion_.tensor(b).rank();
+  if (from_right >= a_rank) return fusion_.tensor(b).domain[b_rank - 1 - from_right];
+  const IterDomain& of_a = fusion_.tensor(a).domain[a_rank - 1 - from_right];
+  if (from_right >= b_rank) return of_a;
+  const IterDomain& of_b = fusion_.tensor(b).domain[b_rank - 1 - from_right];
+  if (of_a.extent.isConstant(1)) return of_b;
+  if (!of_b.extent.isConstant(1)) {
+    agree("matmul", a, a_rank - 1 - from_right, b, b_rank - 1 - from_right);
+  }
+  return of_a;
+}
+
+ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& options) {
+  checkProduct("matmul", {a, b}, options);
+  const bool row = fusion_.tensor(a).rank() == 1;
+  const bool column = fusion_.tensor(b).rank() == 1;
+  agree("matmul", a, fusion_.tensor(a).rank() - 1, b, column ? 0 : fusion_.tensor(b).rank() - 2);
+  std::string result_name = std::exchange(pending_name_, "");
+  if (row) a = withAxis(a, 0);
+  if (column) b = withAxis(b, 1);
+  const size_t rank = std::max(fusion_.tensor(a).rank(), fusion_.tensor(b).rank());
+  std::vector<IterDomain> domain;
+  for (size_t axis = 0; axis + 2 < rank; ++axis) domain.push_back(batchAxis(a, b, rank - 1 - axis));
+  domain.push_back(fusion_.tensor(a).domain[fusion_.tensor(a).rank() - 2]);
+  domain.push_back(fusion_.tensor(b).domain.back());
+  if (!row && !column) pending_name_ = result_name;
+  ValueId result = append(op("matmul"), {a, b}, attrsOf(options),
+                          productResult(fusion_.tensor(a).dtype, std::move(domain)));
+  if (row && column) {
+    pending_name_ = std::move(result_name);
+    return reshape(result, {});
+  }
+  if (!row && !column) return result;
+  pending_name_ = std::move(result_name);
+  return withoutAxis(result, row ? rank - 2 : rank - 1);
+}
+
+ValueId FusionBuilder::linear(ValueId x, ValueId w, std::optional<ValueId> bias,
+                              const ProductOptions& options) {
+  std::vector<ValueId> operands{x, w};
+  if (bias) operands.push_back(*bias);
+  checkProduct("linear", operands, options);
+  HEDDLE_USER_CHECK(fusion_.tensor(w).rank() == 2, "{}: the weight {} needs two axes",
+                    where("linear"), typeOf(w));
+  HEDDLE_USER_CHECK(!bias || fusion_.tensor(*bias).rank() == 1, "{}: the bias {} needs one axis",
+                    where("linear"), typeOf(*bias));
+  agree("linear", x, fusion_.tensor(x).rank() - 1, w, 1);
+  if (bias) agree("linear", w, 0, *bias, 0);
+  const bool row = fusion_.tensor(x).rank() == 1;
+  std::string result_name = std::exchange(pending_name_, "");
+  if (row) operands[0] = withAxis(x, 0);
+  std::vector<IterDomain> domain = fusion_.tensor(operands[0]).domain;
+  domain.back() = fusion_.tensor(w).domain[0];
+  if (!row) pending_name_ = result_name;
+  const DType dtype = fusion_.tensor(x).dtype;
+  const ValueId result = append(op("linear"), std::move(operands), attrsOf(options),
+                                productResult(dtype, std::move(domain)));
+  if (!row) return result;
+  pending_name_ = std::move(result_name);
+  return withoutAxis(result, 0);
+}
+
+}  // namespace heddle

@@ -1,0 +1,66 @@
+#include "ir/passes/fuse_epilogue.h"
+
+#include <algorithm>
+
+#include "ir/rewrite.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+// The product whose result `expr` alone reads, when it can take `expr` as its activation.
+std::vector<ExprId> productsOf(const Fusion& fusion) {
+  const std::vector<std::vector<ExprId>> users = fusion.users();
+  std::vector<ExprId> products(fusion.exprs().size(), kNoExpr);
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Expression& expr = fusion.exprs()[i];
+    if (expr.op->name != "relu" || fusion.value(expr.outputs[0]).is_scalar) continue;
+    const ValueId input = expr.inputs[0];
+    const ExprId definition = fusion.value(input).definition;
+    if (definition == kNoExpr) continue;
+    const Expression& product = fusion.expr(definition);
+    const TensorView& from = fusion.tensor(input);
+    const TensorView& to = fusion.tensor(expr.outputs[0]);
+    const auto& outputs = fusion.outputs();
+    const bool fits = product.op->kind == OpKind::Matmul && product.find("activation") == nullptr &&
+                      users[static_cast<size_t>(input)].size() == 1 &&
+                      std::find(outputs.begin(), outputs.end(), input) == outputs.end() &&
+                      from.dtype == to.dtype && from.domain == to.domain &&
+                      from.sharding.has_value() == to.sharding.has_value() &&
+                      (!from.sharding || samePlacement(from.sharding, *to.sharding));
+    if (fits) products[i] = definition;
+  }
+  return products;
+}
+
+}  // namespace
+
+Fusion fuseEpilogue(const Fusion& fusion) {
+  const std::vector<ExprId> products = productsOf(fusion);
+  std::vector<bool> taken(fusion.exprs().size(), false);
+  for (ExprId product : products) {
+    if (product != kNoExpr) taken[static_cast<size_t>(product)] = true;
+  }
+  if (std::find(taken.begin(), taken.end(), true) == taken.end()) return fusion;
+  FusionRewriter rewriter(fusion);
+  rewriter.inputs();
+  for (size_t i = 0; i < products.size(); ++i) {
+    if (taken[i]) continue;
+    if (products[i] == kNoExpr) {
+      rewriter.copy(static_cast<ExprId>(i));
+      continue;
+    }
+    const Expression& product = fusion.expr(products[i]);
+    const ValueId result = fusion.exprs()[i].outputs[0];
+    std::vector<ValueId> operands;
+    for (ValueId input : product.inputs) operands.push_back(rewriter.at(input));
+    auto attrs = product.attrs;
+    attrs.emplace_back("activation", std::string("relu"));
+    rewriter.builder().name(fusion.value(result).name).line(product.line);
+    rewriter.adopt(
+        rewriter.builder().apply(product.op->name, std::move(operands), std::move(attrs)), result);
+  }
+  return std::move(rewriter).finish();
+}
+
+}  // namespace heddle

@@ -1,0 +1,93 @@
+// Who is asked for an algorithm, and that the ranks of a job end with the same ones.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "host/algorithm_store.h"
+#include "host/matmul_agreement.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+TEST(MatmulAgreement, ARankAloneAsksItsDeviceEachTime) {
+  MatmulAgreement agreement(nullptr, true);
+  int asked = 0;
+  const auto ask = [&](const std::string& question) {
+    ++asked;
+    return question == "hard" ? "" : "a " + question;
+  };
+  EXPECT_EQ(agreement.choose({"x", "hard"}, {}, ask), (AlgorithmChoices{{"x", "a x"}}));
+  EXPECT_EQ(agreement.choose({"x"}, {}, ask), (AlgorithmChoices{{"x", "a x"}}));
+  EXPECT_EQ(asked, 3);
+}
+
+// Rank 2 has no product, rank 1 one of another size.
+TEST(MatmulAgreement, RankZeroDecidesForAllOnceASize) {
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
+  std::atomic<int> asked{0};
+  testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
+    MatmulAgreement agreement(world.get(), true);
+    const auto ask = [&](const std::string& question) {
+      ++asked;
+      return fmt::format("{} by {}", question, rank);
+    };
+    const std::set<std::string> mine[] = {{"even"}, {"uneven"}, {}};
+    const AlgorithmChoices expected{{"even", "even by 0"}, {"uneven", "uneven by 0"}};
+    EXPECT_EQ(agreement.choose(mine[rank], {{"n", 7}}, ask), expected);
+    // The same sizes again, other strides on one rank: nobody talks.
+    if (rank == 1) {
+      EXPECT_EQ(agreement.choose({"strided"}, {{"n", 7}}, ask), expected);
+    }
+    const AlgorithmChoices more = agreement.choose({"other"}, {{"n", 8}}, ask);
+    EXPECT_EQ(more.at("other"), "other by 0");
+    EXPECT_EQ(more.size(), 3u);
+  });
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(MatmulAgreement, ProgramsThatDoNotCommunicateDoNotTalk) {
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
+  MatmulAgreement agreement(worlds[0].get(), false);
+  EXPECT_TRUE(agreement.choose({"x"}, {}, [](const std::string& q) { return q; }).empty());
+}
+
+class AlgorithmStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              fmt::format("heddle_algorithms_{}", static_cast<int>(getpid()));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(AlgorithmStoreTest, KeepsChoicesOnDiskByDevice) {
+  AlgorithmStore store(folder_ / "deep", "gpu 1");
+  EXPECT_EQ(store.find("k"), std::nullopt);
+  store.put("k", "one");
+  store.put("k", "two");
+  EXPECT_EQ(store.find("k"), "two");
+  EXPECT_EQ(AlgorithmStore(folder_ / "deep", "gpu 1").find("k"), "two");
+  EXPECT_EQ(AlgorithmStore(folder_ / "deep", "gpu 2").find("k"), std::nullopt);
+}
+
+TEST_F(AlgorithmStoreTest, DamagedFilesAreAbsent) {
+  AlgorithmStore(folder_, "gpu").put("k", "one");
+  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+    std::ofstream(file.path()) << "gpu\nanother key\n";
+  }
+  EXPECT_EQ(AlgorithmStore(folder_, "gpu").find("k"), std::nullopt);
+}
+
+TEST_F(AlgorithmStoreTest, AFolderThatTakesNoFilesKeepsThemInMemory) {
+  AlgorithmStore store("/proc/nowhere", "gpu");
+  store.put("k", "one");
+  EXPECT_EQ(store.find("k"), "one");
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,48 @@
+// matmul and linear through cuBLASLt: epilogues, broadcast batches, transposed operands,
+// algorithms.
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/host/gpu_device.h"
+#include "tests/host/product_runs.h"
+
+namespace heddle::host {
+namespace {
+
+class ProductGpu : public GpuDeviceTest {};
+
+constexpr DType kFloats[] = {DType::F32, DType::F64, DType::BF16};
+
+// Without timing: sizes are many, and every algorithm is right.
+TEST_F(ProductGpu, AgainstLoops) {
+  setenv("HEDDLE_MATMUL_TIMING", "0", 1);
+  testing::expectProducts(*device_, kFloats);
+  unsetenv("HEDDLE_MATMUL_TIMING");
+}
+
+TEST_F(ProductGpu, ReluKeepsNan) { testing::expectReluKeepsNan(*device_); }
+
+TEST_F(ProductGpu, AnAlgorithmIsChosenOnce) {
+  MatmulSpec spec;
+  spec.a = denseDesc(DType::BF16, {512, 384});
+  spec.b = denseDesc(DType::BF16, {384, 640});
+  spec.c = denseDesc(DType::BF16, {512, 640});
+  const std::set<std::string> questions = device_->algorithmQuestions(spec);
+  ASSERT_EQ(questions.size(), 1u);
+  const std::string choice = device_->chooseAlgorithm(*questions.begin(), stream_);
+  EXPECT_FALSE(choice.empty());
+  EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_), choice);
+  // Another process finds it on disk.
+  EXPECT_EQ(makeCudaDevice(0)->chooseAlgorithm(*questions.begin(), stream_), choice);
+  EXPECT_NE(device_->prepareMatmul(spec, {{*questions.begin(), choice}}), nullptr);
+}
+
+TEST_F(ProductGpu, ChosenAlgorithmsAreRight) {
+  const heddle::testing::ProductCase c{"linear", {96, 128}, {160, 128}, true, "relu", false};
+  const Fusion fusion = heddle::testing::fusionOf(c, DType::BF16);
+  const std::vector<HostTensor> inputs = heddle::testing::inputsOf(fusion);
+  heddle::testing::expectProduct(c, inputs, testing::runProduct(*device_, fusion, inputs), 8);
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "host/executable.h"
+#include "tests/ir/product_cases.h"
+
+// Runs the cases of tests/ir/product_cases.h on a device.
+namespace heddle::host::testing {
+
+inline HostTensor runProduct(Device& device, const Fusion& fusion,
+                             const std::vector<HostTensor>& inputs) {
+  Executable executable(compile(fusion, 1), {&device, nullptr, nullptr});
+  std::vector<Argument> arguments;
+  for (const HostTensor& input : inputs) {
+    arguments.emplace_back(
+        toDevice(device, device.allocator(), input, denseDesc(input.dtype, input.sizes)));
+  }
+  const Outputs outputs = executable.run(arguments);
+  outputs.wait();
+  return toHost(device, std::get<Tensor>(outputs[0]));
+}
+
+inline void expectProducts(Device& device, std::span<const DType> dtypes) {
+  for (DType dtype : dtypes) {
+    for (const auto& c : heddle::testing::productCases()) {
+      if (!isFloat(dtype) && c.activation == "gelu_tanh") continue;
+      SCOPED_TRACE(std::string(name(dtype)) + " " + heddle::testing::nameOf(c));
+      const Fusion fusion = heddle::testing::fusionOf(c, dtype);
+      const std::vector<HostTensor> inputs = heddle::testing::inputsOf(fusion);
+      heddle::testing::expectProduct(c, inputs, runProduct(device, fusion, inputs), 8);
+    }
+  }
+}
+
+// NaN in one row of the left operand.
+inline void expectReluKeepsNan(Device& device) {
+  const Fusion fusion = parseFusion(
+      "heddle 1 fusion f(%x: f32[16, 16], %w: f32[16, 16], %b: f32[16]) {"
+      "%y = linear(%x, %w, %b, activation=relu) return %y }");
+  std::vector<HostTensor> inputs = heddle::testing::inputsOf(fusion);
+  inputs[0].set(3, std::nan(""));
+  const HostTensor y = runProduct(device, fusion, inputs);
+  for (int64_t i = 0; i < 16; ++i) EXPECT_TRUE(std::isnan(toDouble(y.at(i)))) << i;
+  for (int64_t i = 16; i < 256; ++i) EXPECT_GE(toDouble(y.at(i)), 0) << i;
+}
+
+}  // namespace heddle::host::testing

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ir/host_tensor.h"
+#include "ir/text.h"
+
+// Fusions of one matmul or linear, and what they give by plain loops in double.
+namespace heddle::testing {
+
+struct ProductCase {
+  std::string op;          // matmul or linear
+  std::vector<int64_t> a;  // sizes as the op sees them
+  std::vector<int64_t> b;
+  bool bias = false;
+  std::string activation = "none";
+  bool permuted = false;  // the last two axes of a and b are swapped in memory: views of the inputs
+};
+
+inline std::vector<ProductCase> productCases() {
+  std::vector<ProductCase> cases = {
+      {"matmul", {5}, {5}, false, "none"},
+      {"matmul", {5}, {5, 3}, false, "none"},
+      {"matmul", {4, 5}, {5}, false, "relu"},
+      {"matmul", {2, 3, 4, 5}, {5}, false, "none"},
+      {"matmul", {5}, {2, 3, 5, 4}, false, "none"},
+      {"matmul", {7, 9}, {9, 6}, false, "gelu_tanh", true},
+      {"matmul", {2, 1, 7, 9}, {3, 9, 6}, false, "none"},
+      {"matmul", {2, 1, 7, 9}, {1, 3, 9, 6}, false, "relu", true},
+      {"matmul", {4, 8}, {3, 8, 5}, false, "none"},
+      {"matmul", {3, 2, 4, 8}, {2, 8, 5}, false, "none", true},
+      {"matmul", {3, 4, 8}, {8, 5}, false, "none"},
+      {"matmul", {3, 0}, {0, 4}, false, "relu"},
+      {"matmul", {0, 3}, {3, 4}, false, "none"},
+      {"linear", {9}, {6, 9}, true, "relu"},
+      {"linear", {3, 0}, {4, 0}, true, "relu"},
+      {"linear", {514, 3}, {90, 3}, true, "gelu_tanh"},
+      {"linear", {3, 600}, {515, 600}, true, "none"},
+  };
+  for (const char* activation : {"none", "relu", "gelu_tanh"}) {
+    for (const bool bias : {false, true}) {
+      cases.push_back({"linear", {2, 8, 16}, {24, 16}, bias, activation, bias});
+    }
+  }
+  return cases;
+}
+
+inline std::string nameOf(const ProductCase& c) {
+  return fmt::format("{} {} {}{} {}{}", c.op, str(c.a), str(c.b), c.bias ? " bias" : "",
+                     c.activation, c.permuted ? " permuted" : "");
+}
+
+inline std::vector<int64_t> swappedLast(std::vector<int64_t> sizes) {
+  if (sizes.size() > 1) std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
+  return sizes;
+}
+
+inline int64_t columnsOf(const ProductCase& c) {
+  return c.op == "linear" ? c.b[0] : c.b.size() == 1 ? 1 : c.b.back();
+}
+
+inline Fusion fusionOf(const ProductCase& c, DType dtype) {
+  const auto type = [&](const std::vector<int64_t>& sizes) {
+    return std::string(name(dtype)) + str(c.permuted ? swappedLast(sizes) : sizes);
+  };
+  const auto view = [&](const char* name, const std::vector<int64_t>& sizes) {
+    if (!c.permuted) return std::string();
+    std::vector<int64_t> axes;
+    for (size_t i = 0; i < sizes.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+    return fmt::format("%{0} = permute(%{0}t, axes={1}) ", name, str(swappedLast(axes)));
+  };
+  const std::string t = c.permuted ? "t" : "";
+  std::string text =
+      fmt::format("heddle 1 fusion f(%a{}: {}, %b{}: {}", t, type(c.a), t, type(c.b));
+  if (c.bias) text += fmt::format(", %c: {}[{}]", name(dtype), columnsOf(c));
+  text += ") { " + view("a", c.a) + view("b", c.b);
+  text += fmt::format("%y = {}(%a, %b{}{}) return %y }}", c.op, c.bias ? ", %c" : "",
+                      c.activation == "none" ? "" : ", activation=" + c.activation);
+  return parseFusion(text);
+}
+
+// What the fusion takes, in its order of axes in memory.
+inline std::vector<HostTensor> inputsOf(const Fusion& fusion) {
+  std::vector<HostTensor> inputs;
+  for (ValueId id : fusion.inputs()) {
+    std::vector<int64_t> sizes;
+    for (const Size& size : fusion.tensor(id).sizes()) sizes.push_back(size.constant());
+    inputs.push_back(randomTensor(fusion.tensor(id).dtype, sizes, 3, fusion.value(id).name));
+  }
+  return inputs;
+}
+
+class ExpectedProduct {
+ public:
+  ExpectedProduct(const ProductCase& c, const std::vector<HostTensor>& inputs)
+      : case_(c), inputs_(inputs) {
+    a_ = c.a.size() == 1 ? std::vector<int64_t>{1, c.a[0]} : c.a;
+    b_ = c.op == "linear"  ? std::vector<int64_t>{c.b[1], c.b[0]}
+         : c.b.size() == 1 ? std::vector<int64_t>{c.b[0], 1}
+                           : c.b;
+    for (size_t i = std::max(a_.size(), b_.size()); i-- > 2;) {
+      batch_.push_back(std::max(fromRight(a_, i), fromRight(b_, i)));
+    }
+    if (c.a.size() > 1) kept_.push_back(m());
+    if (c.op == "linear" || c.b.size() > 1) kept_.push_back(n());
+  }
+
+  std::vector<int64_t> sizes() const {
+    std::vector<int64_t> all = batch_;
+    all.insert(all.end(), kept_.begin(), kept_.end());
+    return all;
+  }
+
+  // Element `linear` of the result, before it is rounded; `magnitude`: the sum of what was added.
+  double at(int64_t linear, double& magnitude) const {
+    const int64_t column = linear % n();
+    const int64_t row = linear / n() % m();
+    const int64_t batch = linear / n() / m();
+    double sum = 0;
+    magnitude = 0;
+    for (int64_t p = 0; p < a_.back(); ++p) {
+      const double term = element(0, a_, batch, row, p) * element(1, b_, batch, p, column);
+      sum += term;
+      magnitude += std::fabs(term);
+    }
+    if (case_.bias) sum += toDouble(inputs_[2].at(column));
+    magnitude += std::fabs(sum);
+    if (case_.activation == "relu") return std::max(sum, 0.0);
+    if (case_.activation == "none") return sum;
+    return 0.5 * sum *
+           (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (sum + 0.044715 * std::pow(sum, 3))));
+  }
+
+ private:
+  static int64_t fromRight(const std::vector<int64_t>& sizes, size_t i) {
+    return i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
+  }
+  int64_t m() const { return fromRight(a_, 1); }
+  int64_t n() const { return b_.back(); }
+
+  double element(size_t input, const std::vector<int64_t>& sizes, int64_t batch, int64_t row,
+                 int64_t column) const {
+    int64_t place = 0;
+    int64_t stride = 1;
+    for (size_t i = 2; i < batch_.size() + 2; ++i) {
+      const int64_t extent = batch_[batch_.size() + 1 - i];
+      const int64_t mine = fromRight(sizes, i);
+      if (mine != 1) place += batch % extent * stride;
+      stride *= mine;
+      batch /= extent;
+    }
+    const bool swapped = case_.permuted != (case_.op == "linear" && input == 1);
+    const int64_t rows = fromRight(sizes, 1);
+    const int64_t columns = fromRight(sizes, 0);
+    place = place * rows * columns + (swapped ? column * rows + row : row * columns + column);
+    return toDouble(inputs_[input].at(place));
+  }
+
+  const ProductCase& case_;
+  const std::vector<HostTensor>& inputs_;
+  std::vector<int64_t> a_;
+  std::vector<int64_t> b_;
+  std::vector<int64_t> batch_;
+  std::vector<int64_t> kept_;
+};
+
+// Half a unit in the last place, and `ulps` units of f32 (f64 for f64) of what was added up.
+inline void expectProduct(const ProductCase& c, const std::vector<HostTensor>& inputs,
+                          const HostTensor& got, double ulps) {
+  const ExpectedProduct expected(c, inputs);
+  ASSERT_EQ(got.sizes, expected.sizes());
+  const bool wide = got.dtype == DType::F64;
+  const double unit = std::ldexp(1.0, wide ? -52 : -23);
+  const double last = got.dtype == DType::BF16 ? std::ldexp(1.0, -8) : unit;
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    double magnitude = 0;
+    const double value = expected.at(i, magnitude);
+    const double bound =
+        isFloat(got.dtype) ? std::fabs(value) * last * 1.01 + ulps * unit * magnitude + 1e-37 : 0;
+    ASSERT_NEAR(toDouble(got.at(i)), value, bound) << i;
+  }
+}
+
+}  // namespace heddle::testing

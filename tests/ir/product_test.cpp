@@ -1,0 +1,164 @@
+// matmul and linear: what the builder takes and refuses, axis maps, the reference, the passes.
+#include <gtest/gtest.h>
+
+#include "ir/axis_map.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/passes/fuse_epilogue.h"
+#include "ir/reference.h"
+#include "tests/ir/product_cases.h"
+
+namespace heddle {
+namespace {
+
+using testing::expectProduct;
+using testing::fusionOf;
+using testing::inputsOf;
+using testing::nameOf;
+using testing::ProductCase;
+using testing::productCases;
+
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(ProductBuilder, RefusesWhatDoesNotFit) {
+  FusionBuilder b;
+  const ValueId x = b.input("x", DType::F32, {Size(2), Size(3)});
+  const ValueId w = b.input("w", DType::F32, {Size(4), Size(3)});
+  const ValueId bias = b.input("bias", DType::F32, {Size(5)});
+  const ValueId wide = b.input("wide", DType::F64, {Size(3), Size(3)});
+  const ValueId whole = b.input("whole", DType::I64, {Size(3), Size(3)});
+  const ValueId batch = b.input("batch", DType::F32, {Size(2), Size(3), Size(3)});
+  const ValueId other = b.input("other", DType::F32, {Size(4), Size(3), Size(3)});
+  const ValueId point = b.input("point", DType::F32, std::vector<Size>{});
+  const auto linear = [&](ValueId weight, std::optional<ValueId> c = {}, ProductOptions o = {}) {
+    return refusal([&] { b.linear(x, weight, c, o); });
+  };
+  EXPECT_EQ(refusal([&] { b.matmul(x, w); }),
+            "matmul: shapes disagree, 3 and 4 (axis 1 of %x: f32[2, 3] and axis 0 of %w: f32[4, "
+            "3], operands of matmul)");
+  EXPECT_EQ(refusal([&] { b.matmul(x, wide); }),
+            "matmul: %x: f32[2, 3] and %wide: f64[3, 3] have different dtypes");
+  EXPECT_EQ(refusal([&] { b.matmul(x, point); }), "matmul: %point: f32[] needs an axis or more");
+  EXPECT_EQ(refusal([&] { b.matmul(batch, other); }),
+            "matmul: shapes disagree, 2 and 4 (axis 0 of %batch: f32[2, 3, 3] and axis 0 of "
+            "%other: f32[4, 3, 3], operands of matmul)");
+  EXPECT_EQ(refusal([&] {
+              b.matmul(whole, whole, {"gelu_tanh", "full"});
+            }),
+            "matmul: activation=gelu_tanh is for float types, %whole: i64[3, 3] is not");
+  EXPECT_EQ(refusal([&] {
+              b.matmul(wide, wide, {"none", "tf32"});
+            }),
+            "matmul: precision=tf32 is for f32, %wide: f64[3, 3] is not");
+  EXPECT_EQ(linear(b.input("w2", DType::F32, {Size(3)})),
+            "linear: the weight %w2: f32[3] needs two axes");
+  EXPECT_EQ(linear(w, x), "linear: the bias %x: f32[2, 3] needs one axis");
+  EXPECT_EQ(linear(w, bias),
+            "linear: shapes disagree, 4 and 5 (axis 0 of %w: f32[4, 3] and axis 0 of %bias: "
+            "f32[5], operands of linear)");
+  EXPECT_EQ(linear(w, {}, {"silu", "full"}),
+            "linear: found activation=silu, expected none, relu or gelu_tanh");
+  EXPECT_EQ(linear(w, {}, {"none", "fast"}), "linear: found precision=fast, expected full or tf32");
+  EXPECT_EQ(refusal([&] { b.apply("linear", {x}); }), "linear takes 2 to 3 operand(s), got 1");
+  EXPECT_EQ(refusal([&] { b.apply("matmul", {x, w, x}); }), "matmul takes 2 operand(s), got 3");
+}
+
+TEST(ProductAxisMap, LinearAndBroadcastBatches) {
+  FusionBuilder b;
+  const Size t = Size::symbol("t"), h = Size::symbol("h"), f = Size::symbol("f");
+  const ValueId x = b.input("x", DType::F32, {Size(2), t, h});
+  const ValueId w = b.input("w", DType::F32, {f, h});
+  const ValueId bias = b.input("bias", DType::F32, {f});
+  const ValueId y = b.input("y", DType::F32, {Size(3), Size(1), h, f});
+  b.linear(x, w, bias);
+  AxisMap map = axisMapOf(b.fusion(), b.fusion().exprs().back());
+  EXPECT_EQ(map.inputs, (std::vector<std::vector<int>>{{0, 1, 3}, {2, 3}, {2}}));
+  EXPECT_EQ(map.outputs[0], (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(map.space[3].kind, IterKind::Reduction);
+  b.matmul(x, y);
+  map = axisMapOf(b.fusion(), b.fusion().exprs().back());
+  EXPECT_EQ(map.inputs, (std::vector<std::vector<int>>{{1, 2, 4}, {0, AxisMap::kNone, 4, 3}}));
+}
+
+TEST(ProductText, PrintsWhatItParses) {
+  for (const ProductCase& c : productCases()) {
+    const Fusion fusion = fusionOf(c, DType::F32);
+    EXPECT_TRUE(sameGraph(parseFusion(print(fusion)), fusion)) << print(fusion);
+  }
+}
+
+TEST(ProductReference, AgainstLoopsDenseAndSparse) {
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64}) {
+    for (const ProductCase& c : productCases()) {
+      if (!isFloat(dtype) && c.activation == "gelu_tanh") continue;
+      SCOPED_TRACE(std::string(name(dtype)) + " " + nameOf(c));
+      const Fusion fusion = fusionOf(c, dtype);
+      const std::vector<HostTensor> inputs = inputsOf(fusion);
+      ReferenceInputs given;
+      for (size_t i = 0; i < inputs.size(); ++i) given.tensors[fusion.inputs()[i]] = inputs[i];
+      const HostTensor dense = evaluateReference(fusion, given, {}).at(0);
+      expectProduct(c, inputs, dense, dtype == DType::F64 ? 4 : 0);
+      std::vector<int64_t> picked;
+      for (int64_t i = 0; i < dense.numel(); i += 97) picked.push_back(i);
+      const auto sparse = evaluateReferenceAt(fusion, given, {}, {picked});
+      for (size_t i = 0; i < picked.size(); ++i) EXPECT_EQ(sparse[0][i], dense.at(picked[i]));
+    }
+  }
+}
+
+std::vector<std::string> opsOf(const Fusion& fusion) {
+  std::vector<std::string> ops;
+  for (const Expression& expr : fusion.exprs()) {
+    ops.push_back(std::string(expr.op->name) + (expr.find("activation") != nullptr ? "+" : "") +
+                  (expr.op->kind == OpKind::Matmul ? std::to_string(expr.inputs.size()) : ""));
+  }
+  return ops;
+}
+
+using Ops = std::vector<std::string>;
+
+TEST(ProductPasses, RowParallelLinearAddsItsBiasOnce) {
+  const auto passed = [](const char* weight, const char* activation) {
+    return opsOf(runPasses(
+        parseFusion(fmt::format("heddle 1 mesh @m = [x=2] fusion f(%x: f32[t, h], %w: f32[f, h] "
+                                "shard(@m, {}: x), %b: f32[f]) {{ %y = linear(%x, %w, "
+                                "%b, activation={}) return %y shard(@m) }}",
+                                weight, activation)),
+        2));
+  };
+  EXPECT_EQ(passed("1", "none"), (Ops{"linear2", "set", "broadcast", "add"}));
+  const Ops relu = passed("1", "relu");
+  EXPECT_EQ(relu.back(), "relu");
+  EXPECT_EQ(std::count(relu.begin(), relu.end(), "linear2"), 1);
+  // Columns: the bias is cut along with the weight, nothing is split.
+  const Ops columns = passed("0", "relu");
+  EXPECT_EQ(std::count(columns.begin(), columns.end(), "linear+3"), 1);
+  EXPECT_EQ(std::count(columns.begin(), columns.end(), "add"), 0);
+}
+
+TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
+  const auto fused = [](const std::string& body) {
+    return opsOf(fuseEpilogue(parseFusion(
+        "heddle 1 fusion f(%x: bf16[4, 4], %w: bf16[4, 4], %b: bf16[4]) {" + body + "}")));
+  };
+  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) return %y"), (Ops{"matmul+2"}));
+  EXPECT_EQ(fused("%m = linear(%x, %w, %b) %y = relu(%m) %z = neg(%y) return %z"),
+            (Ops{"linear+3", "neg"}));
+  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) return %y, %m"), (Ops{"matmul2", "relu"}));
+  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) %z = neg(%m) return %y, %z"),
+            (Ops{"matmul2", "relu", "neg"}));
+  EXPECT_EQ(fused("%m = linear(%x, %w, activation=relu) %y = relu(%m) return %y"),
+            (Ops{"linear+2", "relu"}));
+}
+
+}  // namespace
+}  // namespace heddle
