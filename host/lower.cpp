@@ -132,9 +132,12 @@ class Lowering {
         return Alias::Reshape{};
       case OpKind::Permute:
         return Alias::Permute{expr.attr<std::vector<int64_t>>("axes")};
-      case OpKind::Slice:
-        return Alias::Slice{expr.attr<std::vector<Size>>("starts"),
-                            expr.attr<std::vector<Size>>("stops")};
+      case OpKind::Slice: {
+        const bool steps = expr.find("steps") != nullptr;
+        return Alias::Slice{
+            expr.attr<std::vector<Size>>("starts"), expr.attr<std::vector<Size>>("stops"),
+            steps ? expr.attr<std::vector<int64_t>>("steps") : std::vector<int64_t>{}};
+      }
       case OpKind::Set:
         if (setStepOf(fusion_, expr).kind == SetStep::Kind::Slice) return Alias::Shard{};
         return Alias::Same{};

@@ -130,6 +130,10 @@ Op InstructionParser::alias(SlotId out) {
     in_.expectWord("stops");
     in_.expectSymbol("=");
     slice.stops = parseSizes(in_);
+    if (in_.acceptWord("steps")) {
+      in_.expectSymbol("=");
+      slice.steps = parseInts(in_);
+    }
     made.view = std::move(slice);
   } else if (in_.acceptWord("shard")) {
     made.view = Alias::Shard{};

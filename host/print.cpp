@@ -110,7 +110,8 @@ class InstructionPrinter {
       return " permute=" + printInts(x.axes);
     }
     std::string operator()(const Alias::Slice& x) const {
-      return " slice starts=" + printSizes(x.starts) + " stops=" + printSizes(x.stops);
+      return " slice starts=" + printSizes(x.starts) + " stops=" + printSizes(x.stops) +
+             (x.steps.empty() ? "" : " steps=" + printInts(x.steps));
     }
     std::string operator()(const Alias::Index& x) const { return "[" + x.index.str() + "]"; }
     std::string operator()(const Alias::Shard&) const { return " shard"; }

@@ -72,6 +72,7 @@ struct Alias {
   struct Slice {
     std::vector<Size> starts;
     std::vector<Size> stops;
+    std::vector<int64_t> steps;  // > 0; empty: 1 everywhere
     bool operator==(const Slice&) const = default;
   };
   struct Index {

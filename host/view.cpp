@@ -108,21 +108,27 @@ class ViewMaker {
   }
 
   View operator()(const Alias::Slice& x) const {
-    HEDDLE_USER_CHECK(x.starts.size() == in_.desc.rank() && x.stops.size() == in_.desc.rank(),
-                      "a slice of %{} needs {} starts and stops", in_slot_.name, in_.desc.rank());
+    HEDDLE_USER_CHECK(x.starts.size() == in_.desc.rank() && x.stops.size() == in_.desc.rank() &&
+                          (x.steps.empty() || x.steps.size() == in_.desc.rank()),
+                      "a slice of %{} needs {} starts, stops and steps", in_slot_.name,
+                      in_.desc.rank());
     TensorDesc desc = in_.desc;
     int64_t begin = 0;
     for (size_t i = 0; i < desc.rank(); ++i) {
       const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
+      const int64_t step = x.steps.empty() ? 1 : x.steps[i];
+      HEDDLE_USER_CHECK(step > 0, "a slice of axis {} of %{} has the step {}, expected 1 or more",
+                        i, in_slot_.name, step);
       // The whole of a sharded axis is this rank's whole block.
-      if (start == 0 && stop == desc.global[i]) continue;
+      if (start == 0 && stop == desc.global[i] && step == 1) continue;
       HEDDLE_USER_CHECK(desc.global[i] == desc.sizes[i], "axis {} of %{} is sharded and sliced", i,
                         in_slot_.name);
       HEDDLE_USER_CHECK(0 <= start && start <= stop && stop <= desc.sizes[i],
                         "slice {} .. {} of axis {} of %{}, which has the size {}", start, stop, i,
                         in_slot_.name, desc.sizes[i]);
       begin += start * desc.strides[i];
-      desc.sizes[i] = desc.alloc[i] = stop - start;
+      desc.sizes[i] = desc.alloc[i] = (stop - start) / step + ((stop - start) % step != 0);
+      desc.strides[i] *= step;
     }
     return place(desc, begin);
   }
