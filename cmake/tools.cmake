@@ -4,6 +4,12 @@
 add_custom_target(heddle_product DEPENDS heddle_core ${heddle_modules})
 # The fuzzer, or nothing while it has no sources.
 add_custom_target(heddle_fuzzer)
+
+# Random fusions, for the fuzzer and the tests.
+heddle_glob(random_sources tools/random)
+add_library(heddle_random STATIC EXCLUDE_FROM_ALL ${random_sources})
+target_link_libraries(heddle_random PUBLIC heddle_core PRIVATE heddle_options)
+
 if(NOT HEDDLE_TOOLS)
   return()
 endif()
@@ -23,6 +29,9 @@ endfunction()
 
 heddle_tool(heddle heddle)
 heddle_tool(heddle-fuzz fuzz)
+if(TARGET heddle-fuzz)
+  target_link_libraries(heddle-fuzz PRIVATE heddle_random)
+endif()
 if(TARGET heddle)
   add_dependencies(heddle_product heddle)
 endif()

@@ -20,6 +20,7 @@ int64_t allocated(const TensorDesc& desc) {
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
   int64_t inner = 1;  // the stride a contiguous axis has
   int64_t previous = 0;
+  if (got.numel() == 0) return;  // nothing is read by them
   for (size_t k = observed.order.size(); k-- > 0;) {
     const auto axis = static_cast<size_t>(observed.order[k]);
     if (got.alloc[axis] == 1) continue;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "tools/fuzz/soak.h"
 #include "tools/fuzz/targets.h"
 
 namespace heddle::fuzz {
@@ -32,6 +33,11 @@ struct Options {
   std::string examples = "examples";
   std::string out = "fuzz-failures";
   std::string replay;
+  std::string device = "cpu";
+  bool soaks = false;
+  int64_t count = 0;
+  int64_t write = 0;
+  std::vector<std::string> without;
 };
 
 std::string readFile(const fs::path& path) {
@@ -311,17 +317,60 @@ int replay(const Options& options) {
   return 0;
 }
 
+bool isCase(const std::string& path) {
+  const fs::path stem = fs::path(path).replace_extension();
+  if (fs::path(path).extension() != ".fusion") return false;
+  const std::string prefix = stem.filename().string() + ".";
+  const fs::path folder = stem.has_parent_path() ? stem.parent_path() : fs::path(".");
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".npy")) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+int dispatch(const Options& options) {
+  SoakOptions soaks;
+  soaks.seconds = options.seconds;
+  soaks.count = options.write > 0 ? options.write : options.count;
+  soaks.seed = options.seed;
+  soaks.device = options.device;
+  soaks.out = options.out;
+  soaks.without = options.without;
+  if (options.write > 0) return writeCases(soaks);
+  if (options.soaks) return soak(soaks);
+  if (options.replay.empty()) return fuzz(options);
+  return isCase(options.replay) ? replayCase(options.replay, options.device) : replay(options);
+}
+
 }  // namespace heddle::fuzz
 
 int main(int argc, char** argv) {
   heddle::fuzz::Options options;
-  CLI::App app("Feeds mutated examples to the readers of heddle's text forms.");
+  CLI::App app(
+      "Feeds mutated examples to the readers of heddle's text forms; with --soak, runs random\n"
+      "fusions on a device against the reference.");
   app.add_option("--seconds", options.seconds, "How long to run")->capture_default_str();
   app.add_option("--seed", options.seed, "Decides all inputs")->capture_default_str();
   app.add_option("--examples", options.examples, "Folder of the seeds")->capture_default_str();
   app.add_option("--out", options.out, "Folder for inputs that fail")->capture_default_str();
-  app.add_option("--replay", options.replay, "Check this file instead");
+  app.add_option("--replay", options.replay,
+                 "Check this file instead; a .fusion with its .npy files beside it is run");
+  app.add_flag("--soak", options.soaks, "Random fusions, seed after seed");
+  app.add_option("--device", options.device, "Of --soak and --replay: cpu, cuda or none")
+      ->capture_default_str();
+  app.add_option("--count", options.count, "Of --soak: this many fusions, however long it takes");
+  app.add_option("--write", options.write,
+                 "Write this many random fusions with inputs and outputs to --out instead");
+  app.add_option("--without", options.without, "Kinds of ops to leave out: full, iota, index, ...")
+      ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
-  return options.replay.empty() ? heddle::fuzz::fuzz(options) : heddle::fuzz::replay(options);
+  try {
+    return heddle::fuzz::dispatch(options);
+  } catch (const heddle::UserError& error) {
+    fmt::print(stderr, "heddle-fuzz: {}\n", error.what());
+    return 2;
+  }
 }

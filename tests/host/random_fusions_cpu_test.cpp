@@ -1,0 +1,37 @@
+// Random fusions (tools/random/): compiled CPU kernels against the reference.
+#include "tests/host/random_fusions.h"
+
+namespace heddle::host {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kCompiled = 3;
+constexpr uint64_t kStatic = 60;
+#else
+constexpr uint64_t kCompiled = 25;
+constexpr uint64_t kStatic = 400;
+#endif
+
+TEST(RandomFusions, OnCompiledKernels) {
+  const auto device = makeCpuDevice();
+  testing::expectRandomFusions(*device, testing::seedsOf(1, kCompiled));
+}
+
+// Streams in adversarial order, fresh memory NaN.
+TEST(RandomFusions, OnCompiledKernelsInAdversarialOrder) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 3});
+  testing::expectRandomFusions(*device, testing::seedsOf(1001, kCompiled));
+}
+
+// Text, dense against sparse reference, segments, lowering, the null device.
+TEST(RandomFusions, WithoutKernels) {
+  const testing::Seeds seeds = testing::seedsOf(2001, kStatic);
+  for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const random::FusionCase made = random::randomCase(seed, testing::supported());
+    const std::string failure = random::checkWithoutDevice(made);
+    ASSERT_EQ(failure, "") << "seed " << seed << "\n" << testing::keptAs(made, seed);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,25 @@
+// Random fusions (tools/random/) on a GPU against the reference.
+#include "tests/host/gpu_device.h"
+#include "tests/host/random_fusions.h"
+
+namespace heddle::host {
+namespace {
+
+using RandomFusionsGpuTest = GpuDeviceTest;
+
+// Four tests of 125 seeds: each stays under the time a test may take.
+TEST_F(RandomFusionsGpuTest, Seeds1) {
+  testing::expectRandomFusions(*device_, testing::seedsOf(1, 125));
+}
+TEST_F(RandomFusionsGpuTest, Seeds2) {
+  testing::expectRandomFusions(*device_, testing::seedsOf(126, 125));
+}
+TEST_F(RandomFusionsGpuTest, Seeds3) {
+  testing::expectRandomFusions(*device_, testing::seedsOf(251, 125));
+}
+TEST_F(RandomFusionsGpuTest, Seeds4) {
+  testing::expectRandomFusions(*device_, testing::seedsOf(376, 125));
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,122 @@
+// The generator and the reducer of tools/random/, without a device.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "ir/builder.h"
+#include "ir/text.h"
+#include "tools/random/bounds.h"
+#include "tools/random/case_files.h"
+#include "tools/random/reduce.h"
+#include "tools/random/run_case.h"
+
+namespace heddle::random {
+namespace {
+
+TEST(RandomFusionTest, TheGeneratorKnowsEveryRow) {
+  EXPECT_EQ(unknownRows(), std::vector<std::string_view>{});
+}
+
+TEST(RandomFusionTest, ASeedGivesOneFusionAndMostOpsTakePart) {
+  std::map<std::string_view, int> seen;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    const FusionCase made = randomCase(seed);
+    if (seed % 10 == 0) {
+      EXPECT_EQ(print(made.fusion), print(randomCase(seed).fusion));
+    }
+    for (const Expression& expr : made.fusion.exprs()) ++seen[expr.op->name];
+  }
+  std::vector<std::string_view> missing;
+  for (const OpDef& row : opTable()) {
+    if (!seen.contains(row.name)) missing.push_back(row.name);
+  }
+  EXPECT_LE(missing.size() * 20, opTable().size()) << ::testing::PrintToString(missing);
+}
+
+// The bounds of a small fusion, by hand.
+TEST(RandomFusionTest, BoundsAreExactWhereIeeeIsAndUnknownAtJumps) {
+  const Fusion fusion = parseFusion(
+      "heddle 1 fusion f(%x: f32[4]) { %a = add(%x, 1.0) %b = exp(%x) %c = sub(%b, %b)"
+      "  %d = gt(%c, 0.0) %e = gt(%b, 2.0) %f = where(%d, %a, %a) %g = cast(%b, dtype=bf16)"
+      "  return %a, %b, %d, %e, %f, %g }");
+  ReferenceInputs inputs;
+  HostTensor x(DType::F32, {4});
+  for (int64_t i = 0; i < 4; ++i) x.set(i, static_cast<double>(i));
+  inputs.tensors[0] = x;
+  const std::vector<Bounded> out = evaluateBounded(fusion, inputs, {});
+  EXPECT_EQ(out[0].errors, std::vector<double>(4, 0));  // one rounding, the same everywhere
+  EXPECT_GT(out[1].errors[1], 0);
+  EXPECT_LT(out[1].errors[1], 1e-5);
+  EXPECT_EQ(out[2].errors, std::vector<double>(4, kUnknown));  // x - x for an x not known exactly
+  EXPECT_EQ(out[3].errors, std::vector<double>(4, 0));         // far from the jump
+  EXPECT_EQ(out[4].errors, std::vector<double>(4, kUnknown));  // a condition that is not known
+  EXPECT_EQ(out[5].errors[0], 0);                              // no bf16 boundary near
+
+  HostTensor got = out[1].value;
+  got.data = HostTensor(DType::F32, {4}).data;
+  for (int64_t i = 0; i < 4; ++i) got.set(i, out[1].value.at(i));
+  EXPECT_EQ(compare(got, out[1]).wrong, 0);
+  got.set(2, toDouble(out[1].value.at(2)) * (1 + 1e-5));
+  EXPECT_EQ(compare(got, out[1]).wrong, 1);
+  EXPECT_EQ(compare(got, out[1]).compared, 4);
+}
+
+// "Fails when a reduction reads an op of two operands" stands for a fault of some backend.
+bool reducesAPair(const FusionCase& fusion_case) {
+  const Fusion& fusion = fusion_case.fusion;
+  for (const Expression& expr : fusion.exprs()) {
+    if (expr.op->kind != OpKind::Reduction) continue;
+    const ExprId from = fusion.value(expr.inputs[0]).definition;
+    if (from == kNoExpr) continue;
+    const OpDef& op = *fusion.expr(from).op;
+    if (op.kind == OpKind::Pointwise && op.arity == 2) return true;
+  }
+  return false;
+}
+
+TEST(RandomReduceTest, AFaultIsReducedToTheOpsThatMakeIt) {
+  int reduced = 0;
+  GeneratorOptions options;
+  options.without = {OpKind::Scan, OpKind::Scatter};  // which no device computes yet
+  for (uint64_t seed = 1; seed <= 300 && reduced < 5; ++seed) {
+    const FusionCase made = randomCase(seed, options);
+    if (!reducesAPair(made) || made.fusion.exprs().size() < 12) continue;
+    ++reduced;
+    const FusionCase small = reduce(made, reducesAPair);
+    EXPECT_TRUE(reducesAPair(small));
+    EXPECT_LE(small.fusion.exprs().size(), 5u)
+        << print(small.fusion);  // and a constant, broadcasts
+    EXPECT_EQ(small.fusion.outputs().size(), 1u);
+    EXPECT_EQ(small.layouts, denseLayouts(small));
+    for (const auto& [symbol, size] : small.sizes) EXPECT_LE(size, 1) << symbol;
+    EXPECT_EQ(checkWithoutDevice(small), "") << print(small.fusion);
+  }
+  EXPECT_GE(reduced, 3);
+}
+
+TEST(RandomReduceTest, ACaseReadsBackAsWritten) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("heddle_random_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const FusionCase made = randomCase(seed);
+    const std::string path = (folder / "case").string();
+    writeCase(made, path);
+    const FusionCase read = readCase(path + ".fusion");
+    EXPECT_EQ(read.layouts, made.layouts);
+    const std::vector<Bounded> expected = evaluateBounded(made.fusion, made.inputs, made.sizes);
+    std::vector<HostTensor> values;
+    for (const Bounded& output : evaluateBounded(read.fusion, read.inputs, read.sizes)) {
+      values.push_back(output.value);
+    }
+    EXPECT_EQ(compareAll(made.fusion, values, expected).failure, "") << seed;
+    EXPECT_NE(replayCommand(made, path).find("--check=full"), std::string::npos);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace heddle::random

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ir/compute_type.h"
+#include "tools/random/bounds.h"
+
+namespace heddle::random {
+namespace {
+
+struct Operand {
+  Scalar value;
+  double error = 0;
+};
+
+// What an operand may be, as the op reads it.
+struct Samples {
+  std::array<double, 16> at;
+  size_t count = 0;
+
+  void add(double v) {
+    if (count < at.size()) at[count++] = v;
+  }
+  void addInside(double v, const Operand& of) {
+    const double centre = toDouble(of.value);
+    if (of.error > 0 && std::fabs(v - centre) <= of.error) add(v);
+  }
+};
+
+bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// How far `b` is from `a`; kUnknown when one is a number and the other is not.
+double distance(double a, double b) {
+  if (isSame(a, b)) return 0;
+  const double d = std::fabs(a - b);
+  return std::isnan(d) ? kUnknown : d;
+}
+
+class PointwiseBound {
+ public:
+  PointwiseBound(const Fusion& fusion, const Expression& expr)
+      : op_(*expr.op),
+        compute_(computeTypeOf(fusion, expr)),
+        result_(fusion.tensor(expr.outputs[0]).dtype),
+        exact_(isExactOp(op_)) {}
+
+  double of(std::vector<Operand>& operands, const Scalar& result) const {
+    if (op_.name == "where") return ofWhere(operands, result);
+    bool inexact = false;
+    for (const Operand& operand : operands) {
+      if (operand.error == kUnknown) return kUnknown;
+      inexact = inexact || operand.error != 0;
+    }
+    if (!isFloat(compute_)) return inexact ? ofIntegers(operands) : 0;
+    if (exact_ && !inexact) return signOpen(operands, result) ? kZeroOfAnySign : 0;
+    return ofFloats(operands, result, inexact);
+  }
+
+ private:
+  double ofWhere(const std::vector<Operand>& operands, const Scalar& result) const {
+    if (operands[0].error != 0) return kUnknown;
+    const Operand& chosen = operands[toInt(operands[0].value) != 0 ? 1 : 2];
+    if (chosen.error == 0 || chosen.error == kZeroOfAnySign) return chosen.error;
+    if (!isFloat(compute_)) return kUnknown;
+    return boundAfterRounding(result_, toDouble(chosen.value), chosen.error, toDouble(result));
+  }
+
+  // Floats with bounds that are read as integers or bools.
+  double ofIntegers(const std::vector<Operand>& operands) const {
+    for (const Operand& operand : operands) {
+      if (operand.error <= 0) continue;
+      const double v = toDouble(operand.value);
+      const double low = v - operand.error;
+      const double high = v + operand.error;
+      const bool same =
+          compute_ == DType::Bool ? low > 0 || high < 0 : toInt(Scalar(low)) == toInt(Scalar(high));
+      if (!same) return kUnknown;
+    }
+    return 0;
+  }
+
+  // Two zeros of which either may be taken.
+  bool signOpen(const std::vector<Operand>& operands, const Scalar& result) const {
+    const bool picks = op_.name == "maximum" || op_.name == "minimum" || op_.name == "fmax" ||
+                       op_.name == "fmin" || op_.name == "clamp";
+    if (!picks || !isFloat(result_) || toDouble(result) != 0) return false;
+    const auto zeros = std::count_if(operands.begin(), operands.end(), [](const Operand& operand) {
+      return toDouble(operand.value) == 0;
+    });
+    return zeros > 1;
+  }
+
+  double at(const double* operands) const { return op_.on_floats(operands); }
+  double rounded(double v) const {
+    return compute_ == DType::F32 ? static_cast<double>(static_cast<float>(v)) : v;
+  }
+
+  Samples samplesOf(const std::vector<Operand>& operands, size_t which) const {
+    const Operand& operand = operands[which];
+    const double v = toDouble(operand.value);
+    Samples samples;
+    samples.add(rounded(v));
+    if (operand.error == 0) return samples;
+    if (operand.error == kZeroOfAnySign) {
+      samples.add(-v);
+      return samples;
+    }
+    samples.add(rounded(v - operand.error));
+    samples.add(rounded(v + operand.error));
+    samples.addInside(0.0, operand);
+    samples.addInside(-0.0, operand);
+    samples.addInside(std::nearbyint(v), operand);
+    for (size_t other = 0; other < operands.size(); ++other) {
+      if (other == which) continue;
+      const double w = toDouble(operands[other].value);
+      const double e = std::max(operands[other].error, 0.0);
+      for (const double near : {w, w - e, w + e}) samples.addInside(near, operand);
+    }
+    return samples;
+  }
+
+  // The largest distance from `centre` over all combinations of samples.
+  double spread(const std::vector<Operand>& operands, double centre) const {
+    std::array<Samples, 3> samples;
+    for (size_t i = 0; i < operands.size(); ++i) samples[i] = samplesOf(operands, i);
+    for (size_t i = operands.size(); i < 3; ++i) samples[i].add(0);
+    double largest = 0;
+    for (size_t a = 0; a < samples[0].count; ++a) {
+      for (size_t b = 0; b < samples[1].count; ++b) {
+        for (size_t c = 0; c < samples[2].count; ++c) {
+          const double operand[] = {samples[0].at[a], samples[1].at[b], samples[2].at[c]};
+          largest = std::max(largest, distance(centre, at(operand)));
+        }
+      }
+    }
+    return largest;
+  }
+
+  // What another implementation of the op may be off by for the same operands.
+  double ownError(const double* centre, double y) const {
+    if (!std::isfinite(y)) return 0;
+    const double ulp = computeUlp(compute_);
+    double moved = 0;
+    for (int i = 0; i < op_.arity; ++i) {
+      double operands[3] = {centre[0], centre[1], centre[2]};
+      for (const double sign : {-1.0, 1.0}) {
+        operands[i] = centre[i] * (1 + sign * kOperandUlps * ulp);
+        const double d = distance(y, at(operands));
+        // At the end of the domain there is nothing to see on the other side.
+        if (d < kUnknown) moved = std::max(moved, d);
+      }
+    }
+    const double tiny = compute_ == DType::F64 ? 2.3e-308 : 1.2e-38;
+    return moved + kOpUlps * ulp * std::fabs(y) + cancellation(centre) + tiny;
+  }
+
+  // A text of several operations may cancel: sums of its terms are about as large as operands.
+  double cancellation(const double* centre) const {
+    const bool one_call = op_.text.starts_with("hd::") && op_.text.find("hd::", 4) == op_.text.npos;
+    if (one_call && op_.name != "lgamma") return 0;
+    double largest = 0;
+    for (int i = 0; i < op_.arity; ++i) largest = std::max(largest, std::fabs(centre[i]));
+    return std::isfinite(largest) ? 2 * computeUlp(compute_) * largest : 0;
+  }
+
+  double ofFloats(const std::vector<Operand>& operands, const Scalar& result, bool inexact) const {
+    double centre[3] = {0, 0, 0};
+    for (size_t i = 0; i < operands.size(); ++i) centre[i] = rounded(toDouble(operands[i].value));
+    const double y = at(centre);
+    double error = inexact ? spread(operands, y) : 0;
+    if (!exact_) error += ownError(centre, y);
+    if (!isFloat(result_)) return error == 0 ? 0 : kUnknown;
+    if (error == 0) return y == 0 && inexact ? kZeroOfAnySign : 0;
+    return boundAfterRounding(result_, y, error, toDouble(result));
+  }
+
+  const OpDef& op_;
+  DType compute_;
+  DType result_;
+  bool exact_;
+};
+
+}  // namespace
+
+std::vector<double> pointwiseErrors(const ReferenceContext& context, const Expression& expr,
+                                    const std::vector<const Bounded*>& operands,
+                                    const HostTensor& result) {
+  const Accesses accesses = accessesOf(context, expr);
+  const PointwiseBound bound(context.fusion, expr);
+  std::vector<double> errors(static_cast<size_t>(result.numel()));
+  std::vector<Operand> at(operands.size());
+  for (int64_t i = 0; i < result.numel(); ++i) {
+    for (size_t k = 0; k < operands.size(); ++k) {
+      int64_t place = accesses.operands[k].offset;
+      int64_t rest = i;
+      for (size_t axis = result.sizes.size(); axis-- > 0; rest /= result.sizes[axis]) {
+        place += rest % result.sizes[axis] * accesses.operands[k].strides[axis];
+      }
+      at[k] = {operands[k]->value.at(place), operands[k]->errors[static_cast<size_t>(place)]};
+    }
+    errors[static_cast<size_t>(i)] = bound.of(at, result.at(i));
+  }
+  return errors;
+}
+
+}  // namespace heddle::random

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+#include <vector>
+
+#include "ir/host_tensor.h"
+#include "tools/random/random_fusion.h"
+
+namespace heddle::random {
+
+// What a seed decides: the same numbers on every machine.
+class Choices {
+ public:
+  explicit Choices(uint64_t seed) : random_(seed) {}
+
+  int64_t below(int64_t n) {
+    return n <= 0 ? 0 : static_cast<int64_t>(random_() % static_cast<uint64_t>(n));
+  }
+  int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
+  bool oneIn(int64_t n) { return below(n) == 0; }
+  double real() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
+  template <class T>
+  T pick(std::initializer_list<T> from) {
+    return *(from.begin() + below(static_cast<int64_t>(from.size())));
+  }
+  template <class T>
+  const T& pick(const std::vector<T>& from) {
+    return from[static_cast<size_t>(below(static_cast<int64_t>(from.size())))];
+  }
+  template <class T>
+  void shuffle(std::vector<T>& list) {
+    for (size_t i = list.size(); i > 1; --i) {
+      std::swap(list[i - 1], list[static_cast<size_t>(below(static_cast<int64_t>(i)))]);
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Numbers of about 1, now and then whole ones; with `special` a few NaN, infinities, zeros of both
+// signs, the least and the largest.
+HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
+                        bool special);
+Scalar randomScalar(Choices& choices, DType dtype);
+
+// A layout for `values`; a stretched axis makes the values along it equal.
+InputLayout randomLayout(Choices& choices, HostTensor& values);
+
+}  // namespace heddle::random

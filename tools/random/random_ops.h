@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/builder.h"
+#include "tools/random/bounds.h"
+#include "tools/random/choices.h"
+
+namespace heddle::random {
+
+// What the ops of a random fusion are made from.
+struct OpContext {
+  const SizeBindings& sizes;
+  const std::vector<Size>& extents;                           // for new axes
+  const std::vector<std::shared_ptr<const Bounded>>& values;  // by ValueId
+  const std::vector<OpKind>& without;                         // kinds to leave out
+};
+
+DType randomDType(Choices& choices);
+
+// Puts one random op, with the helpers it needs, on a builder.
+class OpMaker {
+ public:
+  OpMaker(FusionBuilder& builder, Choices& choices, const OpContext& context)
+      : b_(builder), choices_(choices), context_(context) {}
+
+  // False, or a UserError of the builder, when what was chosen does not fit.
+  bool make();
+  // Whether make() has a way to put this row.
+  static bool knows(const OpDef& op);
+
+ private:
+  using Attrs = std::vector<std::pair<std::string, Attr>>;
+
+  bool isLeftOut(OpKind kind) const;
+  bool pointwise(const OpDef& op);
+  bool composite();
+  bool reduction(const OpDef& op);
+  bool structural(const OpDef& op);
+  bool placed(const OpDef& op);
+  bool broadcast();
+  bool expand();
+  bool reshape();
+  bool slice();
+  bool matmul();
+  bool pad();
+  bool takes(const OpDef& op);
+  bool scatters(const OpDef& op);
+
+  bool randomAttrs(const OpDef& op, Attrs& attrs);
+  ValueId tensor(bool with_axes = false);
+  ValueId partner(ValueId x);  // a value that broadcasts with x, or a scalar
+  ValueId scalar();
+  Scalar literal();
+  ValueId indexFor(const std::vector<Size>& sizes, int64_t extent);
+  int64_t axisOf(ValueId id);
+  size_t rank(ValueId id) const { return b_.fusion().tensor(id).rank(); }
+  int64_t number(const Size& size) const { return size.evaluate(lookupIn(context_.sizes)); }
+  int64_t valueCount() const { return static_cast<int64_t>(b_.fusion().values().size()); }
+
+  FusionBuilder& b_;
+  Choices& choices_;
+  OpContext context_;
+};
+
+}  // namespace heddle::random

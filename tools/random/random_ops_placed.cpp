@@ -1,0 +1,111 @@
+// New tensors, and elements at computed places.
+#include <algorithm>
+
+#include "ir/error.h"
+#include "tools/random/random_ops.h"
+
+namespace heddle::random {
+
+bool OpMaker::placed(const OpDef& op) {
+  if (op.kind == OpKind::Full || op.kind == OpKind::Iota) {
+    std::vector<Size> sizes;
+    for (int64_t n = choices_.between(1, 3); n > 0; --n)
+      sizes.push_back(choices_.pick(context_.extents));
+    if (op.kind == OpKind::Full) {
+      b_.full(scalar(), sizes, randomDType(choices_));
+    } else {
+      b_.iota(sizes, choices_.below(static_cast<int64_t>(sizes.size())));
+    }
+    return true;
+  }
+  if (op.kind == OpKind::Scan) {
+    const ValueId x = tensor(true);
+    Attrs attrs = {{"axis", axisOf(x)}};
+    if (op.name == "argsort" && choices_.oneIn(2)) attrs.emplace_back("descending", true);
+    b_.apply(op.name, {x}, attrs);
+    return true;
+  }
+  if (op.kind == OpKind::Scatter) return scatters(op);
+  if (op.name == "pad") return pad();
+  if (op.name != "flip") return takes(op);
+  const ValueId x = tensor(true);
+  AxisOrder axes = rowMajor(rank(x));
+  choices_.shuffle(axes);
+  axes.resize(static_cast<size_t>(choices_.between(1, static_cast<int64_t>(axes.size()))));
+  b_.flip(x, axes);
+  return true;
+}
+
+bool OpMaker::pad() {
+  const ValueId x = tensor(true);
+  const std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
+  std::vector<int64_t> lows(sizes.size(), 0);
+  std::vector<int64_t> highs(sizes.size(), 0);
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (choices_.oneIn(2)) continue;
+    const int64_t cut = std::min<int64_t>(2, number(sizes[axis]) / 2);
+    lows[axis] = choices_.between(-cut, 3);
+    highs[axis] = choices_.between(-cut, 3);
+  }
+  b_.pad(x, lows, highs, scalar());
+  return true;
+}
+
+// An i64 tensor of `sizes` with places within `extent`, now and then one outside.
+ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
+  ValueId index = kNoValue;
+  for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
+    const ValueId id = tensor();
+    const TensorView& view = b_.fusion().tensor(id);
+    if (view.dtype == DType::I64 && view.sizes() == sizes) index = id;
+  }
+  if (index == kNoValue) {
+    HEDDLE_USER_CHECK(!sizes.empty(), "an index of rank 0 needs a tensor");
+    index = b_.iota(sizes, choices_.below(static_cast<int64_t>(sizes.size())));
+    if (choices_.oneIn(2)) index = b_.pointwise("mul", {index, b_.constant(int64_t{3})});
+  }
+  if (choices_.oneIn(8)) return index;
+  index = b_.pointwise("maximum", {index, b_.constant(int64_t{0})});
+  return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
+}
+
+bool OpMaker::takes(const OpDef& op) {
+  const ValueId x = tensor(true);
+  std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
+  const auto axis = static_cast<size_t>(axisOf(x));
+  const int64_t extent = number(sizes[axis]);
+  if (op.name == "take_along_axis") {
+    if (choices_.oneIn(2)) sizes[axis] = choices_.pick(context_.extents);
+  } else {
+    sizes.assign(static_cast<size_t>(choices_.between(1, 2)), Size(1));
+    for (Size& size : sizes) size = choices_.pick(context_.extents);
+  }
+  b_.apply(op.name, {x, indexFor(sizes, extent)}, {{"axis", static_cast<int64_t>(axis)}});
+  return true;
+}
+
+bool OpMaker::scatters(const OpDef& op) {
+  const ValueId x = tensor(true);
+  const auto axis = static_cast<size_t>(axisOf(x));
+  const std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
+  for (int tries = 40; tries > 0; --tries) {
+    const ValueId source = tensor(true);
+    const std::vector<Size> from = b_.fusion().tensor(source).sizes();
+    bool fits = from.size() == sizes.size() &&
+                b_.fusion().tensor(source).dtype == b_.fusion().tensor(x).dtype;
+    for (size_t i = 0; fits && i < sizes.size(); ++i) {
+      fits = i == axis || number(from[i]) == number(sizes[i]);
+    }
+    if (!fits) continue;
+    std::vector<Size> index = from;
+    for (size_t i = 0; i < index.size(); ++i) {
+      if (i != axis && choices_.oneIn(3)) index[i] = Size(1);
+    }
+    b_.apply(op.name, {x, indexFor(index, number(sizes[axis])), source},
+             {{"axis", static_cast<int64_t>(axis)}});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace heddle::random

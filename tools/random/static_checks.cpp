@@ -1,0 +1,167 @@
+// What of a random fusion can be checked without running a kernel.
+#include <cstring>
+#include <map>
+
+#include "host/executable.h"
+#include "host/null_device.h"
+#include "host/text.h"
+#include "host/verify.h"
+#include "ir/error.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "tools/random/rebuild.h"
+#include "tools/random/run_case.h"
+
+namespace heddle::random {
+namespace {
+
+bool sameBits(const HostTensor& a, const HostTensor& b) {
+  if (a.dtype != b.dtype || a.sizes != b.sizes) return false;
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const Scalar x = a.at(i);
+    const Scalar y = b.at(i);
+    const double* u = std::get_if<double>(&x);
+    const double* v = std::get_if<double>(&y);
+    if (u != nullptr && v != nullptr && *u != *u && *v != *v) continue;  // any NaN
+    if (u != nullptr && v != nullptr ? std::memcmp(u, v, sizeof(double)) != 0 : x != y)
+      return false;
+  }
+  return true;
+}
+
+void expectSame(const Fusion& fusion, const std::vector<HostTensor>& a,
+                const std::vector<HostTensor>& b, std::string_view what) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    HEDDLE_CHECK(sameBits(a[i], b[i]), "%{}: {} differs", fusion.value(fusion.outputs()[i]).name,
+                 what);
+  }
+}
+
+// The inputs of a case by name, for another Fusion with the same inputs.
+ReferenceInputs inputsFor(const Fusion& fusion, const FusionCase& fusion_case) {
+  ReferenceInputs inputs;
+  for (ValueId id : fusion.inputs()) {
+    const ValueId old = fusion_case.fusion.find(fusion.value(id).name).value();
+    if (fusion.value(id).is_scalar) {
+      inputs.scalars[id] = fusion_case.inputs.scalars.at(old);
+    } else {
+      inputs.tensors[id] = fusion_case.inputs.tensors.at(old);
+    }
+  }
+  return inputs;
+}
+
+void checkText(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
+  const Fusion& fusion = fusion_case.fusion;
+  const std::string text = print(fusion);
+  const Fusion parsed = parseFusion(text, "printed");
+  HEDDLE_CHECK(print(parsed) == text, "printing what was printed differs:\n{}", print(parsed));
+  HEDDLE_CHECK(sameGraph(fusion, parsed), "the parsed fusion is another");
+  const ReferenceInputs inputs = inputsFor(parsed, fusion_case);
+  expectSame(fusion, evaluateReference(parsed, inputs, fusion_case.sizes), expected,
+             "the parsed fusion");
+}
+
+void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
+  std::vector<std::vector<int64_t>> wanted;
+  for (const HostTensor& tensor : expected) {
+    wanted.emplace_back();
+    for (int64_t i = tensor.numel() - 1; i >= 0; i -= 1 + tensor.numel() / 50) {
+      wanted.back().push_back(i);
+    }
+  }
+  const auto sparse =
+      evaluateReferenceAt(fusion_case.fusion, fusion_case.inputs, fusion_case.sizes, wanted);
+  std::vector<HostTensor> got;
+  std::vector<HostTensor> want;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    const auto count = static_cast<int64_t>(wanted[k].size());
+    got.emplace_back(expected[k].dtype, std::vector<int64_t>{count});
+    want.emplace_back(expected[k].dtype, std::vector<int64_t>{count});
+    for (size_t i = 0; i < wanted[k].size(); ++i) {
+      got[k].set(static_cast<int64_t>(i), sparse[k][i]);
+      want[k].set(static_cast<int64_t>(i), expected[k].at(wanted[k][i]));
+    }
+  }
+  expectSame(fusion_case.fusion, got, want, "sparse evaluation");
+}
+
+// Every expression is in one group or on the host, groups come in an order in which they can run,
+// and run one by one they give the same bits.
+void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
+  const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
+  const Fusion& fusion = segmented.fusion;
+  std::vector<int> groups_of(fusion.exprs().size(), 0);
+  for (size_t g = 0; g < segmented.groups.size(); ++g) {
+    for (ExprId e : segmented.groups[g].exprs) {
+      ++groups_of[static_cast<size_t>(e)];
+      HEDDLE_CHECK(segmented.group_of[static_cast<size_t>(e)] == static_cast<int>(g),
+                   "expression {} says another group", e);
+    }
+  }
+  for (size_t e = 0; e < groups_of.size(); ++e) {
+    const bool host = fusion.value(fusion.exprs()[e].outputs[0]).is_scalar;
+    HEDDLE_CHECK(groups_of[e] == (host ? 0 : 1), "expression {} is in {} groups", e, groups_of[e]);
+  }
+  const ReferenceInputs inputs = inputsFor(fusion, fusion_case);
+  const std::map<ValueId, Scalar> scalars = evaluateScalars(fusion, inputs, fusion_case.sizes);
+  std::map<ValueId, HostTensor> known = inputs.tensors;
+  for (const Group& group : segmented.groups) {
+    const Fusion part = extract(segmented, group);
+    ReferenceInputs part_inputs;
+    for (ValueId id : part.inputs()) {
+      const ValueId whole = fusion.find(part.value(id).name).value();
+      if (part.value(id).is_scalar) {
+        part_inputs.scalars[id] = scalars.at(whole);
+        continue;
+      }
+      HEDDLE_CHECK(known.contains(whole), "%{} is read before it is made", part.value(id).name);
+      part_inputs.tensors[id] = known.at(whole);
+    }
+    const std::vector<HostTensor> made = evaluateReference(part, part_inputs, fusion_case.sizes);
+    for (size_t i = 0; i < made.size(); ++i) {
+      known[fusion.find(part.value(part.outputs()[i]).name).value()] = made[i];
+    }
+  }
+  std::vector<HostTensor> got;
+  for (ValueId id : fusion.outputs()) {
+    if (fusion.value(id).is_scalar) {
+      got.emplace_back(fusion.tensor(id).dtype, std::vector<int64_t>{});
+      got.back().set(0, scalars.at(id));
+    } else {
+      got.push_back(known.at(id));
+    }
+  }
+  expectSame(fusion_case.fusion, got, expected, "evaluation segment by segment");
+}
+
+void checkLowering(const FusionCase& fusion_case) {
+  const host::Program program = host::compile(withScalarDefaults(fusion_case).fusion, 1);
+  host::verify(program);
+  const std::string text = host::print(program);
+  const host::Program parsed = host::parseProgram(text, "printed");
+  HEDDLE_CHECK(host::print(parsed) == text, "printing the printed program differs");
+  const std::unique_ptr<host::Device> device = host::makeNullDevice();
+  runOn(*device, nullptr, fusion_case);
+}
+
+}  // namespace
+
+std::string checkWithoutDevice(const FusionCase& fusion_case) {
+  const std::vector<HostTensor> expected =
+      evaluateReference(fusion_case.fusion, fusion_case.inputs, fusion_case.sizes);
+  try {
+    verify(fusion_case.fusion);
+    checkText(fusion_case, expected);
+    checkSparse(fusion_case, expected);
+    checkSegments(fusion_case, expected);
+    checkLowering(fusion_case);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace heddle::random
