@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/composite.h"
 #include "ir/passes/local_plan.h"
 #include "ir/rewrite.h"
 
