@@ -4,8 +4,8 @@ import torch
 from common import DTYPES, INF, NAN, values_of
 
 F = torch.nn.functional
-FLOATS = ("f64", "f32", "bf16")
-INTS = ("i64",)
+FLOATS = ("f64", "f32", "f16", "bf16")
+INTS = ("i64", "i32", "i8", "u8")
 TYPES = FLOATS + INTS + ("bool",)
 
 # Functions of one real: where they are small, large, at their ends, and outside.
