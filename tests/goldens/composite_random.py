@@ -41,7 +41,7 @@ def signed(value):
     return value - 2**64 if value >= 2**63 else value
 
 
-DIGITS = {"f32": 24, "f64": 53, "bf16": 8}
+DIGITS = {"f32": 24, "f64": 53, "bf16": 8, "f16": 11}
 
 
 def unit(a, b, name):

@@ -252,6 +252,23 @@ def attention(g):
                    **how)
 
 
+def float16(g):
+    """f16 computes as bf16 does; a sample."""
+    x = (randn(4, 6) * 3).half()
+    w = randn(6).half()
+    target = torch.tensor([0, 5, 2, 2])
+    how = {"ulps": 2, "sums": True}
+    g.case("mean(%x0, axes=[1])", [x], x.float().mean(1).half(), **how)
+    g.case("var(%x0, axes=[1])", [x], x.float().var(1).half(), ulps=2)
+    g.case("softmax(%x0)", [x], torch.softmax(x.float(), -1).half(), ulps=2)
+    g.case("log_softmax(%x0)", [x], torch.log_softmax(x.float(), -1).half(), **how)
+    g.case("layer_norm(%x0, %x1, %x1)", [x, w], F.layer_norm(x.float(), (6,), w.float(), w.float()).half(), **how)
+    g.case("gelu(%x0)", [x], F.gelu(x.float()).half(), **how)
+    g.case("cross_entropy(%x0, %x1)", [x, target], F.cross_entropy(x.float(), target).half(), **how)
+    wide = F.scaled_dot_product_attention(x.float(), x.float(), x.float(), is_causal=True)
+    g.case("scaled_dot_product_attention(%x0, %x0, %x0, causal=true)", [x], wide.half(), **how)
+
+
 def fill(g):
     torch.manual_seed(3)
     statistics(g)
@@ -261,3 +278,4 @@ def fill(g):
     norms(g)
     losses(g)
     attention(g)
+    float16(g)

@@ -12,7 +12,7 @@ std::string refusal(const std::string& call, const std::string& names = "%r") {
   const std::string text =
       "heddle 1 fusion f(%x: f32[2, 6], %y: f32[2, 3], %d: f64[2, 6], %h: bf16[2, 6], "
       "%i: i64[2, 6], %n: i64[2], %e: f32[2, 0], %w: f32[6], %v: f32[1], %z: f32[], "
-      "%b: bool[2, 6], %s: i64, %f: f64, %k: f32[t, 6]) { " +
+      "%b: bool[2, 6], %s: i64, %f: f64, %k: f32[t, 6], %o: f32[1, 6]) { " +
       names + " = " + call + " return %x }";
   try {
     parseFusion(text, "f");
@@ -77,7 +77,7 @@ TEST(CompositeErrorTest, Shapes) {
   EXPECT_EQ(refusal("stack(%x, %w)"), "stack: %x: f32[2, 6] and %w: f32[6] differ in rank");
   EXPECT_EQ(refusal("chunk(%x, chunks=0)"), "chunk: chunks is 0, expected 1 or more");
   EXPECT_EQ(refusal("chunk(%x, chunks=3)", "%r, %q, %p"),
-            "f:1:208: chunk has 2 result(s), the text names 3");
+            "f:1:223: chunk has 2 result(s), the text names 3");
   EXPECT_EQ(refusal("repeat(%x, repeats=[2])"), "repeat: %x: f32[2, 6] has 2 axes, got 1 repeats");
   EXPECT_EQ(refusal("repeat(%x, repeats=[2, -1])"), "repeat: axis 1 is repeated -1 times");
   EXPECT_EQ(refusal("reshape(%x, sizes=[-1, -1])"), "reshape: more than one size is -1");
@@ -201,6 +201,14 @@ TEST(CompositeErrorTest, Norms) {
   EXPECT_EQ(refusal("batch_norm(%x, %v, %w)", "%r, %q, %p"),
             "batch_norm: shapes disagree, 6 and 1 (axis 1 of %x: f32[2, 6] and axis 0 of "
             "%v: f32[1], operands of batch_norm)");
+}
+
+TEST(CompositeErrorTest, BatchesOfOne) {
+  EXPECT_EQ(refusal("batch_norm(%o, %w, %w)", "%r, %q, %p"),
+            "batch_norm: %o: f32[1, 6] has one element a channel, whose variance says nothing");
+  EXPECT_EQ(refusal("batch_norm_backward(%o, %o)", "%r, %q, %p"),
+            "batch_norm_backward: %o: f32[1, 6] has one element a channel, whose variance says "
+            "nothing");
 }
 
 TEST(CompositeErrorTest, Losses) {
