@@ -97,13 +97,17 @@ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
+// What truncates to 0, and NaN, is made 0 beforehand: some compilers take a conversion to an integer
+// and back for trunc(), which would keep the sign of a zero.
+template <class F>
+inline F kept(F x, F limited) {
+  return (x >= 1) | (x <= -1) ? limited : 0;
+}
 template <class F>
 inline long long saturate(F x, F lowest, F highest) {
   const F at_least = x > lowest ? x : lowest;
   const F limited = at_least < highest ? at_least : highest;
-  // Chosen among integers: a conversion to an integer and straight back is taken for trunc() by some
-  // compilers, which keeps the sign of a zero.
-  return x != x ? 0 : (int)limited;
+  return (int)kept(x, limited);
 }
 inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0f); }
 inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
@@ -113,7 +117,7 @@ inline long long saturateI32(double x) { return saturate(x, -2147483648.0, 21474
 inline long long saturateI64(double x) {
   const bool high = x >= 0x1p63;
   const bool low = x < -0x1p63;
-  const long long inside = (long long)((x != x) | high | low ? 0.0 : x);
+  const long long inside = (long long)kept(high | low ? 0.0 : x, x);
   return high ? 0x7fffffffffffffffLL : low ? -0x7fffffffffffffffLL - 1 : inside;
 }
 
