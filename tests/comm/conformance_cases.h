@@ -53,6 +53,7 @@ inline void runTransfers(Rank& rank) {
   for (DType dtype : kAllDTypes) {
     if (isFloat8(dtype)) continue;  // a group with an allreduce
     for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{37}, kLarge}) {
+      if (count == kLarge && dtype == DType::F16) continue;  // as bf16
       Buffer a(rank.memory, dtype, count), b(rank.memory, dtype, count);
       Buffer from_a(rank.memory, dtype, count), from_b(rank.memory, dtype, count);
       Buffer sum(rank.memory, dtype, count);
