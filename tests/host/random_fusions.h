@@ -29,6 +29,7 @@ inline Seeds seedsOf(uint64_t first, uint64_t count) {
 inline random::GeneratorOptions supported() {
   random::GeneratorOptions options;
   options.without = {OpKind::Scan, OpKind::Scatter};
+  options.wild_casts = false;
   return options;
 }
 

@@ -34,8 +34,14 @@ random::GeneratorOptions generatorOf(const SoakOptions& options) {
       {"scan", OpKind::Scan}, {"scatter", OpKind::Scatter}, {"matmul", OpKind::Matmul}};
   random::GeneratorOptions generator;
   for (const std::string& name : options.without) {
+    if (name == "wild-casts") {
+      generator.wild_casts = false;
+      continue;
+    }
     HEDDLE_USER_CHECK(kinds.contains(name),
-                      "--without {}: expected full, iota, index, scan, scatter or matmul", name);
+                      "--without {}: expected full, iota, index, scan, scatter, matmul or "
+                      "wild-casts",
+                      name);
     generator.without.push_back(kinds.at(name));
   }
   return generator;

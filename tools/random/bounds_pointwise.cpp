@@ -8,6 +8,8 @@
 namespace heddle::random {
 namespace {
 
+constexpr size_t kMostOperands = kMaxOperands;
+
 struct Operand {
   Scalar value;
   double error = 0;
@@ -90,7 +92,13 @@ class PointwiseBound {
     return zeros > 1;
   }
 
-  double at(const double* operands) const { return op_.on_floats(operands); }
+  double at(const double* operands) const {
+    if (compute_ != DType::F32 || op_.on_singles == nullptr) return op_.on_floats(operands);
+    float singles[kMostOperands];
+    std::transform(operands, operands + kMostOperands, singles,
+                   [](double v) { return static_cast<float>(v); });
+    return op_.on_singles(singles);
+  }
   double rounded(double v) const {
     return compute_ == DType::F32 ? static_cast<double>(static_cast<float>(v)) : v;
   }
@@ -121,16 +129,19 @@ class PointwiseBound {
 
   // The largest distance from `centre` over all combinations of samples.
   double spread(const std::vector<Operand>& operands, double centre) const {
-    std::array<Samples, 3> samples;
+    std::array<Samples, kMostOperands> samples;
     for (size_t i = 0; i < operands.size(); ++i) samples[i] = samplesOf(operands, i);
-    for (size_t i = operands.size(); i < 3; ++i) samples[i].add(0);
+    for (size_t i = operands.size(); i < kMostOperands; ++i) samples[i].add(0);
     double largest = 0;
-    for (size_t a = 0; a < samples[0].count; ++a) {
-      for (size_t b = 0; b < samples[1].count; ++b) {
-        for (size_t c = 0; c < samples[2].count; ++c) {
-          const double operand[] = {samples[0].at[a], samples[1].at[b], samples[2].at[c]};
-          largest = std::max(largest, distance(centre, at(operand)));
-        }
+    std::array<size_t, kMostOperands> at_sample = {};
+    for (bool more = true; more;) {
+      double operand[kMostOperands];
+      for (size_t i = 0; i < kMostOperands; ++i) operand[i] = samples[i].at[at_sample[i]];
+      largest = std::max(largest, distance(centre, at(operand)));
+      more = false;
+      for (size_t i = 0; i < kMostOperands && !more; ++i) {
+        more = ++at_sample[i] < samples[i].count;
+        if (!more) at_sample[i] = 0;
       }
     }
     return largest;
@@ -142,7 +153,8 @@ class PointwiseBound {
     const double ulp = computeUlp(compute_);
     double moved = 0;
     for (int i = 0; i < op_.arity; ++i) {
-      double operands[3] = {centre[0], centre[1], centre[2]};
+      double operands[kMostOperands];
+      std::copy(centre, centre + kMostOperands, operands);
       for (const double sign : {-1.0, 1.0}) {
         operands[i] = centre[i] * (1 + sign * kOperandUlps * ulp);
         const double d = distance(y, at(operands));
@@ -164,7 +176,7 @@ class PointwiseBound {
   }
 
   double ofFloats(const std::vector<Operand>& operands, const Scalar& result, bool inexact) const {
-    double centre[3] = {0, 0, 0};
+    double centre[kMostOperands] = {};
     for (size_t i = 0; i < operands.size(); ++i) centre[i] = rounded(toDouble(operands[i].value));
     const double y = at(centre);
     double error = inexact ? spread(operands, y) : 0;

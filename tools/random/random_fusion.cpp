@@ -34,6 +34,21 @@ bool isUseful(const Bounded& bounded, Choices& choices) {
   return vague <= 0.04 * count && (strange <= 0.3 * count || choices.oneIn(20));
 }
 
+// Whether a float that no integer of the result's type holds is read as one.
+bool isWildCast(const Fusion& fusion, const Expression& expr,
+                const std::vector<const Bounded*>& operands) {
+  const DType to = fusion.tensor(expr.outputs[0]).dtype;
+  if (isFloat(to) || to == DType::Bool) return false;
+  for (const Bounded* operand : operands) {
+    if (!isFloat(operand->value.dtype)) continue;
+    for (int64_t i = 0; i < operand->value.numel(); ++i) {
+      const double v = toDouble(operand->value.at(i));
+      if (!(std::fabs(v) < 100)) return true;
+    }
+  }
+  return false;
+}
+
 class Generator {
  public:
   Generator(uint64_t seed, const GeneratorOptions& options)
@@ -153,6 +168,7 @@ class Generator {
       if (elements > options_.max_elements || fusion.tensor(out).rank() > 6) return false;
       std::vector<const Bounded*> operands;
       for (ValueId id : expr.inputs) operands.push_back(values_[static_cast<size_t>(id)].get());
+      if (!options_.wild_casts && isWildCast(fusion, expr, operands)) return false;
       keep(out, evaluateBounded(context, expr, operands));
       const bool leaf = expr.op->kind == OpKind::Constant || fusion.value(out).is_scalar;
       if (!leaf && !isUseful(*values_.back(), choices_)) return false;

@@ -32,6 +32,7 @@ struct GeneratorOptions {
   int max_ops = 60;
   bool layouts = true;          // inputs with gaps, in other orders, stretched, misaligned
   std::vector<OpKind> without;  // kinds to leave out
+  bool wild_casts = true;       // integers of NaN, infinities and what is out of range
   int64_t max_elements = 4096;  // of any value
 };
 

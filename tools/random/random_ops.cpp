@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/composite.h"
 #include "ir/error.h"
 
 namespace heddle::random {
