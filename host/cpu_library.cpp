@@ -22,6 +22,10 @@ struct Plain {
 using ElementF64 = Plain<double, double>;
 using ElementF32 = Plain<float, double>;
 using ElementI64 = Plain<int64_t, uint64_t>;
+// Sign-extended on the way in, cut off on the way out.
+using ElementI32 = Plain<int32_t, uint64_t>;
+using ElementI8 = Plain<int8_t, uint64_t>;
+using ElementU8 = Plain<uint8_t, uint64_t>;
 struct ElementBool {
   using Stored = uint8_t;
   using Sum = uint64_t;
@@ -36,25 +40,38 @@ struct Narrow {
   static Stored store(Sum x) { return kToBits(static_cast<float>(x)); }
 };
 using ElementBf16 = Narrow<floatFromBf16, bf16FromFloat, uint16_t>;
+using ElementF16 = Narrow<floatFromF16, f16FromFloat, uint16_t>;
+using ElementF8e4m3 = Narrow<floatFromF8e4m3, f8e4m3FromFloat, uint8_t>;
+using ElementF8e5m2 = Narrow<floatFromF8e5m2, f8e5m2FromFloat, uint8_t>;
 
 // Calls work(E()) with the element type; `work` has one for each.
 template <class Work>
-void withElement(DType dtype, std::string_view what, Work work) {
+void withElement(DType dtype, Work work) {
   switch (dtype) {
     case DType::Bool:
       return work(ElementBool());
+    case DType::U8:
+      return work(ElementU8());
+    case DType::I8:
+      return work(ElementI8());
+    case DType::I32:
+      return work(ElementI32());
     case DType::I64:
       return work(ElementI64());
+    case DType::F8E4M3:
+      return work(ElementF8e4m3());
+    case DType::F8E5M2:
+      return work(ElementF8e5m2());
+    case DType::F16:
+      return work(ElementF16());
     case DType::BF16:
       return work(ElementBf16());
     case DType::F32:
       return work(ElementF32());
     case DType::F64:
       return work(ElementF64());
-    default:
-      break;
   }
-  userError("{} does not take {}", what, name(dtype));
+  HEDDLE_CHECK(false, "dtype {} is not in the enum", static_cast<int>(dtype));
 }
 
 // Elements that are only moved keep their bits.
@@ -271,21 +288,20 @@ RunBlock functionOf(const LibraryCall& call) {
   RunBlock run = nullptr;
   switch (call.function) {
     case LibraryFunction::Cumsum:
-      withElement(dtype, "cumsum", [&](auto element) {
+      withElement(dtype, [&](auto element) {
         using E = decltype(element);
         constexpr bool kFloat = std::is_same_v<typename E::Sum, double>;
         run = cumsumBlock<E, std::conditional_t<kFloat, E, ElementI64>>;
       });
       break;
     case LibraryFunction::Argsort:
-      withElement(dtype, "argsort", [&](auto element) { run = argsortBlock<decltype(element)>; });
+      withElement(dtype, [&](auto element) { run = argsortBlock<decltype(element)>; });
       break;
     case LibraryFunction::Scatter:
       withBits(dtype, [&](auto element) { run = scatterBlock<decltype(element), false>; });
       break;
     case LibraryFunction::ScatterAdd:
-      withElement(dtype, "scatter_add",
-                  [&](auto element) { run = scatterBlock<decltype(element), true>; });
+      withElement(dtype, [&](auto element) { run = scatterBlock<decltype(element), true>; });
       break;
   }
   return run;

@@ -15,9 +15,18 @@
 namespace heddle::host {
 namespace {
 
-// Elements of bf16 and bool in memory.
+// Elements in memory of the types that C++ does not have, and bool.
 struct Bf16 {
   uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+struct F8e4m3 {
+  uint8_t bits;
+};
+struct F8e5m2 {
+  uint8_t bits;
 };
 struct Byte {
   uint8_t value;
@@ -26,13 +35,26 @@ struct Byte {
 float load(Bf16 x) { return floatFromBf16(x.bits); }
 float load(float x) { return x; }
 double load(double x) { return x; }
-uint64_t load(int64_t x) { return static_cast<uint64_t>(x); }
+float load(F16 x) { return floatFromF16(x.bits); }
+float load(F8e4m3 x) { return floatFromF8e4m3(x.bits); }
+float load(F8e5m2 x) { return floatFromF8e5m2(x.bits); }
+// Integers wrap, the narrow ones when they are stored.
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+uint64_t load(T x) {
+  return static_cast<uint64_t>(x);
+}
 uint8_t load(Byte x) { return x.value != 0 ? 1 : 0; }
 
 void store(Bf16& to, float x) { to.bits = bf16FromFloat(x); }
 void store(float& to, float x) { to = x; }
 void store(double& to, double x) { to = x; }
-void store(int64_t& to, uint64_t x) { to = static_cast<int64_t>(x); }
+void store(F16& to, float x) { to.bits = f16FromFloat(x); }
+void store(F8e4m3& to, float x) { to.bits = f8e4m3FromFloat(x); }
+void store(F8e5m2& to, float x) { to.bits = f8e5m2FromFloat(x); }
+template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+void store(T& to, uint64_t x) {
+  to = static_cast<T>(x);
+}
 void store(Byte& to, uint8_t x) { to.value = x; }
 
 // BLAS takes sizes as int.
@@ -162,8 +184,8 @@ class Multiplication {
   explicit Multiplication(const MatmulShape& shape)
       : shape_(shape), left_(shape.m, shape.k, shape.a), right_(shape.k, shape.n, shape.b) {
     const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
-    direct_ = std::is_same_v<C, Compute> && layout.fits && !layout.transposed &&
-              layout.ld <= kMostBlas;
+    direct_ =
+        std::is_same_v<C, Compute> && layout.fits && !layout.transposed && layout.ld <= kMostBlas;
     ld_ = layout.ld;
     block_ = direct_ && left_.inPlace() && right_.inPlace() ? kBlasBlock : kPackedBlock;
   }
@@ -274,14 +296,19 @@ void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
     case DType::Bool:
       return multiplyAlike<Byte, uint8_t>(shape, operands);
     case DType::U8:
+      return multiplyAlike<uint8_t, uint64_t>(shape, operands);
     case DType::I8:
+      return multiplyAlike<int8_t, uint64_t>(shape, operands);
     case DType::I32:
+      return multiplyAlike<int32_t, uint64_t>(shape, operands);
     case DType::F8E4M3:
+      return multiplyAlike<F8e4m3, float>(shape, operands);
     case DType::F8E5M2:
+      return multiplyAlike<F8e5m2, float>(shape, operands);
     case DType::F16:
-      break;
+      return multiplyAlike<F16, float>(shape, operands);
   }
-  userError("matmul on the CPU takes f32, f64, bf16, i64 and bool, got {}", name(shape.c_dtype));
+  HEDDLE_CHECK(false, "dtype {} is not in the enum", static_cast<int>(shape.c_dtype));
 }
 
 void setBlasThreadsOnce(int threads) {

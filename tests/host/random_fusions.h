@@ -25,14 +25,6 @@ inline Seeds seedsOf(uint64_t first, uint64_t count) {
           many != nullptr ? std::strtoull(many, nullptr, 10) : count};
 }
 
-// What no device computes yet.
-inline random::GeneratorOptions supported() {
-  random::GeneratorOptions options;
-  options.without = {OpKind::Scan, OpKind::Scatter};
-  options.wild_casts = false;
-  return options;
-}
-
 // Writes a case that failed, and says how to reduce it.
 inline std::string keptAs(const random::FusionCase& failed, uint64_t seed) {
   const auto path =
@@ -46,7 +38,7 @@ inline std::string keptAs(const random::FusionCase& failed, uint64_t seed) {
 // Runs the fusions of the seeds on a device against the reference. A check that leaves out much of
 // what it could compare is none.
 inline void expectRandomFusions(Device& device, Seeds seeds,
-                                const random::GeneratorOptions& options = supported()) {
+                                const random::GeneratorOptions& options = {}) {
   codegen::ImageCache images;
   random::Comparison total;
   int failures = 0;

@@ -27,7 +27,7 @@ TEST(RandomFusions, OnCompiledKernelsInAdversarialOrder) {
 TEST(RandomFusions, WithoutKernels) {
   const testing::Seeds seeds = testing::seedsOf(2001, kStatic);
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
-    const random::FusionCase made = random::randomCase(seed, testing::supported());
+    const random::FusionCase made = random::randomCase(seed);
     const std::string failure = random::checkWithoutDevice(made);
     ASSERT_EQ(failure, "") << "seed " << seed << "\n" << testing::keptAs(made, seed);
   }

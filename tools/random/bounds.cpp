@@ -59,8 +59,7 @@ std::vector<double> errorsOf(const ReferenceContext& context, const Expression& 
     case OpKind::Reduction:
       return reductionErrors(context, expr, *operands[0], result);
     case OpKind::Matmul:
-      if (expr.op->name != "matmul") return all(result, kUnknown);
-      return matmulErrors(context, expr, *operands[0], *operands[1], result);
+      return matmulErrors(context, expr, operands, result);
     case OpKind::Full:
       return fullErrors(*operands[0], result);
     case OpKind::Scan:

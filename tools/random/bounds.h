@@ -88,7 +88,8 @@ std::vector<double> pointwiseErrors(const ReferenceContext& context, const Expre
 std::vector<double> reductionErrors(const ReferenceContext& context, const Expression& expr,
                                     const Bounded& operand, const HostTensor& result);
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
-                                 const Bounded& a, const Bounded& b, const HostTensor& result);
+                                 const std::vector<const Bounded*>& operands,
+                                 const HostTensor& result);
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result);
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,

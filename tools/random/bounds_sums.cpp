@@ -16,6 +16,13 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
+// The product and the sum of a scatter are known rounded only: half a unit more, of a type in which
+// that is more than the bound has room for.
+double coarseUnit(DType dtype, double value) {
+  if (computeType(dtype) == dtype) return 0;
+  const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
+  return std::fabs(value) / unit + (sizeOf(dtype) == 1 ? 0.002 : 1e-7);
+}
 double largestOf(DType dtype) { return computeType(dtype) == DType::F64 ? 1e308 : 3e38; }
 
 bool anyUnknown(const std::vector<Element>& elements) {
@@ -180,34 +187,47 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
   return errors;
 }
 
+// Of matmul and linear. The activations stretch no distance by more than kSteepest.
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
-                                 const Bounded& a, const Bounded& b, const HostTensor& result) {
-  std::vector<double> errors(static_cast<size_t>(result.numel()));
-  auto times = [&](const std::vector<double>& x, const std::vector<double>& y) {
-    return applyTo(context, expr, {doubles(a.value, x), doubles(b.value, y)});
+                                 const std::vector<const Bounded*>& operands,
+                                 const HostTensor& result) {
+  constexpr double kSteepest = 1.2;
+  const Bounded& a = *operands[0];
+  const Bounded& b = *operands[1];
+  Expression product = expr;
+  product.attrs.clear();
+  auto times = [&](const std::vector<double>& x, const std::vector<double>& y,
+                   const std::vector<double>& bias) {
+    std::vector<HostTensor> of = {doubles(a.value, x), doubles(b.value, y)};
+    if (operands.size() > 2) of.push_back(doubles(operands[2]->value, bias));
+    return applyTo(context, product, of);
   };
-  const std::vector<double> ea = positive(a.errors);
-  const std::vector<double> eb = positive(b.errors);
+  const bool biased = operands.size() > 2;
+  const std::vector<double> none(biased ? operands[2]->errors.size() : 0, 0);
   const std::vector<double> size_a = absolutes(a.value);
   const std::vector<double> size_b = absolutes(b.value);
-  const std::vector<double> size = times(size_a, size_b);
-  const std::vector<double> of_a = times(ea, size_b);
-  const std::vector<double> of_b = times(size_a, eb);
-  const std::vector<double> of_both = times(ea, eb);
-  const int64_t k = a.value.sizes.back();
+  const std::vector<double> ea = positive(a.errors);
+  const std::vector<double> eb = positive(b.errors);
+  const std::vector<double> size =
+      times(size_a, size_b, biased ? absolutes(operands[2]->value) : none);
+  const std::vector<double> of_a = times(ea, size_b, biased ? positive(operands[2]->errors) : none);
+  const std::vector<double> of_b = times(size_a, eb, none);
+  const std::vector<double> of_both = times(ea, eb, none);
+  const bool activated = !expr.attrs.empty();
+  const auto terms = static_cast<double>(a.value.sizes.back() + (biased ? 1 : 0));
+  std::vector<double> errors(static_cast<size_t>(result.numel()));
   for (size_t i = 0; i < errors.size(); ++i) {
-    const double operands = of_a[i] + of_b[i] + of_both[i];
+    const double moved = of_a[i] + of_b[i] + of_both[i];
     if (!isFloat(result.dtype)) {
-      errors[i] = operands == 0 ? 0 : kUnknown;
+      errors[i] = moved == 0 ? 0 : kUnknown;
       continue;
     }
     const double value = toDouble(result.at(static_cast<int64_t>(i)));
-    const double own = k <= 1 ? 0 : static_cast<double>(k) * computeUlp(result.dtype) * size[i];
-    // The product is known rounded only: half a unit more.
-    const double unit = computeType(result.dtype) == result.dtype ? 0 : std::fabs(value) / 128;
-    const double bound = operands + own;
+    const double ulps = terms + (activated ? kOpUlps : 0);
+    const double own = ulps <= 1 ? 0 : ulps * computeUlp(result.dtype) * size[i];
+    const double bound = kSteepest * (moved + own);
     const bool good = bound < kUnknown && size[i] < largestOf(result.dtype) / 2;
-    errors[i] = !good ? kUnknown : bound == 0 ? 0 : bound + unit;
+    errors[i] = !good ? kUnknown : bound == 0 ? 0 : bound + coarseUnit(result.dtype, value);
   }
   return errors;
 }
@@ -263,8 +283,8 @@ std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expr
     }
     if (!(size[i] < largestOf(result.dtype) / 2)) continue;
     const double value = toDouble(result.at(static_cast<int64_t>(i)));
-    const double unit = computeType(result.dtype) == result.dtype ? 0 : std::fabs(value) / 128;
-    errors[i] = moved[i] + count[i] * computeUlp(result.dtype) * size[i] + unit;
+    errors[i] =
+        moved[i] + count[i] * computeUlp(result.dtype) * size[i] + coarseUnit(result.dtype, value);
   }
   return errors;
 }

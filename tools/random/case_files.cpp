@@ -66,7 +66,7 @@ FusionCase readCase(const std::string& fusion_file) {
                         fusion_file, value.name);
       result.inputs.scalars[id] = *value.default_value;
     } else {
-      result.inputs.tensors[id] = readNpy(path + "." + value.name + ".npy");
+      result.inputs.tensors[id] = readNpy(path + "." + value.name + ".npy", value.tensor.dtype);
     }
   }
   result.layouts = denseLayouts(result);

@@ -83,7 +83,7 @@ bool OpMaker::knows(const OpDef& op) {
     case OpKind::Index:
       return isOneOf(op.name, {"flip", "pad", "take", "take_along_axis"});
     case OpKind::Matmul:
-      return op.name == "matmul";
+      return isOneOf(op.name, {"matmul", "linear"});
     case OpKind::Scan:
       return isOneOf(op.name, {"cumsum", "argsort"});
     case OpKind::Scatter:

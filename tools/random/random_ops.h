@@ -46,6 +46,7 @@ class OpMaker {
   bool reshape();
   bool slice();
   bool matmul();
+  bool linear();
   bool pad();
   bool takes(const OpDef& op);
   bool scatters(const OpDef& op);

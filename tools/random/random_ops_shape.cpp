@@ -1,5 +1,6 @@
 // Ops that change shapes, and products.
 #include <algorithm>
+#include <optional>
 
 #include "tools/random/random_ops.h"
 
@@ -102,13 +103,13 @@ bool OpMaker::slice() {
 }
 
 bool OpMaker::matmul() {
+  if (choices_.oneIn(3)) return linear();
   for (int tries = 40; tries > 0; --tries) {
     const ValueId x = tensor(true);
     ValueId y = tensor(true);
     const TensorView& a = b_.fusion().tensor(x);
     const TensorView& b = b_.fusion().tensor(y);
-    const bool ranks = a.rank() >= 2 && (b.rank() == 2 || (b.rank() == a.rank() && b.rank() > 2));
-    if (!ranks || a.dtype != b.dtype || a.dtype == DType::Bool) continue;
+    if (a.rank() < 2 || b.rank() < 2 || a.dtype != b.dtype || a.dtype == DType::Bool) continue;
     if (number(a.sizes().back()) != number(b.sizes()[b.rank() - 2])) {
       if (number(a.sizes().back()) != number(b.sizes().back())) continue;
       AxisOrder order = rowMajor(b.rank());
@@ -116,6 +117,32 @@ bool OpMaker::matmul() {
       y = b_.permute(y, order);
     }
     b_.matmul(x, y);
+    return true;
+  }
+  return false;
+}
+
+bool OpMaker::linear() {
+  for (int tries = 60; tries > 0; --tries) {
+    const ValueId x = tensor(true);
+    const ValueId w = tensor(true);
+    const TensorView& a = b_.fusion().tensor(x);
+    const TensorView& b = b_.fusion().tensor(w);
+    if (b.rank() != 2 || a.dtype != b.dtype || a.dtype == DType::Bool ||
+        number(a.sizes().back()) != number(b.sizes()[1])) {
+      continue;
+    }
+    std::optional<ValueId> bias;
+    for (int more = 20; more > 0 && !bias; --more) {
+      const ValueId id = tensor(true);
+      const TensorView& c = b_.fusion().tensor(id);
+      if (c.rank() == 1 && c.dtype == a.dtype && number(c.sizes()[0]) == number(b.sizes()[0])) {
+        bias = id;
+      }
+    }
+    ProductOptions options;
+    if (isFloat(a.dtype)) options.activation = choices_.pick({"none", "relu", "gelu_tanh"});
+    b_.linear(x, w, bias, options);
     return true;
   }
   return false;
