@@ -46,6 +46,13 @@ class DryDevice : public host::Device {
       const host::MatmulSpec& spec, const host::AlgorithmChoices& choices) override {
     return null_->prepareMatmul(spec, choices);
   }
+  int64_t libraryWorkspace(const host::LibraryCall& call) const override {
+    return null_->libraryWorkspace(call);
+  }
+  void library(const host::LibraryCall& call, host::Stream stream,
+               const host::Issue& issue) override {
+    null_->library(call, stream, issue);
+  }
   void communicate(comm::Communicator& c, std::span<const comm::Operation> group, host::Stream s,
                    const host::Issue& i) override {
     null_->communicate(c, group, s, i);

@@ -37,6 +37,7 @@ struct Pattern {
 Pattern patternOf(DType dtype) {
   if (dtype == DType::F64) return {{0xFFFFFFFFU, 0x800FFFFFU}, {0, 0x3FE00000U}};
   if (dtype == DType::F32) return {{0x807FFFFFU, 0x807FFFFFU}, {0x3F000000U, 0x3F000000U}};
+  if (dtype == DType::F16) return {{0x83FF83FFU, 0x83FF83FFU}, {0x38003800U, 0x38003800U}};
   return {{0x807F807FU, 0x807F807FU}, {0x3F003F00U, 0x3F003F00U}};
 }
 

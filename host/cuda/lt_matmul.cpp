@@ -16,6 +16,8 @@ cudaDataType_t cudaTypeOf(DType dtype) {
       return CUDA_R_32F;
     case DType::F64:
       return CUDA_R_64F;
+    case DType::F16:
+      return CUDA_R_16F;
     case DType::BF16:
       return CUDA_R_16BF;
     case DType::Bool:
@@ -25,10 +27,9 @@ cudaDataType_t cudaTypeOf(DType dtype) {
     case DType::I64:
     case DType::F8E4M3:
     case DType::F8E5M2:
-    case DType::F16:
       break;
   }
-  userError("matmul on a CUDA device takes f32, f64 and bf16, got {}", name(dtype));
+  userError("matmul on a CUDA device takes f32, f64, f16 and bf16, got {}", name(dtype));
 }
 
 cublasComputeType_t computeTypeOf(const MatmulProblem& problem) {

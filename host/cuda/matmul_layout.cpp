@@ -125,14 +125,25 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // The longest batch axis is that of the calls; the others are walked.
+  // The longest batch axis along which results lie behind each other, or -1. Results that lie
+  // within each other's rows are refused by some algorithms when they run.
+  std::ptrdiff_t callAxis() const {
+    const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
+    std::ptrdiff_t best = -1;
+    for (size_t i = 0; i < shape_.batch.size(); ++i) {
+      if (shape_.c.batch_strides[i] < span) continue;
+      const auto axis = static_cast<std::ptrdiff_t>(i);
+      if (best < 0 || shape_.batch[i] > shape_.batch[static_cast<size_t>(best)]) best = axis;
+    }
+    return best;
+  }
+
+  // One batch axis is that of the calls; the others are walked.
   void cut() {
     int64_t inner = 1;
-    if (!shape_.batch.empty()) {
-      const auto longest = std::max_element(shape_.batch.begin(), shape_.batch.end());
-      const auto axis = longest - shape_.batch.begin();
-      inner = *longest;
-      shape_.batch.erase(longest);
+    if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {
+      inner = shape_.batch[static_cast<size_t>(axis)];
+      shape_.batch.erase(shape_.batch.begin() + axis);
       const auto take = [&](MatmulShape::Matrix& matrix) {
         const int64_t stride = matrix.batch_strides[static_cast<size_t>(axis)];
         matrix.batch_strides.erase(matrix.batch_strides.begin() + axis);

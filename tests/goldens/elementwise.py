@@ -56,7 +56,8 @@ def unary(g):
             half = dtype in ("f16", "bf16")
             # PyTorch's erf of a half type is itself off by several ulp.
             expected = torch.erf(x.float()).to(x.dtype) if half and op == "erf" else getattr(torch, op)(x)
-            g.case(f"{op}(%x0)", [x], expected, ulps=1 if half else None)
+            # Between its zeros lgamma is a difference of larger terms.
+            g.case(f"{op}(%x0)", [x], expected, ulps=1 if half else None, sums=op == "lgamma")
         g.case("silu(%x0)", [x], F.silu(x))
     for dtype in INTS + ("bool",):
         x = filled([0, 1, 2, 3, 5, 100], dtype)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "host/executable.h"
 #include "tests/ir/product_cases.h"
 
@@ -19,14 +21,18 @@ inline HostTensor runProduct(Device& device, const Fusion& fusion,
   return toHost(device, std::get<Tensor>(outputs[0]));
 }
 
-inline void expectProducts(Device& device, std::span<const DType> dtypes) {
+// `gelu_error`: of a dtype, relative to what is added up.
+inline void expectProducts(
+    Device& device, std::span<const DType> dtypes,
+    const std::function<double(DType)>& gelu_error = [](DType) { return 0.0; }) {
   for (DType dtype : dtypes) {
     for (const auto& c : heddle::testing::productCases()) {
       if (!isFloat(dtype) && c.activation == "gelu_tanh") continue;
       SCOPED_TRACE(std::string(name(dtype)) + " " + heddle::testing::nameOf(c));
       const Fusion fusion = heddle::testing::fusionOf(c, dtype);
       const std::vector<HostTensor> inputs = heddle::testing::inputsOf(fusion);
-      heddle::testing::expectProduct(c, inputs, runProduct(device, fusion, inputs), 8);
+      heddle::testing::expectProduct(c, inputs, runProduct(device, fusion, inputs), 8,
+                                     gelu_error(dtype));
     }
   }
 }

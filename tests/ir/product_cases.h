@@ -169,19 +169,24 @@ class ExpectedProduct {
   std::vector<int64_t> kept_;
 };
 
-// Half a unit in the last place, and `ulps` units of f32 (f64 for f64) of what was added up.
+// Half a unit in the last place, `ulps` units of f32 (f64 for f64) of what was added up, and with
+// gelu_tanh `gelu_error` of that.
 inline void expectProduct(const ProductCase& c, const std::vector<HostTensor>& inputs,
-                          const HostTensor& got, double ulps) {
+                          const HostTensor& got, double ulps, double gelu_error = 0) {
   const ExpectedProduct expected(c, inputs);
   ASSERT_EQ(got.sizes, expected.sizes());
   const bool wide = got.dtype == DType::F64;
   const double unit = std::ldexp(1.0, wide ? -52 : -23);
-  const double last = got.dtype == DType::BF16 ? std::ldexp(1.0, -8) : unit;
+  const double last = got.dtype == DType::BF16  ? std::ldexp(1.0, -8)
+                      : got.dtype == DType::F16 ? std::ldexp(1.0, -11)
+                                                : unit;
+  const double extra = c.activation == "gelu_tanh" ? gelu_error : 0;
   for (int64_t i = 0; i < got.numel(); ++i) {
     double magnitude = 0;
     const double value = expected.at(i, magnitude);
-    const double bound =
-        isFloat(got.dtype) ? std::fabs(value) * last * 1.01 + ulps * unit * magnitude + 1e-37 : 0;
+    const double bound = isFloat(got.dtype) ? std::fabs(value) * last * 1.01 +
+                                                  (ulps * unit + extra) * magnitude + 1e-37
+                                            : 0;
     ASSERT_NEAR(toDouble(got.at(i)), value, bound) << i;
   }
 }

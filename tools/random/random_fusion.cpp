@@ -142,7 +142,8 @@ class Generator {
     FusionBuilder trial = builder_;
     const size_t before = builder_.fusion().exprs().size();
     try {
-      OpMaker maker(trial, choices_, {sizes_, extents_, values_, options_.without});
+      OpMaker maker(trial, choices_,
+                    {sizes_, extents_, values_, options_.without, options_.any_products});
       if (!maker.make()) return;
       checkGuards(trial.fusion(), sizes_);
       if (!evaluateFrom(trial.fusion(), before)) {

@@ -102,6 +102,11 @@ bool OpMaker::slice() {
   return true;
 }
 
+bool OpMaker::multiplies(DType dtype) const {
+  if (context_.any_products) return dtype != DType::Bool;
+  return isFloat(dtype) && !isFloat8(dtype);
+}
+
 bool OpMaker::matmul() {
   if (choices_.oneIn(3)) return linear();
   for (int tries = 40; tries > 0; --tries) {
@@ -109,7 +114,7 @@ bool OpMaker::matmul() {
     ValueId y = tensor(true);
     const TensorView& a = b_.fusion().tensor(x);
     const TensorView& b = b_.fusion().tensor(y);
-    if (a.rank() < 2 || b.rank() < 2 || a.dtype != b.dtype || a.dtype == DType::Bool) continue;
+    if (a.rank() < 2 || b.rank() < 2 || a.dtype != b.dtype || !multiplies(a.dtype)) continue;
     if (number(a.sizes().back()) != number(b.sizes()[b.rank() - 2])) {
       if (number(a.sizes().back()) != number(b.sizes().back())) continue;
       AxisOrder order = rowMajor(b.rank());
@@ -128,7 +133,7 @@ bool OpMaker::linear() {
     const ValueId w = tensor(true);
     const TensorView& a = b_.fusion().tensor(x);
     const TensorView& b = b_.fusion().tensor(w);
-    if (b.rank() != 2 || a.dtype != b.dtype || a.dtype == DType::Bool ||
+    if (b.rank() != 2 || a.dtype != b.dtype || !multiplies(a.dtype) ||
         number(a.sizes().back()) != number(b.sizes()[1])) {
       continue;
     }
