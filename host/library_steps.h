@@ -59,7 +59,7 @@ struct LibraryArgs {
   int64_t in_type = 0;
   int64_t out_type = 0;
   int64_t index_type = 0;  // i64 or i32
-  int64_t flip = 0;  // bits of a key that are turned: descending
+  int64_t flip = 0;        // bits of a key that are turned: descending
   int64_t add = 0;
   int64_t by_index = 0;
 };
