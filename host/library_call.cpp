@@ -93,4 +93,10 @@ LineShape lineShapeOf(const LibraryCall& call) {
   return shape;
 }
 
+void refuseFloat8Sums(const LibraryCall& call) {
+  const DType dtype = call.in_descs[0]->dtype;
+  HEDDLE_USER_CHECK(!isFloat8(dtype) || call.function == LibraryFunction::Scatter,
+                    "a library function on {}: it is neither summed nor sorted", name(dtype));
+}
+
 }  // namespace heddle::host

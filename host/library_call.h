@@ -11,8 +11,9 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
 // One call of a function that works on whole lines along an axis; what it means is told by the
 // builder's member of the same name (ir/builder.h). Any strides >= 0 and all dtypes, except that f8
-// is not summed. Sums of floats are made in f64 and rounded once (cumsum: once an element), those
-// of integers wrap; sources are added in row-major order. Deterministic on each device.
+// is neither summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded
+// once (cumsum: once an element), those of integers wrap; sources are added in row-major order.
+// Deterministic on each device.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
   LibraryFunction function = LibraryFunction::Cumsum;
@@ -59,5 +60,8 @@ struct LineShape {
   int64_t strides[LineSpace::kMostOperands] = {};
 };
 LineShape lineShapeOf(const LibraryCall& call);
+
+// UserError for f8 that would be summed or sorted.
+void refuseFloat8Sums(const LibraryCall& call);
 
 }  // namespace heddle::host

@@ -18,26 +18,8 @@ constexpr int64_t kGroupElements = int64_t{1} << 25;
 
 int64_t divUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// hdl::Type of cuda_library.h.
-int64_t typeOf(DType dtype) {
-  switch (dtype) {
-    case DType::Bool:
-      return 0;
-    case DType::I64:
-      return 4;
-    case DType::BF16:
-      return 8;
-    case DType::F32:
-      return 9;
-    case DType::F64:
-      return 10;
-    default:
-      break;
-  }
-  userError("library functions on CUDA do not take {}", name(dtype));
-}
-
-constexpr int64_t kFirstFloat = 5;
+// hdl::Type of cuda_library.h, which lists the dtypes in the same order.
+int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
@@ -65,6 +47,8 @@ class Carver {
 };
 
 LibraryArgs baseArgs(const LibraryCall& call) {
+  const DType dtype = call.in_descs[0]->dtype;
+  refuseFloat8Sums(call);
   const LineShape shape = lineShapeOf(call);
   LibraryArgs args;
   args.out = call.out;
@@ -72,7 +56,7 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   std::copy(std::begin(shape.strides), std::end(shape.strides), args.axis_strides);
   args.n = shape.n;
   args.extent = shape.extent;
-  args.in_type = typeOf(call.in_descs[0]->dtype);
+  args.in_type = typeOf(dtype);
   args.out_type = typeOf(call.out_desc->dtype);
   return args;
 }
@@ -110,7 +94,8 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
   launcher.launch(LibraryKernel::Totals, blocks, args);
   LibraryArgs totals;  // summed where they are, a line a block
   totals.in[0] = totals.out = args.totals;
-  totals.in_type = totals.out_type = typeOf(args.in_type >= kFirstFloat ? DType::F64 : DType::I64);
+  totals.in_type = totals.out_type =
+      typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);
   totals.lines.count = totals.lines.sizes[0] = args.lines.count;
   totals.lines.axes = 1;
   for (auto& strides : totals.lines.strides) strides[0] = args.chunks;
@@ -244,6 +229,7 @@ Sorter scatterOf(const LibraryCall& call) {
   args.lines = lineSpaceOf(call, LineAxes::OfIndex);
   args.lanes = lineSpaceOf(call, LineAxes::NotOfIndex);
   args.by_index = 1;
+  args.index_type = typeOf(call.in_descs[1]->dtype);
   args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
   sorter.bits = std::bit_width(static_cast<uint64_t>(args.extent));  // `extent`: nowhere
   // What is nearest in the result's memory goes by fastest.

@@ -58,7 +58,8 @@ struct LibraryArgs {
   int64_t order = 0;  // combine: 0: lanes move fastest, 1: targets, 2: lines
   int64_t in_type = 0;
   int64_t out_type = 0;
-  int64_t flip = 0;  // bits of a key that are turned: descending
+  int64_t index_type = 0;  // i64 or i32
+  int64_t flip = 0;        // bits of a key that are turned: descending
   int64_t add = 0;
   int64_t by_index = 0;
 };
@@ -70,7 +71,7 @@ class LibraryLauncher {
 };
 
 // Pointers of the call are not looked at. UserError for what the kernels cannot do: lines of 2^32
-// elements or targets.
+// elements or targets, f8 that is summed or sorted.
 int64_t libraryStepsWorkspace(const LibraryCall& call);
 // In stream order. The result has elements.
 void librarySteps(const LibraryCall& call, LibraryLauncher& launcher);

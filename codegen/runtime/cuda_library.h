@@ -37,6 +37,7 @@ struct Args {
   I64 order;
   I64 in_type;
   I64 out_type;
+  I64 index_type;
   I64 flip;
   I64 add;
   I64 by_index;
@@ -50,6 +51,7 @@ constexpr int kShort = 2048;  // a line that one block sorts
 
 // --- elements ------------------------------------------------------------------------------------
 
+// DType of ir/dtype.h, in its order.
 enum Type { kBool, kU8, kI8, kI32, kI64, kF8E4M3, kF8E5M2, kF16, kBF16, kF32, kF64 };
 
 __device__ inline float fromHalf(U32 bits) {
@@ -83,27 +85,15 @@ __device__ inline unsigned short toBf16(float x) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-__device__ inline float fromF8e4m3(U32 bits) {
-  U32 sign = (bits & 0x80u) << 24;
-  U32 exponent = (bits >> 3) & 15u;
-  U32 mantissa = bits & 7u;
-  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(sign | 0x7fc00000u);
-  if (exponent != 0u) return __uint_as_float(sign | ((exponent + 120u) << 23) | (mantissa << 20));
-  float value = (float)mantissa * 0.001953125f;  // 2^-9
-  return sign != 0u ? -value : value;
-}
-
 __device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
 
-// Sums of floats are made in double and rounded once, those of integers wrap.
+// Sums of floats are made in double and rounded once, those of integers wrap. f8 is only moved.
 __device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
   switch (type) {
     case kF64: return ((const double*)from)[i];
     case kF32: return ((const float*)from)[i];
     case kBF16: return __uint_as_float((U32)((const unsigned short*)from)[i] << 16);
-    case kF16: return fromHalf(((const unsigned short*)from)[i]);
-    case kF8E5M2: return fromHalf((U32)((const unsigned char*)from)[i] << 8);
-    default: return fromF8e4m3(((const unsigned char*)from)[i]);
+    default: return fromHalf(((const unsigned short*)from)[i]);
   }
 }
 __device__ inline U64 loadAs(U64, I64 type, const void* from, I64 i) {
@@ -307,7 +297,7 @@ __device__ void makeKeys(const Args& args) {
     const I64 at = offsetOf(args.lines, operand, args.first_line + line) + i * args.axis_strides[operand];
     U64 key;
     if (args.by_index != 0) {
-      const I64 target = ((const I64*)args.in[1])[at];
+      const I64 target = (I64)loadAs(U64(), args.index_type, args.in[1], at);
       key = (U64)(target < 0 || target >= args.extent ? args.extent : target);
     } else {
       key = keyOf(args.in_type, args.in[0], at) ^ (U64)args.flip;

@@ -4,7 +4,9 @@ import torch
 from common import DTYPES, INF, NAN, values_of
 
 TYPES = ("f64", "f32", "bf16", "i64", "bool")
-FLOATS = ("f64", "f32", "bf16")
+FLOATS = ("f64", "f32", "bf16", "f16")
+OTHERS = ("f16", "i32", "i8", "u8")  # in a case of each kind
+F8 = ("f8e4m3", "f8e5m2")  # only moved
 
 
 def scans(g):
@@ -31,6 +33,47 @@ def scans(g):
             g.case("cumsum(%x0, axis=0)", [x], torch.cumsum(x, 0))
     wraps = torch.tensor([2**63 - 1, 1, -5])
     g.case("cumsum(%x0, axis=0)", [wraps], torch.cumsum(wraps, 0))
+
+
+def other_scans(g):
+    for dtype in OTHERS:
+        x = values_of(dtype)
+        if dtype != "f16":  # of floats the edges are among those of FLOATS
+            g.case("cumsum(%x0, axis=0)", [x], torch.cumsum(x, 0))
+        for flag in (False, True):
+            order = torch.argsort(x, dim=0, descending=flag, stable=True)
+            g.case(f"argsort(%x0, axis=0, descending={str(flag).lower()})", [x], order)
+        cube = torch.tensor([1, 2, 0, 3, 1, 1, 0, 5, 1, 0, 2, 2]).to(DTYPES[dtype]).reshape(2, 3, 2)
+        g.case("cumsum(%x0, axis=1)", [cube], torch.cumsum(cube, 1))
+        g.case("argsort(%x0, axis=1)", [cube], torch.argsort(cube, dim=1, stable=True))
+
+
+def other_scatters(g):
+    index = torch.tensor([[0, 2, 1], [1, 2, 0], [3, 3, 3], [0, 0, 0], [2, 1, 1]])
+    once = torch.tensor([[2, 0, 1], [0, 3, 3]])
+    for dtype in OTHERS + F8:
+        value = torch.arange(12).reshape(4, 3).to(DTYPES[dtype])
+        source = (torch.arange(15).reshape(5, 3) % 7).to(DTYPES[dtype])
+        put = bits(value).scatter(0, once, bits(source[:2])).view(value.dtype)
+        for at in (once, once.to(torch.int32)):
+            g.case("scatter(%x0, %x1, %x2, axis=0)", [value, at, source[:2]], put)
+        if dtype in F8:
+            continue
+        for at in (index, index.to(torch.int32)):
+            g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, at, source],
+                   value.scatter_add(0, index, source))
+        if dtype != "f16":
+            ends = torch.iinfo(DTYPES[dtype])
+            value = torch.tensor([ends.max, ends.min, ends.max], dtype=DTYPES[dtype])
+            at = torch.tensor([0, 1, 2, 2])
+            source = torch.tensor([1, ends.max, ends.max, 3], dtype=DTYPES[dtype])
+            g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, at, source],
+                   value.scatter_add(0, at, source))
+
+
+def bits(x):
+    """PyTorch scatters no f8."""
+    return x.view(torch.uint8) if x.element_size() == 1 else x
 
 
 def scatters(g):
@@ -64,3 +107,5 @@ def scatters(g):
 def fill(g):
     scans(g)
     scatters(g)
+    other_scans(g)
+    other_scatters(g)

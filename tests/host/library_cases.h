@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/library_call.h"
+#include "ir/error.h"
 #include "tests/host/matmul_cases.h"
 
 // Calls of the library functions that every device makes, held against what the functions mean.
@@ -140,7 +141,7 @@ inline void checkScatter(LibraryRun& run, std::mt19937& random, const RunLibrary
   forIndices(index.desc.sizes, [&](const std::vector<int64_t>& at) {
     // One in eight names no place.
     const int64_t target = static_cast<int64_t>(random() % static_cast<uint64_t>(extent + 2)) - 1;
-    storeElement(index.bytes.data(), DType::I64, index.place(at),
+    storeElement(index.bytes.data(), index.desc.dtype, index.place(at),
                  random() % 8 == 0 ? target * 1000000007 : target);
   });
   Matrix expected(DType::I64, run.out.desc.sizes, {});
@@ -211,38 +212,65 @@ inline std::vector<ScatterCase> scatterCases() {
           {{2, 9}, {2, 5000}, {2, 5000}, 1, {}, {}}};
 }
 
-inline bool takesSums(DType dtype) { return !isFloat(dtype) || sizeOf(dtype) > 1; }
+inline bool takesSums(DType dtype) { return !isFloat8(dtype); }
+
+// The scans of one case.
+inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
+                          const RunLibrary& device) {
+  SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + " axis " + std::to_string(c.axis));
+  const Matrix in(dtype, c.sizes, c.in);
+  const DType sum = isFloat(dtype) ? dtype : DType::I64;
+  LibraryRun cumsum{LibraryFunction::Cumsum, c.axis, false, {in}, {sum, c.sizes, c.out}};
+  checkCumsum(cumsum, random, device);
+  for (bool descending : {false, true}) {
+    LibraryRun sort{
+        LibraryFunction::Argsort, c.axis, descending, {in}, {DType::I64, c.sizes, c.out}};
+    checkArgsort(sort, random, device);
+  }
+}
+
+// One index in i32, the other in i64.
+inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std::mt19937& random,
+                             const RunLibrary& device) {
+  for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {
+    const bool adds = function == LibraryFunction::ScatterAdd;
+    if (adds && !takesSums(dtype)) continue;
+    const DType index = narrow != adds ? DType::I32 : DType::I64;
+    SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + str(c.source) + " axis " +
+                 std::to_string(c.axis) + " by " + std::string(name(index)));
+    LibraryRun run{function,
+                   c.axis,
+                   false,
+                   {{dtype, c.sizes, {}}, {index, c.index, c.index_strides}, {dtype, c.source, {}}},
+                   {dtype, c.sizes, c.out}};
+    checkScatter(run, random, device);
+  }
+}
 
 // `large`: lines of more than that many elements are left out.
 inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
                                   int64_t large = INT64_MAX) {
   std::mt19937 random(static_cast<unsigned>(dtype) + 5);
-  const DType sum = isFloat(dtype) ? dtype : DType::I64;
   for (const LineCase& c : lineCases()) {
-    Matrix in(dtype, c.sizes, c.in);
-    if (in.desc.numel() > large) continue;
-    SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + " axis " + std::to_string(c.axis));
-    LibraryRun cumsum{LibraryFunction::Cumsum, c.axis, false, {in}, {sum, c.sizes, c.out}};
-    if (takesSums(dtype)) checkCumsum(cumsum, random, device);
-    for (bool descending : {false, true}) {
-      LibraryRun sort{
-          LibraryFunction::Argsort, c.axis, descending, {in}, {DType::I64, c.sizes, c.out}};
-      checkArgsort(sort, random, device);
-    }
+    const int64_t elements = denseDesc(dtype, c.sizes).numel();
+    if (takesSums(dtype) && elements <= large) checkLineCase(dtype, c, random, device);
   }
+  bool narrow = false;
   for (const ScatterCase& c : scatterCases()) {
-    for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {
-      if (function == LibraryFunction::ScatterAdd && !takesSums(dtype)) continue;
-      SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + str(c.source) + " axis " +
-                   std::to_string(c.axis));
-      LibraryRun run{
-          function,
-          c.axis,
-          false,
-          {{dtype, c.sizes, {}}, {DType::I64, c.index, c.index_strides}, {dtype, c.source, {}}},
-          {dtype, c.sizes, c.out}};
-      checkScatter(run, random, device);
-    }
+    checkScatterCase(dtype, c, narrow, random, device);
+    narrow = !narrow;
+  }
+}
+
+// f8 is only moved.
+inline void expectFloat8Refused(const std::function<int64_t(const LibraryCall&)>& workspace) {
+  for (DType dtype : {DType::F8E4M3, DType::F8E5M2}) {
+    const Matrix x(dtype, {4}, {});
+    const Matrix order(DType::I64, {4}, {});
+    const LibraryRun refused[] = {{LibraryFunction::Cumsum, 0, false, {x}, x},
+                                  {LibraryFunction::Argsort, 0, false, {x}, order},
+                                  {LibraryFunction::ScatterAdd, 0, false, {x, order, x}, x}};
+    for (const LibraryRun& run : refused) EXPECT_THROW(workspace(run.call()), UserError);
   }
 }
 

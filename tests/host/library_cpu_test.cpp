@@ -34,27 +34,30 @@ TEST_P(CpuLibrary, EveryCase) {
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// 1 + 256 times 2^-9 is 1.5; rounded to bf16 at each step it would stay at 1.
+// 1 and many times a quarter of the last place of 1; rounded at each step it would stay at 1.
 TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
   auto device = makeCpuDevice();
-  LibraryRun cumsum{
-      LibraryFunction::Cumsum, 0, false, {{DType::BF16, {257}, {}}}, {DType::BF16, {257}, {}}};
-  LibraryRun add{LibraryFunction::ScatterAdd,
-                 0,
-                 false,
-                 {{DType::BF16, {1}, {}}, {DType::I64, {257}, {}}, {DType::BF16, {257}, {}}},
-                 {DType::BF16, {1}, {}}};
-  storeElement(add.in[0].bytes.data(), DType::BF16, 0, 0.0);
-  for (int64_t i = 0; i < 257; ++i) {
-    const Scalar value = i == 0 ? 1.0 : std::ldexp(1.0, -9);
-    storeElement(cumsum.in[0].bytes.data(), DType::BF16, i, value);
-    storeElement(add.in[2].bytes.data(), DType::BF16, i, value);
-    storeElement(add.in[1].bytes.data(), DType::I64, i, int64_t{0});
+  const std::pair<DType, int> types[] = {{DType::BF16, 9}, {DType::F16, 12}};
+  for (const auto& [dtype, bits] : types) {
+    const int64_t n = 1 + (int64_t{1} << (bits - 1));
+    LibraryRun cumsum{LibraryFunction::Cumsum, 0, false, {{dtype, {n}, {}}}, {dtype, {n}, {}}};
+    LibraryRun add{LibraryFunction::ScatterAdd,
+                   0,
+                   false,
+                   {{dtype, {1}, {}}, {DType::I64, {n}, {}}, {dtype, {n}, {}}},
+                   {dtype, {1}, {}}};
+    storeElement(add.in[0].bytes.data(), dtype, 0, 0.0);
+    for (int64_t i = 0; i < n; ++i) {
+      const Scalar value = i == 0 ? 1.0 : std::ldexp(1.0, -bits);
+      storeElement(cumsum.in[0].bytes.data(), dtype, i, value);
+      storeElement(add.in[2].bytes.data(), dtype, i, value);
+      storeElement(add.in[1].bytes.data(), DType::I64, i, int64_t{0});
+    }
+    runOn(*device, cumsum);
+    runOn(*device, add);
+    EXPECT_EQ(cumsum.out.at({n - 1}), 1.5) << name(dtype);
+    EXPECT_EQ(add.out.at({0}), 1.5) << name(dtype);
   }
-  runOn(*device, cumsum);
-  runOn(*device, add);
-  EXPECT_EQ(cumsum.out.at({256}), 1.5);
-  EXPECT_EQ(add.out.at({0}), 1.5);
 }
 
 TEST(CpuLibraryRounding, IntegersWrap) {
@@ -64,6 +67,11 @@ TEST(CpuLibraryRounding, IntegersWrap) {
   storeElement(run.in[0].bytes.data(), DType::I64, 1, int64_t{1});
   runOn(*device, run);
   EXPECT_EQ(toInt(scalarAt(run.out, {1})), INT64_MIN);
+}
+
+TEST(CpuLibraryErrors, SumsAndOrdersOfF8) {
+  auto device = makeCpuDevice();
+  expectFloat8Refused([&](const LibraryCall& call) { return device->libraryWorkspace(call); });
 }
 
 TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {

@@ -40,6 +40,7 @@ TEST_F(CudaLibraryGpu, EveryCase) {
   for (DType dtype : kAllDTypes) {
     checkEveryLibraryCase(dtype, [&](LibraryRun& run) { runOn(run); });
   }
+  expectFloat8Refused([&](const LibraryCall& call) { return device_->libraryWorkspace(call); });
 }
 
 // One line that no block holds.
@@ -47,7 +48,7 @@ TEST_F(CudaLibraryGpu, ALineOfAMillion) {
   constexpr int64_t kLine = (int64_t{1} << 20) + 3;
   std::mt19937 random(7);
   const RunLibrary run = [&](LibraryRun& made) { runOn(made); };
-  for (DType dtype : {DType::F32, DType::I64, DType::BF16}) {
+  for (DType dtype : {DType::F32, DType::I64, DType::BF16, DType::F16, DType::I32}) {
     SCOPED_TRACE(name(dtype));
     const DType sum = isFloat(dtype) ? dtype : DType::I64;
     LibraryRun cumsum{

@@ -15,7 +15,18 @@ static_assert(offsetof(LibraryArgs, lanes) == offsetof(hdl::Args, lanes));
 static_assert(offsetof(LibraryArgs, starts) == offsetof(hdl::Args, starts));
 static_assert(offsetof(LibraryArgs, first_line) == offsetof(hdl::Args, first_line));
 static_assert(offsetof(LibraryArgs, flip) == offsetof(hdl::Args, flip));
+static_assert(offsetof(LibraryArgs, index_type) == offsetof(hdl::Args, index_type));
 static_assert(kLibraryThreads == hdl::kThreads);
+static_assert(static_cast<int>(DType::Bool) == hdl::kBool &&
+              static_cast<int>(DType::U8) == hdl::kU8);
+static_assert(static_cast<int>(DType::I8) == hdl::kI8 && static_cast<int>(DType::I32) == hdl::kI32);
+static_assert(static_cast<int>(DType::I64) == hdl::kI64);
+static_assert(static_cast<int>(DType::F8E4M3) == hdl::kF8E4M3);
+static_assert(static_cast<int>(DType::F8E5M2) == hdl::kF8E5M2);
+static_assert(static_cast<int>(DType::F16) == hdl::kF16);
+static_assert(static_cast<int>(DType::BF16) == hdl::kBF16);
+static_assert(static_cast<int>(DType::F32) == hdl::kF32 &&
+              static_cast<int>(DType::F64) == hdl::kF64);
 
 using Entry = void (*)(hdl::Args);
 constexpr Entry kEntries[] = {hdlScan,        hdlTotals,      hdlScanColumns, hdlKeys32,  hdlKeys64,
@@ -63,6 +74,19 @@ TEST_P(LibrarySimt, EveryCase) {
 // Two values of a sum, keys of 64 and of 32 bits.
 INSTANTIATE_TEST_SUITE_P(DTypes, LibrarySimt, testing::Values(DType::I64, DType::BF16),
                          [](const auto& info) { return std::string(name(info.param)); });
+
+// What every other type adds: loads, stores and keys.
+TEST(LibrarySimtTypes, SmallCases) {
+  std::mt19937 random(3);
+  for (DType dtype : kAllDTypes) {
+    const RunLibrary device = [&](LibraryRun& run) { runSteps(run, 2); };
+    if (takesSums(dtype)) checkLineCase(dtype, {{2, 33}, 1, {}, {1, 2}}, random, device);
+    for (bool narrow : {false, true}) {
+      checkScatterCase(dtype, {{5, 3}, {9, 1}, {9, 3}, 0, {}, {}}, narrow, random, device);
+    }
+  }
+  expectFloat8Refused(libraryStepsWorkspace);
+}
 
 TEST(LibrarySimtScan, ALineInChunks) {
   std::mt19937 random(1);

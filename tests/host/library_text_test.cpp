@@ -10,11 +10,12 @@ namespace {
 
 const std::string kHead =
     "heddle 1\nmesh @m = [x=2]\n"
-    "program p(%x: f32[4, 3], %i: i64[2, 3], %s: f32[2, 3], %k: i64[4, 3]) -> () {\n"
-    "  slot %y: f32[4, 3]\n  slot %o: i64[4, 3]\n"
+    "program p(%x: f32[4, 3], %i: i64[2, 3], %s: f32[2, 3], %k: i64[4, 3], %h: f8e4m3[4, 3],"
+    " %q: f8e4m3[2, 3], %n: i32[2, 3]) -> () {\n"
+    "  slot %y: f32[4, 3]\n  slot %o: i64[4, 3]\n  slot %g: f8e4m3[4, 3]\n"
     "  slot %c: f32[4, 3] shard(@m, 1: x)\n"
-    "  %y = allocate\n  %o = allocate\n  %c = allocate\n";
-const std::string kTail = "  free %y\n  free %o\n  free %c\n}\n";
+    "  %y = allocate\n  %o = allocate\n  %g = allocate\n  %c = allocate\n";
+const std::string kTail = "  free %y\n  free %o\n  free %g\n  free %c\n}\n";
 
 std::string errorOf(const std::string& call) {
   try {
@@ -34,7 +35,8 @@ TEST(LibraryText, Good) {
   for (const char* call :
        {"cumsum(%x, axis=1) -> (%y)", "cumsum(%k, axis=0) -> (%o)", "argsort(%x, axis=0) -> (%o)",
         "argsort(%k, descending=true, axis=1) -> (%o)", "scatter(%x, %i, %s, axis=0) -> (%y)",
-        "scatter_add(axis=0, %x, %i, %s) -> (%y)"}) {
+        "scatter_add(axis=0, %x, %i, %s) -> (%y)", "scatter_add(%x, %n, %s, axis=0) -> (%y)",
+        "scatter(%h, %i, %q, axis=0) -> (%g)"}) {
     EXPECT_EQ(errorOf(call), "no error") << call;
   }
 }
@@ -50,14 +52,21 @@ TEST(LibraryText, AttributesPrintInTheOrderOfTheTable) {
 
 TEST(LibraryText, NamesAndAttributes) {
   failsWith("sort(%x) -> (%y)",
-            "p.hostir:10:16: there is no library function sort; there are matmul, ");
+            "p.hostir:12:16: there is no library function sort; there are matmul, ");
   failsWith("cumsum(%x) -> (%y)", "cumsum needs axis=; it takes 1 slot, axis=");
-  failsWith("cumsum(%x, axes=[0]) -> (%y)", "p.hostir:10:27: found 'axes', expected 1 slot, axis=");
+  failsWith("cumsum(%x, axes=[0]) -> (%y)", "p.hostir:12:27: found 'axes', expected 1 slot, axis=");
   failsWith("cumsum(%x, axis=true) -> (%y)", "expected an integer");
   failsWith("cumsum(%x, axis=0, axis=1) -> (%y)", "axis= once");
   failsWith("cumsum(%x, axis=2) -> (%y)", "cumsum: axis 2 of %y, which has the axes 0 to 1");
   failsWith("cumsum(%x, axis=-1) -> (%y)", "cumsum: axis -1 of %y");
   failsWith("matmul(%x, %x, axis=1) -> (%y)", "found 'axis', expected 2 slots");
+}
+
+TEST(LibraryText, Float8IsOnlyMoved) {
+  for (const char* call : {"cumsum(%h, axis=1) -> (%g)", "argsort(%h, axis=1) -> (%o)",
+                           "scatter_add(%h, %i, %q, axis=0) -> (%g)"}) {
+    failsWith(call, ": %h is f8e4m3, which takes part in casts and moves only");
+  }
 }
 
 TEST(LibraryText, Operands) {
