@@ -90,8 +90,8 @@ void checkType(const OpDef& op, DType promoted, const std::string& where) {
                     "{}: bool is refused, got only bool operands; cast one first", where);
   HEDDLE_USER_CHECK(isFloat(promoted) || op.on_ints != nullptr, "{}: {} is not a float type", where,
                     name(promoted));
-  HEDDLE_USER_CHECK(!isFloat(promoted) || op.on_floats != nullptr,
-                    "{}: {} is not an integer type", where, name(promoted));
+  HEDDLE_USER_CHECK(!isFloat(promoted) || op.on_floats != nullptr, "{}: {} is not an integer type",
+                    where, name(promoted));
 }
 
 }  // namespace
@@ -140,6 +140,10 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   }
   if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
+  // Scalars beside no tensor but a condition: a float is the default one, as in PyTorch.
+  const bool only_scalars = std::all_of(types.begin(), types.end(),
+                                        [](const OperandType& type) { return type.is_scalar; });
+  if (only_scalars && !all_scalars && isFloat(dtype)) dtype = DType::F32;
   if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
   checkType(def, dtype, where(op_name));
   dtype = resultType(def, dtype);

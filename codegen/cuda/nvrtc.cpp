@@ -53,7 +53,9 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      : options_{"--gpu-architecture=" + arch, "-std=c++17"} {
+      // No contraction: a value has the same bits whether or not a product and a sum meet in one
+      // kernel.
+      : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;
     check(nvrtcVersion(&major, &minor), "nvrtcVersion");

@@ -176,9 +176,6 @@ def scalar_of(value, dtype):
 
 # --- ops -------------------------------------------------------------------------------------------------------------
 
-# The name in PyTorch where it is another one.
-NAMES = {"trunc_div": None}
-FUNCTIONAL = {"softplus", "relu", "leaky_relu", "threshold"}
 HALVES = (torch.float16, torch.bfloat16)
 INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64)
 
@@ -220,8 +217,7 @@ class Evaluator:
             raise NotMapped(f"{op}: {str(error).splitlines()[0][:90]}")
 
     def by_name(self, op, args, attrs):
-        module = torch.nn.functional if op in FUNCTIONAL else torch
-        function = getattr(module, NAMES.get(op) or op, None)
+        function = getattr(torch, op, None)
         if function is None or attrs:
             raise NotMapped(op)
         return self.call(function, args)
@@ -345,6 +341,62 @@ class Evaluator:
         starts, stops = self.ints(attrs["starts"]), self.ints(attrs["stops"])
         steps = self.ints(attrs.get("steps", ["1"] * len(starts)))
         return args[0][tuple(slice(*cut) for cut in zip(starts, stops, steps))]
+
+    # Parameters that PyTorch takes as numbers only.
+    def with_numbers(self, function, args):
+        if any(is_tensor(a) for a in args[1:]) or not is_tensor(args[0]):
+            raise NotMapped("a parameter that is a tensor")
+        return function(args[0], *args[1:])
+
+    def op_leaky_relu(self, args, attrs):
+        return self.with_numbers(torch.nn.functional.leaky_relu, args)
+
+    def op_threshold(self, args, attrs):
+        return self.with_numbers(torch.nn.functional.threshold, args)
+
+    def op_softplus(self, args, attrs):
+        return self.with_numbers(torch.nn.functional.softplus, args)
+
+    def divide(self, args, rounding):
+        if not any(a.dtype.is_floating_point if is_tensor(a) else isinstance(a, float) for a in args):
+            divisor = args[1] if is_tensor(args[1]) else torch.tensor(args[1])
+            if bool((divisor == 0).any()):
+                raise NotMapped("division of integers by zero")
+        halves = {a.dtype for a in args if is_tensor(a) and a.dtype.is_floating_point}
+        if rounding == "trunc" and halves and halves <= set(HALVES):  # truncated in f32 here, rounded first there
+            if len(halves) > 1:
+                raise NotMapped("div_trunc of two half types")
+            args = [a.float() if is_tensor(a) else a for a in args]
+            return self.call(lambda a, b: torch.div(a, b, rounding_mode=rounding), args).to(halves.pop())
+        return self.call(lambda a, b: torch.div(a, b, rounding_mode=rounding), args)
+
+    def op_div_floor(self, args, attrs):
+        return self.divide(args, "floor")
+
+    def op_div_trunc(self, args, attrs):
+        return self.divide(args, "trunc")
+
+    def op_linear(self, args, attrs):
+        x, w = args[0], args[1]
+        bias = args[2] if len(args) > 2 else None
+        activation = attrs.get("activation", "none")
+        if x.dtype in HALVES:  # one rounding, behind bias and activation
+            x, w, bias = x.float(), w.float(), None if bias is None else bias.float()
+        y = torch.nn.functional.linear(x, w, bias)
+        if activation == "relu":
+            y = torch.relu(y)
+        elif activation == "gelu_tanh":
+            y = torch.nn.functional.gelu(y, approximate="tanh")
+        return y.to(args[0].dtype)
+
+    def op_addcmul(self, args, attrs):
+        x, a, b, value = args
+        if not all(is_tensor(t) for t in (x, a, b)) or is_tensor(value):
+            raise NotMapped("addcmul of scalars")
+        whole = x.dtype in INTEGERS and not isinstance(value, int)
+        if len({x.dtype, a.dtype, b.dtype}) > 1 or isinstance(value, bool) or whole:
+            raise NotMapped("addcmul of several types")
+        return torch.addcmul(x, a, b, value=value)
 
     def op_matmul(self, args, attrs):
         if args[0].dtype in INTEGERS and self.device != "cpu":

@@ -53,6 +53,8 @@ class PointwiseBound {
       if (operand.error == kUnknown) return kUnknown;
       inexact = inexact || operand.error != 0;
     }
+    // A NaN has a sign, but no op says which.
+    if (op_.name == "signbit" && std::isnan(toDouble(operands[0].value))) return kUnknown;
     if (!isFloat(compute_)) return inexact ? ofIntegers(operands) : 0;
     if (exact_ && !inexact) return signOpen(operands, result) ? kZeroOfAnySign : 0;
     return ofFloats(operands, result, inexact);
@@ -149,6 +151,7 @@ class PointwiseBound {
 
   // What another implementation of the op may be off by for the same operands.
   double ownError(const double* centre, double y) const {
+    if (overflowsWithin(centre)) return kUnknown;
     if (!std::isfinite(y)) return 0;
     const double ulp = computeUlp(compute_);
     double moved = 0;
@@ -166,10 +169,23 @@ class PointwiseBound {
     return moved + kOpUlps * ulp * std::fabs(y) + cancellation(centre) + tiny;
   }
 
+  bool isOneCall() const {
+    return op_.text.starts_with("hd::") && op_.text.find("hd::", 4) == op_.text.npos;
+  }
+
+  // A text of several operations may have terms that its type does not hold.
+  bool overflowsWithin(const double* centre) const {
+    double product = 1;
+    for (int i = 0; i < op_.arity; ++i) {
+      const double size = std::fabs(centre[i]);
+      if (std::isfinite(size)) product *= std::max(size, 1.0);
+    }
+    return op_.arity > 1 && !isOneCall() && product > (compute_ == DType::F64 ? 1e308 : 3e38);
+  }
+
   // A text of several operations may cancel: sums of its terms are about as large as operands.
   double cancellation(const double* centre) const {
-    const bool one_call = op_.text.starts_with("hd::") && op_.text.find("hd::", 4) == op_.text.npos;
-    if (one_call && op_.name != "lgamma") return 0;
+    if (isOneCall() && op_.name != "lgamma") return 0;
     double largest = 0;
     for (int i = 0; i < op_.arity; ++i) largest = std::max(largest, std::fabs(centre[i]));
     return std::isfinite(largest) ? 2 * computeUlp(compute_) * largest : 0;

@@ -57,7 +57,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
     const ValueId id = tensor();
     const TensorView& view = b_.fusion().tensor(id);
-    if (view.dtype == DType::I64 && view.sizes() == sizes) index = id;
+    if ((view.dtype == DType::I64 || view.dtype == DType::I32) && view.sizes() == sizes) index = id;
   }
   if (index == kNoValue) {
     HEDDLE_USER_CHECK(!sizes.empty(), "an index of rank 0 needs a tensor");
