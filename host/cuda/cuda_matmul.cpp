@@ -12,6 +12,12 @@
 namespace heddle::host {
 namespace {
 
+// Of a result without elements, which cuBLASLt does not launch.
+class NoMatmul : public PreparedMatmul {
+ public:
+  void run(const MatmulOperands&, Stream, const Issue&) const override {}
+};
+
 bool timingIsOn() {
   const char* setting = std::getenv("HEDDLE_MATMUL_TIMING");
   return setting == nullptr || std::string_view(setting) != "0";
@@ -88,6 +94,7 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream)
 
 std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec,
                                                           const AlgorithmChoices& choices) {
+  if (spec.c.numel() == 0) return std::make_shared<NoMatmul>();
   return std::make_shared<PreparedCudaMatmul>(device_, handle_, copy_, compiler_,
                                               layoutMatmul(spec), choices);
 }
