@@ -65,8 +65,10 @@ std::vector<Size> symbols(const std::string& names) {
 
 // A kernel a type: all of them in one would have more outputs than a kernel may have parameters.
 TEST_P(CompileSimt, EveryPointwiseOpInEveryTypeItTakes) {
-  for (DType dtype : kAllDTypes) {
-    if (isFloat8(dtype)) continue;  // CastsBetweenAllTypes
+  // Narrow types compute in one of these, and CastsBetweenAllTypes has how they are stored. What is
+  // the same for every architecture is compiled for one.
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool}) {
+    if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
     SCOPED_TRACE(name(dtype));
     FusionBuilder b;
     const ValueId condition = b.input("c", DType::Bool, symbols("n"));

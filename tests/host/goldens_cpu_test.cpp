@@ -4,7 +4,15 @@
 namespace heddle::host {
 namespace {
 
-TEST(GoldensCpuTest, KernelsComputeWhatPyTorchDoes) { testing::expectGoldens(*makeCpuDevice()); }
+class GoldensCpuTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldensCpuTest, KernelsComputeWhatPyTorchDoes) {
+  testing::expectGoldens(*makeCpuDevice(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GoldensCpuTest,
+                         ::testing::ValuesIn(heddle::testing::goldenFamilies()),
+                         testing::familyName);
 
 }  // namespace
 }  // namespace heddle::host

@@ -4,11 +4,17 @@
 namespace heddle::host {
 namespace {
 
-TEST(GoldensGpuTest, KernelsComputeWhatPyTorchDoes) {
+class GoldensGpuTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldensGpuTest, KernelsComputeWhatPyTorchDoes) {
   std::string why;
   if (cudaDeviceCount(why) == 0) GTEST_SKIP() << why;
-  testing::expectGoldens(*makeCudaDevice(0));
+  testing::expectGoldens(*makeCudaDevice(0), GetParam());
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, GoldensGpuTest,
+                         ::testing::ValuesIn(heddle::testing::goldenFamilies()),
+                         testing::familyName);
 
 }  // namespace
 }  // namespace heddle::host
