@@ -112,8 +112,8 @@ class Buffer {
   void* data_;
 };
 
-// The thread sanitizer makes all of this many times slower and needs fewer numbers.
-#if defined(__SANITIZE_THREAD__)
+// The sanitizers make all of this many times slower and need fewer numbers.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kRepeats = 3;
 constexpr int64_t kLarge = 20000;
 #else

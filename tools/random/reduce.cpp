@@ -146,7 +146,8 @@ class Reducer {
     for (double (*simpler)(double) :
          {+[](double) { return 1.0; }, +[](double v) { return std::isfinite(v) ? v : 1.0; },
           +[](double v) { return std::nearbyint(v); }}) {
-      for (ValueId id : best_.fusion.inputs()) {
+      const std::vector<ValueId> inputs = best_.fusion.inputs();  // an attempt replaces best_
+      for (ValueId id : inputs) {
         if (best_.inputs.tensors.contains(id)) {
           attempt([&] { return mapped(id, simpler); });
         }
