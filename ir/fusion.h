@@ -122,7 +122,8 @@ class Fusion {
 };
 
 // Same graph: names, ops, attributes (nan equals nan), types, shardings, layouts, meshes, defaults,
-// order of expressions. Ids, source lines and annotations do not count.
+// order of expressions. Ids, source lines and annotations do not count, nor do guards: those of the
+// ops follow from the ops, and a composite may have checked more.
 bool sameGraph(const Fusion& a, const Fusion& b);
 
 // Values the sizes of a run: the symbols bound by input sizes, falling back to the defaults.
