@@ -137,6 +137,14 @@ TEST(MissingSyncTest, VerifyNamesTheInstruction) {
   EXPECT_GT(removals, 10);
 }
 
+// A program without its wait races by construction, which the thread sanitizer reports whether the
+// result is wrong or not: there the programs run whole, under adversarial orders.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kRacesMayRun = false;
+#else
+constexpr bool kRacesMayRun = true;
+#endif
+
 TEST(MissingSyncTest, AMissingWaitGivesAWrongResultUnderSomeOrder) {
   int removals = 0;
   for (const Example& example : examples()) {
@@ -149,6 +157,7 @@ TEST(MissingSyncTest, AMissingWaitGivesAWrongResultUnderSomeOrder) {
         ASSERT_EQ(testing::relativeError(got[i], right[i]), 0) << example.name << " seed " << seed;
       }
     }
+    if (!kRacesMayRun) continue;
     removals +=
         forEachRemoval(example, isWait, [&](const Program& program, const std::string& removed) {
           bool wrong = false;
@@ -165,7 +174,7 @@ TEST(MissingSyncTest, AMissingWaitGivesAWrongResultUnderSomeOrder) {
                              << "` is missing";
         });
   }
-  EXPECT_GT(removals, 3);
+  EXPECT_GT(removals, kRacesMayRun ? 3 : -1);
 }
 
 }  // namespace
