@@ -12,16 +12,45 @@
 
 namespace heddle::comm {
 
-enum class CollectiveKind : uint8_t { Allreduce, Allgather, ReduceScatter, Send, Recv };
+enum class CollectiveKind : uint8_t {
+  Allreduce,
+  Reduce,
+  Broadcast,
+  Allgather,
+  Gather,
+  Scatter,
+  ReduceScatter,
+  AllToAll,
+  AllToAllV,
+  Barrier,
+  Send,
+  Recv
+};
 std::string_view name(CollectiveKind kind);
 
 // One operation on buffers that the caller owns and keeps alive until it is done. `count` is in
-// elements and is equal on all ranks of the communicator:
-//   Allreduce      send[count]           -> recv[count]; send == recv is allowed
+// elements and is equal on all ranks of the communicator, as are `root`, `dtype` and `reduce`:
+//   Allreduce      send[count]           -> recv[count]
+//   Reduce         send[count]           -> the root's recv[count]
+//   Broadcast      the root's send[count] -> recv[count]
 //   Allgather      send[count]           -> recv[size * count], rank r's part at r * count
+//   Gather         send[count]           -> the root's recv[size * count]
+//   Scatter        the root's send[size * count] -> recv[count]: rank r gets part r
 //   ReduceScatter  send[size * count]    -> recv[count]: rank r gets the reduced part r
+//   AllToAll       send[size * count]    -> recv[size * count]: part r goes to rank r, which has it
+//                                           at the sender's rank * count
+//   AllToAllV      the same with parts of send_counts[r] elements to and recv_counts[r] from
+//                  rank r, one after the other in rank order; both lists have `size` entries,
+//                  `count` is not looked at. What a rank sends to another is what that one expects.
+//   Barrier        no data; done when every rank has got there
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
+// A buffer that only the root has may be null elsewhere, and is not looked at there.
+//
+// In place is allowed where a rank's result lies exactly on what it is made of: send == recv of an
+// allreduce, and on the root of a reduce or broadcast; a rank's own part of the larger buffer of an
+// allgather, gather, scatter or reduce-scatter. Never in an all-to-all. Else buffers are apart.
+//
 // An allreduce leaves the same bits on every rank. Bool sums to "any" and multiplies to "all";
 // integers wrap around in their own type; Avg is for floats; f8 types can only be moved.
 //
@@ -38,6 +67,10 @@ struct Operation {
   DType dtype = DType::F32;
   ReduceOp reduce = ReduceOp::Sum;
   int peer = -1;  // rank within the communicator
+  int root = -1;  // rank within the communicator
+  // AllToAllV: the lists are the caller's, and alive until the operation is done.
+  std::span<const int64_t> send_counts = {};
+  std::span<const int64_t> recv_counts = {};
 };
 
 using Ticket = int64_t;
@@ -65,6 +98,11 @@ class Communicator {
   // Makes progress and tells whether the group is complete. Throws UserError when a peer has
   // failed or the transport reports an error (with the API's name and string).
   virtual bool test(Ticket ticket) = 0;
+
+  // Stream-ordered transports whose work may wait for a peer on the device: throws UserError when
+  // it never will end by itself, because a peer is gone or the transport has met an error, and then
+  // ends it. Any thread, at any time; never blocks. For those who wait for a stream.
+  virtual void probe() {}
 };
 
 // A rank of the job, and the small host-side exchange a job needs to agree on things. Every member
@@ -86,9 +124,20 @@ class World {
   // of the members follows the initialisation, before anyone posts.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
+  // The same for all teams of a partition of the job at once, collective over the whole job:
+  // `members` is this rank's team, empty (and the result nullptr) for a rank in none. Where the
+  // transport can split a communicator this is cheaper than making each on its own.
+  virtual std::unique_ptr<Communicator> split(const std::vector<int>& members) {
+    return members.empty() ? nullptr : communicator(members);
+  }
+
   // This rank cannot go on: peers that wait, now or later, get UserError with `reason` and this
   // rank's number instead of waiting forever. Never blocks, may be called from any thread.
   virtual void abort(const std::string& reason) noexcept = 0;
+
+  // Why this rank should wait for nobody any longer, as far as it has heard; empty while the job is
+  // well. Never blocks, any thread.
+  virtual std::string fault() const { return {}; }
 };
 
 // A job of one rank.

@@ -3,82 +3,28 @@
 // elsewhere. So an operation completes as soon as one rank waits for it, and ranks that wait for
 // different teams cannot hold each other up.
 //
-// Parts of a collective on n ranks: part r of an allreduce reduces chunk r of everybody's data and
-// writes it to everybody, which is right in place because nothing else touches chunk r; part r of
-// an allgather or a reduce-scatter fills rank r's result. A transfer has one part.
-//
 // Buffers may be freed once test() has answered true or has thrown, the communicator is gone, or
 // abort() of their rank's World has returned.
 #include <cstring>
 #include <map>
 
-#include "comm/in_process_job.h"
+#include "comm/in_process_parts.h"
 #include "comm/operation.h"
 #include "ir/error.h"
 
 namespace heddle::comm {
 namespace {
 
-const std::byte* bytesAt(const void* base, int64_t index, DType dtype) {
-  return static_cast<const std::byte*>(base) + index * sizeOf(dtype);
-}
-std::byte* bytesAt(void* base, int64_t index, DType dtype) {
-  return static_cast<std::byte*>(base) + index * sizeOf(dtype);
-}
-
-void copy(void* to, const void* from, int64_t count, DType dtype) {
-  if (count > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(count * sizeOf(dtype)));
-}
-
-// Reduces elements [begin, begin + count) of everybody's send buffer into `dst`.
-void reduceRange(const Meeting& meeting, void* dst, int64_t begin, int64_t count) {
-  const Operation& any = meeting.operations[0];
-  if (count == 0) return;
-  std::vector<const void*> sources;
-  for (const Operation& op : meeting.operations) {
-    sources.push_back(bytesAt(op.send, begin, any.dtype));
+class HostMover : public Mover {
+ public:
+  void copy(void* to, const void* from, int64_t bytes) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
   }
-  reduceOnHost(dst, sources, count, any.dtype, any.reduce);
-}
-
-void allreducePart(const Meeting& meeting, int part) {
-  const Operation& mine = meeting.operations[part];
-  const Chunk chunk = chunkOf(mine.count, static_cast<int>(meeting.operations.size()), part);
-  if (chunk.count == 0) return;
-  void* result = bytesAt(mine.recv, chunk.begin, mine.dtype);
-  reduceRange(meeting, result, chunk.begin, chunk.count);
-  for (const Operation& op : meeting.operations) {
-    copy(bytesAt(op.recv, chunk.begin, op.dtype), result, chunk.count, op.dtype);
+  void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+              ReduceOp op) override {
+    reduceOnHost(dst, srcs, count, dtype, op);
   }
-}
-
-void allgatherPart(const Meeting& meeting, int part) {
-  const Operation& mine = meeting.operations[part];
-  for (size_t i = 0; i < meeting.operations.size(); ++i) {
-    copy(bytesAt(mine.recv, static_cast<int64_t>(i) * mine.count, mine.dtype),
-         meeting.operations[i].send, mine.count, mine.dtype);
-  }
-}
-
-void movePart(const Meeting& meeting, int part) {
-  const Operation& mine = meeting.operations[part];
-  switch (mine.kind) {
-    case CollectiveKind::Allreduce:
-      return allreducePart(meeting, part);
-    case CollectiveKind::Allgather:
-      return allgatherPart(meeting, part);
-    case CollectiveKind::ReduceScatter:
-      return reduceRange(meeting, mine.recv, part * mine.count, mine.count);
-    case CollectiveKind::Send:
-    case CollectiveKind::Recv:
-      return copy(meeting.operations[1].recv, meeting.operations[0].send, mine.count, mine.dtype);
-  }
-}
-
-int partsOf(const Meeting& meeting) {
-  return isPointToPoint(meeting.operations[0].kind) ? 1
-                                                    : static_cast<int>(meeting.operations.size());
-}
+};
 
 bool isComplete(const Meeting& meeting) {
   return meeting.missing == 0 && meeting.done == partsOf(meeting);
@@ -100,7 +46,7 @@ class HostCommunicator : public Communicator {
   bool isStreamOrdered() const override { return false; }
 
   Ticket post(std::span<const Operation> group, void* /*stream*/) override {
-    checkGroup(group, size());
+    checkGroup(group, rank(), size());
     std::lock_guard lock(team_->job().mutex);
     std::vector<Seat> seats;
     for (const Operation& op : group) seats.push_back(team_->sit(member_, op));
@@ -147,7 +93,8 @@ class HostCommunicator : public Communicator {
       ++meeting.running;
       ++job.moving;
       lock.unlock();
-      movePart(meeting, part);
+      HostMover mover;
+      movePart(meeting, part, mover);
       lock.lock();
       --meeting.running;
       --job.moving;

@@ -108,6 +108,10 @@ class InProcessWorld : public World {
     return maker_(job_->join(rank_, members), position);
   }
   void abort(const std::string& reason) noexcept override { job_->abort(rank_, reason); }
+  std::string fault() const override {
+    std::lock_guard lock(job_->state().mutex);
+    return job_->state().aborted;
+  }
 
  private:
   std::shared_ptr<InProcessJob> job_;

@@ -32,6 +32,8 @@ struct JobState {
 // or 0 for the sender and 1 for the receiver.
 struct Meeting {
   std::vector<Operation> operations;  // by seat; read freely once nobody is missing
+  // AllToAllV, by seat: the operation's lists, so that a rank that gives up may take its own away.
+  std::vector<std::vector<int64_t>> counts;
   std::vector<int> members;           // position in the team of each seat
   std::vector<bool> present;
   int missing = 0;  // seats whose rank has not posted yet
@@ -89,6 +91,7 @@ class Team {
   std::shared_ptr<Meeting> newMeeting(std::vector<int> members) const;
   Seat collectiveSeat(int member);
   Seat transferSeat(int member, const Operation& operation);
+  static void place(const Seat& seat, const Operation& operation);
   void compare(const Seat& seat);
 
   std::shared_ptr<JobState> job_;

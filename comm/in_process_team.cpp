@@ -22,6 +22,7 @@ std::shared_ptr<Meeting> Team::newMeeting(std::vector<int> members) const {
   const size_t seats = members.size();
   meeting->members = std::move(members);
   meeting->operations.resize(seats);
+  meeting->counts.resize(seats);
   meeting->present.resize(seats, false);
   meeting->missing = static_cast<int>(seats);
   meeting->ready.resize(seats);
@@ -61,7 +62,8 @@ void Team::compare(const Seat& seat) {
   const Meeting& meeting = *seat.meeting;
   const Operation& mine = meeting.operations[seat.index];
   for (size_t i = 0; i < meeting.present.size(); ++i) {
-    if (!meeting.present[i] || agree(meeting.operations[i], mine)) continue;
+    if (!meeting.present[i]) continue;
+    if (agree(meeting.operations[i], static_cast<int>(i), mine, seat.index)) continue;
     if (!failure_.empty()) return;
     failure_ = fmt::format("team {}: rank {} posted {} where rank {} posted {}", listOf(members_),
                            members_[meeting.members[i]], describe(meeting.operations[i]),
@@ -71,11 +73,23 @@ void Team::compare(const Seat& seat) {
   }
 }
 
+void Team::place(const Seat& seat, const Operation& operation) {
+  Operation& mine = seat.meeting->operations[seat.index];
+  mine = operation;
+  if (operation.kind != CollectiveKind::AllToAllV) return;
+  std::vector<int64_t>& counts = seat.meeting->counts[seat.index];
+  counts.assign(operation.send_counts.begin(), operation.send_counts.end());
+  counts.insert(counts.end(), operation.recv_counts.begin(), operation.recv_counts.end());
+  const std::span<const int64_t> both(counts);
+  mine.send_counts = both.first(operation.send_counts.size());
+  mine.recv_counts = both.subspan(operation.send_counts.size());
+}
+
 Seat Team::sit(int member, const Operation& operation, std::shared_ptr<void> ready) {
   const Seat seat =
       isPointToPoint(operation.kind) ? transferSeat(member, operation) : collectiveSeat(member);
   Meeting& meeting = *seat.meeting;
-  meeting.operations[seat.index] = operation;
+  place(seat, operation);
   meeting.ready[seat.index] = std::move(ready);
   compare(seat);
   meeting.present[seat.index] = true;

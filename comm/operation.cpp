@@ -8,17 +8,45 @@
 namespace heddle::comm {
 namespace {
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::Allreduce || kind == CollectiveKind::ReduceScatter;
+constexpr int64_t kMostElements = std::numeric_limits<int64_t>::max();
+
+void checkCounts(const Operation& op, std::span<const int64_t> counts, std::string_view what,
+                 int size) {
+  HEDDLE_USER_CHECK(counts.size() == static_cast<size_t>(size), "{}: {} {} counts for {} ranks",
+                    describe(op), counts.size(), what, size);
+  int64_t left = kMostElements / sizeOf(op.dtype);
+  for (int64_t count : counts) {
+    HEDDLE_USER_CHECK(count >= 0, "{}: negative count", describe(op));
+    HEDDLE_USER_CHECK(count <= left, "{} on {} ranks: the count overflows", describe(op), size);
+    left -= count;
+  }
 }
 
-void checkOperation(const Operation& op, int size) {
+void checkCounts(const Operation& op, int rank, int size) {
+  if (op.kind == CollectiveKind::AllToAllV) {
+    checkCounts(op, op.send_counts, "send", size);
+    checkCounts(op, op.recv_counts, "receive", size);
+    const auto me = static_cast<size_t>(rank);
+    HEDDLE_USER_CHECK(op.send_counts[me] == op.recv_counts[me],
+                      "{}: rank {} sends itself {} elements and expects {}", describe(op), rank,
+                      op.send_counts[me], op.recv_counts[me]);
+    return;
+  }
   HEDDLE_USER_CHECK(op.count >= 0, "{}: negative count", describe(op));
-  const int64_t most = std::numeric_limits<int64_t>::max() / (sizeOf(op.dtype) * size);
-  HEDDLE_USER_CHECK(op.count <= most, "{} on {} ranks: the count overflows", describe(op), size);
+  HEDDLE_USER_CHECK(op.count <= kMostElements / (sizeOf(op.dtype) * size),
+                    "{} on {} ranks: the count overflows", describe(op), size);
+}
+
+void checkOperation(const Operation& op, int rank, int size) {
+  checkCounts(op, rank, size);
   if (isPointToPoint(op.kind)) {
     HEDDLE_USER_CHECK(op.peer >= 0 && op.peer < size,
                       "{}: the peer must be a rank of the communicator, 0 to {}", describe(op),
+                      size - 1);
+  }
+  if (isRooted(op.kind)) {
+    HEDDLE_USER_CHECK(op.root >= 0 && op.root < size,
+                      "{}: the root must be a rank of the communicator, 0 to {}", describe(op),
                       size - 1);
   }
   if (reduces(op.kind)) {
@@ -26,10 +54,13 @@ void checkOperation(const Operation& op, int size) {
                       "{}: an average needs a float type", describe(op));
     HEDDLE_USER_CHECK(!isFloat8(op.dtype), "{}: f8 types can only be moved", describe(op));
   }
-  if (op.count == 0) return;
-  HEDDLE_USER_CHECK(op.kind == CollectiveKind::Recv || op.send != nullptr, "{}: no send buffer",
-                    describe(op));
-  HEDDLE_USER_CHECK(op.kind == CollectiveKind::Send || op.recv != nullptr, "{}: no receive buffer",
+  const bool sends = hasSend(op.kind, rank == op.root) && sentBy(op, size) > 0;
+  const bool receives = hasRecv(op.kind, rank == op.root) && receivedBy(op, size) > 0;
+  HEDDLE_USER_CHECK(!sends || op.send != nullptr, "{}: no send buffer", describe(op));
+  HEDDLE_USER_CHECK(!receives || op.recv != nullptr, "{}: no receive buffer", describe(op));
+  const bool exchanges =
+      op.kind == CollectiveKind::AllToAll || op.kind == CollectiveKind::AllToAllV;
+  HEDDLE_USER_CHECK(!exchanges || !sends || !receives || op.send != op.recv, "{}: never in place",
                     describe(op));
 }
 
@@ -39,10 +70,24 @@ std::string_view name(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::Allreduce:
       return "allreduce";
+    case CollectiveKind::Reduce:
+      return "reduce";
+    case CollectiveKind::Broadcast:
+      return "broadcast";
     case CollectiveKind::Allgather:
       return "allgather";
+    case CollectiveKind::Gather:
+      return "gather";
+    case CollectiveKind::Scatter:
+      return "scatter";
     case CollectiveKind::ReduceScatter:
       return "reducescatter";
+    case CollectiveKind::AllToAll:
+      return "alltoall";
+    case CollectiveKind::AllToAllV:
+      return "alltoallv";
+    case CollectiveKind::Barrier:
+      return "barrier";
     case CollectiveKind::Send:
       return "send";
     case CollectiveKind::Recv:
@@ -51,27 +96,95 @@ std::string_view name(CollectiveKind kind) {
   throwInternalError(__FILE__, __LINE__, "kind", "not a collective kind");
 }
 
-void checkGroup(std::span<const Operation> group, int size) {
-  for (const Operation& op : group) checkOperation(op, size);
+void checkGroup(std::span<const Operation> group, int rank, int size) {
+  for (const Operation& op : group) checkOperation(op, rank, size);
 }
 
 bool isPointToPoint(CollectiveKind kind) {
   return kind == CollectiveKind::Send || kind == CollectiveKind::Recv;
 }
 
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Reduce ||
+         kind == CollectiveKind::ReduceScatter;
+}
+
+bool isRooted(CollectiveKind kind) {
+  return kind == CollectiveKind::Reduce || kind == CollectiveKind::Broadcast ||
+         kind == CollectiveKind::Gather || kind == CollectiveKind::Scatter;
+}
+
+bool hasSend(CollectiveKind kind, bool is_root) {
+  if (kind == CollectiveKind::Barrier || kind == CollectiveKind::Recv) return false;
+  return is_root || (kind != CollectiveKind::Broadcast && kind != CollectiveKind::Scatter);
+}
+
+bool hasRecv(CollectiveKind kind, bool is_root) {
+  if (kind == CollectiveKind::Barrier || kind == CollectiveKind::Send) return false;
+  return is_root || (kind != CollectiveKind::Reduce && kind != CollectiveKind::Gather);
+}
+
+int64_t sentBy(const Operation& op, int size) {
+  switch (op.kind) {
+    case CollectiveKind::Scatter:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllToAll:
+      return op.count * size;
+    case CollectiveKind::AllToAllV:
+      return offsetOf(op.send_counts, size);
+    default:
+      return op.count;
+  }
+}
+
+int64_t receivedBy(const Operation& op, int size) {
+  switch (op.kind) {
+    case CollectiveKind::Allgather:
+    case CollectiveKind::Gather:
+    case CollectiveKind::AllToAll:
+      return op.count * size;
+    case CollectiveKind::AllToAllV:
+      return offsetOf(op.recv_counts, size);
+    default:
+      return op.count;
+  }
+}
+
+int64_t offsetOf(std::span<const int64_t> counts, int rank) {
+  int64_t sum = 0;
+  for (int i = 0; i < rank; ++i) sum += counts[static_cast<size_t>(i)];
+  return sum;
+}
+
 std::string describe(const Operation& op) {
   std::string text(name(op.kind));
+  if (op.kind == CollectiveKind::Barrier) return text;
+  if (op.kind == CollectiveKind::AllToAllV) {
+    return text + fmt::format(" of [{}] to [{}] {}", fmt::join(op.send_counts, ", "),
+                              fmt::join(op.recv_counts, ", "), heddle::name(op.dtype));
+  }
   if (reduces(op.kind)) text += fmt::format("({})", heddle::name(op.reduce));
   text += fmt::format(" of {} {}", op.count, heddle::name(op.dtype));
+  const bool from_root = op.kind == CollectiveKind::Broadcast || op.kind == CollectiveKind::Scatter;
+  if (isRooted(op.kind)) text += fmt::format(" {} {}", from_root ? "from" : "to", op.root);
   if (op.kind == CollectiveKind::Send) text += fmt::format(" to {}", op.peer);
   if (op.kind == CollectiveKind::Recv) text += fmt::format(" from {}", op.peer);
   return text;
 }
 
-bool agree(const Operation& a, const Operation& b) {
-  if (a.count != b.count || a.dtype != b.dtype) return false;
-  if (isPointToPoint(a.kind)) return isPointToPoint(b.kind);
-  return a.kind == b.kind && (!reduces(a.kind) || a.reduce == b.reduce);
+bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b) {
+  if (a.kind == CollectiveKind::Barrier && b.kind == CollectiveKind::Barrier) return true;
+  if (isPointToPoint(a.kind)) {
+    return isPointToPoint(b.kind) && a.count == b.count && a.dtype == b.dtype;
+  }
+  if (a.kind != b.kind || a.dtype != b.dtype) return false;
+  if (a.kind == CollectiveKind::AllToAllV) {
+    const auto from_a = static_cast<size_t>(rank_a), from_b = static_cast<size_t>(rank_b);
+    return a.send_counts[from_b] == b.recv_counts[from_a] &&
+           a.recv_counts[from_b] == b.send_counts[from_a];
+  }
+  return a.count == b.count && (!reduces(a.kind) || a.reduce == b.reduce) &&
+         (!isRooted(a.kind) || a.root == b.root);
 }
 
 std::string listOf(const std::vector<int>& ranks) {

@@ -9,17 +9,31 @@
 // What the transports share: how an operation is checked, named in messages and cut into parts.
 namespace heddle::comm {
 
-// Throws UserError for a peer outside a communicator of `size`, a negative or overflowing count, a
-// null buffer, or an average of integers.
-void checkGroup(std::span<const Operation> group, int size);
+// What `rank` of `size` may post. Throws UserError for a peer or root outside the communicator, a
+// negative or overflowing count, a list of counts of another length, a null buffer that this rank
+// needs, an all-to-all in place, or an average of integers.
+void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
+bool reduces(CollectiveKind kind);
+bool isRooted(CollectiveKind kind);  // has a root: reduce, broadcast, gather, scatter
 
-// `allreduce(sum) of 8 f32`, `send of 3 i64 to 1`.
+// Whether a rank reads a send buffer, or writes a receive buffer.
+bool hasSend(CollectiveKind kind, bool is_root);
+bool hasRecv(CollectiveKind kind, bool is_root);
+
+// Elements of the buffers of a rank that has them, of `size` ranks.
+int64_t sentBy(const Operation& operation, int size);
+int64_t receivedBy(const Operation& operation, int size);
+
+// Sum of the first `rank` counts: where that rank's part begins.
+int64_t offsetOf(std::span<const int64_t> counts, int rank);
+
+// `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
 std::string describe(const Operation& operation);
 
 // Whether two ranks posted the same collective, or the two ends of one transfer agree.
-bool agree(const Operation& a, const Operation& b);
+bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 
 // `[0, 2, 5]`
 std::string listOf(const std::vector<int>& ranks);

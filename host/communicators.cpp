@@ -1,7 +1,9 @@
 #include "host/communicators.h"
 
+#include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 #include "host/text.h"
@@ -79,14 +81,25 @@ bool hasMatmuls(const Program& program) {
   return found;
 }
 
+// Every rank finds the same teams of all ranks, so all take part in each split.
 Communicators::Communicators(const Program& program, comm::World& world) {
+  std::vector<Team> seen;
+  std::set<std::vector<int>> known;  // of any rank
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const Team* team = teamOf(instruction.op);
-    if (team == nullptr) return;
-    std::vector<int> members = teamMembers(*team, program.meshes, world.rank(), world.size());
-    if (members.empty() || made_.contains(members)) return;
-    std::unique_ptr<comm::Communicator> made = world.communicator(members);
-    made_.emplace(std::move(members), std::move(made));
+    if (team == nullptr || std::find(seen.begin(), seen.end(), *team) != seen.end()) return;
+    seen.push_back(*team);
+    std::set<std::vector<int>> fresh;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      std::vector<int> members = teamMembers(*team, program.meshes, rank, world.size());
+      if (!members.empty() && !known.contains(members)) fresh.insert(std::move(members));
+    }
+    if (fresh.empty()) return;
+    std::vector<int> mine = teamMembers(*team, program.meshes, world.rank(), world.size());
+    if (!fresh.contains(mine)) mine.clear();
+    known.merge(fresh);
+    std::unique_ptr<comm::Communicator> made = world.split(mine);
+    if (made) made_.emplace(std::move(mine), std::move(made));
   });
 }
 

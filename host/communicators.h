@@ -20,9 +20,9 @@ bool communicatesAnywhere(const Program& program);
 // Whether some instruction is a library's matrix product.
 bool hasMatmuls(const Program& program);
 
-// The communicators of a program without Calls, one for each distinct member list, made in the
-// order in which a walk of the program meets their teams: the same on every rank. Collective over
-// the job. Read-only afterwards.
+// The communicators of a program without Calls, one for each distinct member list, split from the
+// job's in the order in which a walk of the program meets their teams: the same on every rank.
+// Collective over the job. Read-only afterwards.
 class Communicators {
  public:
   Communicators() = default;

@@ -1,5 +1,6 @@
 #include "host/cpu_communicate.h"
 
+#include <cstring>
 #include <type_traits>
 
 #include "ir/error.h"
@@ -8,15 +9,41 @@ namespace heddle::host {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<comm::Operation>);
+static_assert(sizeof(comm::Operation) % alignof(int64_t) == 0);
+
+// The operations, and behind them the lists that they name, in memory of the stream's.
+std::vector<std::byte> packed(std::span<const comm::Operation> group, CpuStream& stream) {
+  std::vector<std::byte> bytes = stream.buffer(group.data(), group.size_bytes());
+  size_t lists = 0;
+  for (const comm::Operation& op : group) {
+    lists += op.send_counts.size_bytes() + op.recv_counts.size_bytes();
+  }
+  if (lists == 0) return bytes;
+  bytes.resize(group.size_bytes() + lists);
+  std::byte* next = bytes.data() + group.size_bytes();
+  const auto keep = [&](std::span<const int64_t>& list) {
+    if (list.empty()) return;
+    std::memcpy(next, list.data(), list.size_bytes());
+    list = {reinterpret_cast<const int64_t*>(next), list.size()};
+    next += list.size_bytes();
+  };
+  auto* operations = reinterpret_cast<comm::Operation*>(bytes.data());
+  for (size_t i = 0; i < group.size(); ++i) {
+    keep(operations[i].send_counts);
+    keep(operations[i].recv_counts);
+  }
+  return bytes;
+}
 
 class CommunicateTask : public TaskBody {
  public:
   CommunicateTask(std::shared_ptr<PostOrder> order, int64_t turn, comm::Communicator& communicator,
-                  std::vector<std::byte> group, CpuStream& stream)
+                  std::vector<std::byte> group, size_t operations, CpuStream& stream)
       : order_(std::move(order)),
         turn_(turn),
         communicator_(communicator),
         group_(std::move(group)),
+        operations_(operations),
         stream_(stream) {}
   ~CommunicateTask() override { stream_.recycle(std::move(group_)); }
 
@@ -43,14 +70,14 @@ class CommunicateTask : public TaskBody {
 
  private:
   std::span<const comm::Operation> operations() const {
-    return {reinterpret_cast<const comm::Operation*>(group_.data()),
-            group_.size() / sizeof(comm::Operation)};
+    return {reinterpret_cast<const comm::Operation*>(group_.data()), operations_};
   }
 
   std::shared_ptr<PostOrder> order_;
   int64_t turn_;
   comm::Communicator& communicator_;
   std::vector<std::byte> group_;
+  size_t operations_;
   CpuStream& stream_;
   comm::Ticket ticket_ = 0;
   bool posted_ = false;
@@ -81,7 +108,7 @@ void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
     turn = order->issued++;
   }
   stream.enqueue<CommunicateTask>(issue, std::move(order), turn, communicator,
-                                  stream.buffer(group.data(), group.size_bytes()), stream);
+                                  packed(group, stream), group.size(), stream);
 }
 
 }  // namespace heddle::host

@@ -30,7 +30,7 @@ class PostOrders {
   std::unordered_map<const comm::Communicator*, std::shared_ptr<PostOrder>> orders_;
 };
 
-// Enqueues a group; `group` is copied.
+// Enqueues a group, which is copied with the lists of counts that it names.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

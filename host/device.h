@@ -183,7 +183,8 @@ class Device {
   virtual int64_t libraryWorkspace(const LibraryCall& call) const = 0;
   // The result has elements.
   virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
-  // A collective on `stream`. UserError when the transport cannot reach this device's memory.
+  // A collective on `stream`; the group is copied with its lists of counts. UserError when the
+  // transport cannot reach this device's memory.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
   // Device or host memory on either side (the device tells which). Bytes are contiguous.

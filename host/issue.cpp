@@ -178,6 +178,26 @@ void Issuer::operator()(const CopyStep& step) {
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 
+// The lists as the registers have them now; the device keeps its own copy.
+void Issuer::bindCounts(const Plan::Counts& counts, comm::Operation& operation) {
+  const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
+    int64_t* values = state_.counts.data() + at;
+    int64_t left = elements;
+    for (int32_t i = 0; i < counts.ranks; ++i) {
+      values[i] = toInt(scalar(first + i));
+      HEDDLE_USER_CHECK(values[i] >= 0 && values[i] <= left,
+                        "{} {} elements for rank {} of the team, {} are left of the {} that the "
+                        "buffer has",
+                        verb, values[i], i, left, elements);
+      left -= values[i];
+    }
+    return std::span<const int64_t>(values, static_cast<size_t>(counts.ranks));
+  };
+  operation.send_counts = list(counts.send, counts.at, counts.send_elements, "sends");
+  operation.recv_counts =
+      list(counts.recv, counts.at + counts.ranks, counts.recv_elements, "receives");
+}
+
 void Issuer::operator()(const CollectiveStep& step) {
   comm::Operation* operation = state_.operations.data() + step.first;
   const Plan::OperationPlaces* places = plan_.operation_places.data() + step.first;
@@ -185,6 +205,7 @@ void Issuer::operator()(const CollectiveStep& step) {
     operation[i].send = at(places[i].send);
     operation[i].recv = at(places[i].recv);
   }
+  if (step.counts >= 0) bindCounts(plan_.counts[static_cast<size_t>(step.counts)], *operation);
   device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},
                       stream(step.stream), issue_);
 }
@@ -205,12 +226,17 @@ void Issuer::operator()(const ApplyStep& step) {
 
 void Issuer::operator()(const ReadBackStep& step) {
   const Event event = state_.events[static_cast<size_t>(step.event)];
-  device_.copy(state_.staging, at(step.src), sizeOf(step.source_dtype), stream(step.stream),
-               issue_);
+  std::byte* staging = state_.staging.data();
+  if (step.count > 0) {
+    device_.copy(staging, at(step.src), step.count * sizeOf(step.source_dtype), stream(step.stream),
+                 issue_);
+  }
   device_.recordEvent(event, stream(step.stream));
-  device_.synchronize(event);
+  awaitEvent(device_, event, plan_);
   state_.completion->rethrow();  // the value is not there when the work before it failed
-  scalar(step.out) = roundTo(step.dtype, loadElement(state_.staging, step.source_dtype, 0));
+  for (int32_t i = 0; i < step.count; ++i) {
+    scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
+  }
 }
 
 void Issuer::operator()(const BranchStep& step) {

@@ -51,6 +51,7 @@ class Issuer {
     return base == nullptr ? nullptr : base + place.offset;  // a buffer of no bytes
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
+  void bindCounts(const Plan::Counts& counts, comm::Operation& operation);
   void allocateWorkspaces();
   void freeWorkspaces() noexcept;
   [[noreturn]] void throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const;

@@ -63,8 +63,10 @@ class SectionParser {
     const std::string name = in_.expectName(TokenKind::Value, expected);
     if (!names_.insert(name).second) in_.failAt(at, fmt::format("%{} is declared twice", name));
     in_.expectSymbol(":");
+    const bool list = in_.acceptWord("list");
     ParsedType type = parseType(in_, program_.meshes);
-    Slot slot{name, type.is_scalar, std::move(type.tensor), {}, {}};
+    Slot slot{name, list || type.is_scalar, std::move(type.tensor), {}, {}};
+    if (list && !slot.isList()) in_.fail("the size of a list, as in list i64[ranks]");
     if (in_.atWord("alloc") && in_.atSymbol("=", 1)) alloc(slot);
     program_.slots.push_back(std::move(slot));
     return static_cast<SlotId>(program_.slots.size() - 1);

@@ -19,17 +19,6 @@ int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& 
   return found->second;
 }
 
-template <class Enum, size_t N>
-Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
-                std::string_view expected) {
-  for (const auto& [value, text] : names) {
-    if (in.peek().text != text) continue;
-    in.next();
-    return value;
-  }
-  in.fail(expected);
-}
-
 }  // namespace
 
 InstructionParser::InstructionParser(TokenStream& in, Program& program)
@@ -229,48 +218,6 @@ Op InstructionParser::copy() {
   return out;
 }
 
-Op InstructionParser::communicate(TokenId token) {
-  Communicate out;
-  out.token = token;
-  out.kind = parseOneOf(in_, kCollectives, "allreduce, allgather or reduce_scatter");
-  out.in = slot();
-  arrow();
-  out.out = slot();
-  out.team = team();
-  if (in_.acceptWord("op")) {
-    in_.expectSymbol("=");
-    out.reduce = in_.at(TokenKind::Word) ? reduceOpFromName(in_.peek().text) : std::nullopt;
-    if (!out.reduce) in_.fail("a reduction: sum, prod, min, max or avg");
-    in_.next();
-  }
-  out.stream = stream();
-  return out;
-}
-
-Op InstructionParser::send(std::optional<TokenId> token) {
-  Send out;
-  out.token = token;
-  out.slot = slot();
-  in_.expectWord("to");
-  in_.expectSymbol("=");
-  out.peer = parseSize(in_);
-  out.team = team();
-  out.stream = stream();
-  return out;
-}
-
-Op InstructionParser::recv(std::optional<TokenId> token) {
-  Recv out;
-  out.token = token;
-  out.slot = slot();
-  in_.expectWord("from");
-  in_.expectSymbol("=");
-  out.peer = parseSize(in_);
-  out.team = team();
-  out.stream = stream();
-  return out;
-}
-
 Op InstructionParser::waitEvent() {
   WaitEvent out;
   out.event = event();
@@ -370,27 +317,6 @@ StreamId InstructionParser::stream() {
     in_.failAt(at, fmt::format("stream {} is not in 0 .. {}", id, kMaxStream));
   }
   return static_cast<StreamId>(id);
-}
-
-Team InstructionParser::team() {
-  Team out;
-  if (!in_.acceptWord("team")) return out;
-  in_.expectSymbol("=");
-  out.mesh = parseMeshRef(in_, program_.meshes);
-  if (!in_.acceptSymbol("[")) return out;
-  do {
-    const Token at = in_.peek();
-    const std::string axis = in_.expectName(TokenKind::Word, "a mesh axis: x, y or z");
-    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(out.mesh)];
-    for (MeshAxis candidate : {MeshAxis::X, MeshAxis::Y, MeshAxis::Z}) {
-      if (name(candidate) == axis && mesh.has(candidate)) out.axes.push_back(candidate);
-    }
-    if (out.axes.empty() || name(out.axes.back()) != axis) {
-      in_.failAt(at, fmt::format("mesh @{} has no axis {}", mesh.name, axis));
-    }
-  } while (in_.acceptSymbol(","));
-  if (!in_.acceptSymbol("]")) in_.fail("',' or ']'");
-  return out;
 }
 
 void InstructionParser::arrow() { in_.expectSymbol("->"); }

@@ -47,6 +47,7 @@ class InstructionParser {
   EventId event();
   StreamId stream();
   Team team();
+  bool acceptKey(std::string_view key);
   std::string named(std::string_view what);  // the word after a sigil
   void arrow();
 

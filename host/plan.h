@@ -69,6 +69,7 @@ struct CollectiveStep {
   int32_t first;
   int32_t operations;  // posted together
   StreamId stream;
+  int32_t counts = -1;  // of Plan::counts: an AllToAllV alone
 };
 struct RecordStep {
   int32_t event;
@@ -96,6 +97,7 @@ struct ReadBackStep {
   StreamId stream;
   DType source_dtype;
   DType dtype;
+  int32_t count;  // to as many registers from `out` on
 };
 struct BranchStep {  // goes to `target` unless registers[lhs] `compare` rhs
   int32_t lhs;
@@ -137,6 +139,14 @@ struct Plan {
   struct OperationPlaces {
     Place send;
     Place recv;
+  };
+  struct Counts {
+    int32_t ranks;
+    int32_t send;  // the first of `ranks` registers
+    int32_t recv;
+    int32_t at;             // where both lists stand in RunState::counts
+    int64_t send_elements;  // that the buffers have
+    int64_t recv_elements;
   };
   struct Matmul {
     Place a;
@@ -195,6 +205,9 @@ struct Plan {
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;
   std::vector<OperationPlaces> operation_places;  // parallel to operations
+  std::vector<Counts> counts;
+  int32_t counts_size = 0;     // of RunState::counts
+  int64_t staging_bytes = 16;  // of RunState::staging
   std::vector<Matmul> matmuls;
   std::vector<Library> libraries;
   std::vector<Reference> references;
@@ -209,6 +222,7 @@ struct Plan {
   int32_t events = 0;
   int32_t streams = 1;
   bool communicates = false;
+  std::vector<comm::Communicator*> stream_ordered;  // of those it posts to
 
   PointerIndex workspace(StreamId stream) const {
     return static_cast<PointerIndex>(buffers.size()) + stream;

@@ -90,6 +90,7 @@ class PlanBuilder {
 
   // plan_communicate.cpp
   void emit(const Communicate& op, const TraceStep& step);
+  void emitCounts(const TraceStep& step);
   void emit(const Send& op, const TraceStep& step);
   void emit(const Recv& op, const TraceStep& step);
   void emitPeer(const Team& team, comm::Operation operation, Place place, const View& view,

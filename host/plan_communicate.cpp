@@ -1,4 +1,6 @@
 // The members of PlanBuilder for collectives, tokens and events.
+#include <algorithm>
+
 #include "host/plan_builder.h"
 #include "ir/error.h"
 
@@ -17,6 +19,15 @@ void checkDense(const TensorDesc& desc, const std::string& slot) {
                     str(desc.strides));
 }
 
+// Operation::count.
+int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int size) {
+  if (kind == comm::CollectiveKind::AllToAllV) return 0;
+  if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;
+  const bool whole_in =
+      kind == comm::CollectiveKind::ReduceScatter || kind == comm::CollectiveKind::Scatter;
+  return allocCount(whole_in || in.buffer < 0 ? out.desc : in.desc);
+}
+
 }  // namespace
 
 // nullptr: this rank is in no such team.
@@ -25,33 +36,39 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const TraceSte
   return members.empty() ? nullptr : &target_.communicators.of(members);
 }
 
+// The trace has checked sizes; what this rank has no part in is an empty view.
 void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, step);
   if (communicator == nullptr) return;
-  const TensorDesc& in = step.inputs.at(0).desc;
-  const TensorDesc& out = step.outputs.at(0).desc;
-  checkDense(in, slot(op.in).name);
-  checkDense(out, slot(op.out).name);
-  const int64_t ranks = communicator->size();
   comm::Operation operation;
   operation.kind = op.kind;
-  operation.dtype = in.dtype;
   operation.reduce = op.reduce.value_or(ReduceOp::Sum);
-  operation.count =
-      op.kind == comm::CollectiveKind::ReduceScatter ? allocCount(out) : allocCount(in);
-  const int64_t expected = op.kind == comm::CollectiveKind::Allgather   ? ranks * allocCount(in)
-                           : op.kind == comm::CollectiveKind::Allreduce ? allocCount(in)
-                                                                        : allocCount(out);
-  const int64_t sent =
-      op.kind == comm::CollectiveKind::ReduceScatter ? ranks * allocCount(out) : allocCount(in);
-  HEDDLE_USER_CHECK(expected == allocCount(out) && sent == allocCount(in) && in.dtype == out.dtype,
-                    "{} over {} ranks from {}{} to {}{}", comm::name(op.kind), ranks,
-                    name(in.dtype), str(in.alloc), name(out.dtype), str(out.alloc));
+  operation.root = static_cast<int>(step.peer);
+  Plan::OperationPlaces places;
+  if (op.kind != comm::CollectiveKind::Barrier) {
+    const View& in = step.inputs.at(0);
+    const View& out = step.outputs.at(0);
+    places = {placeOf(in), placeOf(out)};
+    operation.dtype = slot(op.in).tensor.dtype;
+    operation.count = partOf(op.kind, in, out, communicator->size());
+  }
   const auto first = static_cast<int32_t>(plan_->operations.size());
   plan_->operations.push_back(operation);
-  plan_->operation_places.push_back({placeOf(step.inputs[0]), placeOf(step.outputs[0])});
+  plan_->operation_places.push_back(places);
   emitCollective(communicator, first, op.stream);
+  if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
   emitRecord({true, op.token}, op.stream);
+}
+
+// For the collective that was emitted last.
+void PlanBuilder::emitCounts(const TraceStep& step) {
+  auto& posted = std::get<CollectiveStep>(plan_->steps.back());
+  const int32_t ranks = posted.communicator->size();
+  posted.counts = static_cast<int32_t>(plan_->counts.size());
+  plan_->counts.push_back({ranks, step.scalar_inputs.at(1), step.scalar_inputs.at(2),
+                           plan_->counts_size, allocCount(step.inputs[0].desc),
+                           allocCount(step.outputs[0].desc)});
+  plan_->counts_size += 2 * ranks;
 }
 
 void PlanBuilder::emit(const Send& op, const TraceStep& step) {
@@ -124,7 +141,11 @@ void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamI
 }
 
 void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream) {
-  if (communicator->isStreamOrdered()) orderAfterOtherTeams(communicator, stream);
+  if (communicator->isStreamOrdered()) {
+    orderAfterOtherTeams(communicator, stream);
+    auto& all = plan_->stream_ordered;
+    if (std::find(all.begin(), all.end(), communicator) == all.end()) all.push_back(communicator);
+  }
   plan_->communicates = true;
   const auto count = static_cast<int32_t>(plan_->operations.size()) - first;
   emit(CollectiveStep{communicator, first, count, stream});

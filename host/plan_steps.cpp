@@ -1,4 +1,6 @@
 // One member of PlanBuilder for each instruction that is neither a launch nor communication.
+#include <algorithm>
+
 #include "host/plan_builder.h"
 #include "host/view.h"
 #include "host/visit.h"
@@ -101,10 +103,11 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
 
 void PlanBuilder::emit(const ReadBack& op, const TraceStep& step) {
   const View& in = step.inputs.at(0);
-  HEDDLE_USER_CHECK(in.desc.numel() == 1, "reads back {} elements instead of one", in.desc.numel());
+  const int64_t count = in.desc.numel();
+  plan_->staging_bytes = std::max(plan_->staging_bytes, count * sizeOf(in.desc.dtype));
   if (read_back_event_ < 0) read_back_event_ = newEvent();
   emit(ReadBackStep{placeOf(in), step.scalar_out, read_back_event_, op.stream, in.desc.dtype,
-                    slot(op.out).tensor.dtype});
+                    slot(op.out).tensor.dtype, static_cast<int32_t>(count)});
 }
 
 void PlanBuilder::emit(const If& op, const TraceStep& step) {

@@ -64,9 +64,13 @@ class InstructionPrinter {
     return "copy " + slot(x.in) + " -> " + slot(x.out) + stream(x.stream);
   }
   std::string operator()(const Communicate& x) const {
-    return token(x.token) + " = communicate " + std::string(collectiveName(x.kind)) + " " +
-           slot(x.in) + " -> " + slot(x.out) + team(x.team) +
-           (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") + stream(x.stream);
+    const bool moves = x.kind != comm::CollectiveKind::Barrier;
+    return token(x.token) + " = communicate " + std::string(collectiveName(x.kind)) +
+           (moves ? " " + slot(x.in) + " -> " + slot(x.out) : "") + team(x.team) +
+           (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") +
+           (x.root ? " root=" + x.root->str() : "") +
+           (x.send_counts ? " send_counts=" + slot(*x.send_counts) : "") +
+           (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") + stream(x.stream);
   }
   std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
   std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }
@@ -184,6 +188,7 @@ class SectionPrinter {
 
  private:
   std::string type(const Slot& slot) const {
+    if (slot.isList()) return "list " + printTensorType(slot.tensor, program_.meshes);
     if (slot.is_scalar) return std::string(name(slot.tensor.dtype));
     std::string out = printTensorType(slot.tensor, program_.meshes);
     return slot.alloc.empty() ? out : out + " alloc=" + printSizes(slot.alloc);

@@ -119,6 +119,7 @@ std::vector<Access> accessesOf(const Op& op) {
                           return List{{x.in, false}, {x.out, true}};
                         },
                         [](const Communicate& x) {
+                          if (x.kind == comm::CollectiveKind::Barrier) return List{};
                           return List{{x.in, false, true}, {x.out, true, true}};
                         },
                         [](const Send& x) {
@@ -225,7 +226,12 @@ void forEachSlot(const Op& op, const std::function<void(SlotId, bool)>& visit) {
                  [&](const LaunchKernel& x) { use(x.inputs, false), use(x.outputs, false); },
                  [&](const CallLibrary& x) { use(x.inputs, false), use(x.outputs, false); },
                  [&](const Copy& x) { visit(x.in, false), visit(x.out, false); },
-                 [&](const Communicate& x) { visit(x.in, false), visit(x.out, false); },
+                 [&](const Communicate& x) {
+                   for (SlotId id : {x.in, x.out, x.send_counts.value_or(kNoSlot),
+                                     x.recv_counts.value_or(kNoSlot)}) {
+                     if (id != kNoSlot) visit(id, false);
+                   }
+                 },
                  [&](const Send& x) { visit(x.slot, false); },
                  [&](const Recv& x) { visit(x.slot, false); },
                  [](const GroupBegin&) {},

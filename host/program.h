@@ -20,10 +20,12 @@ using SlotId = int32_t;    // index into Program::slots
 using TokenId = int32_t;   // index into Program::tokens
 using EventId = int32_t;   // index into Program::events
 using KernelId = int32_t;  // index into Program::kernels
+inline constexpr SlotId kNoSlot = -1;
 using StreamId = int32_t;  // 0 is the caller's stream; others are made by the device
 
 // A register. A tensor slot names a buffer (or a view of one) of the tensor's type; a scalar slot
-// holds a host value. A slot may be redefined by a later Allocate, Alias, Evaluate or ReadBack.
+// holds a host value, or a list of them (an axis of i64), which only ReadBack fills. A slot may be
+// redefined by a later Allocate, Alias, Evaluate or ReadBack.
 struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
@@ -31,6 +33,7 @@ struct Slot {
   std::vector<Size> alloc;  // local allocated sizes, per axis, equal on all ranks; empty: those of
                             // the sharding's blocks (ceil sizes)
   std::optional<Scalar> default_value;  // scalar inputs
+  bool isList() const { return is_scalar && tensor.rank() > 0; }
   bool operator==(const Slot&) const = default;
 };
 
@@ -137,16 +140,22 @@ struct Copy {
 };
 
 // Posts a collective on whole allocations (alloc sizes, so counts are equal on all ranks). The
-// buffers are borrowed until a Wait on the token. For Allgather and ReduceScatter the gathered
-// axis must be outermost in memory on both sides.
+// buffers are borrowed until a Wait on the token. It moves memory as it lies: the axis along which
+// ranks are gathered or scattered must be outermost in memory on both sides; of an all-to-all the
+// axis that is split outermost in that of `in`, the one that is joined in that of `out`. A buffer
+// that only the root has is not looked at elsewhere, and its slot may name nothing there.
 struct Communicate {
-  comm::CollectiveKind kind;  // Allreduce, Allgather, ReduceScatter
-  SlotId out;
+  comm::CollectiveKind kind;  // any but Send and Recv
+  SlotId out;                 // Barrier: kNoSlot, like `in`
   SlotId in;
   Team team;
   std::optional<ReduceOp> reduce;
   StreamId stream = 0;
   TokenId token;
+  std::optional<Size> root = {};  // a rank within the team, the same on all of its ranks
+  // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
+  std::optional<SlotId> send_counts = {};
+  std::optional<SlotId> recv_counts = {};
   bool operator==(const Communicate&) const = default;
 };
 
@@ -197,8 +206,8 @@ struct WaitEvent {
   bool operator==(const WaitEvent&) const = default;
 };
 
-// A 0-d or one-element device tensor to a scalar slot: the only instruction on which the host
-// waits.
+// A 0-d or one-element device tensor to a scalar slot, or an i64 tensor without gaps to a list of
+// as many: the only instruction on which the host waits.
 struct ReadBack {
   SlotId out;
   SlotId in;
@@ -301,8 +310,8 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 struct Access {
   SlotId slot;
   bool write;
-  // Reduction operands and Allgather outputs are whole; a collective's output is written and its
-  // input read until its Wait, which is what `borrowed` says.
+  // A collective's output is written and its input read until its Wait, which is what `borrowed`
+  // says. Both are whole. On which ranks a rooted one touches them is for the Trace to say.
   bool borrowed = false;
   bool operator==(const Access&) const = default;
 };

@@ -43,9 +43,12 @@ class Renamer {
   }
   void operator()(Communicate& x) const {
     token(x.token);
-    slot(x.in);
-    slot(x.out);
+    if (x.in != kNoSlot) slot(x.in);
+    if (x.out != kNoSlot) slot(x.out);
     team(x.team);
+    if (x.root) size(*x.root);
+    if (x.send_counts) slot(*x.send_counts);
+    if (x.recv_counts) slot(*x.recv_counts);
   }
   void operator()(Send& x) const { peer(x); }
   void operator()(Recv& x) const { peer(x); }

@@ -1,10 +1,27 @@
 #include "host/run_state.h"
 
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "ir/error.h"
 
 namespace heddle::host {
+
+void awaitEvent(Device& device, Event event, const Plan& plan) {
+  if (plan.stream_ordered.empty()) return device.synchronize(event);
+  constexpr int kYields = 2000;
+  constexpr auto kNap = std::chrono::microseconds(20);
+  // A plan may outlive its communicators, but not with work under way.
+  for (int turn = 0; !device.eventDone(event); ++turn) {
+    if (turn < kYields) {
+      std::this_thread::yield();
+      continue;
+    }
+    for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
+    std::this_thread::sleep_for(kNap);
+  }
+}
 
 SharedStream::~SharedStream() {
   if (stream_ != nullptr) device_.destroyStream(stream_);
@@ -69,7 +86,11 @@ bool Completion::done() {
 
 void Completion::wait() {
   try {
-    resources->device().synchronize(event);
+    if (plan) {
+      awaitEvent(resources->device(), event, *plan);
+    } else {
+      resources->device().synchronize(event);
+    }
   } catch (const std::exception&) {
     // The device's own failure is the run's: sticky, and told to the job.
     errors.report(std::current_exception(), -1);
@@ -101,6 +122,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     registers.assign(static_cast<size_t>(plan->registers), Scalar(int64_t{0}));
     args = plan->args;
     operations = plan->operations;
+    counts.assign(static_cast<size_t>(plan->counts_size), 0);
+    staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
       streams.push_back(device_.createStream());

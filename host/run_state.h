@@ -60,6 +60,11 @@ class RunResources {
   comm::World* world_ = nullptr;
 };
 
+// The host waits for `event` of a run of the plan. Where its collectives wait for peers on the
+// device, it looks after their transport meanwhile: nobody else could tell that a peer is gone, and
+// end what waits for it (UserError).
+void awaitEvent(Device& device, Event event, const Plan& plan);
+
 // The end of one run, shared by its Outputs and by the RunState that it used.
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
@@ -103,7 +108,8 @@ class RunState {
   std::vector<comm::Operation> operations;
   int64_t held_bytes = 0;  // by program order
   int64_t peak_bytes = 0;
-  alignas(16) std::byte staging[16];       // a scalar on its way to the host
+  std::vector<int64_t> counts;             // lists of operations, by Plan::Counts
+  std::vector<std::byte> staging;          // values on their way to the host
   std::shared_ptr<Completion> completion;  // of the latest run
   bool busy = false;                       // a thread issues with it now; guarded by the pool
 

@@ -5,14 +5,22 @@
 
 #include "comm/communicator.h"
 #include "host/program.h"
+#include "ir/lexer.h"
 
 namespace heddle::host {
 
 // Words of the text form, in both directions.
 inline constexpr std::pair<comm::CollectiveKind, std::string_view> kCollectives[] = {
     {comm::CollectiveKind::Allreduce, "allreduce"},
+    {comm::CollectiveKind::Reduce, "reduce"},
+    {comm::CollectiveKind::Broadcast, "broadcast"},
     {comm::CollectiveKind::Allgather, "allgather"},
+    {comm::CollectiveKind::Gather, "gather"},
+    {comm::CollectiveKind::Scatter, "scatter"},
     {comm::CollectiveKind::ReduceScatter, "reduce_scatter"},
+    {comm::CollectiveKind::AllToAll, "all_to_all"},
+    {comm::CollectiveKind::AllToAllV, "all_to_all_v"},
+    {comm::CollectiveKind::Barrier, "barrier"},
     {comm::CollectiveKind::Send, "send"},
     {comm::CollectiveKind::Recv, "recv"},
 };
@@ -26,6 +34,18 @@ inline std::string_view collectiveName(comm::CollectiveKind kind) {
 }
 inline std::string_view compareName(Predicate::Compare compare) {
   return kCompares[static_cast<size_t>(compare)].second;
+}
+
+// The value of the word that comes next.
+template <class Enum, size_t N>
+Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
+                std::string_view expected) {
+  for (const auto& [value, text] : names) {
+    if (in.peek().text != text) continue;
+    in.next();
+    return value;
+  }
+  in.fail(expected);
 }
 
 }  // namespace heddle::host

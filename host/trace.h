@@ -43,14 +43,15 @@ struct TraceStep {
   const Instruction* instruction = nullptr;  // in the Program, which outlives the Trace
   InstructionIndex index = -1;
   StreamId stream = -1;      // -1: host side
-  std::vector<View> inputs;  // in the order of the instruction's input slots; scalars: empty view
+  std::vector<View> inputs;  // in the order of the instruction's input slots; scalars: empty view;
+                             // empty too where a rank has no part in a rooted Communicate
   std::vector<View> outputs;
   std::vector<SlotId> scalar_inputs;  // parallel to inputs: the trace's scalar register, or -1
   std::vector<TraceAccess> accesses;
-  int64_t peer = -1;            // Send, Recv: rank within the team
+  int64_t peer = -1;            // Send, Recv: rank within the team; of a Communicate: the root
   std::optional<Scalar> known;  // Evaluate of a Size or literal: its value in the slot's dtype;
                                 // If decided at run time: the right side, an i64
-  int32_t scalar_out = -1;      // Evaluate, ReadBack: register written
+  int32_t scalar_out = -1;      // Evaluate, ReadBack: register written, of a list the first
   int32_t jump = -1;            // If decided at run time: step to go to when the predicate fails;
                                 // step of kind `Goto` (instruction == nullptr): where to go
 };

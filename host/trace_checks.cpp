@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "host/library_op.h"
-#include "host/text_names.h"
 #include "ir/error.h"
 #include "ir/placed_axes.h"
 
@@ -137,24 +136,17 @@ void checkDense(const View& view, std::string_view what) {
                     str(view.desc.strides));
 }
 
-void checkCollective(const Communicate& x, const TraceStep& step, int64_t team_size) {
+void checkReadBack(const Slot& slot, const TraceStep& step, int64_t elements) {
   const TensorDesc& in = step.inputs.front().desc;
-  const TensorDesc& out = step.outputs.front().desc;
-  HEDDLE_USER_CHECK(in.dtype == out.dtype, "{} of {} to {}", collectiveName(x.kind), name(in.dtype),
-                    name(out.dtype));
-  checkDense(step.inputs.front(), collectiveName(x.kind));
-  checkDense(step.outputs.front(), collectiveName(x.kind));
-  const bool gathers = x.kind == comm::CollectiveKind::Allgather;
-  const bool scatters = x.kind == comm::CollectiveKind::ReduceScatter;
-  const int64_t left = allocated(in) * (gathers ? team_size : 1);
-  const int64_t right = allocated(out) * (scatters ? team_size : 1);
-  HEDDLE_USER_CHECK(left == right, "{} in a team of {}: {} allocated elements to {}",
-                    collectiveName(x.kind), team_size, allocated(in), allocated(out));
-}
-
-void checkReadBack(const Slot& slot, const TraceStep& step) {
-  HEDDLE_USER_CHECK(step.inputs.front().desc.numel() == 1, "%{} of {} is not one element",
-                    slot.name, str(step.inputs.front().desc.sizes));
+  HEDDLE_USER_CHECK(in.numel() == elements, "%{} of {} is not {} element{}", slot.name,
+                    str(in.sizes), elements == 1 ? "one" : std::to_string(elements),
+                    elements == 1 ? "" : "s");
+  int64_t inner = 1;
+  for (size_t axis = in.rank(); elements > 1 && axis-- > 0;) {
+    HEDDLE_USER_CHECK(in.sizes[axis] == 1 || in.strides[axis] == inner,
+                      "%{} with strides {} has gaps", slot.name, str(in.strides));
+    inner *= in.sizes[axis];
+  }
 }
 
 }  // namespace heddle::host

@@ -15,8 +15,15 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step);
 // No output lies on what the kernel reads at computed places: other threads may read it later.
 void checkLaunch(const Fusion& segment, const TraceStep& step);
 void checkCopy(const TraceStep& step);
-void checkCollective(const Communicate& x, const TraceStep& step, int64_t team_size);
-void checkReadBack(const Slot& slot, const TraceStep& step);
+// A rank's place in its team. The views that it has no part in are empty.
+struct TeamPlace {
+  int64_t rank;
+  int64_t size;
+};
+// Dtypes, allocated elements and memory order on both sides, and that they lie apart or as the
+// transports allow (comm/communicator.h).
+void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place);
+void checkReadBack(const Slot& slot, const TraceStep& step, int64_t elements);
 // One stretch of memory without gaps, in any order of axes.
 void checkDense(const View& view, std::string_view what);
 

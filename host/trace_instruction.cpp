@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "comm/operation.h"
 #include "host/trace_checks.h"
 #include "host/tracer.h"
 #include "host/view.h"
@@ -27,6 +30,7 @@ const View& Tracer::tensor(SlotId id) {
 
 void Tracer::readScalar(TraceStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
+  HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list", slot(id).name);
   HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined", slot(id).name);
   step.inputs.emplace_back();
   step.scalar_inputs.push_back(registerOf(id));
@@ -51,52 +55,52 @@ void Tracer::writeScalar(TraceStep& step, SlotId id) {
 }
 
 void Tracer::fill(TraceStep& step, const Op& op) {
-  std::visit(Overloaded{
-                 [&](const Allocate& x) { allocate(step, x); },
-                 [&](const Free& x) { read(step, x.slot); },
-                 [&](const Alias& x) { alias(step, x); },
-                 [&](const Evaluate& x) { evaluate(step, x); },
-                 [&](const LaunchKernel& x) {
-                   operands(step, x.inputs, x.outputs);
-                   checkLaunch(program_.kernels.at(static_cast<size_t>(x.kernel)).segment, step);
-                 },
-                 [&](const CallLibrary& x) {
-                   operands(step, x.inputs, x.outputs);
-                   checkLibrary(x, step);
-                 },
-                 [&](const Copy& x) {
-                   operands(step, {x.in}, {x.out});
-                   checkCopy(step);
-                 },
-                 [&](const Communicate& x) {
-                   operands(step, {x.in}, {x.out});
-                   checkCollective(x, step, scope_.teamSize(x.team));
-                 },
-                 [&](const Send& x) {
-                   read(step, x.slot);
-                   peer(step, x.peer, x.team);
-                 },
-                 [&](const Recv& x) {
-                   write(step, x.slot);
-                   peer(step, x.peer, x.team);
-                 },
-                 [](const GroupBegin&) {},
-                 [](const GroupEnd&) {},
-                 [](const Wait&) {},
-                 [](const RecordEvent&) {},
-                 [](const WaitEvent&) {},
-                 [&](const ReadBack& x) {
-                   read(step, x.in);
-                   checkReadBack(slot(x.in), step);
-                   writeScalar(step, x.out);
-                 },
-                 [](const For&) {},  // walked by openLoop, openBranch; calls are inlined before
-                 [](const If&) {},
-                 [](const Call& x) { HEDDLE_CHECK(false, "a call of {} in a trace", x.program); },
-                 [&](const Check& x) { read(step, x.slot); },
-                 [&](const Print& x) { read(step, x.slot); },
-             },
-             op);
+  std::visit(
+      Overloaded{
+          [&](const Allocate& x) { allocate(step, x); },
+          [&](const Free& x) { read(step, x.slot); },
+          [&](const Alias& x) { alias(step, x); },
+          [&](const Evaluate& x) { evaluate(step, x); },
+          [&](const LaunchKernel& x) {
+            operands(step, x.inputs, x.outputs);
+            checkLaunch(program_.kernels.at(static_cast<size_t>(x.kernel)).segment, step);
+          },
+          [&](const CallLibrary& x) {
+            operands(step, x.inputs, x.outputs);
+            checkLibrary(x, step);
+          },
+          [&](const Copy& x) {
+            operands(step, {x.in}, {x.out});
+            checkCopy(step);
+          },
+          [&](const Communicate& x) { communicate(step, x); },
+          [&](const Send& x) {
+            read(step, x.slot);
+            peer(step, x.peer, x.team);
+          },
+          [&](const Recv& x) {
+            write(step, x.slot);
+            peer(step, x.peer, x.team);
+          },
+          [](const GroupBegin&) {},
+          [](const GroupEnd&) {},
+          [](const Wait&) {},
+          [](const RecordEvent&) {},
+          [](const WaitEvent&) {},
+          [&](const ReadBack& x) {
+            read(step, x.in);
+            const Slot& out = slot(x.out);
+            const auto size = [&](const IterDomain& axis) { return scope_.evaluate(axis.extent); };
+            checkReadBack(slot(x.in), step, out.isList() ? size(out.tensor.domain.front()) : 1);
+            writeScalar(step, x.out);
+          },
+          [](const For&) {},  // walked by openLoop, openBranch; calls are inlined before
+          [](const If&) {},
+          [](const Call& x) { HEDDLE_CHECK(false, "a call of {} in a trace", x.program); },
+          [&](const Check& x) { read(step, x.slot); },
+          [&](const Print& x) { read(step, x.slot); },
+      },
+      op);
 }
 
 void Tracer::allocate(TraceStep& step, const Allocate& x) {
@@ -128,13 +132,42 @@ void Tracer::evaluate(TraceStep& step, const Evaluate& x) {
   writeScalar(step, x.out);
 }
 
+int64_t Tracer::rankInTeam(const Size& value, std::string_view what, int64_t team_size) const {
+  const int64_t rank = scope_.evaluate(value);
+  HEDDLE_USER_CHECK(rank >= 0 && rank < team_size, "{} {} = {} in a team of {}", what, value.str(),
+                    rank, team_size);
+  return rank;
+}
+
 void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
-  const int64_t size = scope_.teamSize(team);
-  step.peer = scope_.evaluate(peer);
-  HEDDLE_USER_CHECK(step.peer >= 0 && step.peer < size, "peer {} = {} in a team of {}", peer.str(),
-                    step.peer, size);
+  step.peer = rankInTeam(peer, "peer", scope_.teamSize(team));
   const View& view = step.inputs.empty() ? step.outputs.front() : step.inputs.front();
   checkDense(view, "a send or receive");
+}
+
+void Tracer::communicate(TraceStep& step, const Communicate& x) {
+  const std::vector<int64_t> team = scope_.members(x.team);
+  const auto size = static_cast<int64_t>(team.size());
+  if (x.root) step.peer = rankInTeam(*x.root, "root", size);
+  if (x.kind == comm::CollectiveKind::Barrier) return;
+  const int64_t me = std::find(team.begin(), team.end(), scope_.rank()) - team.begin();
+  const bool root = me == step.peer;
+  step.scalar_inputs.push_back(-1);
+  step.inputs.push_back(comm::hasSend(x.kind, root) ? tensor(x.in) : View{});
+  step.outputs.push_back(comm::hasRecv(x.kind, root) ? tensor(x.out) : View{});
+  if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
+  checkCollective(x, step, {me, size});
+}
+
+void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size) {
+  for (SlotId id : {x.send_counts.value(), x.recv_counts.value()}) {
+    const int64_t counts = scope_.evaluate(slot(id).tensor.domain.front().extent);
+    HEDDLE_USER_CHECK(counts == team_size, "%{} has {} counts for a team of {}", slot(id).name,
+                      counts, team_size);
+    HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined", slot(id).name);
+    step.inputs.emplace_back();
+    step.scalar_inputs.push_back(registerOf(id));
+  }
 }
 
 }  // namespace heddle::host

@@ -66,7 +66,11 @@ void Tracer::instruction(const Instruction& x, InstructionIndex index) {
   fill(step, x.op);
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
-    const View& view = viewOf(access.slot);
+    const bool collective = std::holds_alternative<Communicate>(x.op);
+    const View& view = !collective    ? viewOf(access.slot)
+                       : access.write ? step.outputs.front()
+                                      : step.inputs.front();
+    if (view.buffer < 0) continue;  // a rank that has no part in it
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }

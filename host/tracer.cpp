@@ -6,6 +6,9 @@
 namespace heddle::host {
 namespace {
 
+// Far more than ranks, and registers stay countable.
+constexpr int64_t kMaxList = 1 << 20;
+
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
   for (const auto& [symbol, value] : program.size_defaults) sizes.emplace(symbol, value);
   return sizes;
@@ -32,7 +35,13 @@ Trace Tracer::run() {
 
 int32_t Tracer::registerOf(SlotId id) {
   int32_t& found = registers_.at(static_cast<size_t>(id));
-  if (found < 0) found = trace_.registers++;
+  if (found >= 0) return found;
+  found = trace_.registers;
+  const Slot& named = slot(id);
+  const int64_t count = named.isList() ? scope_.evaluate(named.tensor.domain.front().extent) : 1;
+  HEDDLE_USER_CHECK(count >= 0 && count <= kMaxList, "%{}: a list of {} elements, at most {}",
+                    named.name, count, kMaxList);
+  trace_.registers += static_cast<int32_t>(count);
   return found;
 }
 

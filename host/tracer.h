@@ -39,7 +39,7 @@ class Tracer {
   View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
 
   // tracer.cpp: the ends of the program.
-  int32_t registerOf(SlotId id);
+  int32_t registerOf(SlotId id);  // of a list: the first of as many as it has
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
@@ -72,6 +72,9 @@ class Tracer {
   void alias(TraceStep& step, const Alias& x);
   void evaluate(TraceStep& step, const Evaluate& x);
   void peer(TraceStep& step, const Size& peer, const Team& team);
+  void communicate(TraceStep& step, const Communicate& x);
+  void readCounts(TraceStep& step, const Communicate& x, int64_t team_size);
+  int64_t rankInTeam(const Size& value, std::string_view what, int64_t team_size) const;
 
   const Program& program_;
   const TraceRequest& request_;

@@ -77,7 +77,10 @@ std::vector<int64_t> jobsFor(const Program& program) {
     for (const Size& size : sizesOf(x.op)) size.collectSymbols(symbols);
     const auto ofJob = [](const std::string& s) { return s == "rank" || s == "ranks"; };
     depends = depends || std::any_of(symbols.begin(), symbols.end(), ofJob);
-    if (const auto* post = std::get_if<Communicate>(&x.op)) depends |= post->team.mesh < 0;
+    if (const auto* post = std::get_if<Communicate>(&x.op)) {
+      depends |= post->team.mesh < 0;
+      if (post->root) peer(*post->root, post->team);
+    }
     if (const auto* send = std::get_if<Send>(&x.op)) peer(send->peer, send->team);
     if (const auto* recv = std::get_if<Recv>(&x.op)) peer(recv->peer, recv->team);
   });

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "comm/operation.h"
 #include "host/library_op.h"
 #include "host/text_names.h"
 #include "host/verify_structure.h"
@@ -67,19 +68,27 @@ class InstructionVerifier {
   }
   void operator()(const Communicate& x) const {
     using comm::CollectiveKind;
-    tensor(x.in);
-    tensor(x.out);
-    sameType(x.in, x.out);
-    HEDDLE_USER_CHECK(x.kind != CollectiveKind::Send && x.kind != CollectiveKind::Recv,
-                      "{} is an instruction of its own", collectiveName(x.kind));
-    const bool reduces = x.kind != CollectiveKind::Allgather;
-    HEDDLE_USER_CHECK(reduces == x.reduce.has_value(), "{} {}", collectiveName(x.kind),
+    const std::string_view kind = collectiveName(x.kind);
+    HEDDLE_USER_CHECK(!comm::isPointToPoint(x.kind), "{} is an instruction of its own", kind);
+    const bool reduces = comm::reduces(x.kind), rooted = comm::isRooted(x.kind);
+    HEDDLE_USER_CHECK(reduces == x.reduce.has_value(), "{} {}", kind,
                       reduces ? "needs op=" : "reduces nothing: no op=");
-    const DType dtype = slot(x.in).tensor.dtype;
-    HEDDLE_USER_CHECK(!reduces || *x.reduce != ReduceOp::Avg || isFloat(dtype),
-                      "avg is for floats, %{} is {}", slot(x.in).name, name(dtype));
-    HEDDLE_USER_CHECK(!reduces || !isFloat8(dtype), "f8 types can only be moved, %{} is {}",
-                      slot(x.in).name, name(dtype));
+    HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,
+                      rooted ? "needs root=" : "has no root: no root=");
+    const bool counts = x.kind == CollectiveKind::AllToAllV;
+    HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),
+                      "{} {}", kind,
+                      counts ? "needs send_counts= and recv_counts="
+                             : "has equal parts: no send_counts= or recv_counts=");
+    for (const auto& id : {x.send_counts, x.recv_counts}) {
+      HEDDLE_USER_CHECK(!id || slot(*id).isList(), "%{} is no list, as in list i64[ranks]",
+                        slot(id.value_or(0)).name);
+    }
+    if (x.kind == CollectiveKind::Barrier) {
+      HEDDLE_USER_CHECK(x.in == kNoSlot && x.out == kNoSlot, "a barrier moves no slot");
+      return;
+    }
+    moves(x);
   }
   void operator()(const Send& x) const { tensor(x.slot); }
   void operator()(const Recv& x) const { tensor(x.slot); }
@@ -89,8 +98,11 @@ class InstructionVerifier {
   void operator()(const RecordEvent&) const {}
   void operator()(const WaitEvent&) const {}
   void operator()(const ReadBack& x) const {
-    scalar(x.out);
     tensor(x.in);
+    if (!slot(x.out).isList()) return scalar(x.out);
+    const DType dtype = slot(x.in).tensor.dtype;
+    HEDDLE_USER_CHECK(dtype == DType::I64, "the list %{} is i64, %{} is {}", slot(x.out).name,
+                      slot(x.in).name, name(dtype));
   }
   void operator()(const For&) const {}
   void operator()(const If& x) const {
@@ -112,7 +124,10 @@ class InstructionVerifier {
     userError("there is no program {} to call", x.program);
   }
   void operator()(const Check& x) const { tensor(x.slot); }
-  void operator()(const Print&) const {}
+  void operator()(const Print& x) const {
+    HEDDLE_USER_CHECK(!slot(x.slot).isList(), "%{} is a list, which is not printed",
+                      slot(x.slot).name);
+  }
 
  private:
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
@@ -121,6 +136,21 @@ class InstructionVerifier {
   }
   void scalar(SlotId id) const {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
+    HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
+  }
+  // The operands of a collective that has some.
+  void moves(const Communicate& x) const {
+    HEDDLE_USER_CHECK(x.in != kNoSlot && x.out != kNoSlot, "{} without its slots",
+                      collectiveName(x.kind));
+    tensor(x.in);
+    tensor(x.out);
+    sameType(x.in, x.out);
+    const DType dtype = slot(x.in).tensor.dtype;
+    if (!x.reduce) return;
+    HEDDLE_USER_CHECK(*x.reduce != ReduceOp::Avg || isFloat(dtype), "avg is for floats, %{} is {}",
+                      slot(x.in).name, name(dtype));
+    HEDDLE_USER_CHECK(!isFloat8(dtype), "f8 types can only be moved, %{} is {}", slot(x.in).name,
+                      name(dtype));
   }
   void sameType(SlotId a, SlotId b) const {
     const DType x = slot(a).tensor.dtype, y = slot(b).tensor.dtype;

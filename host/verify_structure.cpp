@@ -61,6 +61,13 @@ class StructureVerifier {
       HEDDLE_USER_CHECK(seen.insert(id).second, "slot {} is an input twice", id);
     }
     for (SlotId id : program_.outputs) slotId(id);
+    for (const auto& ids : {program_.inputs, program_.outputs}) {
+      for (SlotId id : ids) {
+        const Slot& slot = program_.slots[static_cast<size_t>(id)];
+        HEDDLE_USER_CHECK(!slot.isList(), "%{}: a list is neither an input nor an output",
+                          slot.name);
+      }
+    }
   }
 
   void slotId(SlotId id) const {
@@ -72,6 +79,11 @@ class StructureVerifier {
     HEDDLE_USER_CHECK(slot.alloc.empty() || slot.alloc.size() == slot.tensor.rank(),
                       "%{}: {} allocated sizes for rank {}", slot.name, slot.alloc.size(),
                       slot.tensor.rank());
+    if (slot.isList()) {
+      HEDDLE_USER_CHECK(
+          slot.tensor.rank() == 1 && slot.tensor.dtype == DType::I64 && !slot.tensor.sharding,
+          "%{}: a list is a host value of type i64[SIZE]", slot.name);
+    }
     if (!slot.tensor.sharding) return;
     const Sharding& sharding = *slot.tensor.sharding;
     HEDDLE_USER_CHECK(

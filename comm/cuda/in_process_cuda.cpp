@@ -1,19 +1,33 @@
 // In-process ranks that share one GPU. Each rank enqueues its own part of an operation on its own
-// stream, cut up as on the host (comm/in_process.cpp), between two sets of events: `ready` says
+// stream, cut up as on the host (comm/in_process_parts.h), between two sets of events: `ready` says
 // that a rank's earlier work is done with the buffers, `finished` that its part is done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
-#include "comm/in_process_job.h"
+#include "comm/in_process_parts.h"
 #include "comm/operation.h"
 #include "ir/error.h"
 
 namespace heddle::comm {
 namespace {
 
-void* bytesAt(const void* base, int64_t index, DType dtype) {
-  return static_cast<std::byte*>(const_cast<void*>(base)) + index * sizeOf(dtype);
-}
+// Enqueues what a part consists of.
+class StreamMover : public Mover {
+ public:
+  StreamMover(const DeviceReduce& reduce, cudaStream_t stream) : reduce_(reduce), stream_(stream) {}
+  void copy(void* to, const void* from, int64_t bytes) override {
+    checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
+                                                 cudaMemcpyDeviceToDevice, stream_));
+  }
+  void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+              ReduceOp op) override {
+    reduce_(dst, srcs, count, dtype, op, stream_);
+  }
+
+ private:
+  const DeviceReduce& reduce_;
+  cudaStream_t stream_;
+};
 
 void waitFor(cudaStream_t stream, const std::vector<std::shared_ptr<void>>& events) {
   for (const std::shared_ptr<void>& event : events) {
@@ -41,7 +55,7 @@ class CudaCommunicator : public Communicator {
   bool isStreamOrdered() const override { return true; }
 
   Ticket post(std::span<const Operation> group, void* native_stream) override {
-    checkGroup(group, size());
+    checkGroup(group, rank(), size());
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     const auto stream = static_cast<cudaStream_t>(native_stream);
     const std::vector<Seat> seats = sitAll(group, stream);
@@ -61,10 +75,12 @@ class CudaCommunicator : public Communicator {
 
  private:
   void enqueue(const std::vector<Seat>& seats, cudaStream_t stream) {
+    StreamMover mover(reduce_, stream);
     for (const Seat& seat : seats) {
       await(*seat.meeting, [&] { return seat.meeting->missing == 0; });
       waitFor(stream, seat.meeting->ready);
-      enqueuePart(*seat.meeting, seat.index, stream);
+      const bool sends = seat.meeting->operations[seat.index].kind == CollectiveKind::Send;
+      if (!sends) movePart(*seat.meeting, seat.index, mover);  // the receiver copies
       finish(seat, events_->record(stream));
     }
     for (const Seat& seat : seats) {
@@ -107,54 +123,6 @@ class CudaCommunicator : public Communicator {
     seat.meeting->finished[seat.index] = std::move(finished);
     ++seat.meeting->done;
     team_->job().changed.notify_all();
-  }
-
-  void copy(void* to, const void* from, int64_t count, DType dtype, cudaStream_t stream) {
-    if (count == 0 || to == from) return;
-    const size_t bytes = static_cast<size_t>(count * sizeOf(dtype));
-    checkCuda("cudaMemcpyAsync",
-              cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
-  }
-
-  void reduceRange(const Meeting& meeting, void* dst, int64_t begin, int64_t count,
-                   cudaStream_t stream) {
-    const Operation& any = meeting.operations[0];
-    if (count == 0) return;
-    std::vector<const void*> sources;
-    for (const Operation& op : meeting.operations) {
-      sources.push_back(bytesAt(op.send, begin, any.dtype));
-    }
-    reduce_(dst, sources, count, any.dtype, any.reduce, stream);
-  }
-
-  void enqueueAllreduce(const Meeting& meeting, int part, cudaStream_t stream) {
-    const Operation& mine = meeting.operations[part];
-    const Chunk chunk = chunkOf(mine.count, size(), part);
-    void* result = bytesAt(mine.recv, chunk.begin, mine.dtype);
-    reduceRange(meeting, result, chunk.begin, chunk.count, stream);
-    for (const Operation& op : meeting.operations) {
-      copy(bytesAt(op.recv, chunk.begin, op.dtype), result, chunk.count, op.dtype, stream);
-    }
-  }
-
-  void enqueuePart(const Meeting& meeting, int part, cudaStream_t stream) {
-    const Operation& mine = meeting.operations[part];
-    switch (mine.kind) {
-      case CollectiveKind::Allreduce:
-        return enqueueAllreduce(meeting, part, stream);
-      case CollectiveKind::Allgather:
-        for (int rank = 0; rank < size(); ++rank) {
-          copy(bytesAt(mine.recv, rank * mine.count, mine.dtype), meeting.operations[rank].send,
-               mine.count, mine.dtype, stream);
-        }
-        return;
-      case CollectiveKind::ReduceScatter:
-        return reduceRange(meeting, mine.recv, part * mine.count, mine.count, stream);
-      case CollectiveKind::Send:  // the receiver copies
-        return;
-      case CollectiveKind::Recv:
-        return copy(mine.recv, meeting.operations[0].send, mine.count, mine.dtype, stream);
-    }
   }
 
   std::shared_ptr<Team> team_;

@@ -1,19 +1,26 @@
 #include "comm/mpi/communicator.h"
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "comm/mpi/transfer.h"
 #include "comm/operation.h"
 #include "ir/error.h"
 
 namespace heddle::comm::mpi {
+namespace {
+
+constexpr auto kGrace = std::chrono::milliseconds(200);
+
+}  // namespace
 
 // The operations of one post(). `state` hands it from the MPI thread to the one that tests.
 struct Group {
   enum State : int { Running, Done, Failed };
-  std::vector<Operation> operations;
   std::vector<Transfer> transfers;
   std::vector<bool> done;
+  std::vector<bool> failed;
   std::string error;
   std::atomic<int> state{Running};
   std::atomic<bool> idle{false};  // MPI no longer touches the buffers
@@ -28,12 +35,14 @@ bool Group::advance(Channel& channel) {
   for (size_t i = 0; i < transfers.size(); ++i) {
     if (done[i]) continue;
     try {
-      done[i] = transfers[i].advance(channel);
+      done[i] = failed[i] ? transfers[i].drain() : transfers[i].advance(channel);
     } catch (const std::exception& failure) {
-      // The others of the group go on, since MPI has their buffers.
-      done[i] = true;
-      if (result == Failed) continue;
-      error = fmt::format("{}: {}", describe(operations[i]), failure.what());
+      // What else MPI has under way goes on, since it has the buffers.
+      failed[i] = true;
+      done[i] = transfers[i].drain();
+      if (result != Failed) {
+        error = fmt::format("{}: {}", describe(transfers[i].operation()), failure.what());
+      }
       result = Failed;
       state.store(Failed, std::memory_order_release);
     }
@@ -49,7 +58,13 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr
     : engine_(std::move(engine)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
+  // What is left of operations that failed may be on its way still.
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
+    while (!group->idle.load(std::memory_order_acquire) && !fault_.empty() &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     if (group->idle.load(std::memory_order_acquire)) continue;
     engine_->abort(fault_.empty() ? "a communicator was destroyed with operations under way"
                                   : fault_);
@@ -63,11 +78,10 @@ MpiCommunicator::~MpiCommunicator() {
 }
 
 Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stream*/) {
-  checkGroup(operations, size());
-  for (const Operation& op : operations) checkCounts(op, size());
+  checkGroup(operations, rank(), size());
   auto group = std::make_shared<Group>();
-  group->operations.assign(operations.begin(), operations.end());
   group->done.resize(operations.size(), false);
+  group->failed.resize(operations.size(), false);
   for (const Operation& op : operations) {
     group->transfers.emplace_back(op, isPointToPoint(op.kind) ? -1 : collectives_++);
   }

@@ -28,14 +28,14 @@ struct Group;
 // Every reduction is an exchange of parts followed by the same local reduction in rank order
 // (reduceOnHost) that the in-process transport runs, never an MPI_Op: MPI may combine in any order,
 // and a bf16 operator would round at every step. So results have the same bits on every rank, run
-// and transport. An allreduce moves the bytes of an optimal one: all-to-all of chunks, then
-// allgather of the reduced chunks. A NaN wins a minimum or a maximum, sums of bool are "any",
-// products "all", I64 wraps around.
+// and transport. An allreduce moves the bytes of an optimal one: every rank reduces a chunk, then
+// all get all chunks (comm/mpi/transfer.h). A NaN wins a minimum or a maximum, sums of bool are
+// "any", products "all", I64 wraps around.
 //
-// Ranks that post different collectives are not told so here, unlike in-process: MPI reports some
-// of these errors and waits forever in others.
+// Ranks that disagree about a count are told so; of other disagreements MPI reports some and waits
+// forever in others, unlike in-process.
 //
-// A message whose elements do not fit MPI's int counts is refused (UserError). Destroying a
+// Counts may be beyond MPI's int: a long message goes in pieces. Destroying a
 // communicator with operations under way takes the job down, since MPI would go on writing to
 // buffers that the caller is about to free.
 class MpiCommunicator : public Communicator {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "comm/mpi/element.h"
 #include "ir/error.h"
 
 namespace heddle::comm::mpi {
@@ -105,7 +106,9 @@ void Engine::run(std::promise<void>& started) {
   serve();
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (owns_mpi_ && !finalized) MPI_Finalize();
+  if (finalized) return;
+  freeElementTypes();
+  if (owns_mpi_) MPI_Finalize();
 }
 
 void Engine::serve() {

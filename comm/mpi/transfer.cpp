@@ -1,126 +1,278 @@
 #include "comm/mpi/transfer.h"
 
-#include <limits>
+#include <algorithm>
+#include <cstring>
 
-#include "comm/operation.h"
+#include "comm/mpi/element.h"
 #include "ir/error.h"
 
 namespace heddle::comm::mpi {
 namespace {
 
 constexpr int kTransferTag = 0;
+constexpr int kCollectiveTag = 1;
 
-// MPI only moves elements, so their size is all it needs to know.
-MPI_Datatype wordOf(DType dtype) {
-  switch (sizeOf(dtype)) {
-    case 1:
-      return MPI_UINT8_T;
-    case 2:
-      return MPI_UINT16_T;
-    case 4:
-      return MPI_UINT32_T;
-    default:
-      return MPI_UINT64_T;
-  }
-}
+// MPI counts in int, and 4.x of Open MPI has no call that counts further: longer messages go in
+// pieces, which stay in order.
+constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
 
-void checkCounts(const Operation& op, int size) {
-  const bool transfer = isPointToPoint(op.kind) || op.kind == CollectiveKind::Allreduce;
-  // Chunks are rounded up, so the sum of them may exceed the count a little.
-  const int64_t elements = transfer ? op.count + size : op.count * size;
-  HEDDLE_USER_CHECK(elements <= std::numeric_limits<int>::max(),
-                    "{} on {} ranks: MPI transfers at most 2^31 - 1 elements at once", describe(op),
-                    size);
+Transfer::Transfer(const Operation& operation, int64_t turn) : operation_(operation), turn_(turn) {
+  if (operation.kind != CollectiveKind::AllToAllV) return;
+  counts_.assign(operation.send_counts.begin(), operation.send_counts.end());
+  counts_.insert(counts_.end(), operation.recv_counts.begin(), operation.recv_counts.end());
+  const std::span<const int64_t> both(counts_);
+  operation_.send_counts = both.first(operation.send_counts.size());
+  operation_.recv_counts = both.subspan(operation.send_counts.size());
 }
 
 bool Transfer::advance(Channel& channel) {
+  const bool transfer = isPointToPoint(operation_.kind);
   if (stage_ == Stage::Waiting) {
-    const bool transfer = isPointToPoint(operation_.kind);
     if (!transfer && channel.turn != turn_) return false;
+    stage_ = Stage::First;
     begin(channel);
   }
-  if (stage_ == Stage::Exchanging && isDone(request_)) {
-    if (operation_.kind == CollectiveKind::Allreduce) {
-      gatherChunks(channel);
-      stage_ = Stage::Completing;
-    } else {
-      reduceParts(channel, operation_.recv, operation_.count);
-      stage_ = Stage::Done;
-    }
-  }
-  if (stage_ == Stage::Completing && isDone(request_)) stage_ = Stage::Done;
+  if (stage_ == Stage::First && messagesAreDone()) finishFirst(channel);
+  if (stage_ == Stage::Second && messagesAreDone()) stage_ = Stage::Done;
   if (stage_ != Stage::Done) return false;
-  if (!isPointToPoint(operation_.kind)) ++channel.turn;
+  if (!transfer) ++channel.turn;
   return true;
+}
+
+bool Transfer::messagesAreDone() {
+  for (; next_ < messages_.size(); ++next_) {
+    Message& message = messages_[next_];
+    int done = 0;
+    MPI_Status status;
+    check(message.from < 0 ? "MPI_Isend" : "MPI_Irecv", MPI_Test(&message.request, &done, &status));
+    if (!done) return false;
+    if (message.from < 0) continue;
+    int got = 0;
+    check("MPI_Get_count", MPI_Get_count(&status, elementType(operation_.dtype), &got));
+    HEDDLE_USER_CHECK(got == message.elements, "rank {} of the team sent {} elements, not {}",
+                      message.from, got, message.elements);
+  }
+  return true;
+}
+
+bool Transfer::drain() {
+  bool all = true;
+  for (Message& message : messages_) {
+    int done = 1;
+    if (message.request != MPI_REQUEST_NULL) {
+      // A request that has failed counts as done: MPI has let go of its buffer.
+      if (MPI_Test(&message.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
+    }
+    all = all && done != 0;
+  }
+  return all;
 }
 
 void Transfer::begin(Channel& channel) {
   const Operation& op = operation_;
-  const int count = static_cast<int>(op.count);
-  const MPI_Datatype word = wordOf(op.dtype);
-  stage_ = Stage::Completing;
   switch (op.kind) {
     case CollectiveKind::Send:
-      return check("MPI_Isend",
-                   MPI_Isend(op.send, count, word, op.peer, kTransferTag, channel.comm, &request_));
+      return post(channel, Way::Send, const_cast<void*>(op.send), op.count, op.peer, kTransferTag);
     case CollectiveKind::Recv:
-      return check("MPI_Irecv",
-                   MPI_Irecv(op.recv, count, word, op.peer, kTransferTag, channel.comm, &request_));
-    case CollectiveKind::Allgather: {
-      const auto* own = static_cast<std::byte*>(op.recv) + channel.rank * count * sizeOf(op.dtype);
-      const void* send = op.send == own ? MPI_IN_PLACE : op.send;
-      return check("MPI_Iallgather", MPI_Iallgather(send, count, word, op.recv, count, word,
-                                                    channel.comm, &request_));
-    }
+      return post(channel, Way::Receive, op.recv, op.count, op.peer, kTransferTag);
+    case CollectiveKind::Barrier:
+      messages_.emplace_back();
+      return check("MPI_Ibarrier", MPI_Ibarrier(channel.comm, &messages_.back().request));
     case CollectiveKind::Allreduce:
+    case CollectiveKind::Reduce:
     case CollectiveKind::ReduceScatter:
-      stage_ = Stage::Exchanging;
-      return beginExchange(channel);
+      return exchangeChunks(channel);
+    case CollectiveKind::Broadcast:
+      return spreadChunks(channel);
+    case CollectiveKind::Allgather:
+      for (int rank = 0; rank < channel.size; ++rank) {
+        if (rank != channel.rank) sendTo(channel, rank, op.send, op.count);
+      }
+      return gather(channel, op.send);
+    case CollectiveKind::Gather:
+      if (op.root == channel.rank) return gather(channel, op.send);
+      return sendTo(channel, op.root, op.send, op.count);
+    case CollectiveKind::Scatter:
+      return scatter(channel);
+    case CollectiveKind::AllToAll:
+    case CollectiveKind::AllToAllV:
+      return exchangeParts(channel);
   }
 }
 
-// Everybody's version of chunk r goes to rank r.
-void Transfer::beginExchange(Channel& channel) {
+void Transfer::finishFirst(Channel& channel) {
   const Operation& op = operation_;
-  const bool whole = op.kind == CollectiveKind::Allreduce;
-  const int64_t total = whole ? op.count : op.count * channel.size;
-  const Chunk mine = chunkOf(total, channel.size, channel.rank);
-  for (int rank = 0; rank < channel.size; ++rank) {
-    const Chunk chunk = chunkOf(total, channel.size, rank);
-    counts_.push_back(static_cast<int>(chunk.count));
-    offsets_.push_back(static_cast<int>(chunk.begin));
-    parts_counts_.push_back(static_cast<int>(mine.count));
-    parts_offsets_.push_back(static_cast<int>(rank * mine.count));
+  stage_ = Stage::Second;
+  messages_.clear();
+  next_ = 0;
+  const int64_t at = chunk(channel, channel.rank).begin;
+  if (op.kind == CollectiveKind::ReduceScatter) {
+    reduceChunk(channel, op.recv);
+  } else if (op.kind == CollectiveKind::Broadcast) {
+    shareChunks(channel, in(op.recv, at));
+  } else if (op.kind == CollectiveKind::Allreduce || op.kind == CollectiveKind::Reduce) {
+    const bool keeps = op.kind == CollectiveKind::Allreduce || op.root == channel.rank;
+    void* result = keeps ? in(op.recv, at) : parts_.get();
+    reduceChunk(channel, result);
+    if (keeps) parts_.reset();
+    shareChunks(channel, result);
   }
-  const int64_t bytes = channel.size * mine.count * sizeOf(op.dtype);
-  parts_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
-  const MPI_Datatype word = wordOf(op.dtype);
-  check("MPI_Ialltoallv",
-        MPI_Ialltoallv(op.send, counts_.data(), offsets_.data(), word, parts_.get(),
-                       parts_counts_.data(), parts_offsets_.data(), word, channel.comm, &request_));
 }
 
-void Transfer::reduceParts(Channel& channel, void* result, int64_t count) {
+// --- rounds ------------------------------------------------------------------------------------
+
+Chunk Transfer::chunk(const Channel& channel, int rank) const {
+  if (operation_.kind == CollectiveKind::ReduceScatter) {
+    return {rank * operation_.count, operation_.count};
+  }
+  return chunkOf(operation_.count, channel.size, rank);
+}
+
+void Transfer::exchangeChunks(Channel& channel) {
+  const int64_t mine = chunk(channel, channel.rank).count;
+  const int64_t bytes = channel.size * mine * sizeOf(operation_.dtype);
+  parts_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(bytes));
+  for (int rank = 0; rank < channel.size; ++rank) {
+    const Chunk theirs = chunk(channel, rank);
+    if (rank == channel.rank) {
+      copy(in(parts_.get(), rank * mine), in(operation_.send, theirs.begin), mine);
+      continue;
+    }
+    receiveFrom(channel, rank, in(parts_.get(), rank * mine), mine);
+    sendTo(channel, rank, in(operation_.send, theirs.begin), theirs.count);
+  }
+}
+
+void Transfer::spreadChunks(Channel& channel) {
+  const Operation& op = operation_;
+  const Chunk mine = chunk(channel, channel.rank);
+  if (op.root != channel.rank) {
+    return receiveFrom(channel, op.root, in(op.recv, mine.begin), mine.count);
+  }
+  copy(op.recv, op.send, op.count);
+  for (int rank = 0; rank < channel.size; ++rank) {
+    const Chunk theirs = chunk(channel, rank);
+    if (rank != channel.rank) {
+      sendTo(channel, rank, in(op.send, theirs.begin), theirs.count);
+    }
+  }
+}
+
+// Whether the second round brings the rank anything: the root of a broadcast has all of it.
+bool Transfer::getsChunks(int rank) const {
+  if (operation_.kind == CollectiveKind::Broadcast) return rank != operation_.root;
+  return operation_.kind == CollectiveKind::Allreduce || rank == operation_.root;
+}
+
+void Transfer::shareChunks(Channel& channel, const void* mine) {
+  const Operation& op = operation_;
+  for (int rank = 0; rank < channel.size; ++rank) {
+    if (rank == channel.rank) continue;
+    const Chunk theirs = chunk(channel, rank);
+    if (getsChunks(rank)) sendTo(channel, rank, mine, chunk(channel, channel.rank).count);
+    if (getsChunks(channel.rank)) {
+      receiveFrom(channel, rank, in(op.recv, theirs.begin), theirs.count);
+    }
+  }
+}
+
+// Everybody's buffer lands here.
+void Transfer::gather(Channel& channel, const void* mine) {
+  const Operation& op = operation_;
+  for (int rank = 0; rank < channel.size; ++rank) {
+    std::byte* at = in(op.recv, rank * op.count);
+    if (rank == channel.rank) {
+      copy(at, mine, op.count);
+    } else {
+      receiveFrom(channel, rank, at, op.count);
+    }
+  }
+}
+
+void Transfer::scatter(Channel& channel) {
+  const Operation& op = operation_;
+  if (op.root != channel.rank) return receiveFrom(channel, op.root, op.recv, op.count);
+  for (int rank = 0; rank < channel.size; ++rank) {
+    const std::byte* at = in(op.send, rank * op.count);
+    if (rank == channel.rank) {
+      copy(op.recv, at, op.count);
+    } else {
+      sendTo(channel, rank, at, op.count);
+    }
+  }
+}
+
+void Transfer::exchangeParts(Channel& channel) {
+  const Operation& op = operation_;
+  const bool equal = op.kind == CollectiveKind::AllToAll;
+  int64_t from = 0, to = 0;
+  for (int rank = 0; rank < channel.size; ++rank) {
+    const auto i = static_cast<size_t>(rank);
+    const int64_t out = equal ? op.count : op.send_counts[i];
+    const int64_t back = equal ? op.count : op.recv_counts[i];
+    if (rank == channel.rank) {
+      copy(in(op.recv, to), in(op.send, from), out);
+    } else {
+      receiveFrom(channel, rank, in(op.recv, to), back);
+      sendTo(channel, rank, in(op.send, from), out);
+    }
+    from += out;
+    to += back;
+  }
+}
+
+void Transfer::reduceChunk(Channel& channel, void* result) {
+  const int64_t count = chunk(channel, channel.rank).count;
   if (count == 0) return;
   std::vector<const void*> sources;
   for (int rank = 0; rank < channel.size; ++rank) {
-    sources.push_back(parts_.get() + rank * count * sizeOf(operation_.dtype));
+    sources.push_back(in(parts_.get(), rank * count));
   }
   reduceOnHost(result, sources, count, operation_.dtype, operation_.reduce);
 }
 
-// This rank's chunk is reduced where it belongs in the result, then everybody gathers all chunks.
-void Transfer::gatherChunks(Channel& channel) {
-  const Operation& op = operation_;
-  const Chunk mine = chunkOf(op.count, channel.size, channel.rank);
-  reduceParts(channel, static_cast<std::byte*>(op.recv) + mine.begin * sizeOf(op.dtype),
-              mine.count);
-  parts_.reset();
-  check("MPI_Iallgatherv",
-        MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, op.recv, counts_.data(),
-                        offsets_.data(), wordOf(op.dtype), channel.comm, &request_));
+// --- messages ----------------------------------------------------------------------------------
+
+void Transfer::sendTo(Channel& channel, int peer, const void* data, int64_t count) {
+  post(channel, Way::Send, const_cast<void*>(data), count, peer, kCollectiveTag);
+}
+
+void Transfer::receiveFrom(Channel& channel, int peer, void* data, int64_t count) {
+  post(channel, Way::Receive, data, count, peer, kCollectiveTag);
+}
+
+// No elements are a message too.
+void Transfer::post(Channel& channel, Way way, void* data, int64_t count, int peer, int tag) {
+  const MPI_Datatype type = elementType(operation_.dtype);
+  int64_t done = 0;
+  do {
+    const int64_t piece = std::min(count - done, kLongest);
+    const int elements = static_cast<int>(piece);
+    void* at = in(data, done);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (way == Way::Send) {
+      check("MPI_Isend", MPI_Isend(at, elements, type, peer, tag, channel.comm, &request));
+    } else {
+      check("MPI_Irecv", MPI_Irecv(at, elements, type, peer, tag, channel.comm, &request));
+    }
+    messages_.push_back({request, way == Way::Send ? -1 : peer, piece});
+    done += piece;
+  } while (done < count);
+}
+
+void Transfer::copy(void* to, const void* from, int64_t count) const {
+  if (count == 0 || to == from) return;
+  std::memcpy(to, from, static_cast<size_t>(count * sizeOf(operation_.dtype)));
+}
+
+std::byte* Transfer::in(void* base, int64_t index) const {
+  return static_cast<std::byte*>(base) + index * sizeOf(operation_.dtype);
+}
+
+const std::byte* Transfer::in(const void* base, int64_t index) const {
+  return static_cast<const std::byte*>(base) + index * sizeOf(operation_.dtype);
 }
 
 }  // namespace heddle::comm::mpi

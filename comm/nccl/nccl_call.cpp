@@ -1,6 +1,7 @@
 #include "comm/nccl/nccl_call.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "ir/error.h"
@@ -9,9 +10,18 @@ namespace heddle::comm::nccl {
 namespace {
 
 // Enough for the first connections of a large job, and short of a scheduler's patience.
-constexpr auto kDeadline = std::chrono::seconds(120);
+constexpr int kDefaultDeadline = 120;
 constexpr int kYields = 1000;
 constexpr auto kNap = std::chrono::microseconds(100);
+
+std::chrono::seconds deadline() {
+  static const int seconds = [] {
+    const char* given = std::getenv("HEDDLE_NCCL_TIMEOUT");
+    const int parsed = given == nullptr ? 0 : std::atoi(given);
+    return parsed > 0 ? parsed : kDefaultDeadline;
+  }();
+  return std::chrono::seconds(seconds);
+}
 
 }  // namespace
 
@@ -26,21 +36,22 @@ void checkCuda(const char* call, cudaError_t result) {
                     cudaGetErrorString(result));
 }
 
-void settle(const std::string& what, ncclComm_t comm) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+void settle(const char* call, ncclComm_t comm, const Fault& fault) {
+  const auto start = std::chrono::steady_clock::now();
   for (int turn = 0;; ++turn) {
     ncclResult_t state = ncclInProgress;
     check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm, &state), comm);
-    check(what.c_str(), state, comm);
+    check(call, state, comm);
     if (state == ncclSuccess) return;
-    HEDDLE_USER_CHECK(std::chrono::steady_clock::now() < deadline,
-                      "{}: no answer from the other ranks in {} s", what,
-                      std::chrono::seconds(kDeadline).count());
     if (turn < kYields) {
       std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kNap);
+      continue;
     }
+    const std::string why = fault();
+    HEDDLE_USER_CHECK(why.empty(), "{}: {}", call, why);
+    HEDDLE_USER_CHECK(std::chrono::steady_clock::now() - start < deadline(),
+                      "{}: no answer from the other ranks in {} s", call, deadline().count());
+    std::this_thread::sleep_for(kNap);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <functional>
 #include <string>
 
 #include "comm/communicator.h"
@@ -14,9 +15,13 @@ namespace heddle::comm::nccl {
 void check(const char* call, ncclResult_t result, ncclComm_t comm);
 void checkCuda(const char* call, cudaError_t result);
 
-// Polls until the last call on a non-blocking communicator has taken effect. Throws UserError when
-// it failed, or when `what` takes longer than the deadline of two minutes.
-void settle(const std::string& what, ncclComm_t comm);
+// Why the job cannot go on, as World::fault(): empty while it is well.
+using Fault = std::function<std::string()>;
+
+// Polls until `call` on a non-blocking communicator has taken effect. Throws UserError when it
+// failed, when the job has failed meanwhile, or after the deadline: two minutes, or what the
+// environment variable HEDDLE_NCCL_TIMEOUT says in seconds.
+void settle(const char* call, ncclComm_t comm, const Fault& fault);
 
 // Bool travels as bytes of 0 and 1.
 ncclDataType_t dataTypeOf(DType dtype);

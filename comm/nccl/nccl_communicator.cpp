@@ -1,86 +1,68 @@
 #include "comm/nccl/nccl_communicator.h"
 
-#include <algorithm>
-#include <thread>
-
-#include "comm/nccl/nccl_call.h"
+#include "comm/nccl/nccl_init.h"
 #include "comm/operation.h"
 #include "ir/error.h"
 
 namespace heddle::comm::nccl {
 namespace {
 
-// Every member's bytes, by rank.
-std::vector<char> gather(Communicator& comm, const char* mine, size_t bytes) {
-  std::vector<char> all(bytes * static_cast<size_t>(comm.size()));
-  const Operation op{CollectiveKind::Allgather, mine, all.data(), static_cast<int64_t>(bytes),
-                     DType::Bool};
-  const Ticket ticket = comm.post({&op, 1}, nullptr);
-  while (!comm.test(ticket)) std::this_thread::yield();
-  return all;
+const std::byte* elementAt(const void* base, int64_t index, DType dtype) {
+  return static_cast<const std::byte*>(base) + index * sizeOf(dtype);
+}
+std::byte* elementAt(void* base, int64_t index, DType dtype) {
+  return static_cast<std::byte*>(base) + index * sizeOf(dtype);
 }
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(Communicator& bootstrap, int device,
-                                   std::shared_ptr<const std::atomic<bool>> aborted)
-    : rank_(bootstrap.rank()),
-      size_(bootstrap.size()),
-      device_(device),
-      aborted_(std::move(aborted)) {
-  HEDDLE_CHECK(!bootstrap.isStreamOrdered(), "NCCL needs a bootstrap on host memory");
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int device, Fault fault)
+    : rank_(rank), size_(size), device_(device), fault_(std::move(fault)), comm_(comm) {
   try {
-    initialise(bootstrap);
+    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    checkCuda("cudaMalloc", cudaMalloc(&flag_, 1));
   } catch (...) {
-    if (comm_ != nullptr) ncclCommAbort(comm_);
+    ncclCommAbort(comm_);
     throw;
   }
 }
 
-void NcclCommunicator::initialise(Communicator& bootstrap) {
-  ncclUniqueId id = {};
-  if (rank_ == 0) check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr);
-  const std::vector<char> ids = gather(bootstrap, id.internal, sizeof id.internal);
-  std::copy_n(ids.begin(), sizeof id.internal, id.internal);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  check("ncclCommInitRankConfig", ncclCommInitRankConfig(&comm_, size_, id, rank_, &config), comm_);
-  settle("ncclCommInitRankConfig", comm_);
-  const char here = 0;
-  gather(bootstrap, &here, 1);
+NcclCommunicator::~NcclCommunicator() {
+  cudaSetDevice(device_);
+  if (comm_ != nullptr) close(comm_, fault_);
+  cudaFree(flag_);
 }
 
-NcclCommunicator::~NcclCommunicator() { close(); }
-
-void NcclCommunicator::close() noexcept {
-  cudaSetDevice(device_);
-  if (aborted_->load()) {
-    ncclCommAbort(comm_);
-    return;
-  }
-  try {
-    check("ncclCommFinalize", ncclCommFinalize(comm_), comm_);
-    settle("ncclCommFinalize", comm_);
-    ncclCommDestroy(comm_);
-  } catch (const UserError&) {
-    ncclCommAbort(comm_);  // a peer is gone
-  }
+void NcclCommunicator::giveUp(const std::string& why) {
+  if (comm_ != nullptr) ncclCommAbort(comm_);
+  comm_ = nullptr;
+  failure_ = why;
+  userError("{}", why);
 }
 
 Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
-  checkGroup(group, size_);
+  checkGroup(group, rank_, size_);
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  std::lock_guard lock(mutex_);
+  HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+  try {
+    enqueueGroup(group, static_cast<cudaStream_t>(stream));
+    settle("ncclGroupEnd", comm_, fault_);
+  } catch (const UserError& error) {
+    giveUp(error.what());
+  }
+  return next_++;
+}
+
+void NcclCommunicator::enqueueGroup(std::span<const Operation> group, cudaStream_t stream) {
   check("ncclGroupStart", ncclGroupStart(), comm_);
   try {
-    for (const Operation& op : group) enqueue(op, static_cast<cudaStream_t>(stream));
+    for (const Operation& op : group) enqueue(op, stream);
   } catch (const UserError&) {
     ncclGroupEnd();
     throw;
   }
   check("ncclGroupEnd", ncclGroupEnd(), comm_);
-  settle(group.size() == 1 ? describe(group.front()) : "ncclGroupEnd", comm_);
-  return next_++;
 }
 
 void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
@@ -97,6 +79,17 @@ void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
     case CollectiveKind::ReduceScatter:
       return check("ncclReduceScatter",
                    ncclReduceScatter(op.send, op.recv, count, type, reduce, comm_, stream), comm_);
+    case CollectiveKind::Reduce:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::Gather:
+    case CollectiveKind::Scatter:
+      return enqueueRooted(op, stream);
+    case CollectiveKind::AllToAll:
+    case CollectiveKind::AllToAllV:
+      return enqueueParts(op, stream);
+    case CollectiveKind::Barrier:
+      return check("ncclAllReduce",
+                   ncclAllReduce(flag_, flag_, 1, ncclUint8, ncclMax, comm_, stream), comm_);
     case CollectiveKind::Send:
       return check("ncclSend", ncclSend(op.send, count, type, op.peer, comm_, stream), comm_);
     case CollectiveKind::Recv:
@@ -104,12 +97,90 @@ void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   }
 }
 
+void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
+  const ncclDataType_t type = dataTypeOf(op.dtype);
+  const size_t count = static_cast<size_t>(op.count);
+  const bool root = rank_ == op.root;
+  if (op.kind == CollectiveKind::Reduce) {
+    const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype);
+    return check("ncclReduce",
+                 ncclReduce(op.send, op.recv, count, type, reduce, op.root, comm_, stream), comm_);
+  }
+  if (op.kind == CollectiveKind::Broadcast) {
+    return check("ncclBroadcast",
+                 ncclBroadcast(op.send, op.recv, count, type, op.root, comm_, stream), comm_);
+  }
+  const bool gathers = op.kind == CollectiveKind::Gather;
+  for (int rank = 0; root && rank < size_; ++rank) {
+    const int64_t at = rank * op.count;
+    // The root's own part may lie in place.
+    if (rank == rank_ && op.count > 0 &&
+        (gathers ? elementAt(op.recv, at, op.dtype) == op.send
+                 : elementAt(op.send, at, op.dtype) == op.recv)) {
+      continue;
+    }
+    if (gathers) receive(elementAt(op.recv, at, op.dtype), op.count, op.dtype, rank, stream);
+    if (!gathers) send(elementAt(op.send, at, op.dtype), op.count, op.dtype, rank, stream);
+    if (rank != rank_) continue;
+    if (gathers) send(op.send, op.count, op.dtype, rank, stream);
+    if (!gathers) receive(op.recv, op.count, op.dtype, rank, stream);
+  }
+  if (root) return;
+  if (gathers) send(op.send, op.count, op.dtype, op.root, stream);
+  if (!gathers) receive(op.recv, op.count, op.dtype, op.root, stream);
+}
+
+void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
+  const bool equal = op.kind == CollectiveKind::AllToAll;
+  int64_t from = 0, to = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto i = static_cast<size_t>(rank);
+    const int64_t out = equal ? op.count : op.send_counts[i];
+    const int64_t back = equal ? op.count : op.recv_counts[i];
+    send(elementAt(op.send, from, op.dtype), out, op.dtype, rank, stream);
+    receive(elementAt(op.recv, to, op.dtype), back, op.dtype, rank, stream);
+    from += out;
+    to += back;
+  }
+}
+
+// Of a collective: both ends know that nothing is to be moved.
+void NcclCommunicator::send(const void* data, int64_t count, DType dtype, int peer,
+                            cudaStream_t stream) {
+  if (count == 0) return;
+  check("ncclSend",
+        ncclSend(data, static_cast<size_t>(count), dataTypeOf(dtype), peer, comm_, stream), comm_);
+}
+
+void NcclCommunicator::receive(void* data, int64_t count, DType dtype, int peer,
+                               cudaStream_t stream) {
+  if (count == 0) return;
+  check("ncclRecv",
+        ncclRecv(data, static_cast<size_t>(count), dataTypeOf(dtype), peer, comm_, stream), comm_);
+}
+
 bool NcclCommunicator::test(Ticket ticket) {
-  HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
-  ncclResult_t state = ncclSuccess;
-  check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm_, &state), comm_);
-  check("NCCL", state, comm_);
+  {
+    std::lock_guard lock(mutex_);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+  }
+  probe();
   return true;
+}
+
+void NcclCommunicator::probe() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;  // a post is under way, which looks for itself
+  HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+  const std::string why = fault_();
+  if (!why.empty()) giveUp(why);
+  try {
+    ncclResult_t state = ncclSuccess;
+    check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm_, &state), comm_);
+    check("NCCL", state, comm_);
+  } catch (const UserError& error) {
+    giveUp(error.what());
+  }
 }
 
 }  // namespace heddle::comm::nccl

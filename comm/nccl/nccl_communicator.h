@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <atomic>
-#include <memory>
+#include <mutex>
+#include <string>
 
 #include "comm/communicator.h"
+#include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {
 
@@ -15,13 +17,15 @@ namespace heddle::comm::nccl {
 // size. A result is the same on every rank of one run, but not always that of rank order, and bf16
 // may be rounded at each step. A minimum or maximum need not keep a NaN. NCCL does not check that
 // ranks post the same operation.
+//
+// After an error of NCCL's, of the job or a deadline the communicator is given up: its kernels on
+// the device end, and every later call throws the same UserError. probe() and test() are safe
+// beside post().
 class NcclCommunicator : public Communicator {
  public:
-  // Collective over the ranks of `bootstrap`, a host-memory communicator of the same team which is
-  // used only here. `aborted` is shared by the rank's communicators and its World.
-  NcclCommunicator(Communicator& bootstrap, int device,
-                   std::shared_ptr<const std::atomic<bool>> aborted);
-  // Lets enqueued operations finish, or gives them up when the job was aborted.
+  // Takes over `comm`, made on CUDA device `device`.
+  NcclCommunicator(ncclComm_t comm, int rank, int size, int device, Fault fault);
+  // Lets enqueued operations finish, or gives them up when the job has failed.
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -30,18 +34,26 @@ class NcclCommunicator : public Communicator {
   Ticket post(std::span<const Operation> group, void* stream) override;
   // Only tells an error NCCL has met on its own; completion is the stream's business.
   bool test(Ticket ticket) override;
+  void probe() override;
 
  private:
-  void initialise(Communicator& bootstrap);
+  void enqueueGroup(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
-  void close() noexcept;
+  void enqueueRooted(const Operation& operation, cudaStream_t stream);
+  void enqueueParts(const Operation& operation, cudaStream_t stream);
+  void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
+  void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
+  [[noreturn]] void giveUp(const std::string& why);
 
   int rank_;
   int size_;
   int device_;
-  std::shared_ptr<const std::atomic<bool>> aborted_;
-  ncclComm_t comm_ = nullptr;
+  Fault fault_;
+  std::mutex mutex_;  // guards what follows
+  ncclComm_t comm_;
+  std::string failure_;  // why it was given up
   Ticket next_ = 0;
+  void* flag_ = nullptr;  // device memory that barriers reduce
 };
 
 }  // namespace heddle::comm::nccl

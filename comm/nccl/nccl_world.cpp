@@ -1,23 +1,56 @@
 // The NCCL world: everything on the host goes to the world it wraps. Also the entry point of the
 // module.
-#include <atomic>
+#include <algorithm>
+#include <mutex>
+#include <numeric>
 
 #include "comm/modules.h"
-#include "comm/nccl/nccl_call.h"
 #include "comm/nccl/nccl_communicator.h"
+#include "comm/nccl/nccl_init.h"
+#include "comm/operation.h"
 #include "ir/error.h"
 
 namespace heddle::comm::nccl {
 namespace {
 
+// Why the job cannot go on, for the world and its communicators.
+class JobFault {
+ public:
+  explicit JobFault(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
+  void set(const std::string& reason) {
+    std::lock_guard lock(mutex_);
+    if (reason_.empty()) reason_ = reason;
+  }
+  std::string get() const {
+    {
+      std::lock_guard lock(mutex_);
+      if (!reason_.empty()) return reason_;
+    }
+    return bootstrap_->fault();
+  }
+
+ private:
+  std::shared_ptr<const World> bootstrap_;
+  mutable std::mutex mutex_;
+  std::string reason_;
+};
+
 class NcclWorld : public World {
  public:
   NcclWorld(std::unique_ptr<World> bootstrap, int device)
-      : bootstrap_(std::move(bootstrap)), device_(device) {
+      : bootstrap_(std::move(bootstrap)),
+        device_(device),
+        fault_(std::make_shared<JobFault>(bootstrap_)),
+        ask_([fault = fault_] { return fault->get(); }) {
     int devices = 0;
     checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
     HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}",
                       device, devices);
+  }
+  ~NcclWorld() override {
+    if (whole_ == nullptr) return;
+    cudaSetDevice(device_);
+    close(whole_, ask_);
   }
 
   int rank() const override { return bootstrap_->rank(); }
@@ -29,19 +62,45 @@ class NcclWorld : public World {
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
-    return std::make_unique<NcclCommunicator>(*host, device_, aborted_);
+    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    return made(initialise(*host, ask_), host->rank(), host->size());
+  }
+
+  // All teams from the communicator of the whole job, which is made for the first of them.
+  std::unique_ptr<Communicator> split(const std::vector<int>& members) override {
+    const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
+    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    if (whole_ == nullptr) {
+      std::vector<int> everybody(static_cast<size_t>(size()));
+      std::iota(everybody.begin(), everybody.end(), 0);
+      const std::unique_ptr<Communicator> host = bootstrap_->communicator(everybody);
+      whole_ = initialise(*host, ask_);
+    }
+    const int color = members.empty() ? -1 : *std::min_element(members.begin(), members.end());
+    ncclComm_t comm = nccl::split(whole_, color, position, ask_);
+    std::unique_ptr<Communicator> mine;
+    if (comm != nullptr) mine = made(comm, position, static_cast<int>(members.size()));
+    barrier();
+    return mine;
   }
 
   // NCCL's kernels of this rank end with its communicators, which the owner destroys next.
   void abort(const std::string& reason) noexcept override {
-    aborted_->store(true);
+    fault_->set(reason);
     bootstrap_->abort(reason);
   }
+  std::string fault() const override { return fault_->get(); }
 
  private:
-  std::unique_ptr<World> bootstrap_;
+  std::unique_ptr<Communicator> made(ncclComm_t comm, int rank, int size) const {
+    return std::make_unique<NcclCommunicator>(comm, rank, size, device_, ask_);
+  }
+
+  std::shared_ptr<World> bootstrap_;
   int device_;
-  std::shared_ptr<std::atomic<bool>> aborted_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<JobFault> fault_;
+  Fault ask_;
+  ncclComm_t whole_ = nullptr;
 };
 
 std::unique_ptr<World> makeWorld(std::unique_ptr<World> bootstrap, int device) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "codegen/cuda/nvrtc.h"
+#include "comm/operation.h"
 #include "host/cuda/cuda_check.h"
 #include "ir/error.h"
 
@@ -199,7 +200,10 @@ void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream
   size_t receiver = 0;
   for (const comm::Operation& operation : group) {
     void* to = operation.recv;
-    if (operation.kind == comm::CollectiveKind::Recv) continue;
+    if (operation.kind == comm::CollectiveKind::Recv ||
+        operation.kind == comm::CollectiveKind::Barrier) {
+      continue;
+    }
     if (operation.kind == comm::CollectiveKind::Send) {
       while (receiver < group.size() && group[receiver].kind != comm::CollectiveKind::Recv) {
         ++receiver;
@@ -208,7 +212,7 @@ void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream
       to = group[receiver++].recv;
     }
     if (to == operation.send) continue;
-    copy(to, operation.send, operation.count * sizeOf(operation.dtype), stream, {});
+    copy(to, operation.send, comm::sentBy(operation, 1) * sizeOf(operation.dtype), stream, {});
   }
 }
 

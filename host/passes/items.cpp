@@ -100,7 +100,9 @@ class ItemFinder {
                         std::holds_alternative<Wait>(op) ||
                         std::holds_alternative<RecordEvent>(op) ||
                         std::holds_alternative<WaitEvent>(op) || streamOf(op).value_or(0) > 0;
-    if (point_to_point || (nested && orders) || std::holds_alternative<Call>(op))
+    const auto* post = std::get_if<Communicate>(&op);
+    const bool barrier = post != nullptr && post->kind == comm::CollectiveKind::Barrier;
+    if (point_to_point || barrier || (nested && orders) || std::holds_alternative<Call>(op))
       item.opaque = true;
     if (nested && streamOf(op)) item.stream = 0;
   }

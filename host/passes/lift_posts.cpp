@@ -13,7 +13,8 @@ bool definesFor(const Instruction& x, const Communicate& post) {
   bool found = false;
   forEachInstruction({x}, [&](const Instruction& inner, InstructionIndex) {
     forEachSlot(inner.op, [&](SlotId slot, bool defines) {
-      found = found || (defines && (slot == post.in || slot == post.out));
+      found = found || (defines && (slot == post.in || slot == post.out ||
+                                    slot == post.send_counts || slot == post.recv_counts));
     });
   });
   return found;

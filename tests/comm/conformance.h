@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "tests/comm/conformance_values.h"
+#include "tests/comm/conformance_expected.h"
 
 // The cases every transport must pass, on any kind of memory.
 namespace heddle::comm::conformance {
@@ -112,100 +112,42 @@ class Buffer {
   void* data_;
 };
 
-// The sanitizers make all of this many times slower and need fewer numbers.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int kRepeats = 3;
-constexpr int64_t kLarge = 20000;
-#else
-constexpr int kRepeats = 20;
-constexpr int64_t kLarge = 100000;
-#endif
-
-struct Case {
-  CollectiveKind kind;
-  DType dtype;
-  ReduceOp op;
-  int64_t count;
-  bool in_place;
-  int repeats;
-};
-
-inline std::string describeCase(const Case& c, const std::vector<int>& team, int rank) {
-  std::string text = std::string(name(c.kind)) + " " + std::string(heddle::name(c.op)) + " " +
-                     std::to_string(c.count) + " " + std::string(heddle::name(c.dtype)) +
-                     (c.in_place ? " in place" : "") + " rank " + std::to_string(rank) + " team";
-  for (int member : team) text += " " + std::to_string(member);
-  return text;
-}
-
-// What element i of the result must be.
-inline double wanted(const Case& c, const std::vector<int>& team, int me, int64_t i, int seed) {
-  switch (c.kind) {
-    case CollectiveKind::Allreduce:
-      return reduced(c.dtype, c.op, team, i, seed);
-    case CollectiveKind::Allgather:
-      return contribution(c.dtype, c.op, team[i / c.count], i % c.count, seed);
-    case CollectiveKind::ReduceScatter:
-      return reduced(c.dtype, c.op, team, me * c.count + i, seed);
-    case CollectiveKind::Send:
-    case CollectiveKind::Recv:
-      break;
-  }
-  return 0.0;
-}
-
 // Repeats one collective on the same buffers with new numbers each time.
 inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team, const Case& c) {
-  const bool scatters = c.kind == CollectiveKind::ReduceScatter;
-  const bool gathers = c.kind == CollectiveKind::Allgather;
-  Buffer send(rank.memory, c.dtype, scatters ? c.count * comm.size() : c.count);
-  Buffer recv(rank.memory, c.dtype, gathers ? c.count * comm.size() : c.count);
-  const int me = team[comm.rank()];
+  const int me = comm.rank(), size = comm.size();
+  const Sizes sizes = sizesOf(c, me, size);
+  Buffer send(rank.memory, c.dtype, sizes.sent);
+  Buffer recv(rank.memory, c.dtype, sizes.received);
   const bool loose = c.op == ReduceOp::Avg && !rank.reduces_in_rank_order;
   const double tolerance = !loose                   ? 0.0
                            : c.dtype == DType::BF16 ? 0.02
                            : c.dtype == DType::F16  ? 0.003
                                                     : 1e-6;
+  // Of a rooted one only the root has both.
+  const bool in_place = c.in_place && sizes.sent > 0 && sizes.received > 0;
+  const std::string what = describeCase(c, team, me);
   for (int seed = 0; seed < c.repeats; ++seed) {
-    send.fill([&](int64_t i) { return contribution(c.dtype, c.op, me, i, seed); });
+    send.fill([&](int64_t i) { return contribution(c.dtype, c.op, team[me], i, seed); });
     recv.poison();
-    Operation op{c.kind,  send.data(), c.in_place ? send.data() : recv.data(),
-                 c.count, c.dtype,     c.op};
+    Operation op{c.kind, send.data(), in_place ? send.data() : recv.data(), c.count, c.dtype, c.op};
+    op.root = c.root;
+    op.send_counts = sizes.send_counts;
+    op.recv_counts = sizes.recv_counts;
+    if (sizes.sent == 0) op.send = nullptr;
+    if (sizes.received == 0) op.recv = nullptr;
     runGroup(rank, comm, {&op, 1});
-    const Buffer& result = c.in_place ? send : recv;
+    const Buffer& result = in_place ? send : recv;
     result.expect(
-        describeCase(c, team, me), [&](int64_t i) { return wanted(c, team, comm.rank(), i, seed); },
-        tolerance);
+        what, [&](int64_t i) { return wanted(c, team, me, i, seed); }, tolerance);
   }
-}
-
-inline std::vector<Case> allCases() {
-  std::vector<Case> cases;
-  for (DType dtype : kAllDTypes) {
-    for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{37}, kLarge}) {
-      // One type of each size and arithmetic goes through many blocks and chunks.
-      const bool alike = dtype == DType::F16 || isFloat8(dtype) || dtype == DType::I32;
-      if (count == kLarge && alike) continue;
-      const int repeats = count < kLarge ? kRepeats : 2;
-      cases.push_back({CollectiveKind::Allgather, dtype, ReduceOp::Sum, count, false, repeats});
-      if (isFloat8(dtype)) continue;  // only moved
-      for (ReduceOp op :
-           {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
-        if (op == ReduceOp::Avg && !isFloat(dtype)) continue;
-        if (count == kLarge && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
-        cases.push_back({CollectiveKind::Allreduce, dtype, op, count, false, repeats});
-        cases.push_back({CollectiveKind::Allreduce, dtype, op, count, true, repeats});
-        cases.push_back({CollectiveKind::ReduceScatter, dtype, op, count, false, repeats});
-      }
-    }
-  }
-  return cases;
 }
 
 // Every collective on the whole job and on the teams along each axis of a mesh.
 void runCollectives(Rank& rank);
 // Groups of sends and receives: a ring, several at once, to itself, and beside a collective.
 void runTransfers(Rank& rank);
+// Barriers, alone and beside another collective.
+void runBarriers(Rank& rank);
 // Several collectives under way at once, on one team and on two.
 void runOverlapped(Rank& rank);
 // exchange() and barrier().
@@ -219,6 +161,7 @@ inline void runEverything(Rank& rank) {
   runExchange(rank);
   runCollectives(rank);
   runTransfers(rank);
+  runBarriers(rank);
   runOverlapped(rank);
   if (rank.reduces_in_rank_order) runOrder(rank);
   runMisuse(rank);

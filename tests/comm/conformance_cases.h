@@ -33,16 +33,35 @@ inline std::vector<std::vector<int>> teamsOf(const World& world) {
 }
 
 inline void runCollectives(Rank& rank) {
-  int most_repeats = kRepeats;
+  bool whole = true;
   for (const std::vector<int>& team : teamsOf(rank.world)) {
-    const auto comm = rank.world.communicator(team);
+    // Those along an axis are parts of one partition of the job.
+    const auto comm = whole ? rank.world.communicator(team) : rank.world.split(team);
     EXPECT_EQ(comm->size(), static_cast<int>(team.size()));
     EXPECT_EQ(team[comm->rank()], rank.world.rank());
-    for (Case c : allCases()) {
-      c.repeats = std::min(c.repeats, most_repeats);
+    for (Case c : allCases(comm->size())) {
+      if (!whole && c.count > 37) continue;
+      if (!whole) c.repeats = std::min(c.repeats, 2);
       runCase(rank, *comm, team, c);
     }
-    most_repeats = 3;  // of the smaller teams
+    whole = false;
+  }
+}
+
+inline void runBarriers(Rank& rank) {
+  const auto comm = rank.world.communicator(wholeJob(rank.world));
+  const int size = comm->size();
+  Buffer mark(rank.memory, DType::I64, 1), marks(rank.memory, DType::I64, size);
+  for (int round = 0; round < 20; ++round) {
+    // Beside another collective of the group, and alone.
+    mark.fill([&](int64_t) { return 100.0 * round + comm->rank(); });
+    const Operation barrier{CollectiveKind::Barrier};
+    const Operation group[] = {
+        {CollectiveKind::Allgather, mark.data(), marks.data(), 1, DType::I64}, barrier};
+    runGroup(rank, *comm, group);
+    runGroup(rank, *comm, {&barrier, 1});
+    marks.expect("beside a barrier",
+                 [&](int64_t i) { return 100.0 * round + static_cast<double>(i); });
   }
 }
 
@@ -177,6 +196,27 @@ inline void runMisuse(Rank& rank) {
   op.dtype = DType::F8E4M3;
   op.reduce = ReduceOp::Sum;
   expectUserError("only be moved", post(op));
+  Operation rooted{CollectiveKind::Broadcast, data.data(), data.data(), 4};
+  expectUserError("root must be a rank", post(rooted));
+  rooted.root = size;
+  expectUserError("root must be a rank", post(rooted));
+  rooted = {CollectiveKind::AllToAll, data.data(), data.data(), 4};
+  expectUserError("never in place", post(rooted));
+  rooted.recv = nullptr;
+  expectUserError("no receive buffer", post(rooted));
+  std::vector<int64_t> counts(static_cast<size_t>(size) + 1, 0);
+  Operation uneven{CollectiveKind::AllToAllV, data.data(), nullptr, 0};
+  uneven.send_counts = uneven.recv_counts = counts;
+  expectUserError("send counts for", post(uneven));
+  counts.pop_back();
+  counts[static_cast<size_t>(comm->rank())] = 1;
+  std::vector<int64_t> none(counts.size(), 0);
+  uneven.send_counts = counts;
+  uneven.recv_counts = none;
+  expectUserError("sends itself 1 elements and expects 0", post(uneven));
+  counts[static_cast<size_t>(comm->rank())] = -1;
+  uneven.recv_counts = counts;
+  expectUserError("negative", post(uneven));
   World& world = rank.world;
   const int me = world.rank();
   expectUserError("twice", [&] { world.communicator({me, me}); });

@@ -54,6 +54,41 @@ TEST(InProcessFaults, CollectivesThatDiffer) {
   expectMismatch(reduce, odd, {"allreduce(sum)", "allreduce(max)"});
 }
 
+TEST(InProcessFaults, RootsThatDiffer) {
+  Operation common{CollectiveKind::Broadcast, nullptr, nullptr, 8};
+  common.root = 0;
+  Operation odd = common;
+  odd.root = 2;
+  expectMismatch(common, odd, {"broadcast of 8 f32 from 0", "broadcast of 8 f32 from 2"});
+  common.kind = odd.kind = CollectiveKind::Reduce;
+  expectMismatch(common, odd, {"reduce(sum) of 8 f32 to 0", "reduce(sum) of 8 f32 to 2"});
+}
+
+// Each rank's lists may be another's: what counts is what goes from one to the other.
+TEST(InProcessFaults, PartsThatDiffer) {
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    const auto comm = world->communicator({0, 1});
+    std::vector<double> from(8), to(8);
+    const std::vector<int64_t> sends =
+        world->rank() == 0 ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{0, 2};
+    const std::vector<int64_t> receives =
+        world->rank() == 0 ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{4, 2};
+    Operation op{CollectiveKind::AllToAllV, from.data(), to.data(), 0, DType::F64};
+    op.send_counts = sends;
+    op.recv_counts = receives;
+    runOne(*comm, op);
+  });
+  for (const std::string& error : errors) {
+    expectNames(error, {"alltoallv of [1, 3] to [1, 0] f64", "alltoallv of [0, 2] to [4, 2] f64"});
+  }
+}
+
+TEST(InProcessFaults, AnAbortIsTheJobsFault) {
+  auto worlds = makeInProcessWorlds(2);
+  worlds[1]->abort("out of paper");
+  expectNames(worlds[0]->fault(), {"rank 1", "out of paper"});
+}
+
 TEST(InProcessFaults, TransfersThatDiffer) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     const auto comm = world->communicator({0, 1});

@@ -51,6 +51,33 @@ TEST(InProcessWorlds, PostDoesNotWaitForPeers) {
   EXPECT_EQ(b, 3.0f);
 }
 
+TEST(InProcessWorlds, NobodyPassesABarrierBeforeTheLastHasCome) {
+  std::atomic<int> come{0};
+  expectAllWell(runRanks(makeInProcessWorlds(4), [&](std::unique_ptr<World>& world) {
+    const auto comm = world->communicator({0, 1, 2, 3});
+    const Operation barrier{CollectiveKind::Barrier};
+    for (int round = 1; round <= 50; ++round) {
+      ++come;
+      const Ticket ticket = comm->post({&barrier, 1}, nullptr);
+      while (!comm->test(ticket)) std::this_thread::yield();
+      EXPECT_GE(come.load(), 4 * round);
+    }
+  }));
+}
+
+TEST(InProcessWorlds, ASplitLeavesRanksOut) {
+  expectAllWell(runRanks(makeInProcessWorlds(3), [&](std::unique_ptr<World>& world) {
+    const bool in = world->rank() != 1;
+    const auto comm = world->split(in ? std::vector<int>{2, 0} : std::vector<int>{});
+    EXPECT_EQ(comm != nullptr, in);
+    if (comm) {
+      EXPECT_EQ(comm->rank(), world->rank() == 2 ? 0 : 1);
+    }
+    EXPECT_EQ(world->fault(), "");
+    world->barrier();
+  }));
+}
+
 TEST(ReduceOnHost, NanWinsFromEitherSide) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float a[] = {nan, -1.0f}, b[] = {-2.0f, nan};

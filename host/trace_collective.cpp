@@ -1,0 +1,119 @@
+// What a collective asks of its views.
+#include <numeric>
+
+#include "comm/operation.h"
+#include "host/text_names.h"
+#include "host/trace_checks.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+using comm::CollectiveKind;
+
+int64_t allocatedIn(const View& view) {
+  const std::vector<int64_t>& alloc = view.desc.alloc;
+  return std::accumulate(alloc.begin(), alloc.end(), int64_t{1}, std::multiplies<>());
+}
+
+class CollectiveChecker {
+ public:
+  CollectiveChecker(const Communicate& x, const TraceStep& step, const TeamPlace& place)
+      : x_(x), in_(step.inputs.front()), out_(step.outputs.front()), place_(place) {}
+
+  void run() const {
+    const std::string_view kind = collectiveName(x_.kind);
+    if (has(in_)) checkDense(in_, kind);
+    if (has(out_)) checkDense(out_, kind);
+    if (!has(in_) || !has(out_)) return parts();
+    HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
+                      name(in_.desc.dtype), name(out_.desc.dtype));
+    apart();
+    if (x_.kind == CollectiveKind::AllToAllV) return;  // its counts are known at run time
+    parts();
+    const int64_t left = allocatedIn(in_) * (isGathered() ? place_.size : 1);
+    const int64_t right = allocatedIn(out_) * (isScattered() ? place_.size : 1);
+    HEDDLE_USER_CHECK(left == right, "{} in a team of {}: {} allocated elements to {}", kind,
+                      place_.size, allocatedIn(in_), allocatedIn(out_));
+    if (left > 0 && place_.size > 1) memoryOrder();
+  }
+
+ private:
+  static bool has(const View& view) { return view.buffer >= 0; }
+  bool isGathered() const {
+    return x_.kind == CollectiveKind::Allgather || x_.kind == CollectiveKind::Gather;
+  }
+  bool isScattered() const {
+    return x_.kind == CollectiveKind::ReduceScatter || x_.kind == CollectiveKind::Scatter;
+  }
+
+  // The larger side holds as many parts as there are ranks.
+  void parts() const {
+    const bool exchanges = x_.kind == CollectiveKind::AllToAll;
+    const View& whole = isGathered() ? out_ : in_;
+    if (!has(whole) || (!exchanges && !isGathered() && !isScattered())) return;
+    HEDDLE_USER_CHECK(allocatedIn(whole) % place_.size == 0,
+                      "{} in a team of {}: {} allocated elements are no whole parts",
+                      collectiveName(x_.kind), place_.size, allocatedIn(whole));
+  }
+
+  // A result lies on what it is made of only where it is exactly that.
+  void apart() const {
+    const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
+    const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
+    if (in_.buffer != out_.buffer || in_end <= out_.byte_offset || out_end <= in_.byte_offset) {
+      return;
+    }
+    int64_t in_part = 0, out_part = 0;  // offset of this rank's part
+    if (isGathered()) out_part = place_.rank * in_.desc.allocBytes();
+    if (isScattered()) in_part = place_.rank * out_.desc.allocBytes();
+    const bool exchanges =
+        x_.kind == CollectiveKind::AllToAll || x_.kind == CollectiveKind::AllToAllV;
+    HEDDLE_USER_CHECK(!exchanges && in_.byte_offset + in_part == out_.byte_offset + out_part,
+                      "{} of bytes {} to {} onto bytes {} to {} of the same buffer",
+                      collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
+  }
+
+  // The axis along which the sides differ lies outermost in the memory of both; without one the
+  // order is the same. Views that regroup axes are trusted.
+  void memoryOrder() const {
+    const TensorDesc& in = in_.desc;
+    const TensorDesc& out = out_.desc;
+    if (x_.kind == CollectiveKind::AllToAll || in.rank() != out.rank()) return;
+    for (size_t axis = 0; axis < in.rank(); ++axis) {
+      if (in.alloc[axis] != out.alloc[axis]) {
+        if (isGathered()) outermost(out, axis);
+        if (isScattered()) outermost(in, axis);
+        if (!isGathered() && !isScattered()) return;
+      }
+    }
+    for (size_t axis = 0; axis < in.rank(); ++axis) {
+      if (in.alloc[axis] != out.alloc[axis] || in.alloc[axis] == 1) continue;
+      HEDDLE_USER_CHECK(in.strides[axis] == out.strides[axis],
+                        "{}: the sides lie in different orders in memory, strides {} and {}",
+                        collectiveName(x_.kind), str(in.strides), str(out.strides));
+    }
+  }
+
+  void outermost(const TensorDesc& whole, size_t axis) const {
+    for (size_t other = 0; other < whole.rank(); ++other) {
+      HEDDLE_USER_CHECK(
+          other == axis || whole.alloc[other] == 1 || whole.strides[other] < whole.strides[axis],
+          "{} along axis {}, which is not outermost in memory: strides {}", collectiveName(x_.kind),
+          axis, str(whole.strides));
+    }
+  }
+
+  const Communicate& x_;
+  const View& in_;
+  const View& out_;
+  TeamPlace place_;
+};
+
+}  // namespace
+
+void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place) {
+  CollectiveChecker(x, step, place).run();
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "tests/comm/conformance_values.h"
+
+// The cases, and what every element of a result must be: closed formulas of the rank, the index and
+// the round, with nothing of the code that is tested.
+namespace heddle::comm::conformance {
+
+// The sanitizers make all of this many times slower and need fewer numbers.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRepeats = 5;
+constexpr int64_t kLarge = 5003;
+constexpr int64_t kMegabyte = 5003;
+#else
+constexpr int kRepeats = 100;
+constexpr int64_t kLarge = 20011;
+constexpr int64_t kMegabyte = 131073;  // of f64, and an element
+#endif
+
+struct Case {
+  CollectiveKind kind;
+  DType dtype;
+  ReduceOp op;
+  int64_t count;
+  bool in_place = false;
+  int repeats = 1;
+  int root = -1;
+};
+
+inline bool isRootedKind(CollectiveKind kind) {
+  return kind == CollectiveKind::Reduce || kind == CollectiveKind::Broadcast ||
+         kind == CollectiveKind::Gather || kind == CollectiveKind::Scatter;
+}
+
+// Elements that rank `from` of the team sends to rank `to` in an AllToAllV: uneven, some of them
+// none. Every third rank sends nothing at all.
+inline int64_t unevenPart(const Case& c, int from, int to) {
+  if (from % 3 == 1 || c.count == 0) return 0;
+  return (from + 2 * to) % 4 == 3 ? 0 : c.count - (3 * from + to) % std::min<int64_t>(c.count, 5);
+}
+
+struct Sizes {
+  int64_t sent = 0;
+  int64_t received = 0;
+  std::vector<int64_t> send_counts, recv_counts;
+};
+inline Sizes sizesOf(const Case& c, int me, int size) {
+  const bool root = me == c.root;
+  switch (c.kind) {
+    case CollectiveKind::Reduce:
+      return {c.count, root ? c.count : 0, {}, {}};
+    case CollectiveKind::Broadcast:
+      return {root ? c.count : 0, c.count, {}, {}};
+    case CollectiveKind::Allgather:
+      return {c.count, c.count * size, {}, {}};
+    case CollectiveKind::Gather:
+      return {c.count, root ? c.count * size : 0, {}, {}};
+    case CollectiveKind::Scatter:
+      return {root ? c.count * size : 0, c.count, {}, {}};
+    case CollectiveKind::ReduceScatter:
+      return {c.count * size, c.count, {}, {}};
+    case CollectiveKind::AllToAll:
+      return {c.count * size, c.count * size, {}, {}};
+    case CollectiveKind::AllToAllV: {
+      Sizes sizes;
+      for (int other = 0; other < size; ++other) {
+        sizes.send_counts.push_back(unevenPart(c, me, other));
+        sizes.recv_counts.push_back(unevenPart(c, other, me));
+        sizes.sent += sizes.send_counts.back();
+        sizes.received += sizes.recv_counts.back();
+      }
+      return sizes;
+    }
+    case CollectiveKind::Allreduce:
+    case CollectiveKind::Barrier:
+    case CollectiveKind::Send:
+    case CollectiveKind::Recv:
+      break;
+  }
+  return {c.count, c.count, {}, {}};
+}
+
+// Element i of the result of rank `me` of the team.
+inline double wanted(const Case& c, const std::vector<int>& team, int me, int64_t i, int seed) {
+  const auto given = [&](int rank, int64_t index) {
+    return contribution(c.dtype, c.op, team[rank], index, seed);
+  };
+  switch (c.kind) {
+    case CollectiveKind::Allreduce:
+    case CollectiveKind::Reduce:
+      return reduced(c.dtype, c.op, team, i, seed);
+    case CollectiveKind::ReduceScatter:
+      return reduced(c.dtype, c.op, team, me * c.count + i, seed);
+    case CollectiveKind::Broadcast:
+      return given(c.root, i);
+    case CollectiveKind::Allgather:
+    case CollectiveKind::Gather:
+      return given(static_cast<int>(i / c.count), i % c.count);
+    case CollectiveKind::Scatter:
+      return given(c.root, me * c.count + i);
+    case CollectiveKind::AllToAll:
+      return given(static_cast<int>(i / c.count), me * c.count + i % c.count);
+    case CollectiveKind::AllToAllV: {
+      int from = 0;
+      for (; i >= unevenPart(c, from, me); ++from) i -= unevenPart(c, from, me);
+      for (int to = 0; to < me; ++to) i += unevenPart(c, from, to);
+      return given(from, i);
+    }
+    case CollectiveKind::Barrier:
+    case CollectiveKind::Send:
+    case CollectiveKind::Recv:
+      break;
+  }
+  return 0.0;
+}
+
+inline std::string describeCase(const Case& c, const std::vector<int>& team, int me) {
+  std::string text = std::string(name(c.kind)) + " " + std::string(heddle::name(c.op)) + " " +
+                     std::to_string(c.count) + " " + std::string(heddle::name(c.dtype)) +
+                     (c.in_place ? " in place" : "") + " root " + std::to_string(c.root) +
+                     " rank " + std::to_string(me) + " of the team";
+  for (int member : team) text += " " + std::to_string(member);
+  return text;
+}
+
+// One type of each size and arithmetic goes through many blocks and chunks; f64 through a megabyte.
+inline std::vector<int64_t> countsOf(DType dtype) {
+  std::vector<int64_t> counts = {0, 1, 37};
+  if (dtype == DType::F64) counts.push_back(kMegabyte);
+  if (dtype == DType::I8 || dtype == DType::BF16 || dtype == DType::I32) counts.push_back(kLarge);
+  return counts;
+}
+
+inline void addMoves(std::vector<Case>& cases, DType dtype, int64_t count, int repeats) {
+  for (CollectiveKind kind :
+       {CollectiveKind::Allgather, CollectiveKind::AllToAll, CollectiveKind::AllToAllV,
+        CollectiveKind::Broadcast, CollectiveKind::Gather, CollectiveKind::Scatter}) {
+    cases.push_back({kind, dtype, ReduceOp::Sum, count, false, repeats});
+  }
+  cases.push_back({CollectiveKind::Broadcast, dtype, ReduceOp::Sum, count, true, 2});
+}
+
+inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, ReduceOp op,
+                          int repeats) {
+  cases.push_back({CollectiveKind::Allreduce, dtype, op, count, false, repeats});
+  cases.push_back({CollectiveKind::Reduce, dtype, op, count, false, repeats});
+  cases.push_back({CollectiveKind::ReduceScatter, dtype, op, count, false, repeats});
+  cases.push_back({CollectiveKind::Allreduce, dtype, op, count, true, 2});
+  cases.push_back({CollectiveKind::Reduce, dtype, op, count, true, 2});
+}
+
+// The root of a rooted one is another rank for each.
+inline std::vector<Case> allCases(int size) {
+  std::vector<Case> cases;
+  for (DType dtype : kAllDTypes) {
+    for (int64_t count : countsOf(dtype)) {
+      addMoves(cases, dtype, count, count == 37 ? kRepeats : count < 37 ? 3 : 1);
+      if (isFloat8(dtype)) continue;  // only moved
+      for (ReduceOp op :
+           {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
+        if (op == ReduceOp::Avg && !isFloat(dtype)) continue;
+        if (count > 37 && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
+        const bool often = count == 37 && (op == ReduceOp::Sum || op == ReduceOp::Max);
+        addReductions(cases, dtype, count, op, often ? kRepeats : count <= 37 ? 3 : 1);
+      }
+    }
+  }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (isRootedKind(cases[i].kind)) cases[i].root = static_cast<int>(i) % size;
+  }
+  return cases;
+}
+
+}  // namespace heddle::comm::conformance

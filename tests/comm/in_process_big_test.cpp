@@ -1,0 +1,16 @@
+#include "tests/comm/big_cases.h"
+#include "tests/comm/ranks.h"
+
+namespace heddle::comm::conformance {
+namespace {
+
+TEST(InProcessBig, CountsBeyondInt) {
+  expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& world) {
+    HostMemory memory;
+    Rank rank{*world, memory};
+    runBig(rank);
+  }));
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance

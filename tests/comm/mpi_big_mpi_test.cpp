@@ -1,0 +1,20 @@
+#include "comm/modules.h"
+#include "tests/comm/big_cases.h"
+#include "tests/comm/module_symbol.h"
+
+namespace heddle::comm::conformance {
+namespace {
+
+TEST(MpiBig, CountsBeyondInt) {
+  std::string reason;
+  const auto entry =
+      moduleSymbol<const MpiModule* (*)()>("libheddle_mpi.so", "heddleMpiModule", reason);
+  ASSERT_NE(entry, nullptr) << reason;
+  const auto world = entry()->makeWorld();
+  HostMemory memory;
+  Rank rank{*world, memory};
+  runBig(rank);
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance
