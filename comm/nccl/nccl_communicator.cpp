@@ -16,12 +16,20 @@ std::byte* elementAt(void* base, int64_t index, DType dtype) {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int device, Fault fault)
-    : rank_(rank), size_(size), device_(device), fault_(std::move(fault)), comm_(comm) {
+NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int device,
+                                   std::shared_ptr<NcclJob> job)
+    : rank_(rank),
+      size_(size),
+      device_(device),
+      job_(std::move(job)),
+      fault_(job_->asFault()),
+      comm_(comm) {
   try {
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     checkCuda("cudaMalloc", cudaMalloc(&flag_, 1));
+    job_->add(this);
   } catch (...) {
+    cudaFree(flag_);
     ncclCommAbort(comm_);
     throw;
   }
@@ -29,29 +37,40 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
+  // With the others, while this one is among them.
+  const std::string why = fault_();
+  if (!why.empty()) job_->giveUp(why);
+  job_->remove(this);
   if (comm_ != nullptr) close(comm_, fault_);
   cudaFree(flag_);
 }
 
-void NcclCommunicator::giveUp(const std::string& why) {
-  if (comm_ != nullptr) ncclCommAbort(comm_);
+void NcclCommunicator::giveUp(const std::string& why) noexcept {
+  cudaSetDevice(device_);
+  std::lock_guard lock(mutex_);
+  if (comm_ == nullptr) return;
+  ncclCommAbort(comm_);
   comm_ = nullptr;
   failure_ = why;
-  userError("{}", why);
 }
 
 Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   checkGroup(group, rank_, size_);
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
-  std::lock_guard lock(mutex_);
-  HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-  try {
-    enqueueGroup(group, static_cast<cudaStream_t>(stream));
-    settle("ncclGroupEnd", comm_, fault_);
-  } catch (const UserError& error) {
-    giveUp(error.what());
+  std::string why;
+  {
+    std::lock_guard lock(mutex_);
+    HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+    try {
+      enqueueGroup(group, static_cast<cudaStream_t>(stream));
+      settle("ncclGroupEnd", comm_, fault_);
+      return next_++;
+    } catch (const UserError& error) {
+      why = error.what();
+    }
   }
-  return next_++;
+  job_->giveUp(why);
+  userError("{}", why);
 }
 
 void NcclCommunicator::enqueueGroup(std::span<const Operation> group, cudaStream_t stream) {
@@ -169,18 +188,29 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;  // a post is under way, which looks for itself
-  HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-  const std::string why = fault_();
-  if (!why.empty()) giveUp(why);
+  std::string why;
+  {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;  // a post is under way, which looks for itself
+    HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+    why = error();
+  }
+  if (why.empty()) return;
+  job_->giveUp(why);
+  userError("{}", why);
+}
+
+std::string NcclCommunicator::error() {
+  std::string why = fault_();
+  if (!why.empty()) return why;
   try {
     ncclResult_t state = ncclSuccess;
     check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm_, &state), comm_);
     check("NCCL", state, comm_);
-  } catch (const UserError& error) {
-    giveUp(error.what());
+  } catch (const UserError& failed) {
+    why = failed.what();
   }
+  return why;
 }
 
 }  // namespace heddle::comm::nccl

@@ -3,11 +3,13 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <memory>
 #include <mutex>
 #include <string>
 
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_call.h"
+#include "comm/nccl/nccl_job.h"
 
 namespace heddle::comm::nccl {
 
@@ -18,13 +20,13 @@ namespace heddle::comm::nccl {
 // may be rounded at each step. A minimum or maximum need not keep a NaN. NCCL does not check that
 // ranks post the same operation.
 //
-// After an error of NCCL's, of the job or a deadline the communicator is given up: its kernels on
-// the device end, and every later call throws the same UserError. probe() and test() are safe
-// beside post().
+// After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
+// their kernels on the device end, and every later call throws UserError with the reason. probe()
+// and test() are safe beside post().
 class NcclCommunicator : public Communicator {
  public:
   // Takes over `comm`, made on CUDA device `device`.
-  NcclCommunicator(ncclComm_t comm, int rank, int size, int device, Fault fault);
+  NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
   // Lets enqueued operations finish, or gives them up when the job has failed.
   ~NcclCommunicator() override;
 
@@ -36,6 +38,9 @@ class NcclCommunicator : public Communicator {
   bool test(Ticket ticket) override;
   void probe() override;
 
+  // Aborts NCCL's communicator. For NcclJob, which does so to all; any thread.
+  void giveUp(const std::string& why) noexcept;
+
  private:
   void enqueueGroup(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
@@ -43,11 +48,12 @@ class NcclCommunicator : public Communicator {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  [[noreturn]] void giveUp(const std::string& why);
+  std::string error();  // of NCCL or the job; empty while all is well
 
   int rank_;
   int size_;
   int device_;
+  std::shared_ptr<NcclJob> job_;
   Fault fault_;
   std::mutex mutex_;  // guards what follows
   ncclComm_t comm_;

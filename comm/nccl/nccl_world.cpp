@@ -1,7 +1,6 @@
 // The NCCL world: everything on the host goes to the world it wraps. Also the entry point of the
 // module.
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
 #include "comm/modules.h"
@@ -13,35 +12,13 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Why the job cannot go on, for the world and its communicators.
-class JobFault {
- public:
-  explicit JobFault(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
-  void set(const std::string& reason) {
-    std::lock_guard lock(mutex_);
-    if (reason_.empty()) reason_ = reason;
-  }
-  std::string get() const {
-    {
-      std::lock_guard lock(mutex_);
-      if (!reason_.empty()) return reason_;
-    }
-    return bootstrap_->fault();
-  }
-
- private:
-  std::shared_ptr<const World> bootstrap_;
-  mutable std::mutex mutex_;
-  std::string reason_;
-};
-
 class NcclWorld : public World {
  public:
   NcclWorld(std::unique_ptr<World> bootstrap, int device)
       : bootstrap_(std::move(bootstrap)),
         device_(device),
-        fault_(std::make_shared<JobFault>(bootstrap_)),
-        ask_([fault = fault_] { return fault->get(); }) {
+        job_(std::make_shared<NcclJob>(bootstrap_)),
+        ask_(job_->asFault()) {
     int devices = 0;
     checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
     HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}",
@@ -86,19 +63,19 @@ class NcclWorld : public World {
 
   // NCCL's kernels of this rank end with its communicators, which the owner destroys next.
   void abort(const std::string& reason) noexcept override {
-    fault_->set(reason);
+    job_->setFault(reason);
     bootstrap_->abort(reason);
   }
-  std::string fault() const override { return fault_->get(); }
+  std::string fault() const override { return job_->fault(); }
 
  private:
   std::unique_ptr<Communicator> made(ncclComm_t comm, int rank, int size) const {
-    return std::make_unique<NcclCommunicator>(comm, rank, size, device_, ask_);
+    return std::make_unique<NcclCommunicator>(comm, rank, size, device_, job_);
   }
 
   std::shared_ptr<World> bootstrap_;
   int device_;
-  std::shared_ptr<JobFault> fault_;
+  std::shared_ptr<NcclJob> job_;
   Fault ask_;
   ncclComm_t whole_ = nullptr;
 };

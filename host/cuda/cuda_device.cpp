@@ -197,6 +197,7 @@ void CudaDevice::library(const LibraryCall& call, Stream stream, const Issue& is
 
 // Teams of one need no transport: what is sent is what is received.
 void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream stream) {
+  comm::checkGroup(group, 0, 1);
   size_t receiver = 0;
   for (const comm::Operation& operation : group) {
     void* to = operation.recv;
