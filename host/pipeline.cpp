@@ -3,6 +3,8 @@
 
 #include "host/passes.h"
 #include "host/passes/assign_streams.h"
+#include "host/passes/chunk_collectives.h"
+#include "host/passes/either_version.h"
 #include "host/passes/inline_calls.h"
 #include "host/passes/insert_frees.h"
 #include "host/passes/insert_sync.h"
@@ -21,8 +23,13 @@ struct Pass {
   std::string_view why;  // here, in this order
 };
 
-constexpr Pass kPasses[] = {
-    {"inline_calls", &expandCalls, false, "the other passes see every access"},
+constexpr Pass kFirst = {"inline_calls", &expandCalls, false, "the other passes see every access"};
+
+// Here, as long as a wait still follows each post. Where the sizes of a run decide whether chunks
+// are even, the passes below go over both versions, and the run takes one.
+constexpr std::string_view kChunks = "chunk_collectives";
+
+constexpr Pass kOrdering[] = {
     {"lift_posts", &liftPosts, true, "a post goes out as soon as its input is ready"},
     {"assign_streams", &assignStreams, true, "waits sink to the stream that needs them"},
     {"sink_waits", &sinkWaits, true, "what is between a post and its wait overlaps"},
@@ -31,31 +38,67 @@ constexpr Pass kPasses[] = {
     {"insert_frees", &insertFrees, false, "a free goes where stream 0 is ordered after all uses"},
 };
 
+bool isSkipped(std::string_view name, const PassOptions& options) {
+  return std::find(options.skip.begin(), options.skip.end(), name) != options.skip.end();
+}
+
+template <class Work>
+auto timed(std::string_view name, const PassOptions& options, const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = work();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (options.timing) options.timing(name, took.count());
+  return result;
+}
+
 // The one door: skip, time, dump if changed.
 Program through(const Pass& pass, Program program, const PassOptions& options) {
-  const auto skipped = std::find(options.skip.begin(), options.skip.end(), pass.name);
-  if (skipped != options.skip.end()) return program;
+  if (isSkipped(pass.name, options)) return program;
   if (pass.overlap_only && !options.overlap) return program;
   const Program before = options.dump ? program : Program();
-  const auto start = std::chrono::steady_clock::now();
-  program = pass.run(std::move(program));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (options.timing) options.timing(pass.name, took.count());
+  program = timed(pass.name, options, [&] { return pass.run(std::move(program)); });
   if (options.dump && !sameProgram(before, program)) options.dump(pass.name, program);
   return program;
+}
+
+std::optional<Chunked> inChunks(const Program& program, const PassOptions& options) {
+  if (isSkipped(kChunks, options) || !options.overlap) return std::nullopt;
+  auto chunked = timed(kChunks, options, [&] { return chunkCollectives(program, options); });
+  if (options.dump && chunked) options.dump(kChunks, chunked->program);
+  return chunked;
+}
+
+Program ordered(Program program, const PassOptions& options) {
+  for (const Pass& pass : kOrdering) program = through(pass, std::move(program), options);
+  verify(program);
+  return program;
+}
+
+void checkSkipped(const PassOptions& options) {
+  for (const std::string& name : options.skip) {
+    const bool found = name == kFirst.name || name == kChunks ||
+                       std::any_of(std::begin(kOrdering), std::end(kOrdering),
+                                   [&](const Pass& pass) { return pass.name == name; });
+    HEDDLE_USER_CHECK(found, "there is no host pass {} to skip", name);
+  }
 }
 
 }  // namespace
 
 Program runPasses(Program program, const PassOptions& options) {
-  for (const std::string& name : options.skip) {
-    HEDDLE_USER_CHECK(std::any_of(std::begin(kPasses), std::end(kPasses),
-                                  [&](const Pass& pass) { return pass.name == name; }),
-                      "there is no host pass {} to skip", name);
-  }
-  for (const Pass& pass : kPasses) program = through(pass, std::move(program), options);
-  verify(program);
-  return program;
+  checkSkipped(options);
+  HEDDLE_USER_CHECK(options.chunks >= 0 && options.chunks <= PassOptions::kMostChunks,
+                    "{} chunks asked for, expected 1 to {}", options.chunks,
+                    PassOptions::kMostChunks);
+  program = through(kFirst, std::move(program), options);
+  std::optional<Chunked> chunked = inChunks(program, options);
+  if (!chunked) return ordered(std::move(program), options);
+  Program even = ordered(std::move(chunked->program), options);
+  if (chunked->rest.isConstant(0)) return even;
+  Program either =
+      eitherVersion(chunked->rest, std::move(even), ordered(std::move(program), options));
+  verify(either);
+  return either;
 }
 
 }  // namespace heddle::host

@@ -126,13 +126,13 @@ TEST(HostPasses, EachTeamHasItsStreamAndWaitsSink) {
 }
 
 TEST(HostPasses, EachPassCanBeLeftOut) {
-  for (const char* name : {"lift_posts", "assign_streams", "sink_waits"}) {
+  for (const char* name : {"chunk_collectives", "lift_posts", "assign_streams", "sink_waits"}) {
     PassOptions options;
     options.skip = {name};
     std::vector<std::string> timed;
     options.timing = [&](std::string_view pass, double) { timed.emplace_back(pass); };
     EXPECT_NO_THROW(runPasses(parseProgram(kLowered), options)) << name;
-    EXPECT_EQ(timed.size(), 5u);
+    EXPECT_EQ(timed.size(), 6u);
   }
   PassOptions options;
   options.skip = {"no_such_pass"};

@@ -130,8 +130,7 @@ int dumpCommand(const Options& options) {
   if (fusion != nullptr) dumpFusion(*fusion, ranks, options, pieces);
   if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
     host::CompileOptions compile;
-    compile.passes.skip = options.skip;
-    compile.passes.overlap = options.overlap;
+    compile.passes = passOptions(options, settingsOf(source, options).sizes);
     const host::Program program = fusion != nullptr ? host::compile(*fusion, ranks, compile)
                                                     : std::get<host::Program>(source);
     if (wants(options, "schedule") || wants(options, "kernel")) {

@@ -30,7 +30,11 @@ void addFile(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
   app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
-  app.add_flag("!--no-overlap", o.overlap, "keep communication on the main stream");
+  app.add_option("--overlap", o.overlap,
+                 "communication beside computation: off; auto, with products next to collectives "
+                 "cut in chunks where that pays; or the number of chunks")
+      ->check(CLI::IsMember({"off", "auto"}) |
+              CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
 }
 
 void addRun(CLI::App& app, Options& o) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/device.h"
+#include "host/passes.h"
 
 namespace heddle::tools {
 
@@ -21,7 +22,7 @@ struct Options {
   int repeat = 1;
   bool json = false;
   bool verify = true;
-  bool overlap = true;
+  std::string overlap = "auto";  // off, auto or a number of chunks
   std::vector<std::string> skip;  // passes left out
   int64_t adversarial = -1;       // seed of the adversarial CPU order; -1: off
   int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: what the machine has
@@ -37,6 +38,9 @@ int dumpCommand(const Options& options);
 int verifyCommand(const Options& options);
 int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
+
+// --skip and --overlap, as the passes take them. `sizes`: those set, for the cost model.
+host::PassOptions passOptions(const Options& options, const SizeBindings& sizes);
 
 // The device asked for, or the best present.
 host::DeviceKind chooseDevice(const std::string& asked);

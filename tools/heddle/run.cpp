@@ -25,17 +25,10 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-host::PassOptions passOptions(const Options& options) {
-  host::PassOptions passes;
-  passes.skip = options.skip;
-  passes.overlap = options.overlap;
-  return passes;
-}
-
 host::Program programOf(const Source& source, int ranks, const Options& options) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   host::CompileOptions compile;
-  compile.passes = passOptions(options);
+  compile.passes = passOptions(options, settingsOf(source, options).sizes);
   return host::compile(std::get<Fusion>(source), ranks, compile);
 }
 
@@ -139,7 +132,7 @@ Job prepareJob(const Options& options, int ranks) {
 
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
-  executable_options.passes = passOptions(options);
+  executable_options.passes = passOptions(options, {});
   executable_options.verify = options.verify;
   const host::Context context{rank.device, rank.world, job.images.get()};
   host::Executable executable(job.program, context, executable_options);
@@ -183,6 +176,15 @@ void writeOutputs(const std::string& folder, const Report& report) {
 }
 
 }  // namespace
+
+host::PassOptions passOptions(const Options& options, const SizeBindings& sizes) {
+  host::PassOptions passes;
+  passes.skip = options.skip;
+  passes.chunk_sizes = sizes;
+  passes.overlap = options.overlap != "off";
+  if (passes.overlap && options.overlap != "auto") passes.chunks = std::stoll(options.overlap);
+  return passes;
+}
 
 host::DeviceKind chooseDevice(const std::string& asked) {
   if (asked == "cpu") return host::DeviceKind::Cpu;

@@ -1,0 +1,285 @@
+#include "host/passes/chunk_collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "host/passes/chunk_cost.h"
+#include "host/passes/chunk_sites.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+using comm::CollectiveKind;
+
+constexpr int64_t kNominalExtent = 4096;
+const std::vector<int64_t> kAutoCounts = {1, 2, 4, 8};
+
+class Chunker {
+ public:
+  Chunker(const Program& program, const PassOptions& options)
+      : old_(program), options_(options), new_(program) {
+    for (const auto& [symbol, value] : program.size_defaults) sizes_[symbol] = value;
+    for (const auto& [symbol, value] : options.chunk_sizes) sizes_[symbol] = value;
+    for (const Slot& slot : program.slots) names_.insert(slot.name);
+    names_.insert(program.tokens.begin(), program.tokens.end());
+  }
+
+  std::optional<Chunked> run() {
+    instead_.resize(old_.body.size());
+    for (const ChunkSite& site : findChunkSites(old_)) {
+      const int64_t chunks = countFor(site);
+      if (chunks > 1) cut(site, chunks);
+    }
+    if (rests_.empty()) return std::nullopt;
+    std::vector<Instruction> body;
+    for (size_t i = 0; i < old_.body.size(); ++i) {
+      if (!instead_[i]) {
+        body.push_back(old_.body[i]);
+        continue;
+      }
+      for (Instruction& x : *instead_[i]) body.push_back(std::move(x));
+    }
+    new_.body = std::move(body);
+    Size rest(0);
+    for (const auto& [text, size] : rests_) rest = rest + size;
+    return Chunked{std::move(new_), rest};
+  }
+
+ private:
+  const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
+  const CallLibrary& call(size_t at) const { return std::get<CallLibrary>(old_.body[at].op); }
+  const Communicate& post(const ChunkSite& site) const {
+    return std::get<Communicate>(old_.body[site.post].op);
+  }
+
+  // --- how many ---------------------------------------------------------------------------------
+
+  double value(const Size& size) const {
+    return static_cast<double>(size.evaluate([&](const std::string& symbol) {
+      const auto found = sizes_.find(symbol);
+      return found == sizes_.end() ? std::optional<int64_t>(kNominalExtent) : found->second;
+    }));
+  }
+
+  double elements(SlotId id) const {
+    double n = 1;
+    for (size_t i = 0; i < slot(id).tensor.rank(); ++i) n *= value(evenExtent(new_, slot(id), i));
+    return n;
+  }
+
+  int64_t countFor(const ChunkSite& site) const {
+    if (options_.chunks != PassOptions::kAutoChunks) return options_.chunks;
+    const Communicate& x = post(site);
+    ChunkedWork work;
+    const DType dtype = slot(x.in).tensor.dtype;
+    const double whole = elements(site.kind == CollectiveKind::Allgather ? x.out : x.in);
+    const double share = 1 - 1 / static_cast<double>(site.team);
+    work.bytes = whole * static_cast<double>(sizeOf(dtype)) * share *
+                 (site.kind == CollectiveKind::Allreduce ? 2 : 1);
+    work.half_rate = sizeOf(dtype) >= 4;
+    work.calls = static_cast<int64_t>(site.products.size());
+    for (size_t product : site.products) {
+      const Slot& a = slot(call(product).inputs[0]);
+      work.flops +=
+          2 * elements(call(product).outputs[0]) * value(evenExtent(new_, a, a.tensor.rank() - 1));
+    }
+    return cheapestChunks(work, kAutoCounts);
+  }
+
+  // --- what must be even ------------------------------------------------------------------------
+
+  void requireEven(SlotId id, int64_t parts) {
+    const Slot& of = slot(id);
+    for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
+      const int64_t blocks = devicesOf(new_, of, axis) * (axis == 0 ? parts : 1);
+      if (blocks > 1) require(Size::mod(of.tensor.domain[axis].extent, Size(blocks)));
+      if (!of.alloc.empty()) require(of.alloc[axis] - evenExtent(new_, of, axis));
+    }
+  }
+
+  void require(const Size& rest) {
+    if (!rest.isConstant(0)) rests_.emplace(rest.str(), rest);
+  }
+
+  // --- new names --------------------------------------------------------------------------------
+
+  std::string fresh(const std::string& base) {
+    for (int i = 0;; ++i) {
+      std::string name = fmt::format("{}_{}", base, i);
+      if (names_.insert(name).second) return name;
+    }
+  }
+
+  // A slot with these local sizes, dense and row-major.
+  SlotId newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes) {
+    Slot made;
+    made.name = fresh(slot(like).name + what);
+    made.tensor.dtype = slot(like).tensor.dtype;
+    for (const Size& size : sizes) made.tensor.domain.push_back({size});
+    new_.slots.push_back(std::move(made));
+    return static_cast<SlotId>(new_.slots.size()) - 1;
+  }
+
+  TokenId newToken() {
+    new_.tokens.push_back(fresh("chunk"));
+    return static_cast<TokenId>(new_.tokens.size()) - 1;
+  }
+
+  std::vector<Size> localSizes(SlotId id) const {
+    std::vector<Size> sizes;
+    for (size_t i = 0; i < slot(id).tensor.rank(); ++i) {
+      sizes.push_back(evenExtent(new_, slot(id), i));
+    }
+    return sizes;
+  }
+
+  // --- writing ----------------------------------------------------------------------------------
+
+  // The instructions that stand for those at `i`, emptied on the first call.
+  std::vector<Instruction>& instead(size_t i) {
+    if (!instead_[i]) instead_[i].emplace();
+    current_ = i;
+    return *instead_[i];
+  }
+
+  void emit(Op op) {
+    const Instruction& old = old_.body[current_];
+    instead_[current_]->push_back({std::move(op), old.on, old.line});
+  }
+
+  // The rows of a tensor as chunks take them: [rows, ...], or [blocks, rows, ...] when each chunk
+  // has rows of every block.
+  struct Rows {
+    SlotId slot;
+    int64_t blocks;
+    Size count;  // rows of one chunk in one block
+  };
+
+  Rows rowsOf(SlotId id, int64_t blocks, int64_t chunks) {
+    std::vector<Size> sizes = localSizes(id);
+    const Size rows = Size::floorDiv(sizes[0], Size(blocks));
+    SlotId view = newSlot(id, "_rows", sizes);
+    emit(Alias{view, id, Alias::Unpad{}});
+    if (blocks > 1) {
+      sizes[0] = rows;
+      sizes.insert(sizes.begin(), Size(blocks));
+      const SlotId regrouped = newSlot(id, "_blocks", sizes);
+      emit(Alias{regrouped, view, Alias::Reshape{}});
+      view = regrouped;
+    }
+    return {view, blocks, Size::floorDiv(rows, Size(chunks))};
+  }
+
+  SlotId chunkOf(const Rows& rows, SlotId of, int64_t chunk) {
+    std::vector<Size> sizes = slot(rows.slot).tensor.sizes();
+    const size_t axis = rows.blocks > 1 ? 1 : 0;
+    Alias::Slice slice{std::vector<Size>(sizes.size(), Size(0)), sizes};
+    slice.starts[axis] = rows.count * Size(chunk);
+    slice.stops[axis] = rows.count * Size(chunk + 1);
+    sizes[axis] = rows.count;
+    const SlotId view = newSlot(of, "_chunk", sizes);
+    emit(Alias{view, rows.slot, std::move(slice)});
+    return view;
+  }
+
+  void cut(const ChunkSite& site, int64_t chunks) {
+    for (SlotId id : {post(site).in, post(site).out}) requireEven(id, 1);
+    for (size_t product : site.products) {
+      requireEven(call(product).inputs[0], 1);
+      requireEven(call(product).outputs[0], 1);
+    }
+    instead(site.allocate);
+    instead(site.wait);
+    if (site.kind == CollectiveKind::Allgather) {
+      requireEven(post(site).in, chunks);
+      gatherChunks(site, chunks);
+    } else {
+      const bool scatters = site.kind == CollectiveKind::ReduceScatter;
+      requireEven(post(site).out, chunks);
+      reduceChunks(site, scatters ? site.team : 1, chunks);
+    }
+  }
+
+  void gatherChunks(const ChunkSite& site, int64_t chunks) {
+    const Communicate x = post(site);
+    instead(site.post);
+    const Rows rows = rowsOf(x.in, 1, chunks);
+    std::vector<SlotId> gathered;
+    std::vector<TokenId> tokens;
+    std::vector<Size> sizes = localSizes(x.in);
+    sizes[0] = rows.count;
+    sizes.insert(sizes.begin(), Size(site.team));
+    for (int64_t i = 0; i < chunks; ++i) {
+      const SlotId part = chunkOf(rows, x.in, i);
+      gathered.push_back(newSlot(x.out, "_chunk", sizes));
+      tokens.push_back(newToken());
+      emit(Allocate{gathered.back(), 0});
+      Communicate chunk = x;
+      chunk.in = part;
+      chunk.out = gathered.back();
+      chunk.token = tokens.back();
+      emit(std::move(chunk));
+    }
+    for (TokenId token : tokens) emit(Wait{token, 0});
+    for (size_t product : site.products) {
+      const CallLibrary whole = call(product);
+      instead(product);
+      const Rows results = rowsOf(whole.outputs[0], site.team, chunks);
+      for (int64_t i = 0; i < chunks; ++i) {
+        CallLibrary part = whole;
+        part.inputs[0] = gathered[static_cast<size_t>(i)];
+        part.outputs[0] = chunkOf(results, whole.outputs[0], i);
+        emit(std::move(part));
+      }
+    }
+  }
+
+  void reduceChunks(const ChunkSite& site, int64_t blocks, int64_t chunks) {
+    const Communicate x = post(site);
+    const CallLibrary whole = call(site.products[0]);
+    instead(site.products[0]);
+    instead(site.post);
+    const Rows rows = rowsOf(whole.inputs[0], blocks, chunks);
+    const Rows results = rowsOf(x.out, 1, chunks);
+    std::vector<Size> sizes = localSizes(x.in);
+    sizes[0] = rows.count;
+    if (blocks > 1) sizes.insert(sizes.begin(), Size(blocks));
+    std::vector<TokenId> tokens;
+    for (int64_t i = 0; i < chunks; ++i) {
+      CallLibrary part = whole;
+      part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
+      part.outputs[0] = newSlot(x.in, "_chunk", sizes);
+      Communicate chunk = x;
+      chunk.in = part.outputs[0];
+      chunk.out = chunkOf(results, x.out, i);
+      chunk.token = newToken();
+      tokens.push_back(chunk.token);
+      emit(Allocate{chunk.in, 0});
+      emit(std::move(part));
+      emit(std::move(chunk));
+    }
+    for (TokenId token : tokens) emit(Wait{token, 0});
+  }
+
+  const Program& old_;
+  const PassOptions& options_;
+  Program new_;
+  SizeBindings sizes_;
+  std::set<std::string> names_;
+  std::map<std::string, Size> rests_;  // by text: each once, in one order
+  std::vector<std::optional<std::vector<Instruction>>> instead_;  // by position
+  size_t current_ = 0;
+};
+
+}  // namespace
+
+std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options) {
+  if (!options.overlap || options.chunks == 1) return std::nullopt;
+  return Chunker(program, options).run();
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "host/passes.h"
+
+namespace heddle::host {
+
+// A program whose products next to collectives are cut in chunks, so that the chunks of the one run
+// beside those of the other:
+//   allgather of rows -> products of them      each chunk gathers some rows of every rank
+//   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
+//   product -> allreduce                       each chunk holds some rows
+// Rows are axis 0 of the tensor. The chunks stand one after the other, as the lowering would have
+// written them, and the passes after this one order them; tensors that only the product and the
+// collective see are made a chunk at a time. Where the rows come from or go to, chunks are views.
+struct Chunked {
+  Program program;
+  // Zero for sizes of which every chunk has the same rows on every rank, and padding is nowhere;
+  // for others the program that was given must run.
+  Size rest;
+};
+
+// nullopt when nothing is cut. Chunk counts are options.chunks or, where that is kAutoChunks, what
+// host/passes/chunk_cost.h says for the size defaults: a function of the program and the options,
+// the same on every rank. A collective between instructions of another mesh's ranks, in a body, or
+// of a tensor that more than the product reads stays whole.
+std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
+
+}  // namespace heddle::host

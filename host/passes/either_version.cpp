@@ -1,0 +1,46 @@
+#include "host/passes/either_version.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/visit.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+// Events of both versions, those of the second one under new names.
+void addEvents(Program& to, Program& from) {
+  std::vector<EventId> renamed;
+  for (size_t i = 0; i < from.events.size(); ++i) {
+    std::string name = from.events[i];
+    const auto taken = [&] {
+      return std::find(to.events.begin(), to.events.end(), name) != to.events.end();
+    };
+    for (size_t n = to.events.size(); taken(); ++n) name = fmt::format("e{}", n);
+    renamed.push_back(static_cast<EventId>(to.events.size()));
+    to.events.push_back(std::move(name));
+  }
+  Renaming renaming;
+  renaming.event = [&](EventId id) { return renamed[static_cast<size_t>(id)]; };
+  forEachInstruction(from.body, [&](Instruction& x, InstructionIndex) { rename(x, renaming); });
+}
+
+}  // namespace
+
+Program eitherVersion(const Size& rest, Program even, Program otherwise) {
+  HEDDLE_CHECK(even.inputs == otherwise.inputs && even.outputs == otherwise.outputs &&
+                   even.kernels.size() == otherwise.kernels.size() &&
+                   even.slots.size() >= otherwise.slots.size() &&
+                   even.tokens.size() >= otherwise.tokens.size(),
+               "two versions of program {} that do not belong together", even.name);
+  addEvents(even, otherwise);
+  If choice{
+      {rest, Predicate::Compare::Eq, Size(0)}, std::move(even.body), std::move(otherwise.body)};
+  even.body.clear();
+  even.body.push_back({std::move(choice)});
+  return even;
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,210 @@
+// Products next to collectives in chunks: the same results as the whole, at sizes that fit and that
+// do not, on any number of ranks, under adversarial orders.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "host/passes/chunk_cost.h"
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+using comm::CollectiveKind;
+using testing::HarnessOptions;
+
+// Rows spread at both ends: allgather -> product and product -> reduce-scatter.
+constexpr const char* kSequenceParallel = R"(heddle 1
+mesh @m = [x=ranks]
+fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: x)
+}
+)";
+
+// Rows whole at both ends: product -> allreduce.
+constexpr const char* kTensorParallel = R"(heddle 1
+mesh @m = [x=ranks]
+fusion tp(%x: f32[t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+}
+)";
+
+// Three axes, one gathered tensor read by two products, a bias.
+constexpr const char* kTwoReaders = R"(heddle 1
+mesh @m = [x=ranks]
+fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
+           %w2: f32[f, h] shard(@m, 0: x), %bias: f32[f] shard(@m, 0: x))
+    with b = 12, t = 3, h = 6, f = 12 {
+  %g = set(%x) shard(@m)
+  %p = linear(%g, %w1, %bias)
+  %q = linear(%g, %w2)
+  return %p shard(@m, 2: x), %q shard(@m, 2: x)
+}
+)";
+
+// Both axes of a mesh at once.
+constexpr const char* kTwoAxes = R"(heddle 1
+mesh @m = [y=2, x=2]
+fusion grid(%x: f32[t, h] shard(@m, 0: [y, x]), %w1: f32[h, f] shard(@m, 1: x),
+            %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: [y, x])
+}
+)";
+
+Program compiled(const Fusion& fusion, int ranks, int64_t chunks) {
+  CompileOptions options;
+  options.passes.chunks = chunks;
+  return compile(fusion, ranks, options);
+}
+
+int posts(const std::vector<Instruction>& body, CollectiveKind kind) {
+  int count = 0;
+  forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
+    const auto* post = std::get_if<Communicate>(&x.op);
+    if (post != nullptr && post->kind == kind) ++count;
+  });
+  return count;
+}
+
+const If& choiceOf(const Program& program) {
+  HEDDLE_USER_CHECK(program.body.size() == 1, "the program is no choice: {}", print(program));
+  return std::get<If>(program.body.front().op);
+}
+
+void expectRight(const char* text, int ranks, int64_t chunks, const SizeBindings& sizes) {
+  const Fusion fusion = parseFusion(text);
+  const Program program = parseProgram(print(compiled(fusion, ranks, chunks)));
+  HarnessOptions options;
+  options.ranks = ranks;
+  for (const auto& [symbol, value] : fusion.size_defaults) options.sizes[symbol] = value;
+  for (const auto& [symbol, value] : sizes) options.sizes[symbol] = value;
+  const auto expected = testing::expectedOf(fusion, options);
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    if (seed > 0) options.cpu.adversarial_seed = seed;
+    const auto got = testing::runProgram(program, options);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LT(testing::relativeError(got[i], expected[i]), 1e-5)
+          << fusion.name << " on " << ranks << " ranks, " << chunks << " chunks, output " << i;
+    }
+  }
+}
+
+TEST(ChunkCollectives, AllgatherAndReduceScatterOnOneToFourRanks) {
+  for (int ranks : {1, 2, 3, 4}) {
+    for (int64_t t : {0, 1, 7, 24, 48}) expectRight(kSequenceParallel, ranks, 2, {{"t", t}});
+  }
+  expectRight(kSequenceParallel, 2, 6, {});
+  expectRight(kSequenceParallel, 2, 4, {{"f", 9}});
+}
+
+TEST(ChunkCollectives, AllreduceOnOneToFourRanks) {
+  for (int ranks : {1, 2, 3, 4}) {
+    for (int64_t t : {0, 1, 7, 24}) expectRight(kTensorParallel, ranks, 3, {{"t", t}});
+  }
+}
+
+TEST(ChunkCollectives, SeveralReadersAxesAndMeshAxes) {
+  for (int ranks : {2, 3}) {
+    for (int64_t b : {0, 5, 12}) expectRight(kTwoReaders, ranks, 2, {{"b", b}});
+  }
+  for (int64_t t : {5, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
+}
+
+TEST(ChunkCollectives, TheChunksAreThere) {
+  for (int64_t chunks : {2, 3, 6}) {
+    const Program sp = compiled(parseFusion(kSequenceParallel), 2, chunks);
+    const If& choice = choiceOf(sp);
+    EXPECT_EQ(posts(choice.then_body, CollectiveKind::Allgather), chunks);
+    EXPECT_EQ(posts(choice.then_body, CollectiveKind::ReduceScatter), chunks);
+    EXPECT_EQ(posts(choice.else_body, CollectiveKind::Allgather), 1);
+    EXPECT_EQ(posts(choice.else_body, CollectiveKind::ReduceScatter), 1);
+    const Program tp = compiled(parseFusion(kTensorParallel), 2, chunks);
+    EXPECT_EQ(posts(choiceOf(tp).then_body, CollectiveKind::Allreduce), chunks);
+    const Program two = compiled(parseFusion(kTwoReaders), 2, chunks);
+    EXPECT_EQ(posts(choiceOf(two).then_body, CollectiveKind::Allgather), chunks);
+  }
+}
+
+// Between the wait for one chunk and that for the next stands the product of the first.
+TEST(ChunkCollectives, ProductsStandBetweenTheWaits) {
+  Fusion fusion = parseFusion(kSequenceParallel);
+  const Program program = compiled(fusion, 2, 3);
+  std::string order;
+  for (const Instruction& x : choiceOf(program).then_body) {
+    const auto* post = std::get_if<Communicate>(&x.op);
+    if (post != nullptr) order += post->kind == CollectiveKind::Allgather ? 'g' : 's';
+    if (std::holds_alternative<CallLibrary>(x.op)) order += 'p';
+    if (const auto* wait = std::get_if<Wait>(&x.op); wait != nullptr && wait->stream == 0) {
+      order += 'w';
+    }
+  }
+  EXPECT_EQ(order.substr(0, 9), "gggwpwpwp");
+  EXPECT_EQ(order.substr(9, 6), "pspsps");
+}
+
+TEST(ChunkCollectives, OffAndOneChunkLeaveTheProgramWhole) {
+  const Fusion fusion = parseFusion(kSequenceParallel);
+  EXPECT_EQ(posts(compiled(fusion, 2, 1).body, CollectiveKind::Allgather), 1);
+  CompileOptions off;
+  off.passes.overlap = false;
+  off.passes.chunks = 4;
+  const Program serial = compile(fusion, 2, off);
+  EXPECT_EQ(posts(serial.body, CollectiveKind::Allgather), 1);
+  EXPECT_EQ(serial.streams(), 1);
+  // Small sizes: what a chunk costs by itself is more than what it hides.
+  EXPECT_EQ(posts(compiled(fusion, 2, PassOptions::kAutoChunks).body, CollectiveKind::Allgather),
+            1);
+  CompileOptions many;
+  many.passes.chunks = PassOptions::kMostChunks + 1;
+  EXPECT_THROW(compile(fusion, 2, many), UserError);
+}
+
+TEST(ChunkCollectives, LargeSizesAreCutBecauseItPays) {
+  const Fusion fusion = parseFusion(kSequenceParallel);
+  CompileOptions options;
+  options.passes.chunk_sizes = {{"t", 16384}, {"h", 8192}, {"f", 28672}};
+  const Program program = compile(fusion, 8, options);
+  EXPECT_GT(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
+}
+
+// A tensor that somebody else reads too is gathered whole.
+TEST(ChunkCollectives, AGatheredTensorWithOtherReadersStaysWhole) {
+  const Program program = compiled(parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t = 8, h = 6, f = 4 {
+  %g = set(%x) shard(@m)
+  %a = matmul(%g, %w)
+  return %a shard(@m, 1: x), %g shard(@m)
+}
+)"),
+                                   2, 2);
+  EXPECT_EQ(posts(program.body, CollectiveKind::Allgather), 1);
+}
+
+TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
+  // Nothing to hide: one chunk. Equal sides: half of one of them can be hidden by two chunks.
+  EXPECT_EQ(cheapestChunks({0, 1e9, false, 1}, {1, 2, 4}), 1);
+  EXPECT_EQ(cheapestChunks({6e9, 3.5e6, false, 1}, {1, 2, 4, 8}), 1);
+  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1}, {1, 2}), 2);
+  // 1 ms each: whole 2 ms, in two parts 0.5 + 0.5 + 0.5, and what the calls cost.
+  EXPECT_NEAR(chunkedSeconds({6e11, 3.5e8, false, 1}, 2), 1.5e-3, 5e-5);
+}
+
+}  // namespace
+}  // namespace heddle::host
