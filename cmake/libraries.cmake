@@ -50,6 +50,10 @@ endif()
 
 # A symbol of a module used by the core is an error here rather than at the first dlopen.
 target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
+if(HEDDLE_SANITIZE)
+  # Inline functions of the headers stay the checked ones, whatever a program has of them.
+  target_link_options(heddle_core PRIVATE LINKER:-Bsymbolic-functions)
+endif()
 
 # heddle_module(NAME FOLDERS ... LIBRARIES ... INCLUDES ...): a part the core loads with dlopen on first use.
 set(heddle_modules)
