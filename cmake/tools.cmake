@@ -38,3 +38,10 @@ endif()
 if(TARGET heddle-fuzz)
   add_dependencies(heddle_fuzzer heddle-fuzz)
 endif()
+
+# heddle inside an MPI program.
+if(heddle_have_mpi AND HEDDLE_TESTS)
+  add_executable(mpi_job examples/mpi_job.cpp)
+  target_link_libraries(mpi_job PRIVATE heddle_core heddle_options MPI::MPI_CXX)
+  add_dependencies(mpi_job heddle_mpi)
+endif()

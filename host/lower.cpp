@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/passes/note_stream_splits.h"
 #include "ir/set_step.h"
 
 namespace heddle::host {
@@ -23,6 +24,7 @@ class Lowering {
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
     padForCollectives();
+    markStreamSplits();
     return std::move(program_);
   }
 
@@ -238,6 +240,18 @@ class Lowering {
         const std::vector<Size> alloc = allocOf(c.in);
         allocOf(c.out) = alloc;
       }
+    }
+  }
+
+  // Where the user wants chunks; taken away again by the passes.
+  void markStreamSplits() {
+    const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
+    if (!splits) return;
+    for (const auto& [id, split] : *splits) {
+      const SlotId slot = slots_[static_cast<size_t>(id)];
+      if (slot < 0) continue;
+      std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
+      if (sharding) sharding->stream = split;
     }
   }
 

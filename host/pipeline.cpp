@@ -68,6 +68,13 @@ std::optional<Chunked> inChunks(const Program& program, const PassOptions& optio
   return chunked;
 }
 
+// They have been heard, or the caller wants no overlap.
+void dropStreamSplits(Program& program) {
+  for (Slot& slot : program.slots) {
+    if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();
+  }
+}
+
 Program ordered(Program program, const PassOptions& options) {
   for (const Pass& pass : kOrdering) program = through(pass, std::move(program), options);
   verify(program);
@@ -92,6 +99,8 @@ Program runPasses(Program program, const PassOptions& options) {
                     PassOptions::kMostChunks);
   program = through(kFirst, std::move(program), options);
   std::optional<Chunked> chunked = inChunks(program, options);
+  dropStreamSplits(program);
+  if (chunked) dropStreamSplits(chunked->program);
   if (!chunked) return ordered(std::move(program), options);
   Program even = ordered(std::move(chunked->program), options);
   if (chunked->rest.isConstant(0)) return even;

@@ -7,6 +7,7 @@
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/insert_resharding.h"
 #include "ir/passes/materialize_views.h"
+#include "ir/passes/note_stream_splits.h"
 #include "ir/passes/propagate_sharding.h"
 #include "ir/passes/remove_dead.h"
 #include "ir/passes/split_linear.h"
@@ -21,6 +22,7 @@ struct Pass {
 };
 
 Fusion meshes(const Fusion& fusion, int64_t job_size) { return concretizeMeshes(fusion, job_size); }
+Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion); }
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
@@ -32,6 +34,7 @@ Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 constexpr Pass kPasses[] = {
     {"concretizeMeshes", meshes},      // first: all below compare and count the devices of meshes
     {"removeDead", dead},              // before shardings: what nobody needs must not pull at them
+    {"noteStreamSplits", streams},     // before shardings, which are about places only
     {"propagateSharding", shardings},  // decides where every value lives, and moves nothing
     {"splitLinear", split},            // a bias must not be added to each part of a sum
     {"insertResharding",

@@ -34,7 +34,8 @@ class Chunker {
       const int64_t chunks = countFor(site);
       if (chunks > 1) cut(site, chunks);
     }
-    if (rests_.empty()) return std::nullopt;
+    checkServed();
+    if (!cut_) return std::nullopt;
     std::vector<Instruction> body;
     for (size_t i = 0; i < old_.body.size(); ++i) {
       if (!instead_[i]) {
@@ -46,6 +47,7 @@ class Chunker {
     new_.body = std::move(body);
     Size rest(0);
     for (const auto& [text, size] : rests_) rest = rest + size;
+    if (rest.isConstant() && !rest.isConstant(0)) return std::nullopt;  // no run has even chunks
     return Chunked{std::move(new_), rest};
   }
 
@@ -71,7 +73,41 @@ class Chunker {
     return n;
   }
 
-  int64_t countFor(const ChunkSite& site) const {
+  // Of the tensors around a site, those for which the text asks for chunks.
+  std::optional<int64_t> wantedFor(const ChunkSite& site) {
+    std::vector<SlotId> around = {post(site).in, post(site).out};
+    for (size_t product : site.products) around.push_back(call(product).outputs[0]);
+    std::optional<int64_t> wanted;
+    for (SlotId id : around) {
+      const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
+      if (!sharding || !sharding->stream) continue;
+      HEDDLE_USER_CHECK(sharding->stream->axis == 0,
+                        "%{}: stream({}: {}): a product and a collective are cut along axis 0",
+                        slot(id).name, sharding->stream->axis, sharding->stream->chunks);
+      wanted = sharding->stream->chunks;
+      HEDDLE_USER_CHECK(*wanted <= PassOptions::kMostChunks,
+                        "%{}: stream(0: {}) asks for more than {} chunks", slot(id).name, *wanted,
+                        PassOptions::kMostChunks);
+      served_.insert(id);
+    }
+    return wanted;
+  }
+
+  // The text asks for chunks of what nothing here can cut.
+  void checkServed() const {
+    for (size_t i = 0; i < old_.slots.size(); ++i) {
+      const std::optional<Sharding>& sharding = old_.slots[i].tensor.sharding;
+      if (!sharding || !sharding->stream || served_.count(static_cast<SlotId>(i)) > 0) continue;
+      const DeviceMesh& mesh = old_.meshes[static_cast<size_t>(sharding->mesh)];
+      HEDDLE_USER_CHECK(mesh.size() == 1,
+                        "%{}: stream({}: {}): no product next to a collective makes or reads it, "
+                        "so there is nothing to overlap",
+                        old_.slots[i].name, sharding->stream->axis, sharding->stream->chunks);
+    }
+  }
+
+  int64_t countFor(const ChunkSite& site) {
+    if (const std::optional<int64_t> wanted = wantedFor(site)) return *wanted;
     if (options_.chunks != PassOptions::kAutoChunks) return options_.chunks;
     const Communicate& x = post(site);
     ChunkedWork work;
@@ -187,6 +223,7 @@ class Chunker {
   }
 
   void cut(const ChunkSite& site, int64_t chunks) {
+    cut_ = true;
     for (SlotId id : {post(site).in, post(site).out}) requireEven(id, 1);
     for (size_t product : site.products) {
       requireEven(call(product).inputs[0], 1);
@@ -273,12 +310,14 @@ class Chunker {
   std::map<std::string, Size> rests_;  // by text: each once, in one order
   std::vector<std::optional<std::vector<Instruction>>> instead_;  // by position
   size_t current_ = 0;
+  std::set<SlotId> served_;  // with a stream split that was heard
+  bool cut_ = false;
 };
 
 }  // namespace
 
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options) {
-  if (!options.overlap || options.chunks == 1) return std::nullopt;
+  if (!options.overlap) return std::nullopt;
   return Chunker(program, options).run();
 }
 

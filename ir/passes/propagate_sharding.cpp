@@ -18,7 +18,6 @@ class Propagation {
   }
 
   Fusion run() {
-    checkStreams();
     forward();
     backward();
     forward();
@@ -35,13 +34,6 @@ class Propagation {
 
  private:
   std::optional<Sharding>& state(ValueId id) { return states_[static_cast<size_t>(id)]; }
-
-  void checkStreams() const {
-    for (const Value& value : fusion_.values()) {
-      HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
-                        "%{} at line {}: stream splits are not lowered", value.name, value.line);
-    }
-  }
 
   // Results whose operands say something follow them.
   void forward() {

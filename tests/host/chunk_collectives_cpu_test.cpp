@@ -183,6 +183,45 @@ TEST(ChunkCollectives, LargeSizesAreCutBecauseItPays) {
   EXPECT_GT(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(ChunkCollectives, TheTextMayAskForChunks) {
+  const std::string asks = replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
+                                    "return %y shard(@m, 0: x) stream(0: 3)");
+  const Program program = compile(parseFusion(asks), 2, {});
+  EXPECT_EQ(posts(choiceOf(program).then_body, CollectiveKind::ReduceScatter), 3);
+  EXPECT_EQ(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
+  EXPECT_EQ(print(program).find("stream("), std::string::npos);
+  for (int64_t t : {0, 7, 24}) expectRight(asks.c_str(), 2, PassOptions::kAutoChunks, {{"t", t}});
+  // One rank has nothing to overlap with, and that is no error.
+  expectRight(asks.c_str(), 1, PassOptions::kAutoChunks, {});
+}
+
+void expectRefused(const std::string& text, const std::string& why) {
+  try {
+    compile(parseFusion(text), 2, {});
+    ADD_FAILURE() << "compiled:\n" << text;
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+  }
+}
+
+TEST(ChunkCollectives, AskingForChunksOfNothingIsAnError) {
+  expectRefused(replaced(kSequenceParallel, "%x: f32[t, h] shard(@m, 0: x)",
+                         "%x: f32[t, h] shard(@m, 0: x) stream(1: 3)"),
+                "%x: stream(1: 3)");
+  expectRefused(
+      replaced(kSequenceParallel, "%g = relu(%a)", "%g = relu(%a) shard(@m, 1: x) stream(0: 3)"),
+      "%g: stream(0: 3): no product next to a collective");
+  expectRefused(replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
+                         "return %y shard(@m, 0: x) stream(0: 65)"),
+                "more than 64 chunks");
+}
+
 // A tensor that somebody else reads too is gathered whole.
 TEST(ChunkCollectives, AGatheredTensorWithOtherReadersStaysWhole) {
   const Program program = compiled(parseFusion(R"(heddle 1

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "ir/passes/note_stream_splits.h"
 #include "ir/passes/propagate_sharding.h"
 #include "ir/passes/remove_dead.h"
 #include "ir/text.h"
@@ -182,14 +183,24 @@ fusion f(%a: f32[t] shard(@m, 0: x), %b: f32[t] shard(@n, 0: x)) {
                   {"add", "@m", "@n", "not lowered"});
 }
 
-TEST(PropagateSharding, StreamSplitsAreNotLowered) {
-  expectUserError(R"(
+TEST(NoteStreamSplits, TheyRideAlongThroughThePasses) {
+  const Fusion fusion = runPasses(parseFusion(R"(heddle 1
 mesh @m = [x=2]
-fusion f(%a: f32[t] shard(@m) stream(0: 4)) {
-  %c = relu(%a)
+fusion f(%a: f32[t, h] shard(@m, 0: x), %w: f32[h, g] shard(@m)) {
+  %unused = relu(%w)
+  %g = set(%a) shard(@m)
+  %c = matmul(%g, %w) shard(@m) stream(0: 4)
   return %c
-})",
-                  {"%a", "stream"});
+})"),
+                                  2);
+  for (const Value& value : fusion.values()) {
+    EXPECT_FALSE(value.tensor.sharding && value.tensor.sharding->stream) << value.name;
+  }
+  const auto splits = fusion.annotation<StreamSplits>(kStreamSplits);
+  ASSERT_TRUE(splits.has_value());
+  ASSERT_EQ(splits->size(), 1u);
+  EXPECT_EQ(fusion.value(splits->begin()->first).name, "c");
+  EXPECT_EQ(splits->begin()->second, (Sharding::StreamSplit{0, 4}));
 }
 
 TEST(RemoveDead, InputsStayAndDeadExpressionsGo) {

@@ -1,0 +1,155 @@
+// heddle inside an MPI program that started MPI itself and goes on using it: each rank holds its
+// columns of one weight and its rows of another, heddle multiplies through both and sums over the
+// ranks, and the program checks the result with loops and an allreduce of its own.
+//
+//   mpirun -n 4 build/release/bin/mpi_job
+//
+// heddle calls MPI from a thread of its own, so the program asks for MPI_THREAD_MULTIPLE. It never
+// finalises MPI that it has not started.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/worlds.h"
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace {
+
+using namespace heddle;
+
+constexpr int64_t kTokens = 32;
+constexpr int64_t kHidden = 48;
+constexpr int64_t kFeaturesPerRank = 24;
+
+// y = relu(x w1) w2, the features between the two spread over the ranks.
+Fusion buildFusion(int ranks) {
+  FusionBuilder b("mlp");
+  const Size tokens = Size::symbol("tokens");
+  const Size hidden = Size::symbol("hidden");
+  const Size features = Size::symbol("features");
+  const int mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
+  const auto place = [&](ValueId value, std::vector<std::vector<MeshAxis>> axes) {
+    Sharding sharding;
+    sharding.mesh = mesh;
+    sharding.axes = std::move(axes);
+    b.shard(value, std::move(sharding));
+    return value;
+  };
+  const ValueId x = place(b.input("x", DType::F32, {tokens, hidden}), {{}, {}});
+  const ValueId w1 = place(b.input("w1", DType::F32, {hidden, features}), {{}, {MeshAxis::X}});
+  const ValueId w2 = place(b.input("w2", DType::F32, {features, hidden}), {{MeshAxis::X}, {}});
+  const ValueId a = b.pointwise("relu", {b.matmul(x, w1)});
+  b.output(place(b.name("y").matmul(a, w2), {{}, {}}));
+  return std::move(b).build();
+}
+
+// A number for each element of the whole tensor, so that no rank has to send weights.
+float element(int which, int64_t row, int64_t column) {
+  return static_cast<float>(std::sin(0.37 * which + 0.11 * static_cast<double>(row) +
+                                     0.23 * static_cast<double>(column)));
+}
+
+// Rows and columns [row, row + rows) x [column, column + columns) of tensor `which`.
+HostTensor block(int which, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  HostTensor tensor(DType::F32, {rows, columns});
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      tensor.as<float>()[i * columns + j] = element(which, row + i, column + j);
+    }
+  }
+  return tensor;
+}
+
+// The same by loops: this rank's part, then the program's own allreduce.
+std::vector<double> expected(const HostTensor& x, const HostTensor& w1, const HostTensor& w2) {
+  std::vector<double> y(static_cast<size_t>(kTokens * kHidden), 0.0);
+  for (int64_t t = 0; t < kTokens; ++t) {
+    for (int64_t f = 0; f < kFeaturesPerRank; ++f) {
+      double a = 0;
+      for (int64_t h = 0; h < kHidden; ++h) {
+        a += toDouble(x.at(t * kHidden + h)) * toDouble(w1.at(h * kFeaturesPerRank + f));
+      }
+      a = std::max(a, 0.0);
+      for (int64_t h = 0; h < kHidden; ++h) {
+        y[static_cast<size_t>(t * kHidden + h)] += a * toDouble(w2.at(f * kHidden + h));
+      }
+    }
+  }
+  MPI_Allreduce(MPI_IN_PLACE, y.data(), static_cast<int>(y.size()), MPI_DOUBLE, MPI_SUM,
+                MPI_COMM_WORLD);
+  return y;
+}
+
+double largestError(const HostTensor& got, const std::vector<double>& want) {
+  double error = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    error = std::max(error, std::fabs(toDouble(got.at(static_cast<int64_t>(i))) - want[i]));
+  }
+  return error;
+}
+
+double runOn(host::Device& device, comm::World& world) {
+  const int64_t first = world.rank() * kFeaturesPerRank;
+  const HostTensor x = block(0, 0, kTokens, 0, kHidden);
+  const HostTensor w1 = block(1, 0, kHidden, first, kFeaturesPerRank);
+  const HostTensor w2 = block(2, first, kFeaturesPerRank, 0, kHidden);
+  const std::vector<double> want = expected(x, w1, w2);
+
+  std::vector<host::Argument> arguments;
+  for (const HostTensor* local : {&x, &w1, &w2}) {
+    arguments.emplace_back(
+        host::toDevice(device, device.allocator(), *local, denseDesc(DType::F32, local->sizes)));
+  }
+  host::FusionExecutor executor(buildFusion(world.size()), {&device, &world, nullptr});
+  double error = 0;
+  for (int run = 0; run < 3; ++run) {
+    const host::Outputs outputs = executor.run(arguments);
+    // The program's own messages may go on meanwhile.
+    MPI_Barrier(MPI_COMM_WORLD);
+    outputs.wait();
+    const HostTensor y = host::toHost(device, std::get<host::Tensor>(outputs[0]));
+    error = std::max(error, largestError(y, want));
+  }
+  return error;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  if (provided < MPI_THREAD_MULTIPLE) {
+    std::fprintf(stderr, "mpi_job: this MPI has no MPI_THREAD_MULTIPLE\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  double error = 0;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    // A rank a GPU where each has one, else the CPU.
+    std::string why;
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int use_gpu = host::cudaDeviceCount(why) >= ranks ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &use_gpu, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    const auto device = use_gpu ? host::makeCudaDevice(rank) : host::makeCpuDevice();
+    const auto world = host::makeJobWorld(device->kind(), rank);
+    error = runOn(*device, *world);
+    if (rank == 0) {
+      std::printf("%d ranks, %s: largest error %.2g\n", ranks, device->description().c_str(),
+                  error);
+    }
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  // MPI is the program's: still there after heddle is gone.
+  MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return error < 1e-3 ? 0 : 1;
+}
