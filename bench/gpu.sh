@@ -2,9 +2,9 @@
 # Everything that needs a GPU, for a machine that has one (or two): builds, runs the gpu tests, then
 # compute-sanitizer over them, then the examples and the benchmarks with their peers.
 #
-#   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench ...]
+#   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi ...]
 #
-# Without stages all run. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
+# Without stages all but multi run. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
 # said at the end and makes the exit code 1; later stages still run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -66,11 +66,21 @@ bench() {
   : >"$results/bench.jsonl"
   for exe in $build/bin/bench_*; do
     [ -x "$exe" ] || continue
+    case $exe in *bench_cuda_mlp) continue ;; esac
     "$exe" >>"$results/bench.jsonl" || status=1
   done
   python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
   python3 bench/peers/torch_matmul.py "$results/bench.jsonl" >>"$results/bench.jsonl" || status=1
   cat "$results/bench.jsonl"
+  return $status
+}
+
+# On two GPUs or more.
+multi() {
+  local status=0
+  $build/bin/bench_cuda_mlp >"$results/multi.jsonl" || status=1
+  torchrun --standalone --nproc-per-node "$gpus" bench/peers/torch_mlp.py >>"$results/multi.jsonl" || status=1
+  cat "$results/multi.jsonl"
   return $status
 }
 

@@ -1,0 +1,179 @@
+// The tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the machine, a
+// thread and an NCCL rank a GPU: GPU time with communication on the main stream, beside the
+// computation, and in chunks. One JSON object a case; the peer is bench/peers/torch_mlp.py.
+//
+//   bench_cuda_mlp [TOKENS ...]        default 4096 16384; hidden 8192, features 28672, bf16
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/executable.h"
+#include "host/module.h"
+#include "ir/error.h"
+#include "ir/text.h"
+
+namespace {
+
+using namespace heddle;
+
+constexpr int kRuns = 20;
+constexpr int kWarm = 5;
+
+constexpr const char* kFusion = R"(heddle 1
+mesh @m = [x=ranks]
+fusion mlp(%x: bf16[t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
+           %w2: bf16[f, h] shard(@m, 0: x)) with t = {1}, h = 8192, f = 28672 {{
+  %a = matmul(%x, %w1)
+  %g = gelu(%a, approximate=tanh)
+  %y = matmul(%g, %w2)
+  return %y shard(@m{0})
+}}
+)";
+
+void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
+}
+
+// Device memory filled with random numbers: zeros would make the GPU clock higher.
+host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
+  const int64_t part = std::min<int64_t>(desc.numel(), int64_t{1} << 20);
+  const HostTensor values = randomTensor(desc.dtype, {part}, 1, "bench");
+  host::Tensor tensor =
+      host::toDevice(device, device.allocator(), values, denseDesc(desc.dtype, {part}));
+  const int64_t bytes = desc.allocBytes();
+  const int64_t step = part * sizeOf(desc.dtype);
+  void* whole = nullptr;
+  check(cudaMalloc(&whole, static_cast<size_t>(bytes)), "cudaMalloc");
+  for (int64_t at = 0; at < bytes; at += step) {
+    check(cudaMemcpy(static_cast<std::byte*>(whole) + at, tensor.data,
+                     static_cast<size_t>(std::min(step, bytes - at)), cudaMemcpyDeviceToDevice),
+          "cudaMemcpy");
+  }
+  return {whole, desc, std::shared_ptr<void>(whole, [](void* p) { cudaFree(p); })};
+}
+
+double medianMs(cudaStream_t stream, comm::World& world, const std::function<void()>& work) {
+  cudaEvent_t begin;
+  cudaEvent_t end;
+  check(cudaEventCreate(&begin), "cudaEventCreate");
+  check(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<float> times;
+  for (int i = 0; i < kRuns + kWarm; ++i) {
+    if (i == kWarm) world.barrier();
+    check(cudaEventRecord(begin, stream), "cudaEventRecord");
+    work();
+    check(cudaEventRecord(end, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
+    if (i >= kWarm) times.push_back(ms);
+  }
+  check(cudaEventDestroy(begin), "cudaEventDestroy");
+  check(cudaEventDestroy(end), "cudaEventDestroy");
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+struct Case {
+  std::string name;
+  std::string text;
+  int64_t tokens;
+};
+
+host::PassOptions overlapOf(const std::string& text) {
+  host::PassOptions passes;
+  passes.overlap = text != "off";
+  if (text != "off" && text != "auto") passes.chunks = std::stoll(text);
+  return passes;
+}
+
+// This rank's milliseconds, the largest over the ranks.
+double runCase(const Case& bench, const std::string& overlap, host::Device& device,
+               comm::World& world) {
+  host::CompileOptions options;
+  options.passes = overlapOf(overlap);
+  const host::Program program = host::compile(parseFusion(bench.text), world.size(), options);
+  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  host::ExecutableOptions executable_options;
+  executable_options.passes = options.passes;
+  host::Executable executable(program, {&device, &world, nullptr}, executable_options);
+  std::vector<host::Argument> arguments;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    arguments.emplace_back(
+        randomOn(device, host::inputDesc(program, i, sizes, world.rank(), world.size())));
+  }
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  host::RunOptions run;
+  run.stream = stream;
+  const double ms = medianMs(stream, world, [&] { executable.run(arguments, run); });
+  double worst = 0;
+  for (const std::string& each : world.exchange(std::to_string(ms))) {
+    worst = std::max(worst, std::stod(each));
+  }
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return worst;
+}
+
+void runRank(const std::vector<Case>& cases, std::unique_ptr<comm::World> world) {
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(world->rank());
+  check(cudaSetDevice(world->rank()), "cudaSetDevice");
+  world = host::ncclModule().makeWorld(std::move(world), world->rank());
+  for (const Case& bench : cases) {
+    for (const char* overlap : {"off", "1", "2", "4", "8", "auto"}) {
+      const double ms = runCase(bench, overlap, *device, *world);
+      if (world->rank() != 0) continue;
+      fmt::print(
+          "{{\"name\": \"{}\", \"tokens\": {}, \"overlap\": \"{}\", \"gpus\": {}, \"gpu_ms\": "
+          "{:.4f}}}\n",
+          bench.name, bench.tokens, overlap, world->size(), ms);
+      std::fflush(stdout);
+    }
+  }
+  world->barrier();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string why;
+  const int gpus = host::cudaDeviceCount(why);
+  if (gpus < 2) {
+    std::fprintf(stderr, "bench_cuda_mlp: needs two GPUs or more, found %d %s\n", gpus,
+                 why.c_str());
+    return 77;
+  }
+  std::vector<Case> cases;
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  for (const std::string& tokens :
+       given.empty() ? std::vector<std::string>{"4096", "16384"} : given) {
+    for (const auto& [name, rows] : {std::pair{"tp_mlp", ""}, std::pair{"sp_mlp", ", 0: x"}}) {
+      cases.push_back({name, fmt::format(fmt::runtime(kFusion), rows, tokens), std::stoll(tokens)});
+    }
+  }
+  auto worlds = comm::makeInProcessWorlds(gpus);
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  bool failed = false;
+  for (auto& world : worlds) {
+    threads.emplace_back([&, own = std::move(world)]() mutable {
+      try {
+        runRank(cases, std::move(own));
+      } catch (const std::exception& error) {
+        std::lock_guard lock(mutex);
+        std::fprintf(stderr, "bench_cuda_mlp: %s\n", error.what());
+        failed = true;
+        std::_Exit(1);  // the other ranks wait for this one
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return failed ? 1 : 0;
+}
