@@ -21,7 +21,7 @@ using testing::HarnessOptions;
 constexpr const char* kSequenceParallel = R"(heddle 1
 mesh @m = [x=ranks]
 fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
-          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
   %a = matmul(%x, %w1)
   %g = relu(%a)
   %y = matmul(%g, %w2)
@@ -33,7 +33,7 @@ fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
 constexpr const char* kTensorParallel = R"(heddle 1
 mesh @m = [x=ranks]
 fusion tp(%x: f32[t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
-          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
   %a = matmul(%x, %w1)
   %g = relu(%a)
   %y = matmul(%g, %w2)
@@ -46,7 +46,7 @@ constexpr const char* kTwoReaders = R"(heddle 1
 mesh @m = [x=ranks]
 fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
            %w2: f32[f, h] shard(@m, 0: x), %bias: f32[f] shard(@m, 0: x))
-    with b = 12, t = 3, h = 6, f = 12 {
+    with b = 12, t = 3, h = 6, f = 144 {
   %g = set(%x) shard(@m)
   %p = linear(%g, %w1, %bias)
   %q = linear(%g, %w2)
@@ -58,7 +58,7 @@ fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
 constexpr const char* kTwoAxes = R"(heddle 1
 mesh @m = [y=2, x=2]
 fusion grid(%x: f32[t, h] shard(@m, 0: [y, x]), %w1: f32[h, f] shard(@m, 1: x),
-            %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 12 {
+            %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
   %a = matmul(%x, %w1)
   %g = relu(%a)
   %y = matmul(%g, %w2)
@@ -107,15 +107,15 @@ void expectRight(const char* text, int ranks, int64_t chunks, const SizeBindings
 
 TEST(ChunkCollectives, AllgatherAndReduceScatterOnOneToFourRanks) {
   for (int ranks : {1, 2, 3, 4}) {
-    for (int64_t t : {0, 1, 7, 24, 48}) expectRight(kSequenceParallel, ranks, 2, {{"t", t}});
+    for (int64_t t : {0, 7, 24}) expectRight(kSequenceParallel, ranks, 2, {{"t", t}});
   }
   expectRight(kSequenceParallel, 2, 6, {});
-  expectRight(kSequenceParallel, 2, 4, {{"f", 9}});
+  expectRight(kSequenceParallel, 2, 4, {{"f", 97}});
 }
 
 TEST(ChunkCollectives, AllreduceOnOneToFourRanks) {
   for (int ranks : {1, 2, 3, 4}) {
-    for (int64_t t : {0, 1, 7, 24}) expectRight(kTensorParallel, ranks, 3, {{"t", t}});
+    for (int64_t t : {0, 7, 24}) expectRight(kTensorParallel, ranks, 3, {{"t", t}});
   }
 }
 
@@ -123,7 +123,7 @@ TEST(ChunkCollectives, SeveralReadersAxesAndMeshAxes) {
   for (int ranks : {2, 3}) {
     for (int64_t b : {0, 5, 12}) expectRight(kTwoReaders, ranks, 2, {{"b", b}});
   }
-  for (int64_t t : {5, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
+  for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
 }
 
 TEST(ChunkCollectives, TheChunksAreThere) {
@@ -215,7 +215,7 @@ TEST(ChunkCollectives, AskingForChunksOfNothingIsAnError) {
                          "%x: f32[t, h] shard(@m, 0: x) stream(1: 3)"),
                 "%x: stream(1: 3)");
   expectRefused(
-      replaced(kSequenceParallel, "%g = relu(%a)", "%g = relu(%a) shard(@m, 1: x) stream(0: 3)"),
+      replaced(kSequenceParallel, "%g = relu(%a)", "%g = tanh(%a) shard(@m, 1: x) stream(0: 3)"),
       "%g: stream(0: 3): no product next to a collective");
   expectRefused(replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
                          "return %y shard(@m, 0: x) stream(0: 65)"),
