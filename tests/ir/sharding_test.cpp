@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
+#include "ir/passes.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/propagate_sharding.h"
 #include "ir/passes/remove_dead.h"
