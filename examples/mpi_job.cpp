@@ -100,11 +100,17 @@ double runOn(host::Device& device, comm::World& world) {
   const HostTensor w2 = block(2, first, kFeaturesPerRank, 0, kHidden);
   const std::vector<double> want = expected(x, w1, w2);
 
-  std::vector<host::Argument> arguments;
-  for (const HostTensor* local : {&x, &w1, &w2}) {
-    arguments.emplace_back(
-        host::toDevice(device, device.allocator(), *local, denseDesc(DType::F32, local->sizes)));
-  }
+  const int64_t features = kFeaturesPerRank * world.size();
+  const auto place = [&](const HostTensor& local, std::vector<int64_t> whole,
+                         std::vector<int64_t> offset) {
+    TensorDesc desc = denseDesc(DType::F32, local.sizes);
+    desc.global = std::move(whole);  // heddle knows by it that this is a part
+    desc.offset = std::move(offset);
+    return host::toDevice(device, device.allocator(), local, desc);
+  };
+  const std::vector<host::Argument> arguments = {place(x, {kTokens, kHidden}, {0, 0}),
+                                                 place(w1, {kHidden, features}, {0, first}),
+                                                 place(w2, {features, kHidden}, {first, 0})};
   host::FusionExecutor executor(buildFusion(world.size()), {&device, &world, nullptr});
   double error = 0;
   for (int run = 0; run < 3; ++run) {
