@@ -66,7 +66,7 @@ bench() {
   : >"$results/bench.jsonl"
   for exe in $build/bin/bench_*; do
     [ -x "$exe" ] || continue
-    case $exe in *bench_cuda_mlp) continue ;; esac
+    case $exe in *bench_cuda_mlp | *bench_cuda_collectives) continue ;; esac
     "$exe" >>"$results/bench.jsonl" || status=1
   done
   python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
@@ -78,7 +78,8 @@ bench() {
 # On two GPUs or more.
 multi() {
   local status=0
-  $build/bin/bench_cuda_mlp >"$results/multi.jsonl" || status=1
+  $build/bin/bench_cuda_collectives >"$results/multi.jsonl" || status=1
+  $build/bin/bench_cuda_mlp >>"$results/multi.jsonl" || status=1
   torchrun --standalone --nproc-per-node "$gpus" bench/peers/torch_mlp.py >>"$results/multi.jsonl" || status=1
   cat "$results/multi.jsonl"
   return $status
