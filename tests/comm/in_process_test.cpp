@@ -21,6 +21,28 @@ TEST_P(InProcess, Conforms) {
   }));
 }
 
+// Every axis of a mesh and every two of them, all teams of one at a time.
+TEST(InProcessWorlds, TeamsOfThreeAxesConform) {
+  DeviceMesh mesh;
+  mesh.name = "m";
+  mesh.axes = {{MeshAxis::Z, 2}, {MeshAxis::Y, 2}, {MeshAxis::X, 2}};
+  using Axes = std::vector<MeshAxis>;
+  expectAllWell(runRanks(makeInProcessWorlds(8), [&](std::unique_ptr<World>& world) {
+    HostMemory memory;
+    Rank rank{*world, memory};
+    for (const Axes& axes : {Axes{MeshAxis::X}, Axes{MeshAxis::Y}, Axes{MeshAxis::Z},
+                             Axes{MeshAxis::Z, MeshAxis::X}, Axes{MeshAxis::X, MeshAxis::Y}}) {
+      const std::vector<int> team = teamAlong(mesh, world->rank(), axes);
+      const auto comm = world->split(team);
+      for (Case c : allCases(comm->size())) {
+        if (c.count != 37 || (c.dtype != DType::I32 && c.dtype != DType::BF16)) continue;
+        c.repeats = 2;
+        runCase(rank, *comm, team, c);
+      }
+    }
+  }));
+}
+
 TEST(InProcessWorlds, SingleConforms) {
   const auto world = makeSingleWorld();
   EXPECT_EQ(world->transport(), "single");

@@ -90,9 +90,9 @@ void runSetting(const Setting& setting, const std::string& body, const Wanted& w
       receives.push_back(part(other, me));
     }
     const Tensor input = testing::deviceFloats(*device, x, {kCount});
+    const Tensor s = counts(*device, sends), r = counts(*device, receives);
     for (int run = 0; run < 3; ++run) {
-      const Outputs outputs =
-          executable.run({input, counts(*device, sends), counts(*device, receives)});
+      const Outputs outputs = executable.run({input, s, r});
       outputs.wait();
       const std::vector<float> got = testing::floatsOf(*device, outputs[0]);
       for (size_t i = 0; i < got.size(); ++i) {
@@ -298,6 +298,46 @@ TEST(Collectives, TheRootMayBeALoopIndex) {
       [](const std::vector<int>& team, int, int64_t i) {
         return given(team[static_cast<size_t>(i / kCount)], i % kCount);
       });
+}
+
+// Meshes of some ranks only, in an order of their own, one of them of a single rank.
+TEST(Collectives, TeamsOfSomeRanks) {
+  const Program program = testing::printedAndParsed(programOf(R"(
+mesh @some = [x=2] ranks=[2, 0]
+mesh @one = [x=1] ranks=[1]
+mesh @all = [x=3] ranks=[1, 2, 0]
+program p(%x: f32[12]) -> (%y) {
+  slot %y: f32[12]
+  slot %all: f32[3, 12]
+  slot %row: f32[12]
+  %y = allocate
+  copy %x -> %y
+  on @some: $a = communicate broadcast %x -> %y team=@some root=0
+  on @some: wait $a
+  on @one: $b = communicate allreduce %x -> %y team=@one op=sum
+  on @one: wait $b
+  %all = allocate
+  $c = communicate allgather %y -> %all team=@all[x]
+  wait $c
+  %row = alias %all[2]
+  copy %row -> %y
+  free %all
+}
+)"));
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
+  testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 3});
+    Executable executable(program, {device.get(), world.get(), nullptr});
+    std::vector<float> x(kCount);
+    for (int64_t i = 0; i < kCount; ++i) x[static_cast<size_t>(i)] = given(rank, i);
+    const Tensor input = testing::deviceFloats(*device, x, {kCount});
+    const Outputs outputs = executable.run({input});
+    outputs.wait();
+    // The last of @all is rank 0, which has what rank 2 broadcast.
+    const std::vector<float> got = testing::floatsOf(*device, outputs[0]);
+    for (int64_t i = 0; i < kCount; ++i) EXPECT_EQ(got[static_cast<size_t>(i)], given(2, i));
+    world->barrier();
+  });
 }
 
 }  // namespace
