@@ -52,11 +52,15 @@ examples() {
     $build/bin/heddle run examples/$file.fusion --device cuda --check=full --repeat 5 || status=1
   done
   $build/bin/heddle run examples/tp_mlp.fusion --device cuda --ranks 2 --check=full || status=1
-  $build/bin/heddle run examples/ring_allgather.hostir --device cuda --ranks 3 || status=1
+  for file in ring_allgather uneven_exchange; do
+    $build/bin/heddle run examples/$file.hostir --device cuda --ranks 3 || status=1
+  done
   $build/bin/heddle run examples/in_place_loop.hostir --device cuda || status=1
   if [ "$gpus" -ge 2 ]; then
     mpirun -n 2 $build/bin/heddle run examples/tp_mlp.fusion --device cuda --check=full || status=1
-    mpirun -n 2 $build/bin/heddle run examples/ring_allgather.hostir --device cuda || status=1
+    for file in ring_allgather uneven_exchange; do
+      mpirun -n 2 $build/bin/heddle run examples/$file.hostir --device cuda || status=1
+    done
   fi
   return $status
 }

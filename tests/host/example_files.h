@@ -54,6 +54,19 @@ inline void expectClose(const std::vector<HostTensor>& got, const std::vector<Ho
   }
 }
 
+// What a rank has sent, (rank + 2 * other) % 3 elements to each other one, is doubled.
+inline void expectExchange(const Program& program, const HarnessOptions& options,
+                           const std::string& what) {
+  HostTensor expected = inputOf(program, 0, options.sizes, options.ranks, options.seed);
+  const int64_t columns = expected.sizes[1];
+  for (int64_t rank = 0; rank < options.ranks; ++rank) {
+    int64_t sent = 0;
+    for (int64_t other = 0; other < options.ranks; ++other) sent += (rank + 2 * other) % 3;
+    for (int64_t i = 0; i < sent; ++i) expected.as<float>()[rank * columns + i] *= 2;
+  }
+  expectClose(runProgram(program, options), {expected}, what);
+}
+
 // The allgather of the whole input is the input.
 inline void expectRing(const Program& program, HarnessOptions options, const std::string& what) {
   options.runs = 3;

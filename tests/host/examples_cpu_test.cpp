@@ -92,6 +92,20 @@ TEST(ExamplesTest, RingAllgatherGathersOnAnyNumberOfRanks) {
   }
 }
 
+TEST(ExamplesTest, UnevenExchangeBringsAllBack) {
+  const Program program = programExample("uneven_exchange.hostir");
+  const Program again = printedAndParsed(program);
+  EXPECT_EQ(print(again), print(program));
+  for (int ranks : {1, 2, 3, 4}) {
+    for (uint64_t seed : {0, 5}) {
+      testing::HarnessOptions options = optionsFor(program.size_defaults, ranks, 33);
+      options.cpu.adversarial_seed = seed;
+      options.runs = 3;
+      testing::expectExchange(again, options, fmt::format("{} ranks", ranks));
+    }
+  }
+}
+
 TEST(ExamplesTest, TheLoopAddsNineAlsoWhenPrinted) {
   const Program program = programExample("in_place_loop.hostir");
   const Program again = printedAndParsed(program);

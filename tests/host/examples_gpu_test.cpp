@@ -81,6 +81,15 @@ TEST_F(GpuExamples, RingAllgatherGathersWithSeveralRanksOnOneGpu) {
   }
 }
 
+TEST_F(GpuExamples, UnevenExchangeBringsAllBack) {
+  const Program program = programExample("uneven_exchange.hostir");
+  for (int ranks : {1, 2, 3, 4}) {
+    HarnessOptions options = optionsFor(program.size_defaults, ranks, 33);
+    options.runs = 3;
+    testing::expectExchange(program, onGpu(options), fmt::format("{} ranks", ranks));
+  }
+}
+
 TEST_F(GpuExamples, TheLoopAddsNine) {
   const Program program = programExample("in_place_loop.hostir");
   for (int64_t size : {0, 1, 1000, 1'000'003}) {
