@@ -1,10 +1,11 @@
 #pragma once
 
-#include <cstdlib>
+#include <algorithm>
+#include <vector>
 
 #include "tests/comm/conformance.h"
 
-// Counts beyond 2^31 on host memory. One rank's buffers take 4 GiB.
+// Counts beyond 2^31, on any kind of memory. One rank's buffers take 4 GiB.
 namespace heddle::comm::conformance {
 
 constexpr int64_t kBig = (int64_t{1} << 31) + 5;
@@ -14,28 +15,50 @@ inline int8_t bigElement(int rank, int64_t i) {
   return static_cast<int8_t>((i % 251 + 7 * rank) % 113 - 56);
 }
 
+// Written and read a piece at a time, since the memory may be a device's.
 class BigBuffer {
  public:
-  BigBuffer() : data_(static_cast<int8_t*>(std::malloc(kBig))) {}
-  ~BigBuffer() { std::free(data_); }
+  explicit BigBuffer(Memory& memory) : memory_(memory), data_(memory.allocate(kBig)) {}
+  ~BigBuffer() { memory_.release(data_); }
   BigBuffer(const BigBuffer&) = delete;
   BigBuffer& operator=(const BigBuffer&) = delete;
-  int8_t* data() { return data_; }
+  void* data() { return data_; }
+
   void fill(int rank) {
-    for (int64_t i = 0; i < kBig; ++i) data_[i] = bigElement(rank, i);
+    pieces([&](int64_t begin, std::vector<int8_t>& piece) {
+      for (size_t i = 0; i < piece.size(); ++i) {
+        piece[i] = bigElement(rank, begin + static_cast<int64_t>(i));
+      }
+      memory_.upload(static_cast<int8_t*>(data_) + begin, piece.data(), piece.size());
+    });
   }
   template <class Value>
-  void expect(const char* what, const Value& value) const {
-    for (int64_t i = 0; i < kBig; ++i) {
-      if (data_[i] == value(i)) continue;
-      ADD_FAILURE() << what << ": element " << i << " is " << int{data_[i]} << ", expected "
-                    << int{value(i)};
-      return;
-    }
+  void expect(const char* what, const Value& value) {
+    pieces([&](int64_t begin, std::vector<int8_t>& piece) {
+      memory_.download(piece.data(), static_cast<int8_t*>(data_) + begin, piece.size());
+      for (size_t i = 0; i < piece.size(); ++i) {
+        const int64_t at = begin + static_cast<int64_t>(i);
+        if (piece[i] == value(at)) continue;
+        ADD_FAILURE() << what << ": element " << at << " is " << int{piece[i]} << ", expected "
+                      << int{value(at)};
+        return;
+      }
+    });
   }
 
  private:
-  int8_t* data_;
+  template <class Visit>
+  static void pieces(const Visit& visit) {
+    std::vector<int8_t> piece;
+    for (int64_t begin = 0; begin < kBig; begin += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, kBig - begin)));
+      visit(begin, piece);
+    }
+  }
+
+  static constexpr int64_t kPiece = int64_t{1} << 26;
+  Memory& memory_;
+  void* data_;
 };
 
 inline void runBig(Rank& rank) {
@@ -43,13 +66,13 @@ inline void runBig(Rank& rank) {
   std::vector<int> team;
   for (int i = 0; i < size; ++i) team.push_back(i);
   const auto comm = rank.world.communicator(team);
-  const int me = comm->rank(), previous = (me + size - 1) % size;
-  BigBuffer from, to;
+  const int me = comm->rank(), next = (me + 1) % size, previous = (me + size - 1) % size;
+  BigBuffer from(rank.memory), to(rank.memory);
   ASSERT_NE(from.data(), nullptr);
   ASSERT_NE(to.data(), nullptr);
   from.fill(me);
   const Operation ring[] = {
-      {CollectiveKind::Send, from.data(), nullptr, kBig, DType::I8, ReduceOp::Sum, (me + 1) % size},
+      {CollectiveKind::Send, from.data(), nullptr, kBig, DType::I8, ReduceOp::Sum, next},
       {CollectiveKind::Recv, nullptr, to.data(), kBig, DType::I8, ReduceOp::Sum, previous}};
   runGroup(rank, *comm, ring);
   to.expect("ring", [&](int64_t i) { return bigElement(previous, i); });
@@ -61,7 +84,7 @@ inline void runBig(Rank& rank) {
 
   // All of it to the next rank.
   std::vector<int64_t> sends(team.size(), 0), receives(team.size(), 0);
-  sends[static_cast<size_t>((me + 1) % size)] = kBig;
+  sends[static_cast<size_t>(next)] = kBig;
   receives[static_cast<size_t>(previous)] = kBig;
   op = {CollectiveKind::AllToAllV, from.data(), to.data(), 0, DType::I8};
   op.send_counts = sends;
