@@ -1,7 +1,7 @@
 // The sharded examples with a process a GPU: MPI brings the ranks together, NCCL moves the data.
 #include <gtest/gtest.h>
 
-#include "tests/host/example_files.h"
+#include "tests/host/collective_programs.h"
 
 namespace heddle::host {
 namespace {
@@ -50,7 +50,7 @@ class GpuJob : public ::testing::Test {
   std::unique_ptr<comm::World> world_;  // ends before the device
 };
 
-TEST_F(GpuJob, TheShardedExamplesAreRight) {
+TEST_F(GpuJob, TheShardedExamplesAndEveryCollectiveAreRight) {
   EXPECT_TRUE(ranks() == 1 || world_->transport() == "nccl") << world_->transport();
   const Fusion fusion = testing::fusionExample("tp_mlp.fusion");
   const Program program = compile(fusion, ranks());
@@ -60,6 +60,11 @@ TEST_F(GpuJob, TheShardedExamplesAreRight) {
     options.runs = 3;
     expectBlocks(program, options, testing::expectedOf(fusion, options),
                  fmt::format("tp_mlp, size {}", size));
+  }
+  for (const auto& setting : testing::settingsOf(ranks())) {
+    for (const auto& collective : testing::collectivePrograms()) {
+      testing::runCollective(setting, collective, *world_, *device_);
+    }
   }
   const Program ring = testing::programExample("ring_allgather.hostir");
   for (int64_t size : {0, 1, 1000}) {

@@ -1,0 +1,19 @@
+// Every collective in a program over MPI, on host memory.
+#include "tests/host/collective_programs.h"
+
+namespace heddle::host {
+namespace {
+
+TEST(CollectivesOverMpi, ProgramsOfEach) {
+  const auto world = makeJobWorld(DeviceKind::Cpu, 0);
+  EXPECT_EQ(world->transport(), "mpi");
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  for (const auto& setting : testing::settingsOf(world->size())) {
+    for (const auto& collective : testing::collectivePrograms()) {
+      testing::runCollective(setting, collective, *world, *device);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host
