@@ -75,6 +75,7 @@ class InstructionVerifier {
                       reduces ? "needs op=" : "reduces nothing: no op=");
     HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,
                       rooted ? "needs root=" : "has no root: no root=");
+    if (rooted) sameOnTheTeam(*x.root, x.team);
     const bool counts = x.kind == CollectiveKind::AllToAllV;
     HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),
                       "{} {}", kind,
@@ -137,6 +138,22 @@ class InstructionVerifier {
   void scalar(SlotId id) const {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
     HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
+  }
+  // What a root may depend on: nothing that tells two ranks of the team apart.
+  void sameOnTheTeam(const Size& root, const Team& team) const {
+    std::vector<std::string> symbols;
+    root.collectSymbols(symbols);
+    for (const std::string& symbol : symbols) {
+      bool same = symbol != "rank" && !(symbol.starts_with("@") && symbol.ends_with(".index"));
+      for (size_t i = 0; team.mesh >= 0 && !team.axes.empty() && !same && i < 3; ++i) {
+        const auto axis = static_cast<MeshAxis>(i);
+        const bool others = std::find(team.axes.begin(), team.axes.end(), axis) == team.axes.end();
+        const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(team.mesh)];
+        same = others && symbol == fmt::format("@{}.{}.index", mesh.name, name(axis));
+      }
+      HEDDLE_USER_CHECK(same, "root={}: {} is not the same on all ranks of the team", root.str(),
+                        symbol);
+    }
   }
   // The operands of a collective that has some.
   void moves(const Communicate& x) const {

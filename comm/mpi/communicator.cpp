@@ -11,7 +11,7 @@
 namespace heddle::comm::mpi {
 namespace {
 
-constexpr auto kGrace = std::chrono::milliseconds(200);
+constexpr auto kGrace = std::chrono::seconds(1);
 
 }  // namespace
 

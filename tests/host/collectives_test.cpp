@@ -59,6 +59,12 @@ TEST(HostCollectives, RootsAreRanksOfTheTeam) {
   failsWith(posted("broadcast %x -> %y team=@m[x] root=2"), "root 2 = 2 in a team of 2");
   failsWith(posted("broadcast %x -> %y team=@m root=0 - 1"), "in a team of 4");
   failsWith(posted("broadcast %x -> %y team=@m root=i"), "i has no value here");
+  // The ranks of a team must mean the same one: a transport may wait forever else.
+  failsWith(posted("broadcast %x -> %y team=@m root=rank"),
+            "root=rank: rank is not the same on all ranks of the team");
+  failsWith(posted("broadcast %x -> %y team=@m[x] root=@m.x.index"), "@m.x.index is not the same");
+  failsWith(posted("broadcast %x -> %y team=@m root=@m.y.index"), "@m.y.index is not the same");
+  EXPECT_EQ(errorOf(posted("broadcast %x -> %y team=@m[x] root=@m.y.index")), "no error");
 }
 
 TEST(HostCollectives, Sizes) {
