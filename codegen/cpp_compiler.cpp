@@ -17,6 +17,10 @@ const std::vector<std::string> kFlags = {
     "-std=c++17",        "-O3",     "-march=native", "-fno-math-errno", "-fno-trapping-math",
     "-ffp-contract=off", "-fwrapv", "-fPIC",         "-shared",         "-w"};
 
+// Measured with GCC 12, user time: 10 kernels take 1.9 s one by one, 1.2 s in two runs, 1.1 s in
+// one. On two cores two runs are the quickest; a run for each kernel would be on ten.
+constexpr size_t kMostAtOnce = 16;
+
 std::string readFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -36,6 +40,7 @@ class CppCompiler : public KernelCompiler {
 
   Target target() const override { return Target::Cpp; }
   std::string identity() const override { return identity_; }
+  size_t mostAtOnce() const override { return kMostAtOnce; }
 
   std::vector<std::byte> compile(const KernelSource& source) const override {
     TempFolder folder;

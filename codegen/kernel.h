@@ -12,7 +12,8 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
-// Text to be compiled, with the name of its entry points. One text may hold several.
+// Text to be compiled, with the name of its entry points. One text may hold several. Cpp: the
+// names in it are of no other text, so that several texts, one behind the other, are a text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
@@ -35,6 +36,8 @@ class KernelCompiler {
   virtual std::string identity() const = 0;
   // UserError with the compiler's log and the source with line numbers when it does not compile.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
+  // How many sources are best compiled as one text, for whose image each of them may ask.
+  virtual size_t mostAtOnce() const { return 1; }
 };
 
 // One launch of one entry point. The argument block is a struct of the kernel's own layout; it is
@@ -97,6 +100,10 @@ std::string whyNotOneKernel(const Fusion& segment);
 // is recompiled and replaced; a folder that cannot be written is used as it is, said once on
 // stderr; the oldest files go when the folder exceeds `max_bytes`. Thread-safe; one image is
 // compiled once even when several threads ask for it.
+//
+// Sources asked for together, of which neither this object nor the folder has an image, are
+// compiled in as few runs as the compiler says, several runs at a time; one that does not compile
+// is compiled alone again, for its error, and does no harm to the others.
 class ImageCache {
  public:
   // Default folder: $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle.
@@ -104,7 +111,10 @@ class ImageCache {
   ~ImageCache();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);
-  int64_t compiled() const;  // images compiled by this object, not found on disk
+  // One image a source; an image may be that of several. Throws the first error by position.
+  std::vector<std::shared_ptr<const KernelImage>> get(
+      const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
+  int64_t compiled() const;  // sources compiled by this object, not found on disk
   static std::string defaultFolder();
 
  private:

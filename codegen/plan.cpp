@@ -6,6 +6,7 @@
 #include "codegen/loop_nest.h"
 #include "codegen/schedule.h"
 #include "codegen/space.h"
+#include "codegen/text_hash.h"
 #include "ir/error.h"
 
 namespace heddle::codegen {
@@ -163,6 +164,21 @@ LaunchStage makeStage(LoopNest& nest) {
   return stage;
 }
 
+void replaceAll(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// Texts that are compiled as one must not share names: each gets the hash of its own.
+void nameEntries(KernelPlan& plan) {
+  const std::string suffix = fmt::format("_{:016x}", hash64(plan.source.text));
+  for (LaunchStage& stage : plan.stages) {
+    replaceAll(plan.source.text, stage.entry, stage.entry + suffix);
+    stage.entry += suffix;
+  }
+}
+
 }  // namespace
 
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
@@ -179,6 +195,7 @@ KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inpu
     plan.source.text += target == Target::Cuda ? emitCuda(nest) : emitCpp(nest);
     plan.stages.push_back(makeStage(nest));
   }
+  if (target == Target::Cpp) nameEntries(plan);
   return plan;
 }
 

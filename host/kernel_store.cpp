@@ -1,45 +1,8 @@
 #include "host/kernel_store.h"
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <thread>
-
 #include "ir/error.h"
 
 namespace heddle::host {
-namespace {
-
-// Compilers are processes or libraries that use one core each.
-size_t compileThreads(size_t sources) {
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  return std::min(sources, cores);
-}
-
-// Runs work(i) for every i on a few threads; rethrows the error of the lowest i.
-template <class Work>
-void forEachInParallel(size_t count, const Work& work) {
-  std::vector<std::exception_ptr> errors(count);
-  std::atomic<size_t> next{0};
-  const auto serve = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < compileThreads(count); ++i) helpers.emplace_back(serve);
-  serve();
-  for (std::thread& helper : helpers) helper.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
-
-}  // namespace
 
 KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
@@ -58,14 +21,13 @@ void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) 
     own_images_ = std::make_unique<codegen::ImageCache>();
     images_ = own_images_.get();
   }
-  std::vector<std::shared_ptr<const codegen::KernelImage>> images(fresh.size());
-  const auto compile = [&](size_t i) { images[i] = images_->get(*fresh[i], *device_.compiler()); };
+  std::vector<std::shared_ptr<const codegen::KernelImage>> images;
   const auto forget = [&] {
     std::lock_guard lock(mutex_);
     for (const codegen::KernelSource* source : fresh) loaded_.erase(source->text);
   };
   try {
-    forEachInParallel(fresh.size(), compile);
+    if (!fresh.empty()) images = images_->get(fresh, *device_.compiler());
   } catch (...) {
     forget();
     throw;

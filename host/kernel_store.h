@@ -18,8 +18,8 @@ class KernelStore {
   // `images` nullptr: a private cache in the default folder. Both outlive the store.
   KernelStore(Device& device, codegen::ImageCache* images);
 
-  // Compiles the sources that are new, in parallel, and loads every entry of their stages. Throws
-  // the first error by position.
+  // Compiles the sources that are new, together, and loads every entry of their stages. Throws the
+  // first error by position.
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // After prepare().
   KernelHandle handle(const std::string& source, const std::string& entry) const;

@@ -1,6 +1,9 @@
 // Runtime of generated C++ kernels: types, conversions, memory. It stands before every kernel text
 // and includes no header, so that compiling a kernel costs little.
 
+// What loops must hold to be vectorized, however much else is compiled with them.
+#define HD_INLINE __attribute__((always_inline)) inline
+
 namespace hd {
 
 typedef unsigned char Bool;
@@ -56,7 +59,7 @@ struct SmallFloat {
   static constexpr unsigned rebias = (127u - bias) << 23;
   static constexpr unsigned sign = 1u << (width - 1);
 
-  static inline unsigned bits(float x) {
+  static HD_INLINE unsigned bits(float x) {
     constexpr int dropped = 23 - mantissa;
     // A float whose unit in the last place is the smallest number of the format.
     constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
@@ -69,7 +72,7 @@ struct SmallFloat {
     return (magnitude > 0x7f800000u ? nan : limited) | (bitsOf(x) >> 31 << (width - 1));
   }
 
-  static inline float value(unsigned x) {
+  static HD_INLINE float value(unsigned x) {
     constexpr unsigned smallest = (unsigned)(127 + 1 - bias - mantissa) << 23;
     const unsigned magnitude = x & (sign - 1u);
     const unsigned normal = (magnitude << (23 - mantissa)) + rebias;

@@ -6,9 +6,9 @@
 namespace hd {
 
 #ifdef __FMA__
-inline float mad(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+HD_INLINE float mad(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 #else
-inline float mad(float a, float b, float c) { return a * b + c; }
+HD_INLINE float mad(float a, float b, float c) { return a * b + c; }
 #endif
 
 // To the nearest whole number, as number and as integer, for |x| < 2^22.
@@ -16,18 +16,18 @@ struct Whole {
   float number;
   int integer;
 };
-inline Whole nearest(float x) {
+HD_INLINE Whole nearest(float x) {
   const float shifted = x + 12582912.0f;  // 1.5 * 2^23: the fraction has no bits
   return {shifted - 12582912.0f, (int)(bitsOf(shifted) - 0x4b400000u)};
 }
-inline float powerOf2(int n) { return floatOf((unsigned)(n + 127) << 23); }  // -126 <= n <= 127
+HD_INLINE float powerOf2(int n) { return floatOf((unsigned)(n + 127) << 23); }  // -126 <= n <= 127
 
 // x = n log(2) + rest, |rest| <= log(2) / 2; expm1 is that of the rest.
 struct Reduced {
   int n;
   float expm1;
 };
-inline Reduced reduceExp(float x) {
+HD_INLINE Reduced reduceExp(float x) {
   const Whole n = nearest(x * 1.44269504f);
   const float r = mad(n.number, -1.42860677e-6f, mad(n.number, -0.693145752f, x));
   float p = 1.3926927e-3f;  // (expm1(r) - r) / r^2
@@ -39,31 +39,31 @@ inline Reduced reduceExp(float x) {
 }
 
 // NaN stays in both.
-inline float atLeast(float x, float low) { return x < low ? low : x; }
-inline float atMost(float x, float high) { return x > high ? high : x; }
+HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
+HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 
-inline float exp(float x) {
+HD_INLINE float exp(float x) {
   const Reduced e = reduceExp(atMost(atLeast(x, -105.0f), 90.0f));
   // In two steps: 2^n alone may be too large or too small.
   const int half = e.n >> 1;
   return (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
 }
 
-inline float expm1(float x) {
+HD_INLINE float expm1(float x) {
   const Reduced e = reduceExp(atMost(atLeast(x, -20.0f), 88.75f));
   const float scale = powerOf2(e.n - 1);
   const float result = 2.0f * mad(scale, e.expm1, scale - 0.5f);
   return e.n == 0 ? (x == 0.0f ? x : e.expm1) : result;
 }
 
-inline float tanh(float x) {
+HD_INLINE float tanh(float x) {
   const Reduced e = reduceExp(atMost(2.0f * __builtin_fabsf(x), 20.0f));
   const float scale = powerOf2(e.n);
   const float grown = mad(scale, e.expm1, scale - 1.0f);  // expm1(2 |x|)
   return __builtin_copysignf(grown / (grown + 2.0f), x);
 }
 
-inline float log(float x) {
+HD_INLINE float log(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const unsigned bits = bitsOf(tiny ? x * 8388608.0f : x);
   // x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2)
@@ -85,14 +85,14 @@ inline float log(float x) {
   return (x > 0.0f) & (x < infF32()) ? finite : other;
 }
 
-inline float log1p(float x) {
+HD_INLINE float log1p(float x) {
   const float sum = 1.0f + x;
   const float lost = x - (sum - 1.0f);
   const float result = log(sum) + lost / sum;
   return (sum > 0.0f) & (sum < infF32()) ? (x == 0.0f ? x : result) : log(sum);
 }
 
-inline float erf(float x) {
+HD_INLINE float erf(float x) {
   const float a = __builtin_fabsf(x);
   const float s = a * a;
   float near = 8.20417e-05f;  // erf(x) / x - 1 over x^2

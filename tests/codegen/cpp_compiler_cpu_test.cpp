@@ -22,6 +22,39 @@ TEST(CppCompiler, ErrorShowsLogAndNumberedSource) {
   }
 }
 
+// relu(x) in a type: the texts differ, the entries must too.
+KernelPlan reluPlan(DType dtype) {
+  FusionBuilder b("relu");
+  b.output(b.pointwise("relu", {b.input("x", dtype, {Size::symbol("n")})}));
+  const TensorDesc d = denseDesc(dtype, {1000});
+  return planKernel(std::move(b).build(), {d}, {d}, Target::Cpp);
+}
+
+TEST(CppCompiler, KernelsAreCompiledTogetherAndTheErrorIsOfOne) {
+  TempFolder folder;
+  ImageCache cache(folder.path());
+  const KernelCompiler& compiler = *CpuKernels::shared().compiler();
+  const KernelPlan single = reluPlan(DType::F32);
+  const KernelPlan wide = reluPlan(DType::F64);
+  const auto images = cache.get({&single.source, &wide.source}, compiler);
+  EXPECT_EQ(images[0], images[1]) << "one run of the compiler";
+  void* library = dlopen(images[0]->path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_NE(dlsym(library, single.stages[0].entry.c_str()), nullptr);
+  EXPECT_NE(dlsym(library, wide.stages[0].entry.c_str()), nullptr);
+  dlclose(library);
+
+  const KernelPlan good = reluPlan(DType::F16);
+  const KernelSource bad{Target::Cpp, "extern \"C\" void k() {\n  no_such_name();\n}\n"};
+  try {
+    cache.get({&good.source, &bad}, compiler);
+    FAIL() << "no error";
+  } catch (const UserError& e) {
+    EXPECT_EQ(std::string(e.what()).find(good.stages[0].entry), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(cache.compiled(), 3);
+}
+
 TEST(CppCompiler, IdentityNamesVersionFlagsAndFeatures) {
   std::string identity = CpuKernels::shared().compiler()->identity();
   EXPECT_NE(identity.find("-ffp-contract=off"), std::string::npos);

@@ -23,12 +23,14 @@ class FakeCompiler : public KernelCompiler {
   std::vector<std::byte> compile(const KernelSource& source) const override {
     ++count;
     if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (source.text == "bad") userError("does not compile");
+    if (source.text.find("bad") != std::string::npos) userError("does not compile");
     const auto* bytes = reinterpret_cast<const std::byte*>(source.text.data());
     return {bytes, bytes + source.text.size()};
   }
+  size_t mostAtOnce() const override { return most; }
   mutable std::atomic<int> count{0};
   bool slow = false;
+  size_t most = 1;
 
  private:
   std::string identity_;
@@ -139,6 +141,80 @@ TEST(ImageCache, AFailureIsNotRemembered) {
   EXPECT_THROW(cache.get(source("bad"), compiler), UserError);
   EXPECT_THROW(cache.get(source("bad"), compiler), UserError);
   EXPECT_EQ(compiler.count, 2);
+}
+
+std::vector<std::string> textsOf(ImageCache& cache, const std::vector<KernelSource>& sources,
+                                 const KernelCompiler& compiler) {
+  std::vector<const KernelSource*> asked;
+  for (const KernelSource& one : sources) asked.push_back(&one);
+  std::vector<std::string> texts;
+  for (const auto& image : cache.get(asked, compiler)) texts.push_back(textOf(*image));
+  return texts;
+}
+
+TEST(ImageCache, WhatIsMissingIsCompiledTogether) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  compiler.most = 6;
+  ImageCache cache(folder.path());
+  cache.get(source("b"), compiler);
+  const std::vector<KernelSource> sources = {source("a"), source("b"), source("c"), source("a")};
+  EXPECT_EQ(textsOf(cache, sources, compiler), (std::vector<std::string>{"ac", "b", "ac", "ac"}));
+  EXPECT_EQ(compiler.count, 2);
+  EXPECT_EQ(cache.compiled(), 3);
+  // Each stands on disk by itself.
+  ImageCache later(folder.path());
+  EXPECT_EQ(textOf(*later.get(source("c"), compiler)), "ac");
+  EXPECT_EQ(textsOf(later, {source("d"), source("a")}, compiler),
+            (std::vector<std::string>{"d", "ac"}));
+  EXPECT_EQ(later.compiled(), 1);
+}
+
+// At most so many at once; fewer where there are cores for more runs.
+TEST(ImageCache, AsManyAtOnceAsTheCompilerSays) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  compiler.most = 3;
+  ImageCache cache(folder.path());
+  std::vector<KernelSource> sources;
+  for (char c = 'a'; c < 'k'; ++c) sources.push_back(source(std::string(1, c)));
+  const std::vector<std::string> texts = textsOf(cache, sources, compiler);
+  EXPECT_GE(compiler.count, 4);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_LE(texts[i].size(), 3u);
+    EXPECT_NE(texts[i].find(sources[i].text), std::string::npos);
+  }
+}
+
+TEST(ImageCache, OneThatDoesNotCompileHarmsNoOther) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  compiler.most = 9;
+  ImageCache cache(folder.path());
+  EXPECT_THROW(textsOf(cache, {source("a"), source("bad"), source("c")}, compiler), UserError);
+  EXPECT_EQ(cache.compiled(), 2);
+  EXPECT_EQ(textsOf(cache, {source("a"), source("c")}, compiler),
+            (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(cache.compiled(), 2);
+}
+
+TEST(ImageCache, ThreadsThatShareSomeDoNotWaitInARing) {
+  TempFolder folder;
+  FakeCompiler compiler;
+  compiler.slow = true;
+  compiler.most = 6;
+  ImageCache cache(folder.path());
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const std::vector<KernelSource> mine = {source(names[i % 4]), source(names[(i + 1) % 4])};
+      const std::vector<std::string> texts = textsOf(cache, mine, compiler);
+      for (size_t k = 0; k < 2; ++k) EXPECT_NE(texts[k].find(mine[k].text), std::string::npos);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache.compiled(), 4);
 }
 
 TEST(Process, OutputAndExitCode) {

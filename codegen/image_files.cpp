@@ -1,0 +1,222 @@
+#include "codegen/image_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "codegen/runtime_text.h"
+#include "codegen/text_hash.h"
+#include "ir/error.h"
+
+namespace heddle::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> readWhole(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) return std::nullopt;
+  return text;
+}
+
+std::string checksumLine(const std::string& image) {
+  return fmt::format("{} {:016x}\n", image.size(), hash64(image, 1));
+}
+
+// A name beside `path` that only this process uses.
+fs::path temporaryFor(const fs::path& path) {
+  static std::atomic<int> counter{0};
+  fs::path temporary = path;
+  temporary += fmt::format(".{}.{}.tmp", getpid(), counter.fetch_add(1));
+  return temporary;
+}
+
+// Readers see the old file, the new one or none.
+bool renameOrRemove(const fs::path& temporary, const fs::path& path) {
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (!error) return true;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  return false;
+}
+
+bool writeAtomically(const fs::path& path, const std::string& bytes) {
+  const fs::path temporary = temporaryFor(path);
+  std::error_code ignored;
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    file << bytes;
+    file.close();
+    if (file.fail()) {
+      fs::remove(temporary, ignored);
+      return false;
+    }
+  }
+  fs::permissions(temporary, fs::perms::owner_all, ignored);
+  return renameOrRemove(temporary, path);
+}
+
+// False where links are not to be had: the caller writes a copy.
+bool linkAtomically(const fs::path& from, const fs::path& path) {
+  const fs::path temporary = temporaryFor(path);
+  std::error_code error;
+  fs::create_hard_link(from, temporary, error);
+  if (error) return false;
+  const bool renamed = renameOrRemove(temporary, path);
+  // Two names of one file already: rename() leaves both.
+  fs::remove(temporary, error);
+  return renamed;
+}
+
+struct Entry {
+  fs::file_time_type age;
+  std::string stem;
+  int64_t bytes = 0;
+};
+
+// What the folder holds, by stem. Files of several links count in parts.
+std::map<std::string, Entry> entriesOf(const fs::path& folder) {
+  std::map<std::string, Entry> entries;
+  std::error_code error;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
+    const std::string extension = file.path().extension().string();
+    // What a killed process left half written.
+    if (extension == ".tmp" &&
+        file.last_write_time(error) < fs::file_time_type::clock::now() - std::chrono::hours(1)) {
+      fs::remove(file.path(), error);
+    }
+    if (extension != ".key" && extension != ".so" && extension != ".cubin") continue;
+    Entry& entry = entries[file.path().stem().string()];
+    entry.stem = file.path().stem().string();
+    const uintmax_t size = file.file_size(error);
+    const uintmax_t links = error ? 1 : file.hard_link_count(error);
+    if (!error) entry.bytes += static_cast<int64_t>(size / std::max<uintmax_t>(1, links));
+    const fs::file_time_type time = file.last_write_time(error);
+    if (!error) entry.age = std::max(entry.age, time);
+  }
+  return entries;
+}
+
+}  // namespace
+
+ImageKey::ImageKey(const KernelSource& source, const KernelCompiler& compiler)
+    : target(source.target) {
+  text = fmt::format("heddle image 1\n{}\n{}\n{}\n{}", target == Target::Cuda ? "cuda" : "cpp",
+                     compiler.identity(), runtimeHeader(target), source.text);
+  stem = fmt::format("{:016x}{:016x}", hash64(text), hash64(text, 0x9e3779b97f4a7c15ull));
+}
+
+ImageFiles::ImageFiles(std::string folder, int64_t max_bytes)
+    : folder_(std::move(folder)), max_bytes_(max_bytes) {}
+
+fs::path ImageFiles::pathOf(const ImageKey& key) const {
+  return folder_ / (key.stem + (key.target == Target::Cpp ? ".so" : ".cubin"));
+}
+
+std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) const {
+  const fs::path note_path = folder_ / (key.stem + ".key");
+  const std::optional<std::string> note = readWhole(note_path);
+  const fs::path path = pathOf(key);
+  const std::optional<std::string> bytes = readWhole(path);
+  if (!note || !bytes || *note != checksumLine(*bytes) + key.text) return nullptr;
+  // The age of the key file is when the entry was last wanted; eviction goes by it.
+  std::error_code ignored;
+  fs::last_write_time(note_path, fs::file_time_type::clock::now(), ignored);
+  auto image = std::make_shared<KernelImage>();
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes->data());
+  image->bytes.assign(begin, begin + bytes->size());
+  if (key.target == Target::Cpp) image->path = path.string();
+  return image;
+}
+
+std::shared_ptr<const KernelImage> ImageFiles::save(const std::vector<const ImageKey*>& keys,
+                                                    std::vector<std::byte> bytes) {
+  auto image = std::make_shared<KernelImage>();
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  image->bytes = std::move(bytes);
+  const bool written = write(keys, text);
+  const ImageKey& first = *keys.front();
+  if (first.target == Target::Cpp) {
+    image->path = written ? pathOf(first).string() : keep(first, text);
+  }
+  return image;
+}
+
+bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::string& image) {
+  std::error_code error;
+  if (!fs::is_directory(folder_, error)) {
+    fs::create_directories(folder_, error);
+    if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
+  }
+  if (error) {
+    complain(error.message());
+    return false;
+  }
+  std::set<std::string> stems;
+  const fs::path first = pathOf(*keys.front());
+  for (const ImageKey* key : keys) {
+    const bool linked = key != keys.front() && linkAtomically(first, pathOf(*key));
+    // Without its key an image is never read, so a crash between the two writes costs a compile.
+    if ((!linked && !writeAtomically(pathOf(*key), image)) ||
+        !writeAtomically(folder_ / (key->stem + ".key"), checksumLine(image) + key->text)) {
+      complain(std::strerror(errno));
+      return false;
+    }
+    stems.insert(key->stem);
+  }
+  evict(stems);
+  return true;
+}
+
+// A shared object must be somewhere: in a folder of our own, gone with this object.
+std::string ImageFiles::keep(const ImageKey& key, const std::string& image) {
+  std::lock_guard lock(mutex_);
+  if (!own_folder_) own_folder_.emplace();
+  const std::string path = own_folder_->path() + "/" + key.stem + ".so";
+  HEDDLE_USER_CHECK(writeAtomically(path, image), "cannot write a kernel to {}", path);
+  return path;
+}
+
+void ImageFiles::complain(const std::string& what) {
+  std::lock_guard lock(mutex_);
+  if (complained_) return;
+  complained_ = true;
+  fmt::print(stderr,
+             "heddle: the kernel cache {} takes no files ({}); kernels are compiled "
+             "again in each process\n",
+             folder_.string(), what);
+}
+
+// Removes the least recently wanted entries until the folder fits. An open or mapped image stays
+// usable after its name is gone.
+void ImageFiles::evict(const std::set<std::string>& keep) const {
+  int64_t total = 0;
+  std::vector<Entry> by_age;
+  for (const auto& [stem, entry] : entriesOf(folder_)) {
+    total += entry.bytes;
+    if (!keep.contains(stem)) by_age.push_back(entry);
+  }
+  std::sort(by_age.begin(), by_age.end(),
+            [](const Entry& a, const Entry& b) { return a.age < b.age; });
+  std::error_code error;
+  for (const Entry& entry : by_age) {
+    if (total <= max_bytes_) break;
+    for (const char* extension : {".key", ".so", ".cubin"}) {
+      fs::remove(folder_ / (entry.stem + extension), error);
+    }
+    total -= entry.bytes;
+  }
+}
+
+}  // namespace heddle::codegen

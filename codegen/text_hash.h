@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::codegen {
+
+// FNV-1a with a seed and a final mix: for names that only have to be unlikely to collide.
+inline uint64_t hash64(const std::string& text, uint64_t seed = 0) {
+  uint64_t h = 14695981039346656037ull ^ seed;
+  for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
+  h ^= h >> 33;
+  h *= 0xff51afd7ed558ccdull;
+  return h ^ (h >> 33);
+}
+
+}  // namespace heddle::codegen
