@@ -132,7 +132,7 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
     rank = std::max(rank, value.tensor.rank());
     if (static_cast<int>(i) >= def.bool_operands) {
       if (!moves_bits) refuseFloat8(op_name, operands[i]);
-      types.push_back({value.tensor.dtype, value.is_scalar});
+      types.push_back({value.tensor.dtype, kindOf(value)});
     } else {
       HEDDLE_USER_CHECK(value.tensor.dtype == DType::Bool, "{}: condition {} must be bool",
                         where(op_name), typeOf(operands[i]));
@@ -141,11 +141,13 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
   // Scalars beside no tensor but a condition: a float is the default one, as in PyTorch.
-  const bool only_scalars = std::all_of(types.begin(), types.end(),
-                                        [](const OperandType& type) { return type.is_scalar; });
+  const bool only_scalars = std::all_of(types.begin(), types.end(), [](const OperandType& type) {
+    return type.kind == OperandKind::Scalar;
+  });
   if (only_scalars && !all_scalars && isFloat(dtype)) dtype = DType::F32;
   if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
   checkType(def, dtype, where(op_name));
+  if (rank > 0) narrowZeroDim(operands, static_cast<size_t>(def.bool_operands), dtype);
   dtype = resultType(def, dtype);
   if (def.dtype_rule == DTypeRule::Attribute) dtype = std::get<DType>(*findAttr(attrs, "dtype"));
   if (all_scalars) {
@@ -172,6 +174,17 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
     domain.push_back(broadcastAxis(op_name, tensors, axis));
   }
   return append(def, std::move(operands), std::move(attrs), tensorResult(dtype, std::move(domain)));
+}
+
+// Once it has axes, a 0-d tensor would widen the type of the others: it is cast where it would.
+void FusionBuilder::narrowZeroDim(std::vector<ValueId>& operands, size_t first, DType dtype) {
+  std::string result_name = std::exchange(pending_name_, "");
+  for (size_t i = first; i < operands.size(); ++i) {
+    const Value& value = fusion_.value(operands[i]);
+    if (kindOf(value) != OperandKind::ZeroDim || value.tensor.dtype == dtype) continue;
+    if (promote(value.tensor.dtype, dtype) != dtype) operands[i] = cast(operands[i], dtype);
+  }
+  pending_name_ = std::move(result_name);
 }
 
 ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<ValueId>& operands,

@@ -175,11 +175,16 @@ void checkGuards(const Fusion& fusion, const SizeBindings& bindings) {
   }
 }
 
+OperandKind kindOf(const Value& value) {
+  if (value.is_scalar) return OperandKind::Scalar;
+  return value.tensor.rank() == 0 ? OperandKind::ZeroDim : OperandKind::Tensor;
+}
+
 DType computeTypeOf(const Fusion& fusion, const Expression& expr) {
   std::vector<OperandType> operands;
   for (size_t i = static_cast<size_t>(expr.op->bool_operands); i < expr.inputs.size(); ++i) {
     const Value& value = fusion.value(expr.inputs[i]);
-    operands.push_back({value.tensor.dtype, value.is_scalar});
+    operands.push_back({value.tensor.dtype, kindOf(value)});
   }
   return operandType(*expr.op, fusion.tensor(expr.outputs[0]).dtype, promoteOperands(operands));
 }

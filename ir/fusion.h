@@ -32,6 +32,9 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
+// As what the value counts where types are promoted.
+OperandKind kindOf(const Value& value);
+
 struct Expression {
   const OpDef* op = nullptr;
   std::vector<ValueId> inputs;

@@ -114,11 +114,13 @@ DType resultType(const OpDef& op, DType promoted);
 // in the former.
 DType operandType(const OpDef& op, DType result, DType promoted);
 
-// PyTorch's result type of operands (dtype, is a host scalar): a scalar counts only when it is of a
-// higher category (bool < integer < float) than every tensor, and then an f64 scalar gives f32.
+// PyTorch's result type. Operands are of three kinds: tensors with axes, 0-d tensors and host
+// scalars. A kind counts only when its category is higher (bool < integer < float) than that of
+// every kind before it; an f64 scalar then gives f32.
+enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;
-  bool is_scalar;
+  OperandKind kind;
 };
 DType promoteOperands(std::span<const OperandType> operands);
 

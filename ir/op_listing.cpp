@@ -161,9 +161,12 @@ std::string opsMarkdown() {
       "saturates, and NaN becomes 0; an integer divided by 0 gives 0 and leaves 0; integers wrap;\n"
       "sums of integers and bools are i64; `f16` and `bf16` compute in f32 and are rounded at "
       "every\n"
-      "op; a function of reals takes integers and bools as f32, also where PyTorch refuses them. "
-      "In\n"
-      "brackets stands what may be left out.\n";
+      "op; a function of reals takes integers and bools as f32, also where PyTorch refuses them; "
+      "a\n"
+      "tensor without axes that does not widen the type of those with axes is rounded to it first\n"
+      "(PyTorch's `mul` and `div` take it in f32 beside half types, on the CPU). In brackets "
+      "stands\n"
+      "what may be left out.\n";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {
     bool any = false;

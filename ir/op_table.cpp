@@ -86,16 +86,20 @@ DType operandType(const OpDef& op, DType result, DType promoted) {
 }
 
 DType promoteOperands(std::span<const OperandType> operands) {
-  std::optional<DType> tensors;
-  std::optional<DType> scalars;
+  std::optional<DType> kinds[3];
   for (const OperandType& operand : operands) {
-    std::optional<DType>& side = operand.is_scalar ? scalars : tensors;
-    side = side ? promote(*side, operand.dtype) : operand.dtype;
+    std::optional<DType>& kind = kinds[static_cast<size_t>(operand.kind)];
+    kind = kind ? promote(*kind, operand.dtype) : operand.dtype;
   }
-  HEDDLE_CHECK(tensors || scalars, "an op without operands has no promoted type");
-  if (!tensors) return *scalars;
-  if (!scalars || category(*scalars) <= category(*tensors)) return *tensors;
-  return isFloat(*scalars) ? DType::F32 : *scalars;
+  const auto& [tensors, points, scalars] = kinds;
+  HEDDLE_CHECK(tensors || points || scalars, "an op without operands has no promoted type");
+  if (!tensors && !points) return *scalars;
+  std::optional<DType> result = scalars;
+  if (result && isFloat(*result)) result = DType::F32;
+  for (const std::optional<DType>& before : {points, tensors}) {
+    if (before && (!result || category(*result) <= category(*before))) result = before;
+  }
+  return *result;
 }
 
 }  // namespace heddle

@@ -146,7 +146,7 @@ TEST(DTypeTest, PromotesAsPyTorchDoes) {
 // A scalar counts only when its category is above that of every tensor.
 TEST(DTypeTest, ScalarsPromoteByCategory) {
   const auto result = [](DType tensor, DType scalar) {
-    const OperandType operands[] = {{tensor, false}, {scalar, true}};
+    const OperandType operands[] = {{tensor, OperandKind::Tensor}, {scalar, OperandKind::Scalar}};
     return promoteOperands(operands);
   };
   EXPECT_EQ(result(DType::U8, DType::I64), DType::U8);
@@ -154,6 +154,24 @@ TEST(DTypeTest, ScalarsPromoteByCategory) {
   EXPECT_EQ(result(DType::F16, DType::F64), DType::F16);
   EXPECT_EQ(result(DType::F16, DType::I64), DType::F16);
   EXPECT_EQ(result(DType::Bool, DType::I64), DType::I64);
+}
+
+// Of a tensor, a 0-d tensor and a scalar each counts by its category only. tests/goldens/promotion
+// has all pairs.
+TEST(DTypeTest, ZeroDimTensorsPromoteByCategory) {
+  const auto result = [](DType tensor, DType point, DType scalar) {
+    const OperandType operands[] = {{scalar, OperandKind::Scalar},
+                                    {point, OperandKind::ZeroDim},
+                                    {tensor, OperandKind::Tensor}};
+    return promoteOperands(operands);
+  };
+  EXPECT_EQ(result(DType::F16, DType::F64, DType::F64), DType::F16);
+  EXPECT_EQ(result(DType::I8, DType::I64, DType::I64), DType::I8);
+  EXPECT_EQ(result(DType::I8, DType::F64, DType::F64), DType::F64);
+  EXPECT_EQ(result(DType::I8, DType::BF16, DType::F64), DType::BF16);
+  EXPECT_EQ(result(DType::I8, DType::I64, DType::F64), DType::F32);
+  EXPECT_EQ(result(DType::Bool, DType::U8, DType::I64), DType::U8);
+  EXPECT_EQ(result(DType::Bool, DType::Bool, DType::I64), DType::I64);
 }
 
 TEST(DTypeTest, FloatsSaturateInIntegersAndIntegersWrap) {
