@@ -67,6 +67,13 @@ void checkKind(const Slot& slot, size_t position, const Argument& argument) {
                     is_scalar ? "scalar" : "tensor");
 }
 
+void checkMemory(const Slot& slot, const Tensor& tensor) {
+  HEDDLE_USER_CHECK(!tensor.in_host_memory || tensor.desc.rank() == 0,
+                    "input %{} is a tensor {} in host memory; only one without axes is passed by "
+                    "value, toDevice() copies others",
+                    slot.name, str(tensor.desc.sizes));
+}
+
 // Fills what the caller left out and checks what does not depend on the sizes.
 TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   TensorDesc desc = given;
@@ -153,6 +160,7 @@ TraceRequest bindInputs(const Program& program, const std::vector<Argument>& inp
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkKind(slotOf(i), i, inputs[i]);
     if (slotOf(i).is_scalar) continue;
+    checkMemory(slotOf(i), std::get<Tensor>(inputs[i]));
     request.inputs[i] = complete(slotOf(i), std::get<Tensor>(inputs[i]).desc);
     bindSymbols(slotOf(i), request.inputs[i].global, request.sizes, sources);
   }

@@ -7,6 +7,19 @@
 
 namespace heddle::host {
 
+namespace {
+
+std::vector<bool> inHostMemory(const std::vector<Argument>& inputs) {
+  std::vector<bool> flags;
+  for (const Argument& input : inputs) {
+    const auto* tensor = std::get_if<Tensor>(&input);
+    flags.push_back(tensor != nullptr && tensor->in_host_memory);
+  }
+  return flags;
+}
+
+}  // namespace
+
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
                                  MatmulAgreement& matmuls, int64_t rank, int64_t ranks)
@@ -24,7 +37,7 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(
   const TraceRequest request = bindInputs(program_, inputs, rank_, ranks_);
   const Trace traced = trace(program_, request);
   if (check_races) checkRaces(program_, traced);
-  return makePlan(program_, traced, request.sizes, preallocated,
+  return makePlan(program_, traced, request.sizes, preallocated, inHostMemory(inputs),
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream});
 }
 

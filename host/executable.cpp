@@ -227,6 +227,11 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
                       "input {} (%{}) has no data", input.input, plan.buffers[index].name);
     state.pointers[index] = static_cast<std::byte*>(tensor.data);
   }
+  for (const Plan::ValueInput& input : plan.value_inputs) {
+    const Tensor& tensor = std::get<Tensor>(inputs[static_cast<size_t>(input.input)]);
+    HEDDLE_USER_CHECK(tensor.data != nullptr, "input {} has no data", input.input);
+    state.registers[static_cast<size_t>(input.out)] = loadElement(tensor.data, input.dtype, 0);
+  }
   for (const Plan::ScalarInput& input : plan.scalar_inputs) {
     const auto position = static_cast<size_t>(input.input);
     const Scalar& value =

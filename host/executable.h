@@ -21,6 +21,9 @@ struct Tensor {
   void* data = nullptr;
   TensorDesc desc;
   std::shared_ptr<void> owner;
+  // As an input: `data` is in host memory. Such a tensor has no axes and is passed by value: run()
+  // has read its element when it returns. On a device that is the host, too.
+  bool in_host_memory = false;
 };
 
 // A tensor or a scalar, as given to a run or returned from one.
@@ -88,7 +91,7 @@ class Executable {
   const Program& program() const;
   // UserError: a missing argument, another dtype, rank or size, a symbol with two values. No tensor
   // is kept: the memory of the inputs stays valid until the work is done, by wait() or in the order
-  // of the run's stream.
+  // of the run's stream (Tensor::in_host_memory: until run() returns).
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {

@@ -185,6 +185,11 @@ struct Plan {
     DType dtype;
     Scalar default_value;  // when the caller gives none
   };
+  struct ValueInput {  // a 0-d tensor in host memory
+    int32_t out;       // register
+    int32_t input;
+    DType dtype;
+  };
   struct Preallocated {
     PointerIndex pointer;
     int32_t output;
@@ -216,6 +221,7 @@ struct Plan {
   std::vector<int64_t> workspace_bytes;  // per stream
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
+  std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
   int32_t registers = 0;
@@ -243,12 +249,13 @@ struct PlanTarget {
   Stream stream = nullptr;  // of the run that the plan is made for: where algorithms are timed
 };
 
-// `preallocated`: per output the descriptor of the caller's tensor, or nullopt. UserError naming
-// the instruction for what the device cannot do, naming the output for a preallocated tensor that
-// does not fit. Compiles and loads the kernels it needs.
+// `preallocated`: per output the descriptor of the caller's tensor, or nullopt. `by_value`: which
+// inputs are 0-d tensors in host memory; those behind its end are not. UserError naming the
+// instruction for what the device cannot do, naming the output for a preallocated tensor that does
+// not fit. Compiles and loads the kernels it needs.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,
-                                     const PlanTarget& target);
+                                     const std::vector<bool>& by_value, const PlanTarget& target);
 
 }  // namespace heddle::host

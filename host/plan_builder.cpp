@@ -10,11 +10,12 @@ namespace heddle::host {
 
 PlanBuilder::PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
                          const std::vector<std::optional<TensorDesc>>& preallocated,
-                         const PlanTarget& target)
+                         const std::vector<bool>& by_value, const PlanTarget& target)
     : program_(program),
       trace_(trace),
       sizes_(sizes),
       preallocated_(preallocated),
+      by_value_(by_value),
       target_(target),
       plan_(std::make_shared<Plan>()) {}
 
@@ -25,7 +26,9 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   streams_used_.assign(static_cast<size_t>(plan_->streams), false);
   findEventUses();
   bindBuffers();
+  bindValues();
   bindOutputs();
+  storeValues();
   emitFork();
   emitAll();
   emitJoin();
@@ -86,7 +89,7 @@ void PlanBuilder::bindBuffers() {
   substituted_.assign(trace_.buffers.size(), false);
   for (size_t i = 0; i < trace_.buffers.size(); ++i) {
     const Buffer& buffer = trace_.buffers[i];
-    if (buffer.origin != Buffer::Origin::Input) continue;
+    if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
     plan_->buffer_inputs.push_back({static_cast<PointerIndex>(i), buffer.input});
   }
   for (size_t i = 0; i < trace_.input_registers.size(); ++i) {
@@ -115,7 +118,8 @@ void PlanBuilder::bindOutputs() {
     if (output.scalar < 0) {
       output.place = placeOf(trace_.outputs[i]);
       output.desc = trace_.outputs[i].desc;
-      output.input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+      const int32_t input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+      output.input = isByValue(input) ? -1 : input;
     }
     plan_->outputs.push_back(output);
   }
@@ -236,8 +240,8 @@ void PlanBuilder::finishJumps() {
 std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,
-                                     const PlanTarget& target) {
-  return PlanBuilder(program, trace, sizes, preallocated, target).build();
+                                     const std::vector<bool>& by_value, const PlanTarget& target) {
+  return PlanBuilder(program, trace, sizes, preallocated, by_value, target).build();
 }
 
 }  // namespace heddle::host

@@ -13,7 +13,8 @@ namespace heddle::host {
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
-              const std::vector<std::optional<TensorDesc>>& preallocated, const PlanTarget& target);
+              const std::vector<std::optional<TensorDesc>>& preallocated,
+              const std::vector<bool>& by_value, const PlanTarget& target);
   std::shared_ptr<const Plan> build();
 
  private:
@@ -43,6 +44,12 @@ class PlanBuilder {
     MatmulSpec spec;
     const TraceStep* first;  // for messages
     std::shared_ptr<const PreparedMatmul> prepared;
+  };
+  // A 0-d input in host memory.
+  struct HostValue {
+    int32_t scalar;  // register
+    DType dtype;
+    bool in_memory;  // what is no kernel reads it too
   };
   struct Group {
     bool open = false;
@@ -106,8 +113,18 @@ class PlanBuilder {
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
   comm::Communicator* communicatorOf(const Team& team, const TraceStep& step) const;
 
+  // plan_values.cpp
+  bool isByValue(int32_t input) const {
+    return static_cast<size_t>(input) < by_value_.size() && by_value_[static_cast<size_t>(input)];
+  }
+  void bindValues();
+  HostValue* valueOf(const View& view);
+  void findValueUses(const TraceStep& step);
+  void storeValues();
+  void passValues(Launch& launch);
+
   // plan_launch.cpp
-  void emitLaunch(const Launch& launch);
+  void emitLaunch(Launch launch);
   void emitReference(const Launch& launch);
   void emitStage(size_t stage, const Launch& launch);
   PlannedKernel& planned(const Launch& launch);
@@ -118,6 +135,7 @@ class PlanBuilder {
   const Trace& trace_;
   const SizeBindings& sizes_;
   const std::vector<std::optional<TensorDesc>>& preallocated_;
+  const std::vector<bool>& by_value_;
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
@@ -127,7 +145,9 @@ class PlanBuilder {
   std::vector<bool> substituted_;       // per buffer: the caller's preallocated memory
   std::vector<int32_t> step_of_trace_;  // first plan step of each trace step
   std::deque<PlannedKernel> kernels_;
-  std::deque<Fusion> copy_segments_;
+  std::deque<Fusion> own_segments_;  // that are not the program's
+  std::map<BufferId, HostValue> values_;
+  std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
   std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
   Group group_;

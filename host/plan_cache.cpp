@@ -35,7 +35,9 @@ bool PlanCache::matches(const Entry& entry, const std::vector<Argument>& inputs,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&inputs[i]);
     if ((tensor != nullptr) != entry.inputs[i].has_value()) return false;
-    if (tensor != nullptr && tensor->desc != *entry.inputs[i]) return false;
+    if (tensor == nullptr) continue;
+    if (tensor->desc != *entry.inputs[i]) return false;
+    if (tensor->in_host_memory != entry.in_host_memory[i]) return false;
   }
   for (size_t i = 0; i < preallocated.size(); ++i) {
     const bool given = preallocated[i].data != nullptr;
@@ -65,6 +67,7 @@ void PlanCache::add(const std::vector<Argument>& inputs, const std::vector<Tenso
   for (const Argument& input : inputs) {
     const auto* tensor = std::get_if<Tensor>(&input);
     entry.inputs.push_back(tensor == nullptr ? std::nullopt : std::optional(tensor->desc));
+    entry.in_host_memory.push_back(tensor != nullptr && tensor->in_host_memory);
   }
   for (const Tensor& tensor : preallocated) {
     entry.preallocated.push_back(tensor.data == nullptr ? std::nullopt

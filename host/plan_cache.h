@@ -10,7 +10,8 @@
 
 namespace heddle::host {
 
-// Plans by what decides them: descriptors of inputs and preallocated outputs. The latest use is
+// Plans by what decides them: descriptors of inputs and preallocated outputs, and which inputs are
+// in host memory. The latest use is
 // first, the oldest of more than kMost goes. Not thread-safe.
 class PlanCache {
  public:
@@ -26,6 +27,7 @@ class PlanCache {
   struct Entry {
     size_t hash;
     std::vector<std::optional<TensorDesc>> inputs;        // nullopt: a scalar
+    std::vector<bool> in_host_memory;                     // parallel to inputs
     std::vector<std::optional<TensorDesc>> preallocated;  // nullopt: no data
     std::shared_ptr<const Plan> plan;
   };

@@ -29,11 +29,12 @@ void PlanBuilder::emit(const LaunchKernel& op, const TraceStep& step) {
   launch.stream = op.stream;
   for (size_t i = 0; i < step.inputs.size(); ++i) launch.inputs.push_back(operandOf(step, i));
   for (const View& view : step.outputs) launch.outputs.push_back({placeOf(view), view.desc, -1});
-  emitLaunch(launch);
+  emitLaunch(std::move(launch));
 }
 
-void PlanBuilder::emitLaunch(const Launch& launch) {
+void PlanBuilder::emitLaunch(Launch launch) {
   if (isEmpty(launch.outputs)) return;
+  passValues(launch);
   if (target_.device.kind() == DeviceKind::Null) {
     plan_->stages.emplace_back();
     const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;

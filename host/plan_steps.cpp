@@ -92,8 +92,8 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     type.domain.push_back({Size::symbol(fmt::format("n{}", i)), IterKind::Iteration});
   }
   builder.output(builder.set(builder.input("x", type)));
-  copy_segments_.push_back(std::move(builder).build());
-  Launch launch{&copy_segments_.back(), {in}, {out}, stream};
+  own_segments_.push_back(std::move(builder).build());
+  Launch launch{&own_segments_.back(), {in}, {out}, stream};
   for (Plan::Operand* operand : {&launch.inputs[0], &launch.outputs[0]}) {
     operand->desc.global = operand->desc.sizes;
     operand->desc.offset.assign(operand->desc.rank(), 0);

@@ -51,6 +51,21 @@ TEST_F(NullTest, ASteadyRunMakesNothing) {
   EXPECT_EQ(executable.stats().held_bytes, 0);
 }
 
+// y = x * s: with s by value there is nothing to copy and nothing to allocate but y.
+TEST_F(NullTest, AHostValueCostsNoMemoryAndNoCopy) {
+  FusionBuilder b("scale");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
+  b.output(b.pointwise("mul", {x, b.input("s", DType::F32, {})}));
+  FusionExecutor executor(std::move(b).build(), context);
+  float value = 2;
+  Tensor s{&value, denseDesc(DType::F32, {}), nullptr};
+  s.in_host_memory = true;
+  executor.run({nullTensor({8}), s}).wait();
+  EXPECT_EQ(counts->allocate, 1);
+  EXPECT_EQ(counts->copy, 0);
+  EXPECT_EQ(counts->launch, 1);
+}
+
 TEST_F(NullTest, APlanForEachShape) {
   Executable executable(programOf(kTwoStreams), context);
   for (int round = 0; round < 3; ++round) {

@@ -1,0 +1,88 @@
+// The members of PlanBuilder for 0-d inputs in host memory: their element is read when the run is
+// issued and goes into the argument blocks of kernels; what else reads them finds it in a buffer
+// that a kernel fills at the start of the run.
+#include <algorithm>
+
+#include "host/plan_builder.h"
+#include "host/value_segment.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+void PlanBuilder::bindValues() {
+  for (size_t i = 0; i < trace_.buffers.size(); ++i) {
+    const Buffer& buffer = trace_.buffers[i];
+    if (buffer.origin != Buffer::Origin::Input || !isByValue(buffer.input)) continue;
+    const auto id = static_cast<BufferId>(i);
+    const DType dtype = slot(program_.inputs.at(static_cast<size_t>(buffer.input))).tensor.dtype;
+    const int32_t scalar = plan_->registers++;
+    plan_->value_inputs.push_back({scalar, buffer.input, dtype});
+    values_.emplace(id, HostValue{scalar, dtype, false});
+  }
+  if (values_.empty()) return;
+  for (const TraceStep& step : trace_.steps) {
+    if (step.instruction != nullptr) findValueUses(step);
+  }
+  for (const View& output : trace_.outputs) {
+    if (HostValue* value = valueOf(output)) value->in_memory = true;
+  }
+}
+
+PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
+  auto found = values_.find(view.buffer);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+void PlanBuilder::findValueUses(const TraceStep& step) {
+  const Op& op = step.instruction->op;
+  if (std::holds_alternative<Alias>(op) || std::holds_alternative<Free>(op)) return;
+  const auto* launch = std::get_if<LaunchKernel>(&op);
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    HostValue* value = valueOf(step.inputs[i]);
+    if (value == nullptr) continue;
+    const bool as_argument =
+        launch != nullptr &&
+        mayComeByValue(program_.kernels.at(static_cast<size_t>(launch->kernel)).segment, i);
+    value->in_memory = value->in_memory || !as_argument;
+  }
+  for (const View& view : step.outputs) {
+    HEDDLE_USER_CHECK(valueOf(view) == nullptr,
+                      "instruction {} writes to input %{}, which is in host memory", step.index,
+                      trace_.buffers[static_cast<size_t>(view.buffer)].name);
+  }
+}
+
+// On stream 0, before the others start. Given back with what is left at the end of the run.
+void PlanBuilder::storeValues() {
+  for (auto& [buffer, value] : values_) {
+    if (!value.in_memory) continue;
+    emit(AllocateStep{buffer, 0, plan_->buffers[static_cast<size_t>(buffer)].bytes});
+    own_segments_.push_back(valueSegment(value.dtype));
+    emitLaunch({&own_segments_.back(),
+                {{Place{}, TensorDesc{}, value.scalar}},
+                {{Place{buffer, 0}, denseDesc(value.dtype, {}), -1}},
+                0});
+  }
+}
+
+// The launch with its 0-d operands in host memory as scalars.
+void PlanBuilder::passValues(Launch& launch) {
+  std::vector<bool> by_value(launch.inputs.size(), false);
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    Plan::Operand& operand = launch.inputs[i];
+    auto found = values_.find(operand.place.pointer);
+    if (operand.scalar >= 0 || found == values_.end()) continue;
+    if (!mayComeByValue(*launch.segment, i)) continue;
+    by_value[i] = true;
+    operand = {Place{}, TensorDesc{}, found->second.scalar};
+  }
+  if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return;
+  auto [made, fresh] = value_segments_.try_emplace({launch.segment, by_value}, nullptr);
+  if (fresh) {
+    own_segments_.push_back(withValues(*launch.segment, by_value));
+    made->second = &own_segments_.back();
+  }
+  launch.segment = made->second;
+}
+
+}  // namespace heddle::host

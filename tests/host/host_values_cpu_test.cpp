@@ -1,0 +1,95 @@
+// 0-d inputs in host memory on the CPU device.
+#include <gtest/gtest.h>
+
+#include "host/value_segment.h"
+#include "ir/reference.h"
+#include "tests/host/host_values.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::hostValue;
+using testing::userErrorOf;
+using testing::valueOf;
+
+TEST(HostValuesTest, EveryTypeInAnyOrderOfTheWork) {
+  testing::expectValuesOfEveryType(*makeCpuDevice());
+  testing::expectValuesOfEveryType(*makeCpuDevice({.threads = 1, .adversarial_seed = 7}));
+}
+
+TEST(HostValuesTest, WhatIsNoKernelReadsMemory) {
+  testing::expectValuesInMemory(*makeCpuDevice({.threads = 1, .adversarial_seed = 3}));
+}
+
+TEST(HostValuesTest, APreallocatedOutputThatIsTheValue) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
+  FusionBuilder b("same");
+  b.output(b.input("s", DType::I64, {}));
+  FusionExecutor executor(std::move(b).build(), {device.get(), nullptr, nullptr});
+  HostTensor value(DType::I64, {});
+  value.set(0, int64_t{1} << 60 | 1);
+  HostTensor out(DType::I64, {});
+  RunOptions options;
+  options.preallocated = {{out.data.get(), denseDesc(DType::I64, {}), nullptr}};
+  executor.run({hostValue(value)}, options).wait();
+  EXPECT_EQ(out.at(0), Scalar(int64_t{1} << 60 | 1));
+}
+
+TEST(HostValuesTest, CollectivesReadMemory) {
+  const Program program = testing::programOf(R"(
+mesh @m = [x=ranks]
+program p(%s: f32[]) -> (%y) {
+  slot %y: f32[]
+  %y = allocate stream=0
+  !ready = record_event stream=0
+  wait_event !ready stream=1
+  $t = communicate allreduce %s -> %y team=@m[x] op=sum stream=1
+  wait $t stream=0
+}
+)");
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
+  testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(program, {device.get(), world.get(), nullptr});
+    HostTensor value = valueOf(DType::F32, rank + 1.5);
+    const Outputs outputs = executable.run({hostValue(value)});
+    value.set(0, 100.0);
+    outputs.wait();
+    EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{4}));
+  });
+}
+
+TEST(HostValuesTest, OnlyATensorWithoutAxesComesByValue) {
+  const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+  FusionExecutor executor(testing::sumOfValues(), {device.get(), nullptr, nullptr});
+  HostTensor x(DType::F32, {3});
+  Tensor tensor = hostValue(x);
+  tensor.desc = denseDesc(DType::F32, {3});
+  std::vector<Argument> inputs{tensor};
+  std::vector<HostTensor> values;
+  for (DType dtype : kAllDTypes) values.push_back(valueOf(dtype, 1));
+  for (HostTensor& value : values) inputs.emplace_back(hostValue(value));
+  EXPECT_EQ(userErrorOf([&] { executor.run(inputs); }),
+            "input %x is a tensor [3] in host memory; only one without axes is passed by value, "
+            "toDevice() copies others");
+}
+
+TEST(HostValuesTest, ASegmentThatMakesItsTensorsMeansTheSame) {
+  const Fusion segment = testing::sumOfValues();
+  std::vector<bool> by_value(segment.inputs().size(), true);
+  by_value[0] = false;
+  const Fusion made = withValues(segment, by_value);
+  ReferenceInputs inputs;
+  for (size_t i = 0; i < made.inputs().size(); ++i) {
+    const ValueId id = made.inputs()[i];
+    EXPECT_EQ(made.value(id).is_scalar, i > 0);
+    if (i > 0) inputs.scalars[id] = Scalar(true);
+  }
+  inputs.tensors[made.inputs()[0]] = HostTensor(DType::F32, {1});
+  inputs.tensors[made.inputs()[0]].set(0, 0.5);
+  EXPECT_EQ(evaluateReference(made, inputs, {})[0].at(0), Scalar(11.5));
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,15 @@
+// 0-d inputs in host memory on a GPU.
+#include "tests/host/gpu_device.h"
+#include "tests/host/host_values.h"
+
+namespace heddle::host {
+namespace {
+
+class HostValuesGpuTest : public GpuDeviceTest {};
+
+TEST_F(HostValuesGpuTest, EveryTypeByValue) { testing::expectValuesOfEveryType(*device_); }
+
+TEST_F(HostValuesGpuTest, WhatIsNoKernelReadsMemory) { testing::expectValuesInMemory(*device_); }
+
+}  // namespace
+}  // namespace heddle::host
