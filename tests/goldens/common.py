@@ -4,7 +4,7 @@ One file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]
 "sizes", "values"} with row-major values: numbers, true/false, or the strings "nan", "inf", "-inf" (floats
 in as few digits as give the same value in their dtype); a case is {"call", "inputs", "outputs"} where
 `call` is the text of the op with its operands named %x0, %x1, ... and the lists hold positions in
-"tensors". "ulps" is how far a float may be off (4 where it is absent) and "sums" says that elements are
+"tensors"; "setup" are statements before it, which make %t0, %t1, ... "ulps" is how far a float may be off (4 where it is absent) and "sums" says that elements are
 sums that may cancel: the error is then relative to the sum of the magnitudes of the inputs.
 """
 import json
@@ -74,10 +74,12 @@ class Family:
         text = json.dumps(tensor(value), separators=(",", ":"))
         return self.tensors.setdefault(text, len(self.tensors))
 
-    def case(self, call, inputs, outputs, ulps=None, sums=False):
+    def case(self, call, inputs, outputs, ulps=None, sums=False, setup=()):
         outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
         entry = {"call": call, "inputs": [self.place(x) for x in inputs],
                  "outputs": [self.place(x) for x in outputs]}
+        if setup:
+            entry["setup"] = list(setup)
         if ulps is not None:
             entry["ulps"] = ulps
         if sums:

@@ -21,6 +21,7 @@ namespace heddle::testing {
 struct Golden {
   std::string family;
   std::string call;  // "softmax(%x0, axis=1)"
+  std::vector<std::string> setup;  // statements before it: "%t0 = permute(%x1, axes=[1, 0])"
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
   double ulps = 4;
@@ -61,11 +62,14 @@ inline std::vector<Golden> readGoldens(const std::string& family) {
     Golden golden;
     golden.family = family;
     golden.call = c["call"];
+    golden.setup = c.value("setup", golden.setup);
     for (size_t at : c["inputs"]) golden.inputs.push_back(tensors.at(at));
     for (size_t at : c["outputs"]) golden.outputs.push_back(tensors.at(at));
     golden.ulps = c.value("ulps", 4.0);
     golden.sums = c.value("sums", false);
-    golden.text = family + ": " + golden.call;
+    golden.text = family + ": ";
+    for (const std::string& statement : golden.setup) golden.text += statement + "; ";
+    golden.text += golden.call;
     for (const HostTensor& input : golden.inputs) golden.text += " " + typeText(input);
     goldens.push_back(std::move(golden));
   }
@@ -82,14 +86,16 @@ inline std::vector<std::string> goldenFamilies() {
   return families;
 }
 
-// The call with its operands %x0, %x1, ... named %PREFIX0, ...
-inline std::string callText(const Golden& golden, const std::string& prefix) {
+// A statement with %x0, %x1, ... named %PREFIX0, ... and %t0, ... named %PREFIXt0, ...
+inline std::string renamed(const std::string& statement, const std::string& prefix) {
   std::string text;
-  for (size_t i = 0; i < golden.call.size(); ++i) {
-    const bool operand = golden.call.compare(i, 2, "%x") == 0 && i + 2 < golden.call.size() &&
-                         std::isdigit(static_cast<unsigned char>(golden.call[i + 2])) != 0;
-    text += operand ? "%" + prefix : std::string(1, golden.call[i]);
-    if (operand) ++i;
+  for (size_t i = 0; i < statement.size(); ++i) {
+    const bool named = statement[i] == '%' && i + 2 < statement.size() &&
+                       (statement[i + 1] == 'x' || statement[i + 1] == 't') &&
+                       std::isdigit(static_cast<unsigned char>(statement[i + 2])) != 0;
+    text += statement[i];
+    if (!named) continue;
+    text += prefix + (statement[++i] == 't' ? "t" : "");
   }
   return text;
 }
@@ -111,8 +117,11 @@ inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = 
     for (size_t k = 0; k < golden.outputs.size(); ++k) {
       mine.push_back(fmt::format("%r{}_{}", i, k));
     }
-    body +=
-        fmt::format("  {} = {}\n", fmt::join(mine, ", "), callText(golden, fmt::format("c{}_", i)));
+    const std::string prefix = fmt::format("c{}_", i);
+    for (const std::string& statement : golden.setup) {
+      body += "  " + renamed(statement, prefix) + "\n";
+    }
+    body += fmt::format("  {} = {}\n", fmt::join(mine, ", "), renamed(golden.call, prefix));
     results.insert(results.end(), mine.begin(), mine.end());
   }
   if (joined) {

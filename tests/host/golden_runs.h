@@ -17,20 +17,34 @@ struct GoldenBatch {
   bool joined = false;
 };
 
+// Of one shape, but for operands without axes.
 inline bool hasOneShape(const Golden& golden) {
   if (golden.outputs.size() != 1) return false;
   const std::vector<int64_t>& sizes = golden.outputs[0].sizes;
-  return std::all_of(golden.inputs.begin(), golden.inputs.end(),
-                     [&](const HostTensor& input) { return input.sizes == sizes; });
+  return std::all_of(golden.inputs.begin(), golden.inputs.end(), [&](const HostTensor& input) {
+    return input.sizes == sizes || input.sizes.empty();
+  });
 }
 
-// Every kernel costs a compiler run. So cases whose tensors all have one shape become large joined
-// fusions; of the others one of each op and types of operands stands for its like.
+// What is run once for all that are like it: an op and the types of its operands; a product costs
+// no compiler, so each is itself.
+inline std::string kindOf(const Golden& golden) {
+  const OpDef* op = findOp(golden.op());
+  if (op != nullptr && op->kind == OpKind::Matmul) return golden.text;
+  std::string kind = golden.op();
+  for (const HostTensor& input : golden.inputs) kind += " " + std::string(name(input.dtype));
+  return kind;
+}
+
+// Every kernel costs time of a compiler. So cases whose tensors all have one shape become large
+// joined fusions; of the others one of each kind stands for its like, several in a fusion.
 inline std::vector<GoldenBatch> batchesOf(const std::vector<Golden>& goldens) {
   constexpr size_t kJoined = 48;
+  constexpr size_t kApart = 16;
   std::vector<GoldenBatch> batches;
   std::map<std::vector<int64_t>, GoldenBatch> open;
   std::set<std::string> seen;
+  GoldenBatch apart;
   for (const Golden& golden : goldens) {
     if (hasOneShape(golden)) {
       GoldenBatch& batch = open[golden.outputs[0].sizes];
@@ -39,10 +53,11 @@ inline std::vector<GoldenBatch> batchesOf(const std::vector<Golden>& goldens) {
       if (batch.cases.size() == kJoined) batches.push_back(std::exchange(batch, {}));
       continue;
     }
-    std::string kind = golden.op();
-    for (const HostTensor& input : golden.inputs) kind += " " + std::string(name(input.dtype));
-    if (seen.insert(kind).second) batches.push_back({{&golden}, false});
+    if (!seen.insert(kindOf(golden)).second) continue;
+    apart.cases.push_back(&golden);
+    if (apart.cases.size() == kApart) batches.push_back(std::exchange(apart, {}));
   }
+  if (!apart.cases.empty()) batches.push_back(std::move(apart));
   for (auto& [sizes, batch] : open) {
     if (!batch.cases.empty()) batches.push_back(std::move(batch));
   }
