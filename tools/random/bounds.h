@@ -25,7 +25,9 @@ namespace heddle::random {
 //   * Operands with e > 0 are carried through by sampling: the op is evaluated, in double and
 //   without
 //     rounding, where each operand is v, v - e, v + e and, when they lie between, zero, the nearest
-//     integer and the other operands' samples; the largest distance is taken.
+//     integer and the other operands' samples; the largest distance is taken. fmod and remainder
+//     jump where the quotient passes an integer: when it may, any value between 0 and the divisor is
+//     taken to be possible.
 //   * The result is rounded to its dtype at both ends, so that a bf16 or f16 mostly comes out
 //   exact.
 //   * Sums, products, matmuls and scans add n roundings of the accumulator's type to what the

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "ir/compute_type.h"
 #include "tools/random/bounds.h"
@@ -149,6 +150,31 @@ class PointwiseBound {
     return largest;
   }
 
+  // a - b q, with q = a / b cut to an integer, is linear in a and b while q is one number: its
+  // extremes are at the corners. Else it takes any value from 0 to b.
+  double sawtooth(const std::vector<Operand>& operands, double centre) const {
+    const bool is_fmod = op_.name == "fmod";
+    if ((!is_fmod && op_.name != "remainder") || !std::isfinite(centre)) return 0;
+    std::set<double> quotients;
+    double largest = 0;
+    std::set<double> signs;
+    for (const double side_a : {-1.0, 1.0}) {
+      for (const double side_b : {-1.0, 1.0}) {
+        const double a = toDouble(operands[0].value) + side_a * std::max(operands[0].error, 0.0);
+        const double b = toDouble(operands[1].value) + side_b * std::max(operands[1].error, 0.0);
+        quotients.insert(is_fmod ? std::trunc(a / b) : std::floor(a / b));
+        signs.insert(std::copysign(1.0, is_fmod ? a : b));
+        largest = std::max(largest, std::fabs(b));
+      }
+    }
+    if (quotients.size() == 1) return 0;
+    double farthest = std::fabs(centre);
+    for (const double sign : signs) {
+      farthest = std::max(farthest, distance(centre, sign * largest));
+    }
+    return farthest;
+  }
+
   // What another implementation of the op may be off by for the same operands.
   double ownError(const double* centre, double y) const {
     if (overflowsWithin(centre)) return kUnknown;
@@ -197,7 +223,7 @@ class PointwiseBound {
     double centre[kMostOperands] = {};
     for (size_t i = 0; i < operands.size(); ++i) centre[i] = rounded(toDouble(operands[i].value));
     const double y = at(centre);
-    double error = inexact ? spread(operands, y) : 0;
+    double error = inexact ? std::max(spread(operands, y), sawtooth(operands, y)) : 0;
     if (!exact_) error += ownError(centre, y);
     if (!isFloat(result_)) return error == 0 ? 0 : kUnknown;
     if (error == 0) return y == 0 && inexact ? kZeroOfAnySign : 0;
