@@ -9,7 +9,7 @@ inputs NAME.<input>.npy, and each output is compared with NAME.out.<output>.npy 
 NAME.bound.<output>.npy, the bound of each element (tools/random/bounds.h), times --slack. Elements without a useful
 bound are left out, as there. An op without a counterpart ends its part of the graph. So does what heddle means
 differently on purpose: integers of NaN, infinities and values out of range, indices outside, a max of nothing, several
-elements put at one place. A tensor without axes counts in full in a promotion here, as it does in heddle.
+elements put at one place.
 Exit code 1 when anything differs.
 """
 import argparse
@@ -223,8 +223,8 @@ class Evaluator:
         return self.call(function, args)
 
     def call(self, function, args):
-        """A host scalar becomes a tensor without axes, which PyTorch counts for less in a promotion. To heddle a
-        tensor without axes is a tensor like others: it gets one axis here."""
+        """A host scalar becomes a tensor without axes, which PyTorch counts for less in a promotion; a tensor
+        without axes gets one here. As printed none stands beside a tensor with axes: it was cast and broadcast."""
         bare = all(a.dim() == 0 for a in args if is_tensor(a))
         floats = any(a.dtype.is_floating_point for a in args if is_tensor(a))
         real = torch.float64 if floats else torch.float32

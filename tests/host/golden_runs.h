@@ -85,9 +85,19 @@ inline void expectBatch(Device& device, codegen::ImageCache& images, const Golde
   }
 }
 
+// What a type becomes is settled in the builder, which the reference is held against: of those
+// cases a device runs some.
+inline std::vector<Golden> goldensToRun(const std::string& family) {
+  std::vector<Golden> goldens = heddle::testing::readGoldens(family);
+  if (family != "promotion") return goldens;
+  std::vector<Golden> some;
+  for (size_t i = 0; i < goldens.size(); i += 8) some.push_back(std::move(goldens[i]));
+  return some;
+}
+
 inline void expectGoldens(Device& device, const std::string& family) {
   codegen::ImageCache images;
-  const std::vector<Golden> goldens = heddle::testing::readGoldens(family);
+  const std::vector<Golden> goldens = goldensToRun(family);
   const std::vector<GoldenBatch> batches = batchesOf(goldens);
   EXPECT_FALSE(batches.empty());
   for (const GoldenBatch& batch : batches) {
