@@ -109,8 +109,8 @@ struct ImageCache::Impl {
       joined.text += group[i]->source->text;
       keys.push_back(&group[i]->key);
     }
-    const Image image = files.save(keys, compiler.compile(joined));
-    for (Wanted* w : group) w->image = image;
+    std::vector<Image> made = files.save(keys, compiler.compile(joined));
+    for (size_t i = 0; i < group.size(); ++i) group[i]->image = std::move(made[i]);
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 

@@ -135,22 +135,28 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) const {
   fs::last_write_time(note_path, fs::file_time_type::clock::now(), ignored);
   auto image = std::make_shared<KernelImage>();
   const auto* begin = reinterpret_cast<const std::byte*>(bytes->data());
-  image->bytes.assign(begin, begin + bytes->size());
-  if (key.target == Target::Cpp) image->path = path.string();
+  if (key.target == Target::Cpp) {
+    image->path = path.string();
+  } else {
+    image->bytes.assign(begin, begin + bytes->size());
+  }
   return image;
 }
 
-std::shared_ptr<const KernelImage> ImageFiles::save(const std::vector<const ImageKey*>& keys,
-                                                    std::vector<std::byte> bytes) {
-  auto image = std::make_shared<KernelImage>();
+std::vector<std::shared_ptr<const KernelImage>> ImageFiles::save(
+    const std::vector<const ImageKey*>& keys, std::vector<std::byte> bytes) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  image->bytes = std::move(bytes);
   const bool written = write(keys, text);
-  const ImageKey& first = *keys.front();
-  if (first.target == Target::Cpp) {
-    image->path = written ? pathOf(first).string() : keep(first, text);
+  const bool in_file = keys.front()->target == Target::Cpp;
+  const std::string kept = in_file && !written ? keep(*keys.front(), text) : "";
+  std::vector<std::shared_ptr<const KernelImage>> images;
+  for (const ImageKey* key : keys) {
+    auto image = std::make_shared<KernelImage>();
+    if (in_file) image->path = written ? pathOf(*key).string() : kept;
+    if (!in_file) image->bytes = bytes;
+    images.push_back(std::move(image));
   }
-  return image;
+  return images;
 }
 
 bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::string& image) {

@@ -25,7 +25,8 @@ struct ImageKey {
 
 // The folder behind an ImageCache (codegen/kernel.h says how it behaves). A Cpp image has to be a
 // file of its own for dlopen, so an entry is two files: STEM.cubin (or STEM.so) with the image, and
-// STEM.key with the checksum of the image and the key, written last. Thread-safe.
+// STEM.key with the checksum of the image and the key, written last. The bytes of a Cpp image stay in
+// its file. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
@@ -33,9 +34,10 @@ class ImageFiles {
   // nullptr: not there, or damaged.
   std::shared_ptr<const KernelImage> load(const ImageKey& key) const;
   // Stores an image that serves all of `keys`, under each: one file with several links where the
-  // file system has them.
-  std::shared_ptr<const KernelImage> save(const std::vector<const ImageKey*>& keys,
-                                          std::vector<std::byte> bytes);
+  // file system has them. Another process may put another image under the name of a key, but only
+  // one that serves this key: so each key gets the path of its own name.
+  std::vector<std::shared_ptr<const KernelImage>> save(const std::vector<const ImageKey*>& keys,
+                                                       std::vector<std::byte> bytes);
 
  private:
   std::filesystem::path pathOf(const ImageKey& key) const;

@@ -146,6 +146,12 @@ int64_t libraryAxis(const CallLibrary& call) {
   return std::get<int64_t>(*axis);
 }
 
+std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view name) {
+  const Attr* count = findAttr(call, name);
+  if (count == nullptr || !std::holds_alternative<int64_t>(*count)) return std::nullopt;
+  return std::get<int64_t>(*count);
+}
+
 bool libraryFlag(const CallLibrary& call, std::string_view name) {
   const Attr* flag = findAttr(call, name);
   return flag != nullptr && std::holds_alternative<bool>(*flag) && std::get<bool>(*flag);

@@ -24,6 +24,7 @@ void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // Attributes of a call that verifyLibrary() has passed.
 int64_t libraryAxis(const CallLibrary& call);
+std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view name);
 bool libraryFlag(const CallLibrary& call, std::string_view name);  // false when it is not there
 
 }  // namespace heddle::host

@@ -124,12 +124,7 @@ ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
 }
 
 ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending) {
-  const TensorView tensor = tensorOf("argsort", value);
-  refuseFloat8("argsort", value);
-  axis = normalizeAxis("argsort", axis, tensor.rank());
-  Attrs attrs = {{"axis", axis}};
-  if (descending) attrs.emplace_back("descending", true);
-  return append(op("argsort"), {value}, std::move(attrs), placedResult(DType::I64, tensor.domain));
+  return apply("argsort", {value}, {{"axis", axis}, {"descending", descending}});
 }
 
 ValueId FusionBuilder::scatter(ValueId value, ValueId index, ValueId source, int64_t axis) {

@@ -234,9 +234,18 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return takeAlongAxis(operands[0], operands[1], integer("axis"));
     case OpKind::Scan: {
       if (def.name == "cumsum") return cumsum(operands[0], integer("axis"));
+      const TensorView tensor = tensorOf("argsort", operands[0]);
+      refuseFloat8("argsort", operands[0]);
+      Attrs kept = {{"axis", normalizeAxis("argsort", integer("axis"), tensor.rank())}};
       const Attr* descending = findAttr(attrs, "descending");
-      return argsort(operands[0], integer("axis"),
-                     descending != nullptr && std::get<bool>(*descending));
+      if (descending != nullptr && std::get<bool>(*descending))
+        kept.emplace_back("descending", true);
+      if (const Attr* first = findAttr(attrs, "first")) {
+        HEDDLE_USER_CHECK(std::get<int64_t>(*first) >= 0, "{}: first is {}, expected 0 or more",
+                          where("argsort"), std::get<int64_t>(*first));
+        kept.emplace_back("first", *first);
+      }
+      return append(def, operands, std::move(kept), tensorResult(DType::I64, tensor.domain));
     }
     case OpKind::Scatter:
       return scatterBy(def.name, operands[0], operands[1], operands[2], integer("axis"));

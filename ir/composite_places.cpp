@@ -164,7 +164,8 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) 
   HEDDLE_USER_CHECK(k >= 0 && (!extent.isConstant() || k <= extent.constant()),
                     "{}: axis {} of {} does not have k={} elements", b.where("topk"), along,
                     b.typeOf(x), k);
-  const ValueId order = b.argsort(x, along, largest);
+  const ValueId order =
+      b.apply("argsort", {x}, {{"axis", along}, {"descending", largest}, {"first", k}});
   const Term first{&b, sliceAxis(b, order, along, Size(0), Size(k))};
   return {result(b.takeAlongAxis(x, first.id, along)), first.id};
 }

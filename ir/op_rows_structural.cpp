@@ -15,7 +15,9 @@ constexpr AttrSpec kProduct[] = {{"activation", AttrType::Name, false},
 constexpr AttrSpec kFull[] = {{"sizes", AttrType::Sizes}, {"dtype", AttrType::DType}};
 constexpr AttrSpec kIota[] = {{"sizes", AttrType::Sizes}, {"axis", AttrType::Int}};
 constexpr AttrSpec kPad[] = {{"lows", AttrType::Ints}, {"highs", AttrType::Ints}};
-constexpr AttrSpec kArgsort[] = {{"axis", AttrType::Int}, {"descending", AttrType::Bool, false}};
+constexpr AttrSpec kArgsort[] = {{"axis", AttrType::Int},
+                                 {"descending", AttrType::Bool, false},
+                                 {"first", AttrType::Int, false}};
 
 // matmul, and linear with its bias that may be left out.
 constexpr OpDef product(std::string_view name, int optional_operands, std::string_view note) {
@@ -54,7 +56,9 @@ constexpr OpDef kStructuralRows[] = {
           {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("Integers and bools give i64",
           {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted("Stable; NaN is above every number",
+    noted("Stable; NaN is above every number; with `first` no more places of a line need be in "
+          "order, "
+          "the others hold the rest of the indices",
           {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
     noted("Operands: x, index, source; of several at one place the last in row-major order wins; "
           "an index outside puts nothing, where PyTorch raises",

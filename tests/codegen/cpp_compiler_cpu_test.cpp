@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "ir/composite.h"
@@ -37,7 +38,8 @@ TEST(CppCompiler, KernelsAreCompiledTogetherAndTheErrorIsOfOne) {
   const KernelPlan single = reluPlan(DType::F32);
   const KernelPlan wide = reluPlan(DType::F64);
   const auto images = cache.get({&single.source, &wide.source}, compiler);
-  EXPECT_EQ(images[0], images[1]) << "one run of the compiler";
+  EXPECT_TRUE(std::filesystem::equivalent(images[0]->path, images[1]->path))
+      << "one run of the compiler";
   void* library = dlopen(images[0]->path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();
   EXPECT_NE(dlsym(library, single.stages[0].entry.c_str()), nullptr);

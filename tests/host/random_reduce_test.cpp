@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -56,7 +57,7 @@ TEST(RandomFusionTest, BoundsOfRemaindersWhereTheQuotientIsNotSettled) {
     for (int i = 0; i < 4; ++i) {
       const auto centre = static_cast<float>(toDouble(bounds[0].value.at(i)));
       const auto error = static_cast<float>(bounds[0].errors[static_cast<size_t>(i)]);
-      for (float v = centre - error; v <= centre + error; v = std::nextafter(v, 9.0F)) {
+      for (float v = centre - error; v <= centre + error; v = std::nextafter(v, 1e9F)) {
         for (size_t k = 1; k < bounds.size(); ++k) {
           const float divisor = k == 1 ? 1e-7F : k == 2 ? -1e-7F : 0.25F;
           float got = std::fmod(v, divisor);
