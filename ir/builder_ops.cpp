@@ -176,17 +176,6 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   return append(def, std::move(operands), std::move(attrs), tensorResult(dtype, std::move(domain)));
 }
 
-// Once it has axes, a 0-d tensor would widen the type of the others: it is cast where it would.
-void FusionBuilder::narrowZeroDim(std::vector<ValueId>& operands, size_t first, DType dtype) {
-  std::string result_name = std::exchange(pending_name_, "");
-  for (size_t i = first; i < operands.size(); ++i) {
-    const Value& value = fusion_.value(operands[i]);
-    if (kindOf(value) != OperandKind::ZeroDim || value.tensor.dtype == dtype) continue;
-    if (promote(value.tensor.dtype, dtype) != dtype) operands[i] = cast(operands[i], dtype);
-  }
-  pending_name_ = std::move(result_name);
-}
-
 ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<ValueId>& operands,
                                        const Attrs& attrs) {
   auto ints = [&](std::string_view key) {
