@@ -138,6 +138,12 @@ class World {
   // Why this rank should wait for nobody any longer, as far as it has heard; empty while the job is
   // well. Never blocks, any thread.
   virtual std::string fault() const { return {}; }
+
+  // The job has failed and peers hear of it in another way (comm/control_board.h): what this rank
+  // waits for, now or later, throws UserError with `reason`. Never ends the process. Afterwards a
+  // World of MPI makes no more calls of MPI, and buffers of unfinished operations may be freed.
+  // Where ranks share their state it is abort().
+  virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 };
 
 // A job of one rank.

@@ -58,6 +58,8 @@ class CommunicateTask : public TaskBody {
     return communicator_.test(ticket_);
   }
 
+  bool communicates() const override { return true; }
+
   // Once posted the transport holds the buffers, so it is waited for; peers hear of the failure
   // through World::abort, which ends the wait.
   bool skip() override {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host/cpu_scheduler.h"
+#include "host/run_trace.h"
 #include "ir/error.h"
 
 namespace heddle::host {
@@ -23,8 +24,29 @@ void reportWithoutSink(const std::exception_ptr& error) noexcept {
 }  // namespace
 
 bool Task::step() noexcept {
+  if (!polled_) begin();
+  polled_ = true;
+  if (!poll()) return false;
+  end();
+  return true;
+}
+
+void Task::begin() noexcept {
+  if (issue_.slot != nullptr && issue_.instruction >= 0) {
+    issue_.slot->begin(issue_.instruction, body_->communicates());
+  }
+  if (issue_.trace != nullptr) begun_ = RunTrace::now();
+}
+
+void Task::end() noexcept {
+  if (issue_.slot != nullptr && issue_.instruction >= 0) {
+    issue_.slot->end(issue_.instruction, body_->communicates());
+  }
+  if (issue_.trace != nullptr) issue_.trace->addWork(issue_.step, begun_, RunTrace::now());
+}
+
+bool Task::poll() noexcept {
   try {
-    polled_ = true;
     const bool failed = issue_.errors != nullptr && issue_.errors->failed();
     return failed ? body_->skip() : body_->poll();
   } catch (...) {

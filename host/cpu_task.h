@@ -29,6 +29,8 @@ class TaskBody {
   virtual bool poll() = 0;
   // Called in place of poll() once the run has failed; false: call again later.
   virtual bool skip() { return true; }
+  // poll() waits for peers.
+  virtual bool communicates() const { return false; }
   // poll() is not called before this point is passed.
   virtual StreamPoint waitsFor() const { return {}; }
 };
@@ -56,9 +58,14 @@ class Task {
   bool step() noexcept;
 
  private:
+  bool poll() noexcept;
+  void begin() noexcept;
+  void end() noexcept;
+
   alignas(std::max_align_t) std::byte storage_[kBytes];
   TaskBody* body_ = nullptr;
   Issue issue_;
+  int64_t begun_ = 0;  // when the issue is traced
   bool polled_ = false;
 };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "codegen/kernel.h"
+#include "comm/board_slot.h"
 #include "comm/communicator.h"
 #include "host/library_call.h"
 #include "ir/tensor.h"
@@ -35,6 +36,8 @@ std::string_view name(DeviceKind kind);
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
+
+class RunTrace;  // host/run_trace.h
 
 // The first error of one run. Work that was enqueued behind it is skipped. Thread-safe.
 class ErrorSink {
@@ -58,6 +61,10 @@ class ErrorSink {
 struct Issue {
   ErrorSink* errors = nullptr;
   int32_t instruction = -1;
+  // Where a device that knows tells what its streams are at, and when; nullptr: nowhere.
+  comm::BoardSlot* slot = nullptr;
+  RunTrace* trace = nullptr;
+  int32_t step = -1;  // of the plan
 };
 
 // Where memory comes from. `stream` orders it: memory may be used on that stream at once, and
@@ -158,6 +165,12 @@ class Device {
   virtual void waitEvent(Stream stream, Event event) = 0;
   virtual bool eventDone(Event event) = 0;
   virtual void synchronize(Event event) = 0;  // the host waits
+  // Cuda: an event that also keeps the time, and the time from one to another, both done.
+  virtual Event createTimer() { return createEvent(); }
+  virtual double secondsBetween(Event, Event) { return 0; }
+  // Cuda: a named range of the calling thread for profilers, around what it enqueues.
+  virtual void beginRange(const char*) {}
+  virtual void endRange() {}
 
   // Source, compiled for this device; nullptr: no compiler here (Cpu: codegen::makeCppCompiler says
   // why). Found or made at the first call.

@@ -1,12 +1,14 @@
 #include "host/executable.h"
 
 #include <atomic>
+#include <boost/container_hash/hash.hpp>
 #include <cstdio>
 #include <mutex>
 
 #include "host/bind.h"
 #include "host/communicators.h"
 #include "host/evaluator.h"
+#include "host/issue.h"
 #include "host/kernel_store.h"
 #include "host/outputs.h"
 #include "host/plan_cache.h"
@@ -49,10 +51,10 @@ struct Executable::Impl {
   void bindRun(const Plan& plan, RunState& state, const std::vector<Argument>& inputs,
                const RunOptions& run_options) const;
   void checkOverlap(const Plan& plan, const RunState& state) const;
+  void joinBoard(const Context& context);
   // Peers must not wait for a rank that has thrown.
-  void tellJob(const char* reason) const noexcept {
-    if (ranks > 1) world->abort(reason);
-  }
+  void tellJob(const char* reason) const noexcept;
+  const Fault* faultOfRun(const Plan& plan);
 
   Program program;  // meshes of the job's size
   Program inlined;  // without Calls: what is executed
@@ -61,6 +63,10 @@ struct Executable::Impl {
   int64_t rank = 0;
   int64_t ranks = 1;
   bool verifies;
+  std::optional<Fault> inject;  // of this rank
+  std::atomic<bool> injected{false};
+  std::unique_ptr<comm::ControlBoard> own_board;
+  comm::ControlBoard* board = nullptr;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   Communicators communicators;
   KernelStore kernels;
@@ -94,8 +100,10 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       rank(world == nullptr ? 0 : world->rank()),
       ranks(world == nullptr ? 1 : world->size()),
       verifies(options.verify),
+      inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
       kernels(device, context.images),
       states(device) {
+  joinBoard(context);
   try {
     // As it was written: with a mesh sized by the job, verify tries several sizes of job.
     if (verifies) verify(p);
@@ -108,11 +116,29 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     throw;
   }
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
-  resources->setWorld(world);
+  if (board != nullptr) {
+    const std::string text = print(inlined);
+    resources->job.open(*world, *board, boost::hash_range(text.begin(), text.end()),
+                        resources->texts());
+  }
   matmuls = std::make_unique<MatmulAgreement>(
       world, communicatesAnywhere(inlined) && hasMatmuls(inlined) && device.choosesAlgorithms());
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
                                                 rank, ranks);
+}
+
+void Executable::Impl::joinBoard(const Context& context) {
+  if (ranks == 1) return;
+  board = context.board;
+  if (board != nullptr) return;
+  own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
+  board = own_board.get();
+}
+
+void Executable::Impl::tellJob(const char* reason) const noexcept {
+  if (board == nullptr) return;
+  board->fail(reason);
+  world->interrupt(reason);
 }
 
 // A team of one needs a transport that takes this device's memory, whatever the job's is.
@@ -124,7 +150,7 @@ void Executable::Impl::makeCommunicators() {
 
 Executable::Impl::~Impl() {
   states.synchronize();
-  if (resources) resources->setWorld(nullptr);
+  if (resources) resources->job.close();
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
@@ -136,7 +162,9 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
                     "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
                     inlined.outputs.size());
+  resources->job.beginCompiling();
   plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
+  resources->job.endCompiling();
   if (!plan->references.empty()) sayReference();
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;
@@ -185,6 +213,10 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.completion->plan = plan;
   state.prepare(plan, stream);
   bindRun(*plan, state, inputs, run_options);
+  state.fault = faultOfRun(*plan);
+  state.trace = run_options.trace;
+  if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
+  state.completion->run = resources->job.beginRun(plan->sizes_hash, plan->communicates);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
   try {
@@ -203,6 +235,14 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   while (peak < state.peak_bytes && !peak_bytes.compare_exchange_weak(peak, state.peak_bytes)) {
   }
   return Outputs(std::move(result));
+}
+
+// What stops a rank happens once; what makes its results wrong, in every run.
+const Fault* Executable::Impl::faultOfRun(const Plan& plan) {
+  if (!inject) return nullptr;
+  checkFault(*inject, plan, *resources);
+  if (inject->kind != Fault::Kind::Corrupt && injected.exchange(true)) return nullptr;
+  return &*inject;
 }
 
 // Work that was issued before the error still reports to the completion. That error is the one to

@@ -3,12 +3,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/kernel.h"
 #include "comm/communicator.h"
+#include "comm/control_board.h"
 #include "host/device.h"
+#include "host/inject.h"
 #include "host/passes.h"
 #include "host/program.h"
 #include "ir/host_tensor.h"
@@ -29,11 +32,20 @@ struct Tensor {
 // A tensor or a scalar, as given to a run or returned from one.
 using Argument = std::variant<Tensor, Scalar>;
 
-// What a rank runs on. Borrowed: device, world and cache outlive every Executable made with it.
+// What a rank runs on. Borrowed: device, world, cache and board outlive every Executable made with
+// it.
+//
+// In a job of several ranks all are told when one of them fails, is killed or stopped, or leaves in
+// the middle of a run: within the deadline of the board, what the others wait for throws UserError,
+// with a line for each rank that says at which instruction it was. A peer that waits on a GPU
+// throws from Outputs::wait(). The World cannot be used afterwards, that of MPI for nothing but to
+// end the process. Nothing here ends the process.
 struct Context {
   Device* device = nullptr;
   comm::World* world = nullptr;           // nullptr: a job of one rank
   codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
+  comm::ControlBoard* board = nullptr;    // nullptr: each Executable has its own
+  comm::ControlOptions control = {};      // of that one: the deadline
 };
 
 struct RunOptions {
@@ -46,6 +58,7 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Results land in these tensors (by output position) when their data is not null.
   std::vector<Tensor> preallocated;
+  RunTrace* trace = nullptr;  // when each instruction ran; it outlives the run
 };
 
 // What a run gives back, before the device has finished. Keeps what it needs alive by itself: it
@@ -74,6 +87,7 @@ struct ExecutableOptions {
   // Of runs that name no stream, for several Executables that follow each other on it; nullptr: one
   // of its own.
   std::shared_ptr<SharedStream> stream;
+  std::optional<Fault> inject;  // on purpose, on its rank alone
 };
 
 // A prepared program. run() may be called from several threads; runs that communicate are

@@ -32,10 +32,20 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 
 void Issuer::run() {
   allocateWorkspaces();
+  const bool watched =
+      state_.trace != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
     const size_t current = next_++;
     issue_.instruction = plan_.instruction_of[current];
-    std::visit(*this, plan_.steps[current]);
+    issue_.step = static_cast<int32_t>(current);
+    if (issue_.slot != nullptr && issue_.instruction >= 0) {
+      issue_.slot->issued.store(issue_.instruction, std::memory_order_relaxed);
+    }
+    if (watched) {
+      issueWatched(current);
+    } else {
+      std::visit(*this, plan_.steps[current]);
+    }
   }
   freeWorkspaces();
 }

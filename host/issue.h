@@ -14,6 +14,8 @@ class Issuer {
   Issuer(const Plan& plan, RunState& state, Device& device, Allocator& allocator)
       : plan_(plan), state_(state), device_(device), allocator_(allocator) {
     issue_.errors = &state.completion->errors;
+    issue_.slot = state.completion->resources->job.slot();
+    issue_.trace = state.trace;
   }
 
   // From the first step to the last; workspaces around them.
@@ -52,6 +54,10 @@ class Issuer {
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
   void bindCounts(const Plan::Counts& counts, comm::Operation& operation);
+  // A step that a trace, a profiler or an injected fault looks at.
+  void issueWatched(size_t step);
+  void injectBeforeStep(StreamId stream);
+  void injectAfterStep(size_t step);
   void allocateWorkspaces();
   void freeWorkspaces() noexcept;
   [[noreturn]] void throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const;
@@ -63,6 +69,11 @@ class Issuer {
   Allocator& allocator_;
   Issue issue_;
   size_t next_ = 0;
+  bool injected_ = false;
 };
+
+// UserError when the plan has no place for the fault: this rank does not issue the instruction, or
+// it writes nothing that could be corrupted.
+void checkFault(const Fault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

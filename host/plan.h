@@ -194,6 +194,15 @@ struct Plan {
     PointerIndex pointer;
     int32_t output;
   };
+  // What a timeline and an injected fault know of a step.
+  struct StepNote {
+    StreamId stream = -1;    // -1: the host alone
+    int32_t occurrence = 0;  // of its instruction: the trip of a loop
+    int64_t bytes = 0;       // that the instruction touches
+    Place output;            // what it writes first, if anything
+    int64_t output_bytes = 0;
+    int32_t team = -1;  // of Plan::teams, for a collective that is also a barrier
+  };
   struct Output {
     int32_t scalar = -1;  // register
     Place place;
@@ -204,6 +213,9 @@ struct Plan {
 
   std::vector<Step> steps;
   std::vector<InstructionIndex> instruction_of;  // per step
+  std::vector<StepNote> notes;                   // per step
+  std::vector<std::vector<int>> teams;           // world ranks
+  uint64_t sizes_hash = 0;                       // of the sizes it was made for
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;

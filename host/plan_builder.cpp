@@ -1,6 +1,7 @@
 #include "host/plan_builder.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 
 #include "host/text.h"
 #include "host/visit.h"
@@ -24,6 +25,10 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->registers = trace_.registers;
   plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
   streams_used_.assign(static_cast<size_t>(plan_->streams), false);
+  for (const auto& [symbol, size] : sizes_) {
+    boost::hash_combine(plan_->sizes_hash, symbol);
+    boost::hash_combine(plan_->sizes_hash, size);
+  }
   findEventUses();
   bindBuffers();
   bindValues();
@@ -41,6 +46,13 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
 
 Step& PlanBuilder::emit(Step step) {
   plan_->instruction_of.push_back(current_);
+  plan_->notes.push_back(note_);
+  plan_->notes.back().stream = std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.stream; }) return static_cast<StreamId>(s.stream);
+        return StreamId{-1};
+      },
+      step);
   return plan_->steps.emplace_back(std::move(step));
 }
 
@@ -183,6 +195,7 @@ void PlanBuilder::emitAll() {
   for (const TraceStep& step : trace_.steps) {
     step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
     current_ = step.index;
+    beginNote(step);
     try {
       emitOne(step);
     } catch (const UserError& e) {
@@ -193,6 +206,18 @@ void PlanBuilder::emitAll() {
   }
   step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
   current_ = -1;
+  note_ = {};
+}
+
+void PlanBuilder::beginNote(const TraceStep& step) {
+  note_ = {};
+  note_.occurrence = occurrences_[step.index]++;
+  for (const TraceAccess& access : step.accesses) {
+    note_.bytes += access.end - access.begin;
+    if (!access.write || note_.output_bytes > 0) continue;
+    note_.output = {access.buffer, access.begin};
+    note_.output_bytes = access.end - access.begin;
+  }
 }
 
 void PlanBuilder::emitOne(const TraceStep& step) {

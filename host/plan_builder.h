@@ -69,6 +69,7 @@ class PlanBuilder {
   void emitJoin();
   void emitAll();
   void emitOne(const TraceStep& step);
+  void beginNote(const TraceStep& step);
   void finishJumps();
   Step& emit(Step step);
   int32_t newEvent() { return plan_->events++; }
@@ -111,7 +112,8 @@ class PlanBuilder {
   void emitWait(const EventKey& key, StreamId stream);
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
-  comm::Communicator* communicatorOf(const Team& team, const TraceStep& step) const;
+  comm::Communicator* communicatorOf(const Team& team, const TraceStep& step);
+  int32_t teamOfBarrier(comm::Communicator* communicator, int32_t first);
 
   // plan_values.cpp
   bool isByValue(int32_t input) const {
@@ -139,6 +141,8 @@ class PlanBuilder {
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
+  Plan::StepNote note_;  // of the current instruction
+  std::map<InstructionIndex, int32_t> occurrences_;
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
@@ -149,7 +153,8 @@ class PlanBuilder {
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
+  std::vector<std::pair<size_t, StreamId>> matmul_uses_;     // per Plan::matmuls: planned, stream
+  std::map<comm::Communicator*, std::vector<int>> members_;  // met so far
   Group group_;
   int32_t read_back_event_ = -1;
   // Where collectives were posted, the latest last, for transports that need those of several teams

@@ -31,9 +31,27 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
 }  // namespace
 
 // nullptr: this rank is in no such team.
-comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const TraceStep&) const {
-  const std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
-  return members.empty() ? nullptr : &target_.communicators.of(members);
+comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const TraceStep&) {
+  std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
+  if (members.empty()) return nullptr;
+  comm::Communicator* communicator = &target_.communicators.of(members);
+  members_.try_emplace(communicator, std::move(members));
+  return communicator;
+}
+
+// Index of the members in Plan::teams; -1: some member may be done before another has begun.
+int32_t PlanBuilder::teamOfBarrier(comm::Communicator* communicator, int32_t first) {
+  using comm::CollectiveKind;
+  const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
+  const bool is_barrier = kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
+                          kind == CollectiveKind::ReduceScatter ||
+                          kind == CollectiveKind::AllToAll || kind == CollectiveKind::Barrier;
+  const std::vector<int>& members = members_.at(communicator);
+  if (!is_barrier || members.size() == 1) return -1;
+  const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
+  const auto index = static_cast<int32_t>(found - plan_->teams.begin());
+  if (found == plan_->teams.end()) plan_->teams.push_back(members);
+  return index;
 }
 
 // The trace has checked sizes; what this rank has no part in is an empty view.
@@ -148,7 +166,13 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   }
   plan_->communicates = true;
   const auto count = static_cast<int32_t>(plan_->operations.size()) - first;
+  int64_t bytes = 0;
+  for (auto i = static_cast<size_t>(first); i < plan_->operations.size(); ++i) {
+    bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
+  }
   emit(CollectiveStep{communicator, first, count, stream});
+  plan_->notes.back().bytes = std::max(plan_->notes.back().bytes, bytes);
+  plan_->notes.back().team = teamOfBarrier(communicator, first);
 }
 
 void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }

@@ -65,19 +65,11 @@ void RunResources::giveEvent(Event event) {
   free_events_.push_back(event);
 }
 
-void RunResources::setWorld(comm::World* world) {
-  std::lock_guard lock(mutex_);
-  world_ = world;
-}
-
-void RunResources::abortJob(const std::string& reason) noexcept {
-  std::lock_guard lock(mutex_);
-  if (world_ != nullptr && world_->size() > 1) world_->abort(reason);
-}
-
 bool Completion::done() {
   try {
-    return resources->device().eventDone(event);
+    if (!resources->device().eventDone(event)) return false;
+    resources->job.endRun(run);
+    return true;
   } catch (const std::exception&) {
     errors.report(std::current_exception(), -1);
     return true;
@@ -86,16 +78,20 @@ bool Completion::done() {
 
 void Completion::wait() {
   try {
-    if (plan) {
-      awaitEvent(resources->device(), event, *plan);
-    } else {
-      resources->device().synchronize(event);
-    }
+    waitForDevice();
   } catch (const std::exception&) {
     // The device's own failure is the run's: sticky, and told to the job.
     errors.report(std::current_exception(), -1);
   }
   rethrow();
+}
+
+void Completion::waitForDevice() {
+  Device& device = resources->device();
+  if (!plan) return device.synchronize(event);
+  if (!plan->stream_ordered.empty()) resources->job.waitForDevice();
+  awaitEvent(device, event, *plan);
+  resources->job.endRun(run);
 }
 
 void Completion::rethrow() {
@@ -104,7 +100,7 @@ void Completion::rethrow() {
   try {
     errors.rethrow(&resources->texts());
   } catch (const std::exception& e) {
-    resources->abortJob(e.what());
+    resources->job.fail(e.what());
     throw;
   }
 }

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "host/device.h"
+#include "host/inject.h"
+#include "host/job_link.h"
 #include "host/plan.h"
+#include "host/run_trace.h"
 
 namespace heddle::host {
 
@@ -47,9 +50,7 @@ class RunResources {
 
   std::atomic<int64_t> held_bytes{0};  // allocated by runs and not yet given back
 
-  // Tells the job that this rank failed, as long as the Executable is there.
-  void setWorld(comm::World* world);
-  void abortJob(const std::string& reason) noexcept;
+  JobLink job;  // open while the Executable is there
 
  private:
   Device& device_;
@@ -57,7 +58,6 @@ class RunResources {
   std::mutex mutex_;
   std::vector<Event> free_events_;
   std::shared_ptr<SharedStream> stream_;
-  comm::World* world_ = nullptr;
 };
 
 // The host waits for `event` of a run of the plan. Where its collectives wait for peers on the
@@ -85,6 +85,10 @@ struct Completion {
   Event event;
   ErrorSink errors;
   std::atomic<bool> reported{false};
+  int64_t run = 0;  // number in the job
+
+ private:
+  void waitForDevice();
 };
 
 // What one run at a time needs besides the plan. Reused by later runs; kept in its pool between
@@ -111,6 +115,8 @@ class RunState {
   std::vector<int64_t> counts;             // lists of operations, by Plan::Counts
   std::vector<std::byte> staging;          // values on their way to the host
   std::shared_ptr<Completion> completion;  // of the latest run
+  RunTrace* trace = nullptr;               // of this run, or nullptr
+  const Fault* fault = nullptr;            // of this rank, or nullptr
   bool busy = false;                       // a thread issues with it now; guarded by the pool
 
  private:

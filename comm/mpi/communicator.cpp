@@ -61,6 +61,7 @@ MpiCommunicator::~MpiCommunicator() {
   // What is left of operations that failed may be on its way still.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
+    if (engine_->isInterrupted()) break;
     while (!group->idle.load(std::memory_order_acquire) && !fault_.empty() &&
            std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -96,6 +97,7 @@ bool MpiCommunicator::test(Ticket ticket) {
   if (found == pending_.end()) return true;
   switch (found->second->state.load(std::memory_order_acquire)) {
     case Group::Running:
+      engine_->checkInterrupt();
       return false;
     case Group::Done:
       pending_.erase(found);

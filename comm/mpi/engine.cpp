@@ -106,7 +106,7 @@ void Engine::run(std::promise<void>& started) {
   serve();
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (finalized) return;
+  if (finalized || isInterrupted()) return;
   freeElementTypes();
   if (owns_mpi_) MPI_Finalize();
 }
@@ -125,6 +125,7 @@ void Engine::serve() {
       if (stopping_) return;
       woken_.wait_for(lock, kIdleTurn);
       lock.unlock();
+      if (isInterrupted()) continue;
       int flag = 0, finalized = 0;
       MPI_Finalized(&finalized);
       if (!finalized) {
@@ -144,10 +145,12 @@ bool Engine::takeSubmitted() {
   return true;
 }
 
+// After an interrupt only those who wait are told of it.
 bool Engine::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {
-    if ((*work)()) {
+    const bool dropped = isInterrupted() && !work->awaited;
+    if (dropped || work->step()) {
       work = active_.erase(work);
       progress = true;
     } else {
@@ -165,7 +168,7 @@ void Engine::rest(int idle_turns) {
   }
 }
 
-void Engine::submit(std::function<bool()> work) {
+void Engine::add(Work work) {
   {
     std::lock_guard lock(mutex_);
     submitted_.push_back(std::move(work));
@@ -173,18 +176,22 @@ void Engine::submit(std::function<bool()> work) {
   woken_.notify_all();
 }
 
+void Engine::submit(std::function<bool()> work) { add({std::move(work), false}); }
+
 void Engine::await(std::function<bool()> work) {
   std::promise<void> ended;
   std::future<void> result = ended.get_future();
-  submit([&work, &ended] {
+  const auto step = [this, &work, &ended] {
     try {
+      checkInterrupt();
       if (!work()) return false;
       ended.set_value();
     } catch (...) {
       ended.set_exception(std::current_exception());
     }
     return true;
-  });
+  };
+  add({step, true});
   result.get();
 }
 
@@ -193,6 +200,24 @@ void Engine::abort(const std::string& reason) noexcept {
   std::fprintf(stderr, "heddle: rank %d: %s\n", world_rank_.load(), reason.c_str());
   std::fflush(stderr);
   woken_.notify_all();
+}
+
+void Engine::interrupt(const std::string& reason) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (interruption_.empty()) interruption_ = reason;
+    interrupted_.store(true, std::memory_order_release);
+  }
+  woken_.notify_all();
+}
+
+std::string Engine::interruption() const {
+  std::lock_guard lock(mutex_);
+  return interruption_;
+}
+
+void Engine::checkInterrupt() const {
+  if (isInterrupted()) userError("{}", interruption());
 }
 
 }  // namespace heddle::comm::mpi

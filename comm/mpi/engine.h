@@ -46,22 +46,38 @@ class Engine {
   // Prints `heddle: rank R: reason` once and has the MPI thread call MPI_Abort. Does not wait.
   void abort(const std::string& reason) noexcept;
 
+  // No more calls of MPI, its finalisation included: work that was submitted is dropped, await()
+  // throws UserError with `reason`. The first reason stays. Does not wait.
+  void interrupt(const std::string& reason) noexcept;
+  // Throws when there was an interrupt.
+  void checkInterrupt() const;
+  std::string interruption() const;  // its reason, or nothing
+  bool isInterrupted() const { return interrupted_.load(std::memory_order_acquire); }
+
  private:
+  struct Work {
+    std::function<bool()> step;
+    bool awaited;
+  };
+
   void run(std::promise<void>& started);
   void start();
   void serve();
   bool takeSubmitted();
   bool advanceAll();
   void rest(int idle_turns);
+  void add(Work work);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable woken_;
-  std::deque<std::function<bool()>> submitted_;
+  std::deque<Work> submitted_;
   bool stopping_ = false;
+  std::string interruption_;  // before interrupted_
+  std::atomic<bool> interrupted_{false};
   std::atomic<bool> aborting_{false};
 
   // The MPI thread's own.
-  std::list<std::function<bool()>> active_;
+  std::list<Work> active_;
   bool owns_mpi_ = false;
   std::atomic<int> world_rank_{-1};
 

@@ -178,7 +178,8 @@ class MpiWorld : public World {
 
   // MPI_Finalize waits for all ranks, and those that need this one would never get there.
   ~MpiWorld() override {
-    if (std::uncaught_exceptions() > exceptions_) engine_->abort("left the job by an exception");
+    const bool thrown = std::uncaught_exceptions() > exceptions_;
+    if (thrown && !engine_->isInterrupted()) engine_->abort("left the job by an exception");
     engine_->submit([comm = channel_.comm]() mutable {
       int finalized = 0;
       MPI_Finalized(&finalized);
@@ -205,6 +206,8 @@ class MpiWorld : public World {
   }
 
   void abort(const std::string& reason) noexcept override { engine_->abort(reason); }
+  void interrupt(const std::string& reason) noexcept override { engine_->interrupt(reason); }
+  std::string fault() const override { return engine_->interruption(); }
 
  private:
   std::shared_ptr<Engine> engine_;

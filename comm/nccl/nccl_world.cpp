@@ -66,6 +66,10 @@ class NcclWorld : public World {
     job_->setFault(reason);
     bootstrap_->abort(reason);
   }
+  void interrupt(const std::string& reason) noexcept override {
+    job_->setFault(reason);
+    bootstrap_->interrupt(reason);
+  }
   std::string fault() const override { return job_->fault(); }
 
  private:

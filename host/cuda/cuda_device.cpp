@@ -1,5 +1,7 @@
 #include "host/cuda/cuda_device.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <cstdio>
 
 #include "codegen/cuda/nvrtc.h"
@@ -139,6 +141,23 @@ void CudaDevice::synchronize(Event event) {
   DeviceGuard guard(ordinal_);
   HEDDLE_CUDA(cudaEventSynchronize, nativeEvent(event));
 }
+
+Event CudaDevice::createTimer() {
+  DeviceGuard guard(ordinal_);
+  cudaEvent_t event = nullptr;
+  HEDDLE_CUDA(cudaEventCreate, &event);
+  return event;
+}
+
+double CudaDevice::secondsBetween(Event from, Event to) {
+  DeviceGuard guard(ordinal_);
+  float milliseconds = 0;
+  HEDDLE_CUDA(cudaEventElapsedTime, &milliseconds, nativeEvent(from), nativeEvent(to));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+void CudaDevice::beginRange(const char* text) { nvtxRangePushA(text); }
+void CudaDevice::endRange() { nvtxRangePop(); }
 
 const codegen::KernelCompiler* CudaDevice::compiler() const {
   std::call_once(compiler_once_, [this] { compiler_ = codegen::makeNvrtcCompiler(architecture_); });

@@ -48,6 +48,10 @@ class CudaDevice : public Device {
   void waitEvent(Stream stream, Event event) override;
   bool eventDone(Event event) override;
   void synchronize(Event event) override;
+  Event createTimer() override;
+  double secondsBetween(Event from, Event to) override;
+  void beginRange(const char* text) override;
+  void endRange() override;
 
   const codegen::KernelCompiler* compiler() const override;
   KernelHandle load(const codegen::KernelImage& image, const std::string& entry) override;

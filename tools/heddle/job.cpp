@@ -12,6 +12,7 @@
 #include "host/module.h"
 #include "host/worlds.h"
 #include "ir/error.h"
+#include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {
@@ -70,54 +71,36 @@ int gpuOfThisProcess(host::DeviceKind kind) {
   return ordinal;
 }
 
-// Collects the first error of several ranks.
-class FirstError {
- public:
-  void keep(std::exception_ptr error, int rank) {
-    std::lock_guard lock(mutex_);
-    if (error_) return;
-    error_ = error;
-    rank_ = rank;
-  }
-  void rethrow(int ranks) {
-    if (!error_) return;
-    if (ranks == 1) std::rethrow_exception(error_);
-    try {
-      std::rethrow_exception(error_);
-    } catch (const UserError& error) {
-      userError("rank {}: {}", rank_, error.what());
-    } catch (const std::exception& error) {
-      throw InternalError(fmt::format("rank {}: {}", rank_, error.what()));
-    }
-  }
+comm::ControlOptions controlOf(const JobOptions& options) {
+  comm::ControlOptions control;
+  control.deadline = options.deadline;
+  control.patience = options.patience;
+  return control;
+}
 
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-  int rank_ = 0;
-};
+using Prepare = std::function<const host::Program&(int ranks)>;
+using Body = std::function<void(const Rank&)>;
 
-void runRank(comm::World& world, host::Device& device, FirstError& errors,
-             const std::function<void(const Rank&)>& body) {
+void runThread(comm::World& world, host::Device& device, const JobOptions& options,
+               RankErrors& errors, const Body& body) {
+  comm::ControlBoard board(world, controlOf(options));
   try {
-    body({world.rank(), world.size(), &device, &world});
+    body({world.rank(), world.size(), &device, &world, &board});
     world.barrier();
   } catch (const std::exception& error) {
-    errors.keep(std::current_exception(), world.rank());
+    board.fail(error.what());
+    errors.keep(std::current_exception(), world.rank(), &board);
     world.abort(error.what());
   }
 }
 
-using Prepare = std::function<const host::Program&(int ranks)>;
-
-void runThreads(const JobOptions& options, int size, const Prepare& prepare,
-                const std::function<void(const Rank&)>& body) {
+void runThreads(const JobOptions& options, int size, const Prepare& prepare, const Body& body) {
   const host::DeviceKind kind = kindOf(options);
   prepare(size);
   const bool a_gpu_each = kind == host::DeviceKind::Cuda && size > 1 && gpus() >= size;
   std::vector<std::unique_ptr<comm::World>> worlds =
       a_gpu_each ? comm::makeInProcessWorlds(size) : host::makeInProcessWorldsFor(kind, size);
-  FirstError errors;
+  RankErrors errors;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank, world = std::move(worlds[static_cast<size_t>(rank)])]() mutable {
@@ -125,9 +108,9 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare,
         const int ordinal = a_gpu_each ? rank : 0;
         std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
         if (a_gpu_each) world = host::ncclModule().makeWorld(std::move(world), ordinal);
-        runRank(*world, *device, errors, body);
+        runThread(*world, *device, options, errors, body);
       } catch (const std::exception& error) {
-        errors.keep(std::current_exception(), rank);
+        errors.keep(std::current_exception(), rank, nullptr);
         if (world) world->abort(error.what());
       }
     });
@@ -162,15 +145,43 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
-// The process's rank of an mpirun job. False where the job could not begin, which is no exception
-// here because a World of MPI that goes away by one takes the job down.
-bool runProcess(const JobOptions& options, const Prepare& prepare,
-                const std::function<void(const Rank&)>& body, FirstError& errors) {
+// A rank that has a process of its own. What ends it, ends the process at once: no transport is in
+// a state to be closed in good order.
+void runRankOfProcess(comm::World& world, host::Device& device, comm::ControlBoard& board,
+                      const Body& body) {
+  int code = 2;
+  std::string reason;
+  try {
+    body({world.rank(), world.size(), &device, &world, &board});
+    world.barrier();
+    return;
+  } catch (const UserError& error) {
+    reason = error.what();
+  } catch (const std::bad_alloc&) {
+    reason = "out of memory";
+  } catch (const std::exception& error) {
+    reason = error.what();
+    code = 3;
+  }
+  board.fail(reason);
+  endFailedProcess(board, reason, code);
+}
+
+// The process's rank of an mpirun job. False where the job could not begin.
+bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
+  catchEndSignal();
   std::unique_ptr<comm::World> world = host::mpiModule().makeWorld();
   const int size = world->size();
+  comm::ControlOptions control = controlOf(options);
+  control.end_signal = &endSignal();
+  control.on_failure = [rank = world->rank()](const comm::JobFailure& failure) {
+    endProcess(rank, failure);
+  };
   host::DeviceKind kind = host::DeviceKind::Cpu;
   int ordinal = 0;
   std::unique_ptr<host::Device> device;
+  comm::ControlBoard board(*world, control);
+  const BoardLooks looks;
   const host::Program* program = nullptr;
   const auto begin = [&] {
     HEDDLE_USER_CHECK(options.ranks == 0 || options.ranks == size,
@@ -188,7 +199,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare,
   if (kind == host::DeviceKind::Cuda) {
     world = host::ncclModule().makeWorld(std::move(world), ordinal);
   }
-  runRank(*world, *device, errors, body);
+  runRankOfProcess(*world, *device, board, body);
   return true;
 }
 
@@ -207,12 +218,9 @@ std::optional<ProcessRank> processRank() {
                      ranks == nullptr ? 1 : std::max(1, std::atoi(ranks))};
 }
 
-void runJob(const JobOptions& options, const Prepare& prepare,
-            const std::function<void(const Rank&)>& body) {
+void runJob(const JobOptions& options, const Prepare& prepare, const Body& body) {
   if (!host::startedByMpi()) return runThreads(options, std::max(options.ranks, 1), prepare, body);
-  FirstError errors;
-  if (!runProcess(options, prepare, body, errors)) throw AlreadySaid();
-  errors.rethrow(processRank()->ranks);
+  if (!runProcess(options, prepare, body)) throw AlreadySaid();
 }
 
 }  // namespace heddle::tools

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/communicator.h"
+#include "comm/control_board.h"
 #include "host/device.h"
 #include "host/program.h"
 
@@ -17,6 +17,7 @@ struct Rank {
   int ranks = 1;
   host::Device* device = nullptr;
   comm::World* world = nullptr;
+  comm::ControlBoard* board = nullptr;
 };
 
 struct JobOptions {
@@ -24,6 +25,8 @@ struct JobOptions {
   int ranks = 0;             // 0: one, or all of an mpirun job
   int64_t adversarial = -1;  // CPU: seed, or -1
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device, or 0
+  double deadline = 10;      // of the control board
+  double patience = 600;
 };
 
 // `heddle: reason` on stderr, in one piece.
@@ -43,9 +46,11 @@ std::optional<ProcessRank> processRank();
 // its own, and waits. `prepare` gets the number of ranks, does what fails alike on all of them and
 // answers with the program, which must be the same everywhere. Errors up to there are said by one
 // rank each (by the first of those that have the same), and MPI ends in good order. A rank whose
-// `body` throws takes the others down; the first error is thrown again here, naming the rank when
-// there are several. CUDA ranks of one process share GPU 0 or, when there are enough GPUs, have one
-// each with NCCL between them.
+// `body` throws, or whose process is killed, stopped or leaves, takes the others down: in one
+// process the cause is thrown again here, naming the rank when there are several; a process of an
+// mpirun job prints it and ends with 2 (3 for a bug of ours), also when mpirun tells it to end.
+// CUDA ranks of one process share GPU 0 or, when there are enough GPUs, have one each with NCCL
+// between them.
 void runJob(const JobOptions& options,
             const std::function<const host::Program&(int ranks)>& prepare,
             const std::function<void(const Rank&)>& body);

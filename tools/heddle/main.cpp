@@ -42,7 +42,13 @@ void addRun(CLI::App& app, Options& o) {
   run->footer(
       "Example:\n"
       "  heddle run examples/softmax.fusion --device cpu --set rows=8 --check=full\n"
-      "  mpirun -n 2 heddle run examples/tp_mlp.fusion --device cpu --check");
+      "  mpirun -n 2 heddle run examples/tp_mlp.fusion --device cpu --check\n"
+      "  heddle run examples/tp_mlp.fusion --ranks 2 --trace out.json   (open it in "
+      "ui.perfetto.dev)\n"
+      "  mpirun -n 3 heddle run examples/tp_mlp.fusion --device cpu --inject rank=2,instr=7,die\n"
+      "Ranks tell each other where they are. When one fails, is killed or stopped, or leaves in "
+      "the\n"
+      "middle of a run, the others end within the deadline, and each prints who, where and why.");
   addFile(*run, o);
   run->add_option("--device", o.device, "cpu, cuda or null; default: the best present")
       ->check(CLI::IsMember({"cpu", "cuda", "null"}));
@@ -61,6 +67,19 @@ void addRun(CLI::App& app, Options& o) {
   run->add_option("--adversarial", o.adversarial,
                   "CPU: order the streams by this seed, as late as dependencies allow")
       ->check(atLeast(0));
+  run->add_option("--deadline", o.deadline,
+                  "seconds in which all ranks end once one of them is lost (default 10)")
+      ->check(CLI::PositiveNumber);
+  run->add_option(
+         "--patience", o.patience,
+         "seconds after which a job in which nothing moves is ended (default 600, 0: never)")
+      ->check(CLI::NonNegativeNumber);
+  run->add_option(
+      "--inject", o.inject,
+      "a fault on purpose, as rank R issues instruction I: rank=R,instr=I,KIND with KIND "
+      "die, throw, stall, delay=5s or corrupt");
+  run->add_option("--trace", o.trace,
+                  "write the last run of all ranks as one timeline (Chrome JSON) into this file");
   run->add_option("--memory-limit", o.memory_limit,
                   "CPU: bytes that each rank's device may hold, inputs included")
       ->check(atLeast(1));

@@ -25,6 +25,10 @@ struct Options {
   std::string overlap = "auto";  // off, auto or a number of chunks
   std::vector<std::string> skip;  // passes left out
   int64_t adversarial = -1;       // seed of the adversarial CPU order; -1: off
+  double deadline = 10;           // seconds in which all ranks end when one is lost
+  double patience = 600;          // seconds without movement; 0: for ever
+  std::string inject;             // rank=2,instr=7,die
+  std::string trace;              // a file for the timeline
   int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: what the machine has
   std::string stage = "all";
   std::string format = "text";

@@ -1,12 +1,17 @@
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 
 #include "codegen/kernel.h"
+#include "comm/process_info.h"
 #include "host/executable.h"
 #include "host/text.h"
+#include "host/timeline.h"
 #include "host/verify.h"
 #include "ir/error.h"
 #include "ir/npy.h"
@@ -108,11 +113,22 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
 
 // What a process makes once, before its ranks begin.
 struct Job {
+  std::optional<host::Fault> fault;
   Source source;
   Inputs inputs;
   host::Program program;
   std::unique_ptr<codegen::ImageCache> images;
 };
+
+host::Fault faultOf(const std::string& spec, int ranks) {
+  host::Fault fault = host::parseFault(spec);
+  HEDDLE_USER_CHECK(fault.rank < ranks, "--inject {}: rank={}, the job has {} rank(s)", spec,
+                    fault.rank, ranks);
+  HEDDLE_USER_CHECK(fault.kind != host::Fault::Kind::Stall || ranks > 1,
+                    "--inject {}: nobody would notice a stall in a job of one rank", spec);
+  fault.is_process = processRank().has_value();
+  return fault;
+}
 
 Job prepareJob(const Options& options, int ranks) {
   Job job;
@@ -123,6 +139,7 @@ Job prepareJob(const Options& options, int ranks) {
                     options.file);
   HEDDLE_USER_CHECK(options.check.empty() || options.device != "null",
                     "--check: the null device computes nothing");
+  if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   job.program = programOf(job.source, ranks, options);
   if (options.verify) host::verify(job.program);
   job.inputs = makeInputs(job.source, options);
@@ -130,11 +147,27 @@ Job prepareJob(const Options& options, int ranks) {
   return job;
 }
 
+// One file of all ranks. Collective.
+void writeTrace(const Rank& rank, host::RunTrace& trace, const std::string& path) {
+  const std::string clock = comm::hostClock();
+  const std::vector<std::string> all =
+      rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, trace.events()}));
+  if (rank.rank != 0) return;
+  std::vector<host::RankTimeline> timelines;
+  for (const std::string& one : all) timelines.push_back(host::decodeTimeline(one));
+  host::alignClocks(timelines);
+  std::ofstream file(path, std::ios::binary);
+  file << host::chromeTrace(timelines);
+  file.close();
+  HEDDLE_USER_CHECK(file.good(), "--trace {}: {}", path, std::strerror(errno));
+}
+
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.passes = passOptions(options, {});
   executable_options.verify = options.verify;
-  const host::Context context{rank.device, rank.world, job.images.get()};
+  executable_options.inject = job.fault;
+  const host::Context context{rank.device, rank.world, job.images.get(), rank.board, {}};
   host::Executable executable(job.program, context, executable_options);
   const std::vector<host::Argument> arguments =
       placeInputs(rank, executable.program(), job.inputs, options.seed);
@@ -142,16 +175,22 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
   // The outputs of a run go before the next begins: two must not be in memory at once.
+  host::RunTrace trace;
+  host::RunOptions run_options;
   const auto timedRun = [&] {
     outputs.reset();
     const Clock::time_point start = Clock::now();
-    outputs = executable.run(arguments);
+    outputs = executable.run(arguments, run_options);
     outputs->wait();
     return secondsSince(start);
   };
   const double first = timedRun();
   std::vector<double> seconds;
-  for (int i = 0; i < options.repeat; ++i) seconds.push_back(timedRun());
+  for (int i = 0; i < options.repeat; ++i) {
+    if (i + 1 == options.repeat && !options.trace.empty()) run_options.trace = &trace;
+    seconds.push_back(timedRun());
+  }
+  if (!options.trace.empty()) writeTrace(rank, trace, options.trace);
   if (rank.rank == 0) {
     report.device = rank.device->description();
     report.transport = rank.world->transport();
@@ -199,8 +238,8 @@ host::DeviceKind chooseDevice(const std::string& asked) {
 }
 
 int runCommand(const Options& options) {
-  const JobOptions job_options{options.device, options.ranks, options.adversarial,
-                               options.memory_limit};
+  const JobOptions job_options{options.device,       options.ranks,    options.adversarial,
+                               options.memory_limit, options.deadline, options.patience};
   Job job;
   Report report;
   report.file = options.file;

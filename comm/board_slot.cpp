@@ -1,0 +1,94 @@
+#include "comm/board_slot.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace heddle::comm {
+namespace {
+
+void setText(char* to, size_t bytes, const std::string& text) {
+  const size_t length = std::min(bytes - 1, text.size());
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+std::string textOf(const char* from, size_t bytes) { return {from, strnlen(from, bytes)}; }
+
+}  // namespace
+
+std::string_view name(RankPhase phase) {
+  switch (phase) {
+    case RankPhase::Idle:
+      return "idle";
+    case RankPhase::Compiling:
+      return "compiling";
+    case RankPhase::Computing:
+      return "computing";
+    case RankPhase::Communicating:
+      return "communicating";
+    case RankPhase::Done:
+      return "done";
+  }
+  return "?";
+}
+
+bool BoardSlot::tell(RankState what, const std::string& why) noexcept {
+  RankState before = RankState::Well;
+  if (!state.compare_exchange_strong(before, RankState::Telling)) return false;
+  setText(reason, kReasonBytes, why);
+  state.store(what, std::memory_order_release);
+  return true;
+}
+
+BoardEntry read(const BoardSlot& slot, int rank) {
+  BoardEntry entry;
+  entry.rank = rank;
+  entry.state = slot.state.load(std::memory_order_acquire);
+  if (entry.state == RankState::Absent) return entry;
+  // A pair that belongs together, or none: a run begins rarely.
+  const int64_t run = slot.run.load();
+  const uint64_t plan = slot.plan.load();
+  if (run == slot.run.load() && run > 0) entry.plan = plan;
+  entry.run = run < 0 ? -run : run;
+  entry.phase = slot.phase.load(std::memory_order_acquire);
+  entry.program = slot.program.load(std::memory_order_relaxed);
+  entry.issued = slot.issued.load(std::memory_order_relaxed);
+  entry.computing = slot.computing.load(std::memory_order_relaxed);
+  entry.communicating = slot.communicating.load(std::memory_order_relaxed);
+  if (entry.phase == RankPhase::Computing && entry.communicating >= 0) {
+    entry.phase = RankPhase::Communicating;
+  }
+  entry.pid = slot.pid.load(std::memory_order_relaxed);
+  entry.started = slot.started.load(std::memory_order_relaxed);
+  entry.heartbeat = slot.heartbeat.load(std::memory_order_relaxed);
+  entry.progress = slot.progress.load(std::memory_order_relaxed);
+  entry.host = textOf(slot.host, BoardSlot::kHostBytes);
+  if (entry.isLost() || entry.state == RankState::Left) {
+    entry.reason = textOf(slot.reason, BoardSlot::kReasonBytes);
+  }
+  return entry;
+}
+
+void mirror(BoardSlot& slot, const BoardEntry& entry) {
+  const RankState before = slot.state.load(std::memory_order_relaxed);
+  if (entry.state == RankState::Absent || entry.state == RankState::Telling) return;
+  slot.program.store(entry.program, std::memory_order_relaxed);
+  slot.run.store(-entry.run);
+  slot.plan.store(entry.plan);
+  if (entry.plan != 0) slot.run.store(entry.run);
+  slot.issued.store(entry.issued, std::memory_order_relaxed);
+  slot.computing.store(entry.computing, std::memory_order_relaxed);
+  slot.communicating.store(entry.communicating, std::memory_order_relaxed);
+  slot.phase.store(entry.phase, std::memory_order_release);
+  slot.pid.store(entry.pid, std::memory_order_relaxed);
+  slot.started.store(entry.started, std::memory_order_relaxed);
+  slot.progress.store(entry.progress, std::memory_order_relaxed);
+  slot.heartbeat.store(entry.heartbeat, std::memory_order_relaxed);
+  if (before == RankState::Absent) {
+    setText(slot.host, BoardSlot::kHostBytes, entry.host);
+    slot.state.store(RankState::Well, std::memory_order_release);
+  }
+  if (entry.state != RankState::Well) slot.tell(entry.state, entry.reason);
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle::comm {
+
+enum class RankPhase : uint32_t { Idle, Compiling, Computing, Communicating, Done };
+std::string_view name(RankPhase phase);
+
+enum class RankState : uint32_t {
+  Absent,  // not there yet
+  Well,
+  Telling,  // somebody writes why it is well no more
+  Failed,   // says so itself
+  Left,     // ended in good order, or because of another rank
+  Gone,     // its process ended without a word
+  Lost,     // the others say so: it is stopped, silent or in the way
+};
+
+// A heartbeat that is no longer kept up where it is read: silence says nothing.
+constexpr uint64_t kUnwatched = UINT64_MAX;
+
+// What one rank says of itself, in memory that several processes map. One rank writes the first
+// part, without locks and without waiting; anybody reads, field by field.
+struct alignas(64) BoardSlot {
+  static constexpr size_t kHostBytes = 64;
+  static constexpr size_t kReasonBytes = 1024;
+
+  std::atomic<uint64_t> heartbeat{0};  // by the process's watcher
+  std::atomic<uint64_t> progress{0};   // pieces of work begun
+  std::atomic<uint64_t> program{0};    // hash of the text of the program that runs
+  std::atomic<uint64_t> plan{0};       // of program and sizes: equal on all ranks of one run
+  std::atomic<int64_t> run{0};         // communicating runs begun; negative while `plan` changes
+  std::atomic<int32_t> issued{-1};     // instruction the host has issued last
+  std::atomic<int32_t> computing{-1};  // instruction a stream has begun last; -1: none
+  std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
+  std::atomic<RankPhase> phase{RankPhase::Idle};
+
+  alignas(64) std::atomic<RankState> state{RankState::Absent};
+  std::atomic<int32_t> pid{0};
+  std::atomic<uint64_t> started{0};  // ProcessState::started
+  char host[kHostBytes] = "";        // before `state` is Well
+  char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
+
+  // `counts`: the run communicates, so all ranks number it alike.
+  void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
+    program.store(program_hash, std::memory_order_relaxed);
+    if (counts) {
+      const int64_t number = run.load(std::memory_order_relaxed) + 1;
+      run.store(-number);
+      plan.store(plan_hash);
+      run.store(number);
+    }
+    issued.store(-1, std::memory_order_relaxed);
+    phase.store(RankPhase::Computing, std::memory_order_release);
+  }
+  void begin(int32_t instruction, bool communicates) {
+    (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
+    progress.fetch_add(1, std::memory_order_relaxed);
+  }
+  void end(int32_t instruction, bool communicates) {
+    std::atomic<int32_t>& place = communicates ? communicating : computing;
+    place.compare_exchange_strong(instruction, -1, std::memory_order_relaxed);
+  }
+
+  // Well -> `what`, once: false when somebody was first. Does not wait.
+  bool tell(RankState what, const std::string& why) noexcept;
+};
+
+// A slot at one moment.
+struct BoardEntry {
+  int rank = 0;
+  RankState state = RankState::Absent;
+  RankPhase phase = RankPhase::Idle;
+  int64_t run = 0;
+  uint64_t program = 0;
+  uint64_t plan = 0;
+  int32_t issued = -1;
+  int32_t computing = -1;
+  int32_t communicating = -1;
+  int pid = 0;
+  uint64_t started = 0;
+  uint64_t heartbeat = 0;
+  uint64_t progress = 0;
+  std::string host;
+  std::string reason;
+
+  bool isInRun() const {
+    return phase == RankPhase::Computing || phase == RankPhase::Communicating;
+  }
+  // Ended in a way that ends the others too.
+  bool isLost() const {
+    return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
+  }
+};
+BoardEntry read(const BoardSlot& slot, int rank);
+// Of a rank of another host.
+void mirror(BoardSlot& slot, const BoardEntry& entry);
+
+}  // namespace heddle::comm

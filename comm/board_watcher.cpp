@@ -1,0 +1,257 @@
+#include "comm/board_watcher.h"
+
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <map>
+#include <tuple>
+
+#include "comm/process_info.h"
+#include "ir/error.h"
+
+namespace heddle::comm {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr microseconds kShortestPause{5'000};
+constexpr microseconds kLongestPause{50'000};
+constexpr double kTurnsInDeadline = 40;
+// Of the deadline: after it a rank counts as silent, and the rest is for the others to end.
+constexpr double kSilentPart = 0.6;
+// Seconds in which the cause may still show: of a rank that left, and of a signal, which mpirun
+// follows by a stronger one.
+constexpr double kMoment = 0.3;
+constexpr double kSignalMoment = 0.1;
+
+microseconds pauseFor(double deadline) {
+  const auto wanted = microseconds(static_cast<int64_t>(1e6 * deadline / kTurnsInDeadline));
+  return std::clamp(wanted, kShortestPause, kLongestPause);
+}
+
+}  // namespace
+
+std::shared_ptr<BoardWatcher> BoardWatcher::of(const std::shared_ptr<BoardMemory>& memory,
+                                               const BoardPlaces& places,
+                                               const ControlOptions& options, int rank) {
+  std::lock_guard lock(memory->watching);
+  std::shared_ptr<BoardWatcher> watcher = memory->watcher.lock();
+  if (watcher) return watcher;
+  watcher = std::make_shared<BoardWatcher>(memory, places, options, rank);
+  memory->watcher = watcher;
+  return watcher;
+}
+
+BoardWatcher::BoardWatcher(std::shared_ptr<BoardMemory> memory, const BoardPlaces& places,
+                           const ControlOptions& options, int rank)
+    : memory_(std::move(memory)),
+      places_(places),
+      options_(options),
+      mine_(places.inProcessOf(rank)),
+      here_(static_cast<size_t>(memory_->size())),
+      pause_(pauseFor(options.deadline)),
+      peers_(static_cast<size_t>(memory_->size())) {
+  for (int other : places.onHostOf(rank)) here_[static_cast<size_t>(other)] = true;
+  thread_ = std::thread([this] { serve(); });
+}
+
+BoardWatcher::~BoardWatcher() {
+  {
+    std::lock_guard lock(sleep_mutex_);
+    stop_ = true;
+  }
+  woken_.notify_all();
+  thread_.join();
+}
+
+void BoardWatcher::add(ControlBoard& board, std::unique_ptr<BoardLink> link) {
+  std::lock_guard lock(mutex_);
+  if (link) link_ = std::move(link);
+  ends_.push_back(End{&board});
+}
+
+void BoardWatcher::remove(ControlBoard& board) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(ends_, [&](const End& end) { return end.board == &board; });
+}
+
+void BoardWatcher::hurry() {
+  {
+    std::lock_guard lock(sleep_mutex_);
+    hurry_ = true;
+  }
+  woken_.notify_all();
+}
+
+int64_t BoardWatcher::turnsIn(double seconds) const {
+  return static_cast<int64_t>(1e6 * seconds / static_cast<double>(pause_.count())) + 1;
+}
+
+void BoardWatcher::serve() {
+  for (;;) {
+    {
+      std::unique_lock lock(sleep_mutex_);
+      // system_clock's wait: the thread sanitizer does not know the one on steady_clock.
+      woken_.wait_until(lock, std::chrono::system_clock::now() + pause_,
+                        [&] { return stop_ || hurry_; });
+      if (stop_) break;
+      hurry_ = false;
+    }
+    turn();
+  }
+  std::lock_guard lock(mutex_);
+  if (link_) link_->close();
+}
+
+void BoardWatcher::turn() {
+  std::lock_guard lock(mutex_);
+  beat();
+  if (link_) link_->turn();
+  for (int rank = 0; rank < memory_->size(); ++rank) lookAtPeer(rank);
+  lookForMovement();
+  lookForStuck();
+  lookForDifferentPlans();
+  for (End& end : ends_) lookFor(end);
+}
+
+void BoardWatcher::beat() {
+  for (int rank : mine_) memory_->slot(rank).heartbeat.fetch_add(1, std::memory_order_relaxed);
+}
+
+void BoardWatcher::lookAtPeer(int rank) {
+  BoardSlot& slot = memory_->slot(rank);
+  if (slot.state.load(std::memory_order_acquire) != RankState::Well) return;
+  if (std::find(mine_.begin(), mine_.end(), rank) != mine_.end()) return;
+  const bool here = here_[static_cast<size_t>(rank)];
+  const int pid = slot.pid.load(std::memory_order_relaxed);
+  const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
+  const ProcessState process = here ? processState(pid) : ProcessState{};
+  if (here && (process.isGone() || process.started != place.started)) {
+    slot.tell(RankState::Gone,
+              fmt::format("its process (pid {} on {}) is gone: killed, or ended without leaving",
+                          pid, place.host));
+    return;
+  }
+  Peer& peer = peers_[static_cast<size_t>(rank)];
+  const uint64_t heartbeat = slot.heartbeat.load(std::memory_order_relaxed);
+  const bool quiet = heartbeat == peer.heartbeat && heartbeat != kUnwatched;
+  peer.quiet_turns = quiet ? peer.quiet_turns + 1 : 0;
+  peer.heartbeat = heartbeat;
+  if (peer.quiet_turns < turnsIn(kSilentPart * options_.deadline)) return;
+  const double seconds = kSilentPart * options_.deadline;
+  slot.tell(RankState::Lost,
+            here && process.isStopped()
+                ? fmt::format("its process (pid {} on {}) is stopped", pid, place.host)
+                : fmt::format("no sign of life from pid {} on {} for {:.1f} s", pid, place.host,
+                              seconds));
+}
+
+// Whether anything in the job has changed since the last turn, and whether somebody waits for it.
+void BoardWatcher::lookForMovement() {
+  size_t picture = 0;
+  bool waits = false;
+  bool compiles = false;
+  for (int rank = 0; rank < memory_->size(); ++rank) {
+    const BoardEntry entry = read(memory_->slot(rank), rank);
+    for (uint64_t part :
+         {entry.progress, static_cast<uint64_t>(entry.run), static_cast<uint64_t>(entry.issued),
+          static_cast<uint64_t>(entry.phase), static_cast<uint64_t>(entry.state)}) {
+      boost::hash_combine(picture, part);
+    }
+    waits = waits || (entry.isInRun() && entry.phase == RankPhase::Communicating);
+    compiles = compiles || entry.phase == RankPhase::Compiling;
+  }
+  const bool still = picture == picture_ && waits && !compiles;
+  still_turns_ = still ? still_turns_ + 1 : 0;
+  picture_ = picture;
+}
+
+void BoardWatcher::lookFor(End& end) {
+  if (end.told) return;
+  if (tellLost(end) || tellLeft(end)) return;
+  tellSignal(end);
+}
+
+void BoardWatcher::tell(End& end, int rank, std::string what, int signal) {
+  JobFailure failure;
+  failure.rank = rank;
+  failure.told = rank >= 0 && end.board->entry(rank).state == RankState::Failed;
+  failure.signal = signal;
+  failure.text = std::move(what) + end.board->positions();
+  end.told = true;
+  // So that nobody takes this rank for the cause when it ends. A signal is a cause.
+  const std::string why = signal != 0 ? fmt::format("told to end by signal {}", signal)
+                                      : fmt::format("ended because of rank {}", rank);
+  end.board->mine().tell(signal != 0 ? RankState::Failed : RankState::Left, why);
+  end.board->keep(std::move(failure));
+  end.board->tellOwner();
+}
+
+// A rank that has failed itself knows, and its owner ends; but not for ever.
+bool BoardWatcher::tellLost(End& end) {
+  const int lost = end.board->firstLost();
+  if (lost < 0) return false;
+  const bool own = end.board->entry(lost).state == RankState::Failed && lost == end.board->rank();
+  if (own && ++end.failed_turns < turnsIn(options_.deadline / 2)) return true;
+  tell(end, lost, end.board->describeLost(lost));
+  return true;
+}
+
+bool BoardWatcher::tellLeft(End& end) {
+  const BoardEntry mine = end.board->entry(end.board->rank());
+  int left = -1;
+  for (int rank = 0; rank < memory_->size() && left < 0 && mine.isInRun(); ++rank) {
+    const BoardEntry peer = end.board->entry(rank);
+    if (peer.state == RankState::Left && peer.run < mine.run) left = rank;
+  }
+  end.alone_turns = left >= 0 ? end.alone_turns + 1 : 0;
+  if (end.alone_turns < turnsIn(kMoment)) return false;
+  tell(end, left, end.board->describeLost(left));
+  return true;
+}
+
+// Of two ranks in one run the lower is right.
+void BoardWatcher::lookForDifferentPlans() {
+  std::map<int64_t, BoardEntry> first;
+  for (int rank = 0; rank < memory_->size(); ++rank) {
+    const BoardEntry entry = read(memory_->slot(rank), rank);
+    if (entry.state != RankState::Well || entry.plan == 0) continue;
+    const auto [found, fresh] = first.try_emplace(entry.run, entry);
+    const BoardEntry& other = found->second;
+    if (fresh || other.plan == entry.plan) continue;
+    memory_->slot(rank).tell(
+        RankState::Lost,
+        fmt::format("it runs {} than rank {}",
+                    other.program == entry.program ? "with other sizes" : "another program",
+                    other.rank));
+    return;
+  }
+}
+
+// The rank to blame: the one that waits for nobody; else the one that waits at the earliest place.
+void BoardWatcher::lookForStuck() {
+  if (options_.patience == 0 || still_turns_ < turnsIn(options_.patience)) return;
+  BoardEntry blamed;
+  blamed.rank = -1;
+  const auto key = [](const BoardEntry& entry) {
+    return std::tuple(entry.phase == RankPhase::Communicating, entry.run, entry.communicating);
+  };
+  for (int rank = 0; rank < memory_->size(); ++rank) {
+    const BoardEntry entry = read(memory_->slot(rank), rank);
+    if (entry.state != RankState::Well) continue;
+    if (blamed.rank < 0 || key(entry) < key(blamed)) blamed = entry;
+  }
+  if (blamed.rank < 0) return;
+  memory_->slot(blamed.rank)
+      .tell(RankState::Lost, fmt::format("nothing has moved on any rank for {} s, and others wait",
+                                         options_.patience));
+}
+
+bool BoardWatcher::tellSignal(End& end) {
+  const int signal = options_.end_signal == nullptr ? 0 : options_.end_signal->load();
+  if (signal == 0) return false;
+  if (++signal_turns_ < turnsIn(kSignalMoment)) return true;
+  tell(end, -1, fmt::format("told to end by signal {}\n", signal), signal);
+  return true;
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "comm/board_link.h"
+#include "comm/control_board.h"
+
+namespace heddle::comm {
+
+// The thread of a process that writes the heartbeats of its ranks and looks at those of all others,
+// for every board of that job in the process. Times are counted in its own turns, so that a process
+// that was stopped and goes on does not take its peers for dead.
+class BoardWatcher {
+ public:
+  // The one of `memory`, or a new one.
+  static std::shared_ptr<BoardWatcher> of(const std::shared_ptr<BoardMemory>& memory,
+                                          const BoardPlaces& places, const ControlOptions& options,
+                                          int rank);
+  BoardWatcher(std::shared_ptr<BoardMemory> memory, const BoardPlaces& places,
+               const ControlOptions& options, int rank);
+  ~BoardWatcher();
+
+  // `link`: of the first rank of a host, else nullptr.
+  void add(ControlBoard& board, std::unique_ptr<BoardLink> link);
+  // When it returns no more is called on the board.
+  void remove(ControlBoard& board);
+  // There is something to be seen.
+  void hurry();
+
+ private:
+  struct Peer {
+    uint64_t heartbeat = 0;
+    int64_t quiet_turns = 0;
+  };
+  struct End {
+    ControlBoard* board;
+    int64_t alone_turns = 0;   // in a run that a rank has left
+    int64_t failed_turns = 0;  // since its own failure
+    bool told = false;
+  };
+
+  void serve();
+  void turn();
+  void beat();
+  void lookAtPeer(int rank);
+  void lookFor(End& end);
+  bool tellLost(End& end);
+  bool tellLeft(End& end);
+  bool tellSignal(End& end);
+  void tell(End& end, int rank, std::string what, int signal = 0);
+  void lookForMovement();
+  void lookForStuck();
+  void lookForDifferentPlans();
+  int64_t turnsIn(double seconds) const;
+
+  std::shared_ptr<BoardMemory> memory_;
+  BoardPlaces places_;
+  ControlOptions options_;
+  std::vector<int> mine_;   // ranks of this process
+  std::vector<bool> here_;  // by rank: its process can be looked at
+  std::chrono::microseconds pause_;
+
+  std::mutex mutex_;  // held for a turn
+  std::unique_ptr<BoardLink> link_;
+  std::vector<End> ends_;
+
+  // The thread's own.
+  std::vector<Peer> peers_;
+  uint64_t picture_ = 0;
+  int64_t still_turns_ = 0;
+  int64_t signal_turns_ = 0;
+
+  std::mutex sleep_mutex_;
+  std::condition_variable woken_;
+  bool stop_ = false;
+  bool hurry_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle::comm

@@ -1,0 +1,176 @@
+#include "comm/control_board.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "comm/board_watcher.h"
+#include "comm/process_info.h"
+#include "ir/error.h"
+
+namespace heddle::comm {
+namespace {
+
+std::string_view stateText(const BoardEntry& entry) {
+  switch (entry.state) {
+    case RankState::Absent:
+      return "not heard of";
+    case RankState::Well:
+    case RankState::Telling:
+      return name(entry.phase);
+    case RankState::Failed:
+      return "failed";
+    case RankState::Left:
+      return "left";
+    case RankState::Gone:
+      return "gone";
+    case RankState::Lost:
+      return "lost";
+  }
+  return "?";
+}
+
+}  // namespace
+
+ControlBoard::ControlBoard(World& world, ControlOptions options)
+    : world_(world), rank_(world.rank()), options_(std::move(options)) {
+  HEDDLE_USER_CHECK(options_.deadline > 0, "a deadline of {} seconds: more than 0 expected",
+                    options_.deadline);
+  HEDDLE_USER_CHECK(options_.patience >= 0, "a patience of {} seconds: 0 or more expected",
+                    options_.patience);
+  places_ = findPlaces(world, options_.host_key);
+  memory_ = BoardMemory::share(world, places_);
+  const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];
+  BoardEntry me;
+  me.rank = rank_;
+  me.state = RankState::Well;
+  me.pid = place.pid;
+  me.started = place.started;
+  me.host = place.host;
+  mirror(mine(), me);
+  std::unique_ptr<BoardLink> link = BoardLink::connect(world, places_, *memory_, options_.deadline);
+  watcher_ = BoardWatcher::of(memory_, places_, options_, rank_);
+  watcher_->add(*this, std::move(link));
+}
+
+ControlBoard::~ControlBoard() {
+  mine().tell(RankState::Left, "");
+  watcher_->remove(*this);
+}
+
+void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
+  std::lock_guard lock(mutex_);
+  programs_.try_emplace(program, instructions);
+}
+
+// Where another rank is lost already, or the owner has been told so, this one only follows.
+void ControlBoard::fail(const std::string& reason) noexcept {
+  try {
+    if (failed()) return;
+    const int lost = firstLost();
+    if (lost >= 0) {
+      mine().tell(RankState::Left, fmt::format("ended because of rank {}", lost));
+      return;
+    }
+    if (!mine().tell(RankState::Failed, reason)) return;
+    JobFailure failure;
+    failure.rank = rank_;
+    failure.told = true;
+    failure.text = describeLost(rank_) + positions();
+    keep(std::move(failure));
+    watcher_->hurry();
+  } catch (const std::exception&) {
+    // Out of memory for a message: the slot has been written, or the heartbeat will end.
+  }
+}
+
+JobFailure ControlBoard::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+int ControlBoard::firstLost() const {
+  for (int rank = 0; rank < size(); ++rank) {
+    const RankState state = memory_->slot(rank).state.load(std::memory_order_acquire);
+    if (state == RankState::Failed || state == RankState::Gone || state == RankState::Lost) {
+      return rank;
+    }
+  }
+  return -1;
+}
+
+bool ControlBoard::keep(JobFailure failure) {
+  std::lock_guard lock(mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  failure_ = std::move(failure);
+  failed_.store(true, std::memory_order_release);
+  return true;
+}
+
+void ControlBoard::tellOwner() {
+  const JobFailure failure = this->failure();
+  if (options_.on_failure) {
+    options_.on_failure(failure);
+  } else {
+    world_.interrupt(failure.text);
+  }
+}
+
+std::string ControlBoard::instructionText(uint64_t program, int32_t instruction) const {
+  std::lock_guard lock(mutex_);
+  const auto found = programs_.find(program);
+  if (found == programs_.end() || instruction < 0 ||
+      static_cast<size_t>(instruction) >= found->second.size()) {
+    return fmt::format("instruction {}", instruction);
+  }
+  return fmt::format("instruction {} ({})", instruction,
+                     found->second[static_cast<size_t>(instruction)]);
+}
+
+std::string ControlBoard::placeOf(const BoardEntry& entry) const {
+  if (entry.phase == RankPhase::Idle) return "before its first run";
+  if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
+  if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
+  const auto text = [&](int32_t index) { return instructionText(entry.program, index); };
+  std::string place = fmt::format("in run {}", entry.run);
+  const char* between = " at ";
+  if (entry.communicating >= 0) {
+    place += " communicating at " + text(entry.communicating);
+    between = ", ";
+  }
+  if (entry.computing >= 0) {
+    place +=
+        (entry.communicating >= 0 ? ", computing at " : " computing at ") + text(entry.computing);
+    between = ", ";
+  }
+  if (entry.issued >= 0 && entry.issued != entry.communicating && entry.issued != entry.computing) {
+    const bool first = *between == ' ';
+    place += (first ? " at " : ", issued up to ") + text(entry.issued);
+  }
+  return place;
+}
+
+std::string ControlBoard::describeLost(int rank) const {
+  const BoardEntry lost = entry(rank);
+  switch (lost.state) {
+    case RankState::Failed:
+      return fmt::format("rank {} failed {}: {}\n", rank, placeOf(lost), lost.reason);
+    case RankState::Left:
+      return fmt::format("rank {} left the job {} while others need it\n", rank, placeOf(lost));
+    default:
+      return fmt::format("rank {} is lost {}: {}\n", rank, placeOf(lost), lost.reason);
+  }
+}
+
+std::string ControlBoard::positions() const {
+  std::string text;
+  for (int rank = 0; rank < size(); ++rank) {
+    const BoardEntry at = entry(rank);
+    text += fmt::format("  rank {} (pid {} on {}): {}", rank, at.pid, at.host, stateText(at));
+    if (at.state != RankState::Absent) text += ", " + placeOf(at);
+    if (rank + 1 < size()) text += "\n";
+  }
+  return text;
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/board_memory.h"
+#include "comm/board_slot.h"
+#include "comm/communicator.h"
+
+namespace heddle::comm {
+
+class BoardWatcher;
+
+// What ended a job.
+struct JobFailure {
+  int rank = -1;      // the one to blame; -1: none
+  bool told = false;  // by that rank itself, which says why
+  int signal = 0;     // the signal that told this process to end
+  std::string text;   // who, where and why, then a line a rank: number and text of its instruction
+};
+
+struct ControlOptions {
+  // Seconds after which no rank still waits for one that has failed, was killed or stopped, or has
+  // left in the middle of a run.
+  double deadline = 10;
+  // Seconds for which a rank may wait in a collective while nothing moves on any rank and none
+  // compiles; 0: for ever. A job in which some rank computes for longer is ended.
+  double patience = 600;
+  // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
+  // board. Empty: World::interrupt, so that what this rank waits for throws UserError.
+  std::function<void(const JobFailure&)> on_failure;
+  // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
+  // which a cause may show.
+  const std::atomic<int>* end_signal = nullptr;
+  // Equal on the ranks that share memory; empty: those of one machine.
+  std::string host_key;
+};
+
+// Where the ranks of a job tell each other where they are, apart from the transport: one slot a
+// rank in memory that survives its process, TCP between hosts. A thread of each process writes the
+// heartbeat of its ranks and compares the others'. Thread-safe; the functions that write do not
+// wait.
+class ControlBoard {
+ public:
+  // Collective over the job; `world` outlives the board.
+  explicit ControlBoard(World& world, ControlOptions options = {});
+  // This rank has left, in good order unless it has failed.
+  ~ControlBoard();
+  ControlBoard(const ControlBoard&) = delete;
+  ControlBoard& operator=(const ControlBoard&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return memory_->size(); }
+  BoardSlot& mine() const { return memory_->slot(rank_); }
+  const BoardPlaces& places() const { return places_; }
+
+  // What instructions of the program are called in messages, by index.
+  void addProgram(uint64_t program, const std::vector<std::string>& instructions);
+
+  // This rank cannot go on. Of no effect when it only follows another rank's failure.
+  void fail(const std::string& reason) noexcept;
+  // Some rank of the job is lost, this one included.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // failed(): what is known of it.
+  JobFailure failure() const;
+
+  // A line a rank: where it is now.
+  std::string positions() const;
+  BoardEntry entry(int rank) const { return read(memory_->slot(rank), rank); }
+
+ private:
+  friend class BoardWatcher;
+  // The first lost rank, if there is one.
+  int firstLost() const;
+  std::string placeOf(const BoardEntry& entry) const;
+  std::string instructionText(uint64_t program, int32_t instruction) const;
+  // Keeps the failure if it is the first; true when it is.
+  bool keep(JobFailure failure);
+  std::string describeLost(int rank) const;
+  void tellOwner();
+
+  World& world_;
+  int rank_;
+  ControlOptions options_;
+  BoardPlaces places_;
+  std::shared_ptr<BoardMemory> memory_;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::vector<std::string>> programs_;
+  JobFailure failure_;
+  std::atomic<bool> failed_{false};
+  std::shared_ptr<BoardWatcher> watcher_;
+};
+
+}  // namespace heddle::comm

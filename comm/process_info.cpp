@@ -1,0 +1,55 @@
+#include "comm/process_info.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <fstream>
+#include <sstream>
+
+namespace heddle::comm {
+namespace {
+
+std::string linkOf(const char* path) {
+  char text[PATH_MAX];
+  const ssize_t length = readlink(path, text, sizeof text);
+  return length < 0 ? std::string() : std::string(text, static_cast<size_t>(length));
+}
+
+}  // namespace
+
+// The name of the program stands in parentheses and may hold spaces and parentheses itself, so the
+// fields are counted from the last one.
+ProcessState processState(int pid) {
+  ProcessState result;
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return result;
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return result;
+  std::istringstream fields(line.substr(name_end + 1));
+  fields >> result.state;
+  std::string skipped;
+  constexpr int kBetweenStateAndStart = 18;
+  for (int i = 0; i < kBetweenStateAndStart; ++i) fields >> skipped;
+  fields >> result.started;
+  return result;
+}
+
+std::string hostName() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0) return "?";
+  return name;
+}
+
+std::string hostClock() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot.empty() ? hostName() : boot;
+}
+
+std::string hostKey() {
+  return hostName() + " " + hostClock() + " " + linkOf("/proc/self/ns/pid") + " " +
+         linkOf("/proc/self/ns/mnt");
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,128 @@
+#include "host/inject.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr int64_t kMostCorrupted = 1 << 20;
+constexpr auto kNap = std::chrono::milliseconds(5);
+
+template <class Number>
+Number numberOf(std::string_view field, std::string_view text, std::string_view spec) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  HEDDLE_USER_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0,
+                    "--inject {}: {}={} is no number from 0 on", spec, field, text);
+  return value;
+}
+
+double secondsOf(std::string_view text, std::string_view spec) {
+  HEDDLE_USER_CHECK(text.ends_with('s'), "--inject {}: delay={} has no unit, write delay=5s", spec,
+                    text);
+  return numberOf<double>("delay", text.substr(0, text.size() - 1), spec);
+}
+
+std::optional<Fault::Kind> kindOf(std::string_view text) {
+  if (text == "die") return Fault::Kind::Die;
+  if (text == "throw") return Fault::Kind::Throw;
+  if (text == "stall") return Fault::Kind::Stall;
+  if (text == "delay") return Fault::Kind::Delay;
+  if (text == "corrupt") return Fault::Kind::Corrupt;
+  return std::nullopt;
+}
+
+void waitOnStream(double seconds, bool forever, const std::function<bool()>& ended) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  while (forever || Clock::now() < until) {
+    HEDDLE_USER_CHECK(!ended(), "injected: {}, given up because the job has failed",
+                      forever ? "stall" : "delay");
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace
+
+Fault parseFault(std::string_view spec) {
+  Fault fault;
+  std::optional<Fault::Kind> kind;
+  bool has_rank = false;
+  bool has_instruction = false;
+  for (size_t at = 0; at <= spec.size();) {
+    const size_t comma = std::min(spec.find(',', at), spec.size());
+    const std::string_view field = spec.substr(at, comma - at);
+    const size_t equals = std::min(field.find('='), field.size());
+    const std::string_view name = field.substr(0, equals);
+    const std::string_view value = field.substr(std::min(equals + 1, field.size()));
+    if (name == "rank") {
+      fault.rank = numberOf<int>(name, value, spec);
+      has_rank = true;
+    } else if (name == "instr") {
+      fault.instruction = numberOf<InstructionIndex>(name, value, spec);
+      has_instruction = true;
+    } else {
+      const std::optional<Fault::Kind> named = kindOf(name);
+      const bool takes_value = named == Fault::Kind::Delay;
+      HEDDLE_USER_CHECK(named && takes_value == (equals < field.size()),
+                        "--inject {}: found '{}', expected rank=R, instr=I, die, throw, stall, "
+                        "delay=5s or corrupt",
+                        spec, field);
+      HEDDLE_USER_CHECK(!kind, "--inject {}: '{}' is a second fault, one is expected", spec, field);
+      if (takes_value) fault.seconds = secondsOf(value, spec);
+      kind = named;
+    }
+    at = comma + 1;
+  }
+  HEDDLE_USER_CHECK(has_rank, "--inject {}: rank=R is missing", spec);
+  HEDDLE_USER_CHECK(has_instruction, "--inject {}: instr=I is missing", spec);
+  HEDDLE_USER_CHECK(kind, "--inject {}: die, throw, stall, delay=5s or corrupt is missing", spec);
+  fault.kind = *kind;
+  return fault;
+}
+
+void injectBefore(const Fault& fault, Device& device, Stream stream, const Issue& issue,
+                  std::function<bool()> ended) {
+  switch (fault.kind) {
+    case Fault::Kind::Die:
+      if (fault.is_process) std::raise(SIGKILL);
+      userError("injected: die (an error, because this rank is a thread)");
+    case Fault::Kind::Throw:
+      userError("injected: throw");
+    case Fault::Kind::Stall:
+    case Fault::Kind::Delay:
+      return device.hostTask([forever = fault.kind == Fault::Kind::Stall, seconds = fault.seconds,
+                              ended = std::move(ended)] { waitOnStream(seconds, forever, ended); },
+                             stream, issue);
+    case Fault::Kind::Corrupt:
+      return;
+  }
+}
+
+// Through the host, so that it works on memory of any device.
+void injectAfter(const Fault& fault, Device& device, void* memory, int64_t bytes, Stream stream,
+                 const Issue& issue) {
+  if (fault.kind != Fault::Kind::Corrupt) return;
+  const int64_t count = std::min(bytes, kMostCorrupted);
+  HEDDLE_USER_CHECK(count > 0 && memory != nullptr,
+                    "injected: corrupt, but the instruction writes nothing here");
+  auto staging = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count));
+  device.copy(staging->data(), memory, count, stream, issue);
+  device.hostTask(
+      [staging] {
+        for (std::byte& byte : *staging) byte = ~byte;
+      },
+      stream, issue);
+  device.copy(memory, staging->data(), count, stream, issue);
+  device.hostTask([staging] {}, stream, issue);  // keeps it until the copy is done
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "host/device.h"
+#include "host/program.h"
+
+namespace heddle::host {
+
+// A fault made on purpose, to see that a job ends cleanly: when `rank` issues the instruction.
+struct Fault {
+  enum class Kind : uint8_t {
+    Die,      // the process is killed; a rank that is a thread throws
+    Throw,    // an error of that instruction
+    Stall,    // its stream never gets on
+    Delay,    // its stream gets on after `seconds`
+    Corrupt,  // every bit of the first MiB that it writes is turned over
+  };
+  Kind kind = Kind::Throw;
+  int rank = 0;
+  InstructionIndex instruction = 0;  // of the program without Calls
+  double seconds = 0;
+  bool is_process = false;  // Die: the rank has a process of its own
+};
+
+// `rank=2,instr=7,die`, also throw, stall, delay=5s and corrupt. UserError naming the field.
+Fault parseFault(std::string_view spec);
+
+// Before the instruction's work goes to `stream`: Die and Throw do not return, Stall and Delay
+// enqueue host work that also ends, with an error, once `ended` says that the job has failed.
+void injectBefore(const Fault& fault, Device& device, Stream stream, const Issue& issue,
+                  std::function<bool()> ended);
+// Behind the instruction's work: Corrupt.
+void injectAfter(const Fault& fault, Device& device, void* memory, int64_t bytes, Stream stream,
+                 const Issue& issue);
+
+}  // namespace heddle::host

@@ -1,0 +1,119 @@
+// The issue of a step that a profiler, a trace or an injected fault looks at.
+#include <algorithm>
+
+#include "host/issue.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+class ProfilerRange {
+ public:
+  ProfilerRange(Device& device, const char* text) : device_(device) { device_.beginRange(text); }
+  ~ProfilerRange() { device_.endRange(); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+
+ private:
+  Device& device_;
+};
+
+template <class... Kinds>
+bool isOneOf(const Step& step) {
+  return (std::holds_alternative<Kinds>(step) || ...);
+}
+
+bool writesData(const Step& step) {
+  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, CopyStep, CollectiveStep>(
+      step);
+}
+
+// What the step writes, for a fault that corrupts it.
+struct Written {
+  Place place;
+  int64_t bytes = 0;
+};
+
+Written writtenBy(const Plan& plan, size_t step) {
+  if (!writesData(plan.steps[step])) return {};
+  const Plan::StepNote& note = plan.notes[step];
+  if (note.output_bytes > 0) return {note.output, note.output_bytes};
+  const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);  // a group of receives
+  for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
+    const auto at = static_cast<size_t>(post->first + i);
+    const Place place = plan.operation_places[at].recv;
+    const comm::Operation& operation = plan.operations[at];
+    if (place.pointer >= 0) return {place, operation.count * sizeOf(operation.dtype)};
+  }
+  return {};
+}
+
+// Of several steps of an instruction, such as the stages of a kernel, the last that moves data.
+bool isLastOf(const Plan& plan, size_t step) {
+  if (!writesData(plan.steps[step])) return false;
+  for (size_t next = step + 1; next < plan.steps.size(); ++next) {
+    if (plan.instruction_of[next] != plan.instruction_of[step] ||
+        plan.notes[next].occurrence != plan.notes[step].occurrence) {
+      break;
+    }
+    if (writesData(plan.steps[next])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Issuer::issueWatched(size_t step) {
+  if (issue_.instruction < 0) return std::visit(*this, plan_.steps[step]);
+  const StreamId on = plan_.notes[step].stream;
+  const auto& texts = state_.completion->resources->texts();
+  const ProfilerRange range(device_, texts[static_cast<size_t>(issue_.instruction)].c_str());
+  const Fault* fault = state_.fault;
+  const bool faulty = fault != nullptr && fault->instruction == issue_.instruction;
+  if (faulty) injectBeforeStep(std::max(on, 0));
+  RunTrace* trace = state_.trace;
+  const bool timed = trace != nullptr && on >= 0 && device_.kind() == DeviceKind::Cuda;
+  const int64_t begin = trace == nullptr ? 0 : RunTrace::now();
+  if (timed) trace->beginOnDevice(issue_.step, stream(on));
+  std::visit(*this, plan_.steps[step]);
+  if (timed) trace->endOnDevice(stream(on));
+  if (trace != nullptr) trace->addIssue(issue_.step, begin, RunTrace::now());
+  if (faulty) injectAfterStep(step);
+}
+
+// Once a run, whatever the trips of a loop.
+void Issuer::injectBeforeStep(StreamId on) {
+  if (injected_ || state_.fault->kind == Fault::Kind::Corrupt) return;
+  injected_ = true;
+  const std::shared_ptr<RunResources> resources = state_.completion->resources;
+  injectBefore(*state_.fault, device_, stream(on), issue_,
+               [resources] { return resources->job.failed(); });
+}
+
+void Issuer::injectAfterStep(size_t step) {
+  if (state_.fault->kind != Fault::Kind::Corrupt || !isLastOf(plan_, step)) return;
+  const Written written = writtenBy(plan_, step);
+  if (written.bytes == 0) return;
+  const StreamId on = std::max(plan_.notes[step].stream, 0);
+  injectAfter(*state_.fault, device_, at(written.place), written.bytes, stream(on), issue_);
+}
+
+void checkFault(const Fault& fault, const Plan& plan, const RunResources& resources) {
+  bool issued = false;
+  bool writes = false;
+  for (size_t step = 0; step < plan.steps.size(); ++step) {
+    if (plan.instruction_of[step] != fault.instruction) continue;
+    issued = true;
+    writes = writes || writtenBy(plan, step).bytes > 0;
+  }
+  HEDDLE_USER_CHECK(static_cast<size_t>(fault.instruction) < resources.texts().size(),
+                    "--inject: there is no instruction {}, the program has {}", fault.instruction,
+                    resources.texts().size());
+  HEDDLE_USER_CHECK(issued, "--inject: rank {} issues nothing for {}", fault.rank,
+                    resources.text(fault.instruction));
+  HEDDLE_USER_CHECK(writes || fault.kind != Fault::Kind::Corrupt,
+                    "--inject: {} writes nothing on rank {} that could be corrupted",
+                    resources.text(fault.instruction), fault.rank);
+}
+
+}  // namespace heddle::host

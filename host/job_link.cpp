@@ -1,0 +1,75 @@
+#include "host/job_link.h"
+
+#include <boost/container_hash/hash.hpp>
+
+namespace heddle::host {
+
+using comm::RankPhase;
+
+void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program,
+                   const std::vector<std::string>& instructions) {
+  board.addProgram(program, instructions);
+  std::lock_guard lock(mutex_);
+  world_ = &world;
+  board_ = &board;
+  slot_ = &board.mine();
+  program_ = program;
+}
+
+void JobLink::close() {
+  std::lock_guard lock(mutex_);
+  world_ = nullptr;
+  board_ = nullptr;
+}
+
+void JobLink::beginCompiling() {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return;
+  before_compiling_ = slot_->phase.load(std::memory_order_relaxed);
+  slot_->phase.store(RankPhase::Compiling, std::memory_order_release);
+}
+
+void JobLink::endCompiling() {
+  std::lock_guard lock(mutex_);
+  if (board_ != nullptr) slot_->phase.store(before_compiling_, std::memory_order_release);
+}
+
+int64_t JobLink::beginRun(uint64_t sizes, bool communicates) {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return 0;
+  size_t plan = program_;
+  boost::hash_combine(plan, sizes);
+  slot_->beginRun(program_, plan, communicates);
+  return ++runs_;
+}
+
+void JobLink::endRun(int64_t number) {
+  std::lock_guard lock(mutex_);
+  // A rank that has failed stays where it was.
+  if (board_ == nullptr || number != runs_ || board_->failed()) return;
+  slot_->phase.store(RankPhase::Done, std::memory_order_release);
+}
+
+void JobLink::waitForDevice() {
+  std::lock_guard lock(mutex_);
+  if (board_ != nullptr) slot_->phase.store(RankPhase::Communicating, std::memory_order_release);
+}
+
+void JobLink::fail(const std::string& reason) noexcept {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return;
+  board_->fail(reason);
+  world_->interrupt(reason);
+}
+
+bool JobLink::failed() const {
+  std::lock_guard lock(mutex_);
+  return board_ != nullptr && board_->failed();
+}
+
+std::string JobLink::failure() const {
+  std::lock_guard lock(mutex_);
+  return board_ != nullptr && board_->failed() ? board_->failure().text : std::string();
+}
+
+}  // namespace heddle::host

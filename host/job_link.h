@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/control_board.h"
+
+namespace heddle::host {
+
+// How the runs of one Executable tell the job where they are and that they have failed. Empty in a
+// job of one rank. Thread-safe.
+class JobLink {
+ public:
+  // `instructions`: what each is called in messages. Until close() both are borrowed.
+  void open(comm::World& world, comm::ControlBoard& board, uint64_t program,
+            const std::vector<std::string>& instructions);
+  void close();
+
+  // nullptr in a job of one rank. Work in flight writes to it, and is over before close().
+  comm::BoardSlot* slot() const { return slot_; }
+
+  // Around what may take as long as a compiler; on an exception the rank stays there.
+  void beginCompiling();
+  void endCompiling();
+  // `sizes`: hash of what tells the plans of one program apart. The number of the run for endRun().
+  int64_t beginRun(uint64_t sizes, bool communicates);
+  void endRun(int64_t number);
+  // The host waits for a device that does not say where it is.
+  void waitForDevice();
+
+  // Peers must not wait for a rank that has failed.
+  void fail(const std::string& reason) noexcept;
+  bool failed() const;
+  // What has failed; empty when nothing has.
+  std::string failure() const;
+
+ private:
+  mutable std::mutex mutex_;
+  comm::World* world_ = nullptr;
+  comm::ControlBoard* board_ = nullptr;
+  comm::BoardSlot* slot_ = nullptr;
+  uint64_t program_ = 0;
+  int64_t runs_ = 0;
+  comm::RankPhase before_compiling_ = comm::RankPhase::Idle;
+};
+
+}  // namespace heddle::host

@@ -1,0 +1,119 @@
+#include "host/run_trace.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+
+#include "host/plan.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+
+int64_t RunTrace::now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+RunTrace::~RunTrace() { clearTimers(); }
+
+void RunTrace::clearTimers() noexcept {
+  for (const Timers& timers : timers_) {
+    device_->destroyEvent(timers.begin);
+    device_->destroyEvent(timers.end);
+  }
+  timers_.clear();
+  if (origin_ != nullptr) device_->destroyEvent(origin_);
+  origin_ = nullptr;
+}
+
+void RunTrace::start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts,
+                     Device& device) {
+  clearTimers();
+  plan_ = std::move(plan);
+  texts_ = std::move(texts);
+  device_ = &device;
+  issues_.clear();
+  work_.clear();
+  if (device.kind() != DeviceKind::Cuda) return;
+  // The host waits for a timer on an idle stream, so both clocks say the same moment.
+  Stream idle = device.createStream();
+  origin_ = device.createTimer();
+  device.recordEvent(origin_, idle);
+  device.synchronize(origin_);
+  origin_time_ = now();
+  device.destroyStream(idle);
+}
+
+void RunTrace::addIssue(int32_t step, int64_t begin, int64_t end) {
+  std::lock_guard lock(mutex_);
+  issues_.push_back({step, begin, end});
+}
+
+void RunTrace::addWork(int32_t step, int64_t begin, int64_t end) {
+  if (step < 0) return;
+  std::lock_guard lock(mutex_);
+  work_.push_back({step, begin, end});
+}
+
+void RunTrace::beginOnDevice(int32_t step, Stream stream) {
+  timers_.push_back({step, device_->createTimer(), device_->createTimer()});
+  device_->recordEvent(timers_.back().begin, stream);
+}
+
+void RunTrace::endOnDevice(Stream stream) { device_->recordEvent(timers_.back().end, stream); }
+
+void RunTrace::readTimers() {
+  for (const Timers& timers : timers_) {
+    device_->synchronize(timers.end);
+    const auto timeOf = [&](Event event) {
+      const double seconds = device_->secondsBetween(origin_, event);
+      return origin_time_ + static_cast<int64_t>(1e9 * seconds);
+    };
+    work_.push_back({timers.step, timeOf(timers.begin), timeOf(timers.end)});
+  }
+  clearTimers();
+}
+
+TimelineEvent RunTrace::eventOf(const Span& span, bool issues) const {
+  const auto step = static_cast<size_t>(span.step);
+  const Plan::StepNote& note = plan_->notes[step];
+  TimelineEvent event;
+  event.instruction = plan_->instruction_of[step];
+  event.text = texts_.at(static_cast<size_t>(event.instruction));
+  event.stream = issues ? -1 : note.stream;
+  event.begin = span.begin;
+  event.end = span.end;
+  event.bytes = note.bytes;
+  event.occurrence = note.occurrence;
+  if (!issues && note.team >= 0) event.team = plan_->teams[static_cast<size_t>(note.team)];
+  return event;
+}
+
+// The steps of one instruction on one stream follow each other, and are one event.
+std::vector<TimelineEvent> RunTrace::events() {
+  std::lock_guard lock(mutex_);
+  HEDDLE_USER_CHECK(plan_ != nullptr, "a trace of no run");
+  readTimers();
+  std::map<std::tuple<StreamId, InstructionIndex, int32_t>, TimelineEvent> merged;
+  for (const bool issues : {true, false}) {
+    for (const Span& span : issues ? issues_ : work_) {
+      if (plan_->instruction_of[static_cast<size_t>(span.step)] < 0) continue;
+      TimelineEvent event = eventOf(span, issues);
+      const std::tuple key(event.stream, event.instruction, event.occurrence);
+      const auto [at, fresh] = merged.try_emplace(key, event);
+      if (fresh) continue;
+      at->second.begin = std::min(at->second.begin, event.begin);
+      at->second.end = std::max(at->second.end, event.end);
+    }
+  }
+  std::vector<TimelineEvent> sorted;
+  for (auto& [key, event] : merged) sorted.push_back(std::move(event));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.stream, a.begin, a.instruction) <
+           std::tuple(b.stream, b.begin, b.instruction);
+  });
+  return sorted;
+}
+
+}  // namespace heddle::host

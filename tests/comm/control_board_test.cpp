@@ -1,0 +1,245 @@
+// The control board among ranks of one process: what each sees of the others, and how a loss is
+// told. Processes that die are in tests/mpi_faults.sh.
+#include "comm/control_board.h"
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+
+#include "ir/error.h"
+#include "tests/comm/ranks.h"
+
+namespace heddle::comm::conformance {
+namespace {
+
+using WorldPtr = std::unique_ptr<World>;
+
+// What a board tells its owner, waited for. No test waits long: ctest ends one that hangs.
+class Told {
+ public:
+  std::function<void(const JobFailure&)> handler() {
+    return [this](const JobFailure& failure) {
+      std::lock_guard lock(mutex_);
+      failure_ = failure;
+      changed_.notify_all();
+    };
+  }
+  JobFailure wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failure_.has_value(); });
+    return *failure_;
+  }
+  bool heard() {
+    std::lock_guard lock(mutex_);
+    return failure_.has_value();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<JobFailure> failure_;
+};
+
+void expectParts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+  }
+}
+
+constexpr uint64_t kProgram = 17;
+const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allreduce"};
+
+// Makes a board on each of `ranks` ranks, gives it to `body`, and holds it until all have ended.
+void onBoards(int ranks, const ControlOptions& options,
+              const std::function<void(ControlBoard&, Told&, World&)>& body,
+              const std::function<std::string(int)>& host = {}) {
+  const auto errors = runRanks(makeInProcessWorlds(ranks), [&](WorldPtr& world) {
+    Told told;
+    ControlOptions mine = options;
+    mine.on_failure = told.handler();
+    if (host) mine.host_key = host(world->rank());
+    ControlBoard board(*world, mine);
+    board.addProgram(kProgram, kInstructions);
+    body(board, told, *world);
+    world->barrier();
+  });
+  expectAllWell(errors);
+}
+
+TEST(ControlBoard, SaysWhereEachRankIs) {
+  onBoards(3, {}, [](ControlBoard& board, Told&, World& world) {
+    BoardSlot& mine = board.mine();
+    if (board.rank() == 1) mine.phase = RankPhase::Compiling;
+    if (board.rank() == 2) {
+      mine.beginRun(kProgram, 1, true);
+      mine.begin(1, false);
+      mine.begin(2, true);
+    }
+    world.barrier();
+    const std::string text = board.positions();
+    expectParts(text, {"rank 0 (pid ", "idle, before its first run\n", "compiling, before run 1\n",
+                       "communicating, in run 1 communicating at instruction 2 (allreduce), "
+                       "computing at instruction 1 (launch @k)"});
+    EXPECT_FALSE(board.failed());
+  });
+}
+
+TEST(ControlBoard, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
+  onBoards(3, {}, [](ControlBoard& board, Told& told, World&) {
+    if (board.rank() == 1) {
+      board.mine().beginRun(kProgram, 1, true);
+      board.mine().issued = 1;
+      board.fail("out of paper");
+      EXPECT_EQ(board.failure().rank, 1);
+      EXPECT_TRUE(board.failure().told);
+      return;
+    }
+    const JobFailure failure = told.wait();
+    EXPECT_EQ(failure.rank, 1);
+    EXPECT_TRUE(failure.told);
+    expectParts(failure.text,
+                {"rank 1 failed in run 1 at instruction 1 (launch @k): out of paper\n",
+                 "\n  rank 0 (pid ", "\n  rank 1 (pid ", "\n  rank 2 (pid "});
+    EXPECT_TRUE(board.failed());
+    // What follows from a failure is none itself.
+    board.fail("nobody answers");
+    EXPECT_EQ(board.entry(board.rank()).state, RankState::Left);
+  });
+}
+
+TEST(ControlBoard, LeavingInTheMiddleOfARunIsALoss) {
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    Told told;
+    ControlOptions options;
+    options.on_failure = told.handler();
+    std::optional<ControlBoard> board(std::in_place, *world, options);
+    if (world->rank() == 1) {
+      board->mine().beginRun(kProgram, 1, true);
+      board->mine().phase = RankPhase::Done;
+      board.reset();
+    } else {
+      board->mine().beginRun(kProgram, 1, true);
+      board->mine().beginRun(kProgram, 1, true);
+      const JobFailure failure = told.wait();
+      EXPECT_EQ(failure.rank, 1);
+      expectParts(failure.text, {"rank 1 left the job after run 1 while others need it\n"});
+    }
+    world->barrier();
+  });
+  expectAllWell(errors);
+}
+
+TEST(ControlBoard, LeavingAfterTheLastRunIsNone) {
+  onBoards(2, {}, [](ControlBoard& board, Told& told, World& world) {
+    board.mine().beginRun(kProgram, 1, true);
+    board.mine().phase = RankPhase::Done;
+    world.barrier();
+    EXPECT_FALSE(told.heard());
+  });
+}
+
+TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
+  onBoards(2, {}, [](ControlBoard& board, Told& told, World&) {
+    board.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(board.rank()), true);
+    expectParts(told.wait().text,
+                {"rank 1 is lost in run 1: it runs with other sizes than rank 0\n"});
+  });
+}
+
+TEST(ControlBoard, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
+  ControlOptions options;
+  options.patience = 0.2;
+  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
+    board.mine().beginRun(kProgram, 1, true);
+    if (board.rank() == 1) {
+      board.mine().begin(1, false);
+    } else {
+      board.mine().begin(2, true);
+    }
+    // A compiler takes longer than the others' patience.
+    if (board.rank() == 2) board.mine().phase = RankPhase::Compiling;
+    world.barrier();
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    EXPECT_FALSE(told.heard());
+    world.barrier();
+    if (board.rank() == 2) board.mine().phase = RankPhase::Computing;
+    const JobFailure failure = told.wait();
+    EXPECT_EQ(failure.rank, 1);
+    EXPECT_FALSE(failure.told);
+    expectParts(failure.text, {"rank 1 is lost in run 1 computing at instruction 1 (launch @k): "
+                               "nothing has moved on any rank for 0.2 s, and others wait\n"});
+  });
+}
+
+TEST(ControlBoard, ASignalIsToldAfterAMomentForItsCause) {
+  static std::atomic<int> signal{0};
+  ControlOptions options;
+  options.end_signal = &signal;
+  onBoards(2, options, [](ControlBoard& board, Told& told, World& world) {
+    world.barrier();
+    signal = 15;
+    const JobFailure failure = told.wait();
+    EXPECT_EQ(failure.rank, -1);
+    EXPECT_EQ(failure.signal, 15);
+    expectParts(failure.text, {"told to end by signal 15\n", "rank 1 (pid "});
+    EXPECT_EQ(board.size(), 2);
+  });
+}
+
+// Ranks 0 and 1 on one host, 2 on the second, 3 and 4 on the third: by TCP to each other.
+std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
+
+TEST(ControlBoard, HostsHearOfEachOther) {
+  onBoards(
+      5, {},
+      [](ControlBoard& board, Told& told, World& world) {
+        if (board.rank() == 3) {
+          board.mine().beginRun(kProgram, 1, true);
+          board.mine().begin(2, true);
+        }
+        while (board.entry(3).communicating != 2) std::this_thread::yield();
+        for (int rank = 0; rank < 5; ++rank) {
+          while (board.entry(rank).state != RankState::Well) std::this_thread::yield();
+        }
+        world.barrier();
+        if (board.rank() == 4) return board.fail("out of paper");
+        const JobFailure failure = told.wait();
+        EXPECT_EQ(failure.rank, 4);
+        expectParts(failure.text, {"rank 4 failed before its first run: out of paper\n",
+                                   "in run 1 communicating at instruction 2 (allreduce)"});
+      },
+      threeHosts);
+}
+
+TEST(ControlBoard, HostsThatLeaveInGoodOrderAreNotMissed) {
+  ControlOptions options;
+  options.deadline = 0.5;
+  const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
+    Told told;
+    ControlOptions mine = options;
+    mine.on_failure = told.handler();
+    mine.host_key = std::to_string(world->rank());
+    std::optional<ControlBoard> board(std::in_place, *world, mine);
+    world->barrier();
+    if (world->rank() != 2) board.reset();
+    if (world->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(1));
+    EXPECT_FALSE(told.heard());
+    world->barrier();
+  });
+  expectAllWell(errors);
+}
+
+TEST(ControlBoard, OptionsAreChecked) {
+  for (const bool deadline : {true, false}) {
+    const auto errors = runRanks(makeInProcessWorlds(1), [&](WorldPtr& world) {
+      ControlOptions options;
+      (deadline ? options.deadline : options.patience) = -1;
+      ControlBoard board(*world, options);
+    });
+    expectParts(errors[0], {deadline ? "a deadline of -1 seconds" : "a patience of -1 seconds"});
+  }
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance

@@ -1,0 +1,53 @@
+// What --inject takes, and what it says of the rest.
+#include "host/inject.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/host/executable_common.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::userErrorOf;
+
+TEST(Inject, Kinds) {
+  const Fault die = parseFault("rank=2,instr=7,die");
+  EXPECT_EQ(die.kind, Fault::Kind::Die);
+  EXPECT_EQ(die.rank, 2);
+  EXPECT_EQ(die.instruction, 7);
+  EXPECT_EQ(parseFault("throw,instr=0,rank=0").kind, Fault::Kind::Throw);
+  EXPECT_EQ(parseFault("rank=0,instr=0,stall").kind, Fault::Kind::Stall);
+  EXPECT_EQ(parseFault("rank=0,instr=0,corrupt").kind, Fault::Kind::Corrupt);
+  const Fault delay = parseFault("rank=0,instr=0,delay=0.25s");
+  EXPECT_EQ(delay.kind, Fault::Kind::Delay);
+  EXPECT_EQ(delay.seconds, 0.25);
+}
+
+TEST(Inject, WrongFieldsAreNamed) {
+  const auto errorOf = [](const std::string& spec) {
+    return userErrorOf([&] { parseFault(spec); });
+  };
+  const std::string kinds = "expected rank=R, instr=I, die, throw, stall, delay=5s or corrupt";
+  EXPECT_EQ(errorOf(""), "--inject : found '', " + kinds);
+  EXPECT_EQ(errorOf("rank=1,instr=2,explode"),
+            "--inject rank=1,instr=2,explode: found 'explode', " + kinds);
+  EXPECT_EQ(errorOf("rank=1,instr=2,die=3"),
+            "--inject rank=1,instr=2,die=3: found 'die=3', " + kinds);
+  EXPECT_EQ(errorOf("rank=1,instr=2,delay"),
+            "--inject rank=1,instr=2,delay: found 'delay', " + kinds);
+  EXPECT_EQ(errorOf("rank=x,instr=2,die"),
+            "--inject rank=x,instr=2,die: rank=x is no number from 0 on");
+  EXPECT_EQ(errorOf("rank=1,instr=-2,die"),
+            "--inject rank=1,instr=-2,die: instr=-2 is no number from 0 on");
+  EXPECT_EQ(errorOf("rank=1,instr=2,delay=5"),
+            "--inject rank=1,instr=2,delay=5: delay=5 has no unit, write delay=5s");
+  EXPECT_EQ(errorOf("rank=1,instr=2,die,throw"),
+            "--inject rank=1,instr=2,die,throw: 'throw' is a second fault, one is expected");
+  EXPECT_EQ(errorOf("instr=2,die"), "--inject instr=2,die: rank=R is missing");
+  EXPECT_EQ(errorOf("rank=2,die"), "--inject rank=2,die: instr=I is missing");
+  EXPECT_EQ(errorOf("rank=2,instr=2"),
+            "--inject rank=2,instr=2: die, throw, stall, delay=5s or corrupt is missing");
+}
+
+}  // namespace
+}  // namespace heddle::host

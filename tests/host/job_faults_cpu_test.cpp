@@ -1,0 +1,177 @@
+// Faults made on purpose in a job of ranks that are threads: what the surviving ranks of a C++
+// program get, and that the next job works.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "host/text.h"
+#include "tests/host/executable_common.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+using testing::argumentsOf;
+using testing::HarnessOptions;
+using testing::programOf;
+
+// Instruction 1 is the copy, 5 the allreduce, 6 the wait.
+const char* const kSum = R"(
+mesh @m = [x=ranks]
+program sum(%x: f32[n]) -> (%y) with n = 64 {
+  slot %a: f32[n]
+  slot %y: f32[n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %y = allocate stream=0
+  !e = record_event stream=0
+  wait_event !e stream=1
+  $t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1
+  wait $t stream=0
+  free %a stream=0
+}
+)";
+
+struct JobEnd {
+  std::vector<std::string> errors;  // by rank
+  std::vector<HostTensor> results;
+};
+
+// Each rank makes an Executable with the fault and runs it once; errors by rank.
+JobEnd runJob(int ranks, const std::optional<Fault>& fault, comm::ControlOptions control = {},
+              const std::function<void(int)>& before = {}) {
+  HarnessOptions options;
+  options.ranks = ranks;
+  options.sizes = {{"n", 64}};
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);
+  JobEnd end;
+  end.errors.resize(static_cast<size_t>(ranks));
+  end.results.resize(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+        ExecutableOptions executable_options;
+        executable_options.inject = fault;
+        const auto at = static_cast<size_t>(rank);
+        Context context{device.get(), worlds[at].get()};
+        context.control = control;
+        Executable executable(programOf(kSum), context, executable_options);
+        const auto arguments = argumentsOf(executable.program(), *device, rank, options);
+        if (before) before(rank);
+        const Outputs outputs = executable.run(arguments);
+        outputs.wait();
+        end.results[at] = toHost(*device, std::get<Tensor>(outputs[0]));
+        worlds[at]->barrier();
+      } catch (const UserError& error) {
+        end.errors[static_cast<size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return end;
+}
+
+void expectParts(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+  }
+}
+
+TEST(JobFaults, AThrowEndsAllRanks) {
+  for (const char* kind : {"throw", "die"}) {
+    const JobEnd end = runJob(3, parseFault(std::string("rank=1,instr=1,") + kind));
+    expectParts(end.errors[1],
+                {"instruction 1 (copy %x -> %a stream=0): injected: " + std::string(kind)});
+    for (int rank : {0, 2}) {
+      expectParts(end.errors[static_cast<size_t>(rank)],
+                  {"rank 1", "instruction 1 (copy %x -> %a stream=0): injected: "});
+    }
+    EXPECT_EQ(runJob(3, std::nullopt).errors, std::vector<std::string>(3)) << "the next job";
+  }
+}
+
+TEST(JobFaults, AStallIsToldWhenNothingMoves) {
+  comm::ControlOptions control;
+  control.patience = 0.3;
+  const JobEnd end = runJob(3, parseFault("rank=2,instr=1,stall"), control);
+  expectParts(end.errors[2], {"injected: stall, given up because the job has failed"});
+  for (int rank : {0, 1}) {
+    expectParts(end.errors[static_cast<size_t>(rank)],
+                {"rank 2 is lost in run 1 computing at instruction 1 (copy %x -> %a stream=0)",
+                 "nothing has moved on any rank for 0.3 s, and others wait", "rank 2 (pid "});
+  }
+}
+
+TEST(JobFaults, ADelayHurtsNobody) {
+  comm::ControlOptions control;
+  control.deadline = 0.2;
+  const JobEnd end = runJob(3, parseFault("rank=0,instr=5,delay=0.5s"), control);
+  EXPECT_EQ(end.errors, std::vector<std::string>(3));
+}
+
+TEST(JobFaults, CorruptionChangesTheResultEverywhere) {
+  const JobEnd right = runJob(2, std::nullopt);
+  const JobEnd wrong = runJob(2, parseFault("rank=1,instr=1,corrupt"));
+  EXPECT_EQ(wrong.errors, std::vector<std::string>(2));
+  for (size_t rank : {size_t{0}, size_t{1}}) {
+    int differ = 0;
+    for (int64_t i = 0; i < 64; ++i) {
+      differ += right.results[rank].at(i) != wrong.results[rank].at(i) ? 1 : 0;
+    }
+    EXPECT_EQ(differ, 64);
+  }
+}
+
+TEST(JobFaults, WhatCannotBeInjectedIsSaid) {
+  const auto errorOf = [](const char* spec) { return runJob(2, parseFault(spec)).errors[1]; };
+  EXPECT_EQ(errorOf("rank=1,instr=99,die"),
+            "--inject: there is no instruction 99, the program has 8");
+  expectParts(errorOf("rank=1,instr=6,corrupt"),
+              {"--inject: instruction 6 (wait $t stream=0) writes nothing on rank 1"});
+}
+
+TEST(JobFaults, ASlowRankIsWaitedFor) {
+  comm::ControlOptions control;
+  control.deadline = 0.2;
+  control.patience = 0;
+  const JobEnd end = runJob(2, std::nullopt, control, [](int rank) {
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  });
+  EXPECT_EQ(end.errors, std::vector<std::string>(2));
+}
+
+// An error that surfaces only when the work runs, and on one rank alone.
+TEST(JobFaults, ALateErrorReachesThePeersInWait) {
+  const char* const text = R"(
+mesh @m = [x=ranks]
+program sum(%x: f32[n]) -> (%y) with n = 4 {
+  slot %y: f32[n]
+  check %x stream=0
+  %y = allocate stream=0
+  $t = communicate allreduce %x -> %y team=@m[x] op=sum stream=0
+  wait $t stream=0
+}
+)";
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<size_t>(rank);
+      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+      Executable executable(programOf(text), {device.get(), worlds[at].get()});
+      const float value = rank == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+      const Tensor x = testing::deviceFloats(*device, {1, value, 1, 1}, {4});
+      errors[at] = testing::userErrorOf([&] { executable.run({x}).wait(); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  expectParts(errors[1], {"instruction 0 (check %x stream=0): %x holds nan"});
+  expectParts(errors[0], {"rank 1", "%x holds nan"});
+}
+
+}  // namespace
+}  // namespace heddle::host

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# A rank of a job of several processes that throws, is killed, stopped or told to end in the middle of a run: every
+# other rank ends and says who, where and why; nothing is left behind; and ranks that are only slow are waited for.
+# Arguments: the heddle command, the number of ranks.
+set -euo pipefail
+export heddle=$1
+ranks=$2
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work
+bad=0
+others=$((ranks - 1))
+
+# Instruction 1 is a copy, 5 the allreduce for which all wait.
+cat >"$work/sum.hostir" <<'TEXT'
+heddle 1
+mesh @m = [x=ranks]
+program sum(%x: f32[n]) -> (%y) with n = 64 {
+  slot %a: f32[n]
+  slot %y: f32[n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %y = allocate stream=0
+  !e = record_event stream=0
+  wait_event !e stream=1
+  $t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1
+  wait $t stream=0
+  free %a stream=0
+}
+TEXT
+cat >"$work/slow_compiler" <<'TEXT'
+#!/bin/sh
+for argument in "$@"; do
+  case $argument in *kernel.cpp) sleep 2 ;; esac
+done
+exec c++ "$@"
+TEXT
+chmod +x "$work/slow_compiler"
+
+# job COMMAND: every rank runs the shell command, which knows its number as $rank. Sets $code.
+job() {
+  code=0
+  "${MPIEXEC:-mpirun}" -n "$ranks" sh -c "rank=\$OMPI_COMM_WORLD_RANK; $*" \
+    >"$work/out.txt" 2>"$work/err.txt" </dev/null || code=$?
+}
+complain() {
+  echo "mpi_losses: $1"
+  cat "$work/out.txt" "$work/err.txt"
+  bad=1
+}
+# said COUNT TEXT: that many lines of stderr have the text.
+said() {
+  local count
+  count=$(grep -cF -- "$2" "$work/err.txt" || true)
+  [ "$count" -eq "$1" ] || complain "'$2' said $count times, $1 expected ($name)"
+}
+# Processes of the last job, which have the folder in their command lines.
+leftovers() {
+  for process in /proc/[0-9]*; do
+    if { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/"; then echo "${process#/proc/}"; fi
+  done
+}
+nothing_left() {
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    [ -n "$(leftovers)" ] || return 0
+    sleep 0.5
+  done
+  complain "processes are left behind: $(leftovers) ($name)"
+}
+# lost CODE COMMAND: the job ends with the code, and every rank but 1 says once that rank 1 is to blame.
+lost() {
+  local expected=$1
+  shift
+  name=$*
+  job "$@"
+  [ "$code" -eq "$expected" ] || complain "exit code $code, $expected expected ($name)"
+  said "$others" " ends: rank 1 "
+  [ ! -s "$work/out.txt" ] || complain "something on stdout ($name)"
+  nothing_left
+}
+fine() {
+  name=$*
+  job "$@"
+  [ "$code" -eq 0 ] || complain "exit code $code, 0 expected ($name)"
+  nothing_left
+}
+
+copy='instruction 1 (copy %x -> %a stream=0)'
+sum='instruction 5 ($t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1)'
+export run="exec $heddle run --device cpu"
+export slow="exec $heddle run --device cpu $work/sum.hostir --deadline 3 --inject rank=1,instr=1,delay=30s"
+
+lost 2 '$run $work/sum.hostir --inject rank=1,instr=1,throw'
+said 1 "heddle: rank 1: $copy: injected: throw"
+said "$others" "ends: rank 1 failed in run 1 at $copy: $copy: injected: throw"
+
+lost 137 '$run $work/sum.hostir --inject rank=1,instr=5,die'
+said "$others" "ends: rank 1 is lost in run 1"
+said "$others" "killed, or ended without leaving"
+grep -qE "^  rank 1 \(pid [0-9]+ on .*\): gone, in run 1 .*instruction 5" "$work/err.txt" ||
+  complain "the last instruction of the dead rank is not said"
+grep -qF "communicating, in run 1 communicating at $sum" "$work/err.txt" ||
+  complain "the instruction of a rank that waits is not said"
+
+lost 2 '$run $work/sum.hostir --inject rank=1,instr=1,stall --patience 1'
+said "$others" "ends: rank 1 is lost in run 1 computing at $copy"
+said "$others" "nothing has moved on any rank for 1 s, and others wait"
+
+lost 137 'if [ $rank = 1 ]; then (sleep 1; kill -KILL $$) & fi; $slow'
+said "$others" "ends: rank 1 is lost in run 1 computing at $copy"
+
+lost 2 'if [ $rank = 1 ]; then (sleep 1; kill -STOP $$) & fi; $slow'
+said "$others" "ends: rank 1 is lost in run 1 computing at $copy"
+grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
+  complain "the reason of a stopped rank is not said"
+
+lost 143 'if [ $rank = 1 ]; then (sleep 1; kill -TERM $$) & fi; $slow'
+said 1 "heddle: rank 1 ends: told to end by signal 15"
+
+fine '$run $work/sum.hostir --deadline 1 --inject rank=1,instr=1,delay=3s'
+fine 'if [ $rank = 1 ]; then export HEDDLE_CXX=$work/slow_compiler HEDDLE_CACHE_DIR=$work/cache; fi
+  $run examples/tp_mlp.fusion --deadline 1 --patience 1'
+fine '$run $work/sum.hostir --trace $work/trace.json'
+for rank in $(seq 0 "$others"); do
+  grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
+done
+name=corrupt
+job '$run examples/tp_mlp.fusion --check=full --inject rank=1,instr=6,corrupt'
+[ "$code" -eq 1 ] || complain "exit code $code of a corrupted run, 1 expected"
+
+boards=$(find /dev/shm /tmp -maxdepth 1 -name 'heddle-board-*' -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
+sleep 1
+for board in $boards; do
+  [ ! -e "$board" ] || complain "$board is left behind"
+done
+[ "$bad" -eq 0 ] && echo "mpi_losses: ok"
+exit "$bad"

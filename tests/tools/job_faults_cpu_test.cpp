@@ -1,0 +1,172 @@
+// heddle run --inject and --trace with ranks in one process; processes are in tests/mpi_losses.sh.
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+// Instruction 1 is a copy, 5 the allreduce for which all wait, 8 and 9 are of a loop.
+const char* const kSum =
+    "heddle 1\n"
+    "mesh @m = [x=ranks]\n"
+    "program sum(%x: f32[n]) -> (%y) with n = 64 {\n"
+    "  slot %a: f32[n]\n"
+    "  slot %b: f32[n]\n"
+    "  slot %y: f32[n]\n"
+    "  %a = allocate stream=0\n"
+    "  copy %x -> %a stream=0\n"
+    "  %y = allocate stream=0\n"
+    "  !e = record_event stream=0\n"
+    "  wait_event !e stream=1\n"
+    "  $t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1\n"
+    "  wait $t stream=0\n"
+    "  for i in 0 .. 3 {\n"
+    "    copy %y -> %a stream=0\n"
+    "    copy %a -> %y stream=0\n"
+    "  }\n"
+    "  free %a stream=0\n"
+    "}\n";
+
+class JobFaultsTest : public CliTest {
+ protected:
+  std::string run(const std::string& rest) {
+    return "run " + write("sum.hostir", kSum) + " --device cpu --ranks 3 " + rest;
+  }
+  // Exit code 2, and one message with all the parts.
+  void expectEnd(const std::string& rest, const std::vector<std::string>& parts) {
+    const CliResult result = heddle(run(rest));
+    EXPECT_EQ(result.code, 2) << rest << "\n" << result.text;
+    for (const std::string& part : parts) {
+      EXPECT_NE(result.text.find(part), std::string::npos) << "no '" << part << "' in\n"
+                                                           << result.text;
+    }
+    EXPECT_EQ(result.text.find("heddle: "), result.text.rfind("heddle: ")) << result.text;
+  }
+  Json trace(const std::string& command, const std::string& name) {
+    const std::string path = (folder_ / name).string();
+    const CliResult result = heddle(command + " --trace " + path);
+    EXPECT_EQ(result.code, 0) << result.text;
+    std::ifstream file(path);
+    return Json::parse(file).at("traceEvents");
+  }
+};
+
+TEST_F(JobFaultsTest, OneMessageSaysWhoWhereAndWhy) {
+  const std::string copy = "instruction 1 (copy %x -> %a stream=0)";
+  for (const std::string kind : {"throw", "die"}) {
+    expectEnd("--inject rank=2,instr=1," + kind,
+              {"heddle: rank 2: " + copy + ": injected: " + kind, "\n  rank 0 (pid ",
+               "\n  rank 1 (pid ", "\n  rank 2 (pid ", "failed, in run 1 at " + copy});
+  }
+  expectEnd("--inject rank=2,instr=1,stall --patience 0.5",
+            {"heddle: rank 2 is lost in run 1 computing at " + copy,
+             ": nothing has moved on any rank for 0.5 s, and others wait\n",
+             "communicating, in run 1 communicating at instruction 5 ("});
+  EXPECT_EQ(heddle(run("")).code, 0) << "the next job";
+}
+
+TEST_F(JobFaultsTest, ADelayIsWaitedForAndCorruptionFailsTheCheck) {
+  const CliResult delayed = heddle(run("--deadline 0.5 --inject rank=1,instr=5,delay=1s"));
+  EXPECT_EQ(delayed.code, 0) << delayed.text;
+  const std::string mlp = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full ";
+  EXPECT_EQ(heddle(mlp).code, 0);
+  const CliResult corrupt = heddle(mlp + "--inject rank=1,instr=6,corrupt");
+  EXPECT_EQ(corrupt.code, 1) << corrupt.text;
+  EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
+}
+
+TEST_F(JobFaultsTest, WrongSpecsAreNamed) {
+  expectError(run("--inject rank=5,instr=1,die"),
+              "--inject rank=5,instr=1,die: rank=5, the job has 3 rank(s)");
+  expectError(run("--inject rank=1,instr=99,die"),
+              "--inject: there is no instruction 99, the program has 11");
+  expectError(run("--inject rank=1,instr=1"),
+              "--inject rank=1,instr=1: die, throw, stall, delay=5s or corrupt is missing");
+  expectError("run examples/softmax.fusion --device cpu --inject rank=0,instr=1,stall",
+              "nobody would notice a stall in a job of one rank");
+  expectError(run("--deadline 0"), "--deadline");
+  expectError(run("--patience -1"), "--patience");
+  expectError(run("--trace /no_such_folder/x.json"),
+              "--trace /no_such_folder/x.json: No such file");
+}
+
+struct Span {
+  double begin, end;
+};
+
+// Every instruction that moves data is there on every rank, as often as it runs; work on one stream
+// does not overlap; ranks are in a collective at one time.
+TEST_F(JobFaultsTest, TheTraceIsTheProgram) {
+  const Json events = trace(run(""), "sum.json");
+  std::map<std::tuple<int, int>, int> work;                   // rank, instruction: how often
+  std::map<std::tuple<int, int>, std::vector<Span>> streams;  // rank, stream
+  std::map<int, std::set<int>> issued;                        // rank: instructions
+  std::vector<Span> sums;
+  for (const Json& event : events) {
+    if (event.at("ph") != "X") continue;
+    const int rank = event.at("pid");
+    const int instruction = event.at("args").at("instruction");
+    const Span span{event.at("ts"), event.at("ts").get<double>() + event.at("dur").get<double>()};
+    EXPECT_GE(span.begin, 0);
+    EXPECT_GE(span.end, span.begin);
+    if (event.at("cat") == "issue") {
+      issued[rank].insert(instruction);
+      continue;
+    }
+    ++work[{rank, instruction}];
+    const int stream = event.at("tid");
+    EXPECT_EQ(stream, event.at("args").at("stream"));
+    streams[{rank, stream}].push_back(span);
+    if (instruction == 5) {
+      EXPECT_EQ(event.at("cat"), "collective");
+      EXPECT_EQ(event.at("name"), "$t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1");
+      EXPECT_EQ(event.at("args").at("team"), Json({0, 1, 2}));
+      EXPECT_EQ(stream, 1);
+      sums.push_back(span);
+    } else {
+      EXPECT_EQ(event.at("name").get<std::string>().substr(0, 5), "copy ");
+      EXPECT_EQ(event.at("args").at("bytes"), 2 * 64 * 4);
+      EXPECT_EQ(stream, 0);
+    }
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(issued[rank], (std::set<int>{0, 1, 2, 3, 4, 5, 6, 8, 9, 10}));  // 7: for
+    EXPECT_EQ((work[{rank, 1}]), 1);
+    EXPECT_EQ((work[{rank, 5}]), 1);
+    EXPECT_EQ((work[{rank, 8}]), 3);
+    EXPECT_EQ((work[{rank, 9}]), 3);
+  }
+  EXPECT_EQ(work.size(), 3u * 4);
+  for (auto& [place, spans] : streams) {
+    for (size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].begin, spans[i - 1].end);
+  }
+  ASSERT_EQ(sums.size(), 3u);
+  for (const Span& a : sums) {
+    for (const Span& b : sums) EXPECT_LT(a.begin, b.end);
+  }
+}
+
+TEST_F(JobFaultsTest, TheTraceOfAFusionHasItsKernelsAndLibraryCalls) {
+  const Json events = trace("run examples/tp_mlp.fusion --device cpu --ranks 2", "mlp.json");
+  std::map<int, std::set<std::string>> kinds;  // rank: first words
+  for (const Json& event : events) {
+    if (event.at("ph") != "X" || event.at("cat") == "issue") continue;
+    const std::string text = event.at("name");
+    kinds[event.at("pid")].insert(text.substr(0, text.find(' ')));
+  }
+  ASSERT_EQ(kinds.size(), 2u);
+  EXPECT_TRUE(kinds[0].contains("call_library"));
+  EXPECT_TRUE(kinds[0].contains("launch"));
+  EXPECT_EQ(kinds[0], kinds[1]);
+}
+
+}  // namespace
+}  // namespace heddle::tools
