@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A rank of a job of several processes that throws, is killed, stopped or told to end in the middle of a run: every
 # other rank ends and says who, where and why; nothing is left behind; and ranks that are only slow are waited for.
-# Arguments: the heddle command, the number of ranks.
+# Arguments: the heddle command, the number of ranks, the program of embed_losses.cpp.
 set -euo pipefail
 export heddle=$1
 ranks=$2
+export embedded=$3
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -125,6 +126,21 @@ fine '$run $work/sum.hostir --trace $work/trace.json'
 for rank in $(seq 0 "$others"); do
   grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
 done
+# A C++ program gets an exception on every rank that is left, and goes on by itself.
+embedded() {
+  name=$*
+  job "$@"
+  [ "$code" -eq 5 ] || complain "exit code $code, 5 expected ($name)"
+  nothing_left
+}
+embedded '$embedded $work/sum.hostir rank=1,instr=1,throw'
+said 1 "embedded rank 1 goes on: $copy: injected: throw"
+said 1 "embedded rank 0 goes on: $sum: rank 1 failed in run 1 at $copy"
+said 1 "embedded rank 2 goes on: $sum: rank 1 failed in run 1 at $copy"
+embedded 'if [ $rank = 1 ]; then (sleep 1; kill -STOP $$) & fi; exec $embedded $work/sum.hostir rank=1,instr=1,delay=30s'
+said 1 "embedded rank 0 goes on: $sum: rank 1 is lost in run 1 computing at $copy"
+said 1 "embedded rank 2 goes on: $sum: rank 1 is lost in run 1 computing at $copy"
+
 name=corrupt
 job '$run examples/tp_mlp.fusion --check=full --inject rank=1,instr=6,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted run, 1 expected"

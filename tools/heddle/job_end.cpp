@@ -76,7 +76,8 @@ BoardLooks::~BoardLooks() {
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
-  if (failure.rank != rank) say(fmt::format("rank {} ends: {}", rank, failure.text));
+  // The one to blame may hang: it says nothing of that, but what it has thrown itself.
+  if (failure.rank != rank || failure.told) say(fmt::format("rank {} ends: {}", rank, failure.text));
   _exit(failure.signal != 0 ? kSignalCode + failure.signal : kLostCode);
 }
 
