@@ -37,9 +37,8 @@ using Argument = std::variant<Tensor, Scalar>;
 //
 // In a job of several ranks all are told when one of them fails, is killed or stopped, or leaves in
 // the middle of a run: within the deadline of the board, what the others wait for throws UserError,
-// with a line for each rank that says at which instruction it was. A peer that waits on a GPU
-// throws from Outputs::wait(). The World cannot be used afterwards, that of MPI for nothing but to
-// end the process. Nothing here ends the process.
+// with a line for each rank that says at which instruction it was. Nothing here ends the process.
+// The World cannot be used afterwards, that of MPI for nothing but to end the process.
 struct Context {
   Device* device = nullptr;
   comm::World* world = nullptr;           // nullptr: a job of one rank

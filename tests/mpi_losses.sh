@@ -116,7 +116,7 @@ said "$others" "ends: rank 1 is lost in run 1 computing at $copy"
 grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
   complain "the reason of a stopped rank is not said"
 
-lost 143 'if [ $rank = 1 ]; then (sleep 1; kill -TERM $$) & fi; $slow'
+lost 2 'if [ $rank = 1 ]; then (sleep 1; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
 
 fine '$run $work/sum.hostir --deadline 1 --inject rank=1,instr=1,delay=3s'

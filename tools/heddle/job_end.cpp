@@ -78,7 +78,7 @@ BoardLooks::~BoardLooks() {
 void endProcess(int rank, const comm::JobFailure& failure) {
   // The one to blame may hang: it says nothing of that, but what it has thrown itself.
   if (failure.rank != rank || failure.told) say(fmt::format("rank {} ends: {}", rank, failure.text));
-  _exit(failure.signal != 0 ? kSignalCode + failure.signal : kLostCode);
+  _exit(kLostCode);
 }
 
 void endFailedProcess(const comm::ControlBoard& board, const std::string& reason, int code) {
