@@ -26,6 +26,7 @@ using boost::system::error_code;
 constexpr auto kBetweenFrames = std::chrono::milliseconds(200);
 constexpr auto kNap = std::chrono::milliseconds(5);
 constexpr auto kPerAddress = std::chrono::seconds(2);
+constexpr auto kGoodbye = std::chrono::seconds(1);
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kLargestFrame = size_t{1} << 28;
 
@@ -97,6 +98,8 @@ struct BoardLink::Connection {
   int leader;  // the first rank of the host at the other end
   std::string in, out;
   bool open = true;
+  bool left = false;  // the other end has closed in good order
+  bool deaf = false;  // it hears no more
 };
 
 struct BoardLink::Wire {
@@ -177,7 +180,7 @@ void BoardLink::acceptAll(Clock::time_point until) {
       continue;
     }
     socket.set_option(tcp::no_delay(true));
-    wire_->connections.push_back({std::move(socket), leader, "", "", true});
+    wire_->connections.push_back({std::move(socket), leader, "", "", true, false, false});
   }
   wire_->acceptor.reset();
 }
@@ -208,7 +211,7 @@ void BoardLink::join(const std::string& invitation, Clock::time_point until) {
     asio::write(socket, asio::buffer(hello));
     socket.non_blocking(true);
     socket.set_option(tcp::no_delay(true));
-    wire_->connections.push_back({std::move(socket), 0, "", "", true});
+    wire_->connections.push_back({std::move(socket), 0, "", "", true, false, false});
     return;
   }
   userError("rank 0 cannot be reached from rank {}:{}", rank_, tried);
@@ -223,10 +226,16 @@ void BoardLink::turn() {
   }
 }
 
+// Waits a little where a frame is on its way: half of the last one would say nothing.
 void BoardLink::close() {
+  const auto until = Clock::now() + kGoodbye;
   for (Connection& connection : wire_->connections) {
     hear(connection);
     send(connection, true);
+    while (connection.open && !connection.deaf && !connection.out.empty() && Clock::now() < until) {
+      std::this_thread::sleep_for(kNap);
+      send(connection, false);
+    }
   }
 }
 
@@ -242,15 +251,24 @@ void BoardLink::hear(Connection& connection) {
   uint64_t length = 0;
   while (connection.in.size() >= sizeof length) {
     std::memcpy(&length, connection.in.data(), sizeof length);
-    if (length > kLargestFrame) connection.open = false;
-    if (!connection.open || connection.in.size() < sizeof length + length) return;
+    if (length > kLargestFrame) {
+      connection.open = false;
+      break;
+    }
+    if (connection.in.size() < sizeof length + length) break;
     take(connection, connection.in.substr(sizeof length, length));
     connection.in.erase(0, sizeof length + length);
   }
+  if (connection.open || connection.left) return;
+  const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
+  memory_.slot(connection.leader)
+      .tell(RankState::Gone, fmt::format("its process (pid {} on {}) has closed its connection "
+                                         "without leaving",
+                                         place.pid, place.host));
 }
 
 // Only of ranks that the other end speaks for.
-void BoardLink::take(const Connection& connection, const std::string& frame) {
+void BoardLink::take(Connection& connection, const std::string& frame) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
   size_t at = 0;
@@ -266,6 +284,7 @@ void BoardLink::take(const Connection& connection, const std::string& frame) {
       return std::binary_search(ranks.begin(), ranks.end(), record.rank);
     };
     if (!known || (rank_ == 0 ? !speaksOf(there) : speaksOf(here))) continue;
+    if (record.rank == connection.leader && record.heartbeat == kUnwatched) connection.left = true;
     const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(record.rank)];
     mirror(memory_.slot(record.rank),
            {record.rank, record.state, record.phase, record.run, record.program, record.plan,
@@ -276,7 +295,7 @@ void BoardLink::take(const Connection& connection, const std::string& frame) {
 
 // A frame is begun only when the one before it has gone: a slow network gets fewer, not older ones.
 void BoardLink::send(Connection& connection, bool last) {
-  if (!connection.open) return;
+  if (!connection.open || connection.deaf) return;
   if (connection.out.empty() || last) {
     const std::vector<int> speaker = places_.onHostOf(rank_ == 0 ? connection.leader : rank_);
     std::string frame;
@@ -293,7 +312,8 @@ void BoardLink::send(Connection& connection, bool last) {
   error_code error;
   const size_t sent = connection.socket.write_some(asio::buffer(connection.out), error);
   connection.out.erase(0, sent);
-  if (error && error != asio::error::would_block) connection.open = false;
+  // What the other end has said before it closed is still to be heard.
+  if (error && error != asio::error::would_block) connection.deaf = true;
 }
 
 }  // namespace heddle::comm

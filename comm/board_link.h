@@ -36,7 +36,7 @@ class BoardLink {
   void acceptAll(std::chrono::steady_clock::time_point until);
   void join(const std::string& invitation, std::chrono::steady_clock::time_point until);
   void hear(Connection& connection);
-  void take(const Connection& connection, const std::string& frame);
+  void take(Connection& connection, const std::string& frame);
   void send(Connection& connection, bool last);
 
   const BoardPlaces places_;

@@ -52,6 +52,7 @@ struct Executable::Impl {
                const RunOptions& run_options) const;
   void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinBoard(const Context& context);
+  uint64_t nameInstructions();
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept;
   const Fault* faultOfRun(const Plan& plan);
@@ -67,6 +68,7 @@ struct Executable::Impl {
   std::atomic<bool> injected{false};
   std::unique_ptr<comm::ControlBoard> own_board;
   comm::ControlBoard* board = nullptr;
+  uint64_t hash = 0;  // of the program, on the board
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   Communicators communicators;
   KernelStore kernels;
@@ -109,6 +111,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (verifies) verify(p);
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
+    // Before ranks meet the next time: who runs can be named by all.
+    if (board != nullptr) hash = nameInstructions();
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
   } catch (const std::exception& e) {
@@ -116,11 +120,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     throw;
   }
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
-  if (board != nullptr) {
-    const std::string text = print(inlined);
-    resources->job.open(*world, *board, boost::hash_range(text.begin(), text.end()),
-                        resources->texts());
-  }
+  if (board != nullptr) resources->job.open(*world, *board, hash);
   matmuls = std::make_unique<MatmulAgreement>(
       world, communicatesAnywhere(inlined) && hasMatmuls(inlined) && device.choosesAlgorithms());
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
@@ -133,6 +133,13 @@ void Executable::Impl::joinBoard(const Context& context) {
   if (board != nullptr) return;
   own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
   board = own_board.get();
+}
+
+uint64_t Executable::Impl::nameInstructions() {
+  const std::string text = print(inlined);
+  const uint64_t of_program = boost::hash_range(text.begin(), text.end());
+  board->addProgram(of_program, instructionTexts(inlined));
+  return of_program;
 }
 
 void Executable::Impl::tellJob(const char* reason) const noexcept {

@@ -6,9 +6,7 @@ namespace heddle::host {
 
 using comm::RankPhase;
 
-void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program,
-                   const std::vector<std::string>& instructions) {
-  board.addProgram(program, instructions);
+void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program) {
   std::lock_guard lock(mutex_);
   world_ = &world;
   board_ = &board;

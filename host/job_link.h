@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "comm/control_board.h"
 
@@ -14,9 +13,8 @@ namespace heddle::host {
 // job of one rank. Thread-safe.
 class JobLink {
  public:
-  // `instructions`: what each is called in messages. Until close() both are borrowed.
-  void open(comm::World& world, comm::ControlBoard& board, uint64_t program,
-            const std::vector<std::string>& instructions);
+  // `program`: its hash, as given to ControlBoard::addProgram. Until close() both are borrowed.
+  void open(comm::World& world, comm::ControlBoard& board, uint64_t program);
   void close();
 
   // nullptr in a job of one rank. Work in flight writes to it, and is over before close().

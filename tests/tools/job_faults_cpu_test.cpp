@@ -76,9 +76,13 @@ TEST_F(JobFaultsTest, OneMessageSaysWhoWhereAndWhy) {
 TEST_F(JobFaultsTest, ADelayIsWaitedForAndCorruptionFailsTheCheck) {
   const CliResult delayed = heddle(run("--deadline 0.5 --inject rank=1,instr=5,delay=1s"));
   EXPECT_EQ(delayed.code, 0) << delayed.text;
-  const std::string mlp = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full ";
-  EXPECT_EQ(heddle(mlp).code, 0);
-  const CliResult corrupt = heddle(mlp + "--inject rank=1,instr=6,corrupt");
+  const std::string text =
+      "heddle 1\nmesh @m = [x=ranks]\n"
+      "fusion f(%x: f32[t] shard(@m, 0: x)) with t = 64 {\n  %y = neg(%x)\n  return %y\n}\n";
+  const std::string run_neg =
+      "run " + write("neg.fusion", text) + " --device cpu --ranks 2 --check=full ";
+  EXPECT_EQ(heddle(run_neg).code, 0);
+  const CliResult corrupt = heddle(run_neg + "--inject rank=1,instr=1,corrupt");
   EXPECT_EQ(corrupt.code, 1) << corrupt.text;
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
 }

@@ -76,7 +76,7 @@ BoardLooks::~BoardLooks() {
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
-  // The one to blame may hang: it says nothing of that, but what it has thrown itself.
+  // The one to blame says only what it has thrown itself.
   if (failure.rank != rank || failure.told) say(fmt::format("rank {} ends: {}", rank, failure.text));
   _exit(kLostCode);
 }
