@@ -143,7 +143,24 @@ std::unique_ptr<BoardLink> BoardLink::connect(World& world, const BoardPlaces& p
     }
   });
   for (const std::string& one : world.exchange(fault)) HEDDLE_USER_CHECK(one.empty(), "{}", one);
+  if (link) link->introduce();
   return link;
+}
+
+// All are there: what is lost before its first frame has a name.
+void BoardLink::introduce() {
+  const std::vector<int> here = places_.onHostOf(rank_);
+  for (int rank = 0; rank < memory_.size(); ++rank) {
+    if (std::binary_search(here.begin(), here.end(), rank)) continue;
+    const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
+    BoardEntry entry;
+    entry.rank = rank;
+    entry.state = RankState::Well;
+    entry.pid = place.pid;
+    entry.started = place.started;
+    entry.host = place.host;
+    mirror(memory_.slot(rank), entry);
+  }
 }
 
 void BoardLink::listen() {

@@ -35,6 +35,7 @@ class BoardLink {
   std::string invitation() const;
   void acceptAll(std::chrono::steady_clock::time_point until);
   void join(const std::string& invitation, std::chrono::steady_clock::time_point until);
+  void introduce();
   void hear(Connection& connection);
   void take(Connection& connection, const std::string& frame);
   void send(Connection& connection, bool last);
