@@ -1,0 +1,44 @@
+// The CUDA text of a kernel whose 0-d operands come by value, of every type, compiled by NVRTC.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "host/value_segment.h"
+#include "tests/host/host_values.h"
+
+namespace heddle::host {
+namespace {
+
+TEST(HostValuesSimtTest, NvrtcCompilesValuesOfEveryType) {
+  const char* build = std::getenv("HEDDLE_BINARY_DIR");
+  const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
+  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (module == nullptr) GTEST_SKIP() << path << " is not there";
+  auto* make = reinterpret_cast<codegen::KernelCompiler* (*)(const char*)>(
+      dlsym(module, "heddleMakeNvrtcCompiler"));
+  ASSERT_NE(make, nullptr);
+  const std::unique_ptr<codegen::KernelCompiler> compiler(make("sm_90"));
+  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC";
+
+  const Fusion segment = testing::sumOfValues();
+  std::vector<bool> by_value(segment.inputs().size(), true);
+  by_value[0] = false;
+  const TensorDesc x = denseDesc(DType::F32, {1000});
+  std::vector<TensorDesc> inputs(by_value.size());
+  inputs[0] = x;
+  const codegen::KernelPlan plan =
+      codegen::planKernel(withValues(segment, by_value), inputs, {x}, codegen::Target::Cuda);
+  ASSERT_EQ(plan.stages.size(), 1u);
+  EXPECT_EQ(plan.stages[0].pointers.size(), 2u) << "x and the result";
+  EXPECT_EQ(plan.stages[0].scalars.size(), by_value.size() - 1);
+  EXPECT_FALSE(compiler->compile(plan.source).empty());
+  const codegen::KernelPlan fill =
+      codegen::planKernel(valueSegment(DType::BF16), {TensorDesc{}}, {denseDesc(DType::BF16, {})},
+                          codegen::Target::Cuda);
+  ASSERT_EQ(fill.stages.size(), 1u);
+  EXPECT_FALSE(compiler->compile(fill.source).empty());
+}
+
+}  // namespace
+}  // namespace heddle::host
