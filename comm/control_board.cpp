@@ -11,6 +11,8 @@
 namespace heddle::comm {
 namespace {
 
+constexpr double kLongest = 1e8;  // seconds: three years
+
 std::string_view stateText(const BoardEntry& entry) {
   switch (entry.state) {
     case RankState::Absent:
@@ -34,10 +36,12 @@ std::string_view stateText(const BoardEntry& entry) {
 
 ControlBoard::ControlBoard(World& world, ControlOptions options)
     : world_(world), rank_(world.rank()), options_(std::move(options)) {
-  HEDDLE_USER_CHECK(options_.deadline > 0, "a deadline of {} seconds: more than 0 expected",
-                    options_.deadline);
-  HEDDLE_USER_CHECK(options_.patience >= 0, "a patience of {} seconds: 0 or more expected",
-                    options_.patience);
+  HEDDLE_USER_CHECK(options_.deadline > 0 && options_.deadline <= kLongest,
+                    "a deadline of {} seconds: more than 0 and at most {} expected",
+                    options_.deadline, kLongest);
+  HEDDLE_USER_CHECK(options_.patience >= 0 && options_.patience <= kLongest,
+                    "a patience of {} seconds: 0 (for ever) to {} expected", options_.patience,
+                    kLongest);
   places_ = findPlaces(world, options_.host_key);
   memory_ = BoardMemory::share(world, places_);
   const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];

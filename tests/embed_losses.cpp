@@ -28,8 +28,8 @@ void runRank(comm::World& world, host::Device& device, const char* path, const c
   host::ExecutableOptions options;
   options.inject = host::parseFault(fault);
   host::Executable executable(host::parseProgram(textOf(path), path), context, options);
-  const TensorDesc desc = host::inputDesc(executable.program(), 0, {{"n", 64}}, world.rank(),
-                                          world.size());
+  const TensorDesc desc =
+      host::inputDesc(executable.program(), 0, {{"n", 64}}, world.rank(), world.size());
   const HostTensor values = randomTensor(desc.dtype, desc.sizes, 1, "x");
   const host::Tensor input = host::toDevice(device, device.allocator(), values, desc);
   executable.run({input}).wait();

@@ -77,7 +77,8 @@ BoardLooks::~BoardLooks() {
 
 void endProcess(int rank, const comm::JobFailure& failure) {
   // The one to blame says only what it has thrown itself.
-  if (failure.rank != rank || failure.told) say(fmt::format("rank {} ends: {}", rank, failure.text));
+  if (failure.rank != rank || failure.told)
+    say(fmt::format("rank {} ends: {}", rank, failure.text));
   _exit(kLostCode);
 }
 

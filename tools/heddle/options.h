@@ -22,7 +22,7 @@ struct Options {
   int repeat = 1;
   bool json = false;
   bool verify = true;
-  std::string overlap = "auto";  // off, auto or a number of chunks
+  std::string overlap = "auto";   // off, auto or a number of chunks
   std::vector<std::string> skip;  // passes left out
   int64_t adversarial = -1;       // seed of the adversarial CPU order; -1: off
   double deadline = 10;           // seconds in which all ranks end when one is lost
