@@ -103,7 +103,8 @@ void run(const std::string& path, int threads) {
   const double ms = fusion_ms[2];
   const double floor_ms = 1e3 * bytes / bandwidth;
   fmt::print(
-      "{{\"name\": \"main example on the CPU\", \"device\": \"{}\", \"threads\": {}, \"cpu_ms\": {:.2f}, "
+      "{{\"name\": \"main example on the CPU\", \"device\": \"{}\", \"threads\": {}, \"cpu_ms\": "
+      "{:.2f}, "
       "\"floor_ms\": {:.2f}, \"of_copy_bandwidth\": {:.3f}, \"copy_gb_s\": {:.1f}, "
       "\"bytes\": {:.0f}}}\n",
       device->description(), threads, ms, floor_ms, floor_ms / ms, bandwidth / 1e9, bytes);

@@ -107,7 +107,8 @@ class Rank {
     const std::string first = world_->exchange(bytes).front();
     std::copy(first.begin(), first.end(), id.internal);
     check(ncclCommInitRank(&raw_, world_->size(), id, world_->rank()), "ncclCommInitRank");
-    world_ = host::ncclModule().makeWorld(std::move(world_), world_->rank());
+    const int ordinal = world_->rank();
+    world_ = host::ncclModule().makeWorld(std::move(world_), ordinal);
     check(cudaStreamCreate(&stream_), "cudaStreamCreate");
     check(cudaEventCreate(&begin_), "cudaEventCreate");
     check(cudaEventCreate(&end_), "cudaEventCreate");

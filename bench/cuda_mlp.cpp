@@ -125,7 +125,8 @@ double runCase(const Case& bench, const std::string& overlap, host::Device& devi
 void runRank(const std::vector<Case>& cases, std::unique_ptr<comm::World> world) {
   const std::unique_ptr<host::Device> device = host::makeCudaDevice(world->rank());
   check(cudaSetDevice(world->rank()), "cudaSetDevice");
-  world = host::ncclModule().makeWorld(std::move(world), world->rank());
+  const int ordinal = world->rank();
+  world = host::ncclModule().makeWorld(std::move(world), ordinal);
   for (const Case& bench : cases) {
     for (const char* overlap : {"off", "1", "2", "4", "8", "auto"}) {
       const double ms = runCase(bench, overlap, *device, *world);

@@ -88,7 +88,9 @@ std::vector<double> expected(const HostTensor& x, const HostTensor& w1, const Ho
 double largestError(const HostTensor& got, const std::vector<double>& want) {
   double error = 0;
   for (size_t i = 0; i < want.size(); ++i) {
-    error = std::max(error, std::fabs(toDouble(got.at(static_cast<int64_t>(i))) - want[i]));
+    const double off = std::fabs(toDouble(got.at(static_cast<int64_t>(i))) - want[i]);
+    if (std::isnan(off) || off > error) error = off;
+    if (std::isnan(error)) break;
   }
   return error;
 }
@@ -119,7 +121,9 @@ double runOn(host::Device& device, comm::World& world) {
     MPI_Barrier(MPI_COMM_WORLD);
     outputs.wait();
     const HostTensor y = host::toHost(device, std::get<host::Tensor>(outputs[0]));
-    error = std::max(error, largestError(y, want));
+    const double off = largestError(y, want);
+    if (std::isnan(off)) return off;
+    error = std::max(error, off);
   }
   return error;
 }

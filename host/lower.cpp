@@ -121,8 +121,7 @@ class Lowering {
   }
 
   void lowerLibrary(const Expression& expr) {
-    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0,
-                     expr.attrs};
+    CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
     emit(Allocate{call.outputs[0], 0}, expr.line);
     emit(std::move(call), expr.line);
@@ -247,11 +246,17 @@ class Lowering {
   void markStreamSplits() {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
-    for (const auto& [id, split] : *splits) {
-      const SlotId slot = slots_[static_cast<size_t>(id)];
+    for (const StreamRequest& request : *splits) {
+      const SlotId slot =
+          request.value == kNoValue ? -1 : slots_[static_cast<size_t>(request.value)];
+      const DeviceMesh& mesh = program_.meshes.at(static_cast<size_t>(request.mesh));
+      HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
+                        "%{}: stream({}: {}): it is computed within a kernel or a product and "
+                        "stands in no memory of its own",
+                        request.name, request.split.axis, request.split.chunks);
       if (slot < 0) continue;
       std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
-      if (sharding) sharding->stream = split;
+      if (sharding) sharding->stream = request.split;
     }
   }
 

@@ -77,7 +77,6 @@ void dropStreamSplits(Program& program) {
 
 Program ordered(Program program, const PassOptions& options) {
   for (const Pass& pass : kOrdering) program = through(pass, std::move(program), options);
-  verify(program);
   return program;
 }
 
@@ -101,13 +100,17 @@ Program runPasses(Program program, const PassOptions& options) {
   std::optional<Chunked> chunked = inChunks(program, options);
   dropStreamSplits(program);
   if (chunked) dropStreamSplits(chunked->program);
-  if (!chunked) return ordered(std::move(program), options);
-  Program even = ordered(std::move(chunked->program), options);
-  if (chunked->rest.isConstant(0)) return even;
-  Program either =
-      eitherVersion(chunked->rest, std::move(even), ordered(std::move(program), options));
-  verify(either);
-  return either;
+  program = ordered(std::move(program), options);
+  if (chunked) {
+    // Alone it may not exist at the sizes that verify() tries.
+    Program even = ordered(std::move(chunked->program), options);
+    verify(program);
+    program = chunked->rest.isConstant(0)
+                  ? std::move(even)
+                  : eitherVersion(chunked->rest, std::move(even), std::move(program));
+  }
+  verify(program);
+  return program;
 }
 
 }  // namespace heddle::host

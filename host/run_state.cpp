@@ -13,14 +13,20 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
   constexpr int kYields = 2000;
   constexpr auto kNap = std::chrono::microseconds(20);
   // A plan may outlive its communicators, but not with work under way.
-  for (int turn = 0; !device.eventDone(event); ++turn) {
+  const auto probe = [&] {
+    for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
+  };
+  int turn = 0;
+  for (; !device.eventDone(event); ++turn) {
     if (turn < kYields) {
       std::this_thread::yield();
       continue;
     }
-    for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
+    probe();
     std::this_thread::sleep_for(kNap);
   }
+  // The end of a collective that another wait has given up is no success.
+  if (turn > 0) probe();
 }
 
 SharedStream::~SharedStream() {

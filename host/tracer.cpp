@@ -35,12 +35,19 @@ Trace Tracer::run() {
 
 int32_t Tracer::registerOf(SlotId id) {
   int32_t& found = registers_.at(static_cast<size_t>(id));
-  if (found >= 0) return found;
-  found = trace_.registers;
   const Slot& named = slot(id);
+  if (found >= 0 && !named.isList()) return found;
   const int64_t count = named.isList() ? scope_.evaluate(named.tensor.domain.front().extent) : 1;
   HEDDLE_USER_CHECK(count >= 0 && count <= kMaxList, "%{}: a list of {} elements, at most {}",
                     named.name, count, kMaxList);
+  if (found >= 0) {
+    const int64_t before = list_lengths_.at(id);
+    HEDDLE_USER_CHECK(count == before, "%{}: a list of {} elements here and of {} before",
+                      named.name, count, before);
+    return found;
+  }
+  if (named.isList()) list_lengths_[id] = count;
+  found = trace_.registers;
   trace_.registers += static_cast<int32_t>(count);
   return found;
 }
@@ -58,6 +65,9 @@ void Tracer::inputs() {
     }
     trace_.input_registers.push_back(-1);
     TensorDesc desc = scope_.describe(slot(id));
+    if (const auto& observed = slot(id).tensor.layout.observed) {
+      desc.strides = stridesFor(desc.alloc, observed->order);
+    }
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
       desc = request_.inputs[i];

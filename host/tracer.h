@@ -83,6 +83,7 @@ class Tracer {
   std::vector<Frame> frames_;
   std::vector<View> views_;         // per slot; buffer -1: nothing
   std::vector<int32_t> registers_;  // per slot
+  std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;        // defined
   std::set<SlotId> branched_;       // defined in a branch that is over
   int64_t counted_ = 0;

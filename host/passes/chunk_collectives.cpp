@@ -31,8 +31,16 @@ class Chunker {
   std::optional<Chunked> run() {
     instead_.resize(old_.body.size());
     for (const ChunkSite& site : findChunkSites(old_)) {
-      const int64_t chunks = countFor(site);
-      if (chunks > 1) cut(site, chunks);
+      const std::optional<int64_t> wanted = wantedFor(site);
+      const int64_t chunks = wanted ? *wanted : countFor(site);
+      if (chunks < 2) continue;
+      std::optional<Rests> rests = restsOf(site, chunks);
+      HEDDLE_USER_CHECK(rests || !wanted,
+                        "%{} at line {}: its rows do not divide into {} chunks on every rank",
+                        slot(post(site).out).name, old_.body[site.post].line, chunks);
+      if (!rests) continue;
+      rests_.merge(*rests);
+      cut(site, chunks);
     }
     checkServed();
     if (!cut_) return std::nullopt;
@@ -47,7 +55,6 @@ class Chunker {
     new_.body = std::move(body);
     Size rest(0);
     for (const auto& [text, size] : rests_) rest = rest + size;
-    if (rest.isConstant() && !rest.isConstant(0)) return std::nullopt;  // no run has even chunks
     return Chunked{std::move(new_), rest};
   }
 
@@ -61,10 +68,15 @@ class Chunker {
   // --- how many ---------------------------------------------------------------------------------
 
   double value(const Size& size) const {
-    return static_cast<double>(size.evaluate([&](const std::string& symbol) {
+    const auto lookup = [&](const std::string& symbol) {
       const auto found = sizes_.find(symbol);
       return found == sizes_.end() ? std::optional<int64_t>(kNominalExtent) : found->second;
-    }));
+    };
+    try {
+      return static_cast<double>(size.evaluate(lookup));
+    } catch (const UserError&) {
+      return static_cast<double>(kNominalExtent);  // of symbols without defaults: too many, or none
+    }
   }
 
   double elements(SlotId id) const {
@@ -84,6 +96,9 @@ class Chunker {
       HEDDLE_USER_CHECK(sharding->stream->axis == 0,
                         "%{}: stream({}: {}): a product and a collective are cut along axis 0",
                         slot(id).name, sharding->stream->axis, sharding->stream->chunks);
+      HEDDLE_USER_CHECK(!wanted || *wanted == sharding->stream->chunks,
+                        "%{}: stream(0: {}) beside stream(0: {}) of the same collective",
+                        slot(id).name, sharding->stream->chunks, *wanted);
       wanted = sharding->stream->chunks;
       HEDDLE_USER_CHECK(*wanted <= PassOptions::kMostChunks,
                         "%{}: stream(0: {}) asks for more than {} chunks", slot(id).name, *wanted,
@@ -106,8 +121,7 @@ class Chunker {
     }
   }
 
-  int64_t countFor(const ChunkSite& site) {
-    if (const std::optional<int64_t> wanted = wantedFor(site)) return *wanted;
+  int64_t countFor(const ChunkSite& site) const {
     if (options_.chunks != PassOptions::kAutoChunks) return options_.chunks;
     const Communicate& x = post(site);
     ChunkedWork work;
@@ -128,17 +142,41 @@ class Chunker {
 
   // --- what must be even ------------------------------------------------------------------------
 
-  void requireEven(SlotId id, int64_t parts) {
+  using Rests = std::map<std::string, Size>;  // by text: each once, in one order
+
+  // All zero where every block and chunk of the site is even; nullopt where no run, or not every
+  // rank alike, can have that.
+  std::optional<Rests> restsOf(const ChunkSite& site, int64_t chunks) const {
+    Rests rests;
+    const bool gathers = site.kind == CollectiveKind::Allgather;
+    const Communicate& x = post(site);
+    addRests(rests, x.in, gathers ? chunks : 1);
+    addRests(rests, x.out, gathers ? 1 : chunks);
+    for (size_t product : site.products) {
+      addRests(rests, call(product).inputs[0], 1);
+      addRests(rests, call(product).outputs[0], 1);
+    }
+    for (const auto& [text, rest] : rests) {
+      std::vector<std::string> symbols;
+      rest.collectSymbols(symbols);
+      const bool differs = std::any_of(symbols.begin(), symbols.end(), [](const auto& symbol) {
+        return symbol == "rank" || symbol.ends_with(".index");
+      });
+      if (rest.isConstant() || differs) return std::nullopt;
+    }
+    return rests;
+  }
+
+  void addRests(Rests& rests, SlotId id, int64_t parts) const {
+    const auto add = [&](const Size& rest) {
+      if (!rest.isConstant(0)) rests.emplace(rest.str(), rest);
+    };
     const Slot& of = slot(id);
     for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
       const int64_t blocks = devicesOf(new_, of, axis) * (axis == 0 ? parts : 1);
-      if (blocks > 1) require(Size::mod(of.tensor.domain[axis].extent, Size(blocks)));
-      if (!of.alloc.empty()) require(of.alloc[axis] - evenExtent(new_, of, axis));
+      if (blocks > 1) add(Size::mod(of.tensor.domain[axis].extent, Size(blocks)));
+      if (!of.alloc.empty()) add(of.alloc[axis] - evenExtent(new_, of, axis));
     }
-  }
-
-  void require(const Size& rest) {
-    if (!rest.isConstant(0)) rests_.emplace(rest.str(), rest);
   }
 
   // --- new names --------------------------------------------------------------------------------
@@ -224,21 +262,10 @@ class Chunker {
 
   void cut(const ChunkSite& site, int64_t chunks) {
     cut_ = true;
-    for (SlotId id : {post(site).in, post(site).out}) requireEven(id, 1);
-    for (size_t product : site.products) {
-      requireEven(call(product).inputs[0], 1);
-      requireEven(call(product).outputs[0], 1);
-    }
     instead(site.allocate);
     instead(site.wait);
-    if (site.kind == CollectiveKind::Allgather) {
-      requireEven(post(site).in, chunks);
-      gatherChunks(site, chunks);
-    } else {
-      const bool scatters = site.kind == CollectiveKind::ReduceScatter;
-      requireEven(post(site).out, chunks);
-      reduceChunks(site, scatters ? site.team : 1, chunks);
-    }
+    if (site.kind == CollectiveKind::Allgather) return gatherChunks(site, chunks);
+    reduceChunks(site, site.kind == CollectiveKind::ReduceScatter ? site.team : 1, chunks);
   }
 
   void gatherChunks(const ChunkSite& site, int64_t chunks) {
@@ -307,7 +334,7 @@ class Chunker {
   Program new_;
   SizeBindings sizes_;
   std::set<std::string> names_;
-  std::map<std::string, Size> rests_;  // by text: each once, in one order
+  Rests rests_;                                                   // of all sites
   std::vector<std::optional<std::vector<Instruction>>> instead_;  // by position
   size_t current_ = 0;
   std::set<SlotId> served_;  // with a stream split that was heard

@@ -36,8 +36,11 @@ std::vector<Uses> usesOf(const Program& program) {
 
 class SiteFinder {
  public:
-  explicit SiteFinder(const Program& program)
-      : program_(program), uses_(usesOf(program)), taken_(program.body.size(), false) {}
+  SiteFinder(const Program& program, const Items& items)
+      : program_(program),
+        items_(items),
+        uses_(usesOf(program)),
+        taken_(program.body.size(), false) {}
 
   std::vector<ChunkSite> run() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -82,7 +85,33 @@ class SiteFinder {
     const bool one = gathers ? !site.products.empty() && site.products.front() > site.wait
                              : site.products.size() == 1 && site.products.front() < post;
     if (!one || at(site.allocate).on != at(post).on) return std::nullopt;
+    if (!gathers && !mayMove(site.products.front(), post)) return std::nullopt;
     return site;
+  }
+
+  // The product may as well stand where the collective is posted, and its parts among the parts of
+  // that: nothing between them touches what it reads or gives its slots another meaning, and the
+  // collective writes nothing that it reads.
+  bool mayMove(size_t product, size_t post) const {
+    const auto& call = std::get<CallLibrary>(at(product).op);
+    for (size_t i = product + 1; i < post; ++i) {
+      if (conflict(items_.items[product], items_.items[i])) return false;
+      bool redefines = false;
+      forEachInstructionIn(&at(i), &at(i) + 1, [&](const Instruction& x, InstructionIndex) {
+        forEachSlot(x.op, [&](SlotId id, bool defines) {
+          const bool named =
+              std::find(call.inputs.begin(), call.inputs.end(), id) != call.inputs.end();
+          redefines = redefines || (defines && named);
+        });
+      });
+      if (redefines) return false;
+    }
+    const auto& touched = items_.items[product].accesses;
+    return std::none_of(items_.items[post].accesses.begin(), items_.items[post].accesses.end(),
+                        [&](const ItemAccess& access) {
+                          return access.write && (touched.count({access.root, false}) > 0 ||
+                                                  touched.count({access.root, true}) > 0);
+                        });
   }
 
   bool isRowMajor(SlotId id) const {
@@ -136,6 +165,7 @@ class SiteFinder {
   }
 
   const Program& program_;
+  const Items& items_;
   const std::vector<Uses> uses_;
   std::vector<bool> taken_;
   std::vector<ChunkSite> sites_;
@@ -158,8 +188,9 @@ Size evenExtent(const Program& program, const Slot& slot, size_t axis) {
 }
 
 std::vector<ChunkSite> findChunkSites(const Program& program) {
-  if (program.streams() > 1 || !isUnordered(program, itemsOf(program))) return {};
-  return SiteFinder(program).run();
+  const Items items = itemsOf(program);
+  if (program.streams() > 1 || !isUnordered(program, items)) return {};
+  return SiteFinder(program, items).run();
 }
 
 }  // namespace heddle::host

@@ -4,9 +4,9 @@ namespace heddle {
 namespace {
 
 std::optional<StreamSplits> remapped(const StreamSplits& splits, const Fusion::IdMap& map) {
-  StreamSplits result;
-  for (const auto& [old, split] : splits) {
-    if (const std::optional<ValueId> id = map(old)) result[*id] = split;
+  StreamSplits result = splits;
+  for (StreamRequest& request : result) {
+    if (request.value != kNoValue) request.value = map(request.value).value_or(kNoValue);
   }
   return result;
 }
@@ -20,7 +20,8 @@ Fusion noteStreamSplits(const Fusion& fusion) {
     const auto id = static_cast<ValueId>(i);
     std::optional<Sharding> sharding = fusion.tensor(id).sharding;
     if (!sharding || !sharding->stream) continue;
-    splits[id] = *std::exchange(sharding->stream, std::nullopt);
+    const Sharding::StreamSplit split = *std::exchange(sharding->stream, std::nullopt);
+    splits.push_back({id, fusion.value(id).name, sharding->mesh, split});
     result.setSharding(id, sharding);
   }
   if (!splits.empty()) result.annotate<StreamSplits>(kStreamSplits, splits, &remapped);

@@ -220,6 +220,62 @@ TEST(ChunkCollectives, AskingForChunksOfNothingIsAnError) {
   expectRefused(replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
                          "return %y shard(@m, 0: x) stream(0: 65)"),
                 "more than 64 chunks");
+  // The relu goes into the product.
+  expectRefused(replaced(kSequenceParallel, "%a = matmul(%x, %w1)",
+                         "%a = matmul(%x, %w1) shard(@m, 1: x) stream(0: 3)"),
+                "%a: stream(0: 3): it is computed within");
+  const std::string odd = R"(heddle 1
+mesh @m = [x=2]
+fusion odd(%x: f32[23, 6] shard(@m), %w: f32[6, 8] shard(@m, 1: x), %v: f32[8, 6] shard(@m, 0: x)) {
+  %a = matmul(%x, %w)
+  %g = tanh(%a)
+  %y = matmul(%g, %v)
+  return %y shard(@m) stream(0: 2)
+}
+)";
+  expectRefused(odd, "do not divide into 2 chunks");
+}
+
+// The version in chunks does not exist at the sizes of the file itself.
+TEST(ChunkCollectives, DefaultsThatDoNotDivideCompileToo) {
+  for (const char* t : {"t = 23", "t = 1", "t = 7"}) {
+    const std::string text = replaced(kSequenceParallel, "t = 24", t);
+    expectRight(text.c_str(), 2, 2, {});
+    expectRight(text.c_str(), 2, 2, {{"t", 24}});
+  }
+}
+
+// By hand: what stands between a product and its collective may take away what it reads.
+TEST(ChunkCollectives, AProductWhoseOperandChangesStaysWhereItIs) {
+  const auto program = [](const std::string& between) {
+    return parseProgram(R"(heddle 1
+mesh @m = [x=2]
+kernel @k {
+  fusion k(%a: f32[t, h]) {
+    %b = exp(%a)
+    return %b
+  }
+}
+program main(%x: f32[t, h], %w: f32[h, h]) -> (%d) with t = 8, h = 4 {
+  slot %a: f32[t, h]
+  slot %c: f32[t, h]
+  slot %d: f32[t, h]
+  %a = allocate
+  launch @k(%x) -> (%a)
+  %c = allocate
+  call_library matmul(%a, %w) -> (%c)
+)" + between + R"(  %d = allocate
+  $t = communicate allreduce %c -> %d team=@m[x] op=sum
+  wait $t
+}
+)");
+  };
+  PassOptions options;
+  options.chunks = 2;
+  EXPECT_EQ(posts(runPasses(program(""), options).body, CollectiveKind::Allreduce), 3);
+  EXPECT_EQ(posts(runPasses(program("  launch @k(%a) -> (%a)\n"), options).body,
+                  CollectiveKind::Allreduce),
+            1);
 }
 
 // A tensor that somebody else reads too is gathered whole.

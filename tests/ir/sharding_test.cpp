@@ -200,8 +200,8 @@ fusion f(%a: f32[t, h] shard(@m, 0: x), %w: f32[h, g] shard(@m)) {
   const auto splits = fusion.annotation<StreamSplits>(kStreamSplits);
   ASSERT_TRUE(splits.has_value());
   ASSERT_EQ(splits->size(), 1u);
-  EXPECT_EQ(fusion.value(splits->begin()->first).name, "c");
-  EXPECT_EQ(splits->begin()->second, (Sharding::StreamSplit{0, 4}));
+  EXPECT_EQ(fusion.value(splits->front().value).name, "c");
+  EXPECT_EQ(splits->front().split, (Sharding::StreamSplit{0, 4}));
 }
 
 TEST(RemoveDead, InputsStayAndDeadExpressionsGo) {
