@@ -129,6 +129,16 @@ TEST(Trace, ErrorsNameTheInstruction) {
   failsWith("$t = send %x to=rank + 1\n", "peer rank + 1 = 1 in a team of 1");
   failsWith("slot %w: f32[4]\n%w = allocate\ncopy %x -> %w\n", "a copy of [3] to [4]");
   failsWith("slot %n: i64\nfor i in 0 .. 100000000 { %n = evaluate i }\n", "more than 10000000");
+  failsWith(
+      "slot %p: i64[9*i + 1]\nslot %l: list i64[9*i + 1]\n"
+      "for i in 0 .. 2 {\n%p = allocate\n%l = read_back %p\n}\n",
+      "%l: a list of 10 elements here and of 1 before");
+}
+
+// What callers pass lies as its type says, also before there is a caller.
+TEST(Trace, AnObservedOrderGivesTheStrides) {
+  const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
+  EXPECT_EQ(trace(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));
 }
 
 }  // namespace
