@@ -6,6 +6,7 @@
 #include "ir/compute_type.h"
 #include "ir/error.h"
 #include "ir/placed_axes.h"
+#include "ir/spread_map.h"
 
 namespace heddle::codegen {
 namespace {
@@ -182,6 +183,7 @@ class BodyWriter {
       PlaceAlong place;
       if (axis.output_axis == PlacedAxis::kByValue) {
         place.node = nodeOf(expr.inputs[1]);
+        place.in_block = looksUpInBlocks(segment_, expr);
       } else {
         place.coordinate = coordinateOf(expr.outputs[0], axis.output_axis);
       }

@@ -16,6 +16,7 @@ struct PlaceAlong {
   bool reversed = false;  // extent - 1 - index
   int64_t shift = 0;      // taken off the index
   bool checked = false;   // may lie outside
+  bool in_block = false;  // of a tensor that has only a block here: elsewhere there is 0
 };
 
 // One value of a kernel body, held in a type that holds its dtype (valueType()): a bf16 as a float

@@ -38,9 +38,16 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNe
   const std::string own = fmt::format("{}{}", prefix, i);
   std::string offset;
   std::string inside;
+  std::string inside_whole;
   for (size_t axis = 0; axis < node.places.size(); ++axis) {
     const PlaceAlong& place = node.places[axis];
     std::string at = placeText(place, access, axis, nest, leaves, prefix);
+    if (place.in_block) {
+      inside_whole = fmt::format("hd::inside({}, {})", at, access.wholes[axis]);
+      // Any number may stand there: the difference wraps.
+      at = fmt::format("(long long)((unsigned long long){} - (unsigned long long){})", at,
+                       access.begins[axis]);
+    }
     if (place.checked) {
       const std::string name = fmt::format("{}_at{}", own, axis);
       out.line(fmt::format("const long long {} = {};", name, at));
@@ -62,6 +69,9 @@ std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNe
     const int fill = node.operands[0];
     otherwise = convertText(fmt::format("{}{}", prefix, fill),
                             body.nodes[static_cast<size_t>(fill)].dtype, node.dtype);
+  }
+  if (!inside_whole.empty()) {
+    otherwise = fmt::format("({} ? ({})0 : {})", inside_whole, value_type, otherwise);
   }
   return fmt::format("{} ? {} : {}", inside, element, otherwise);
 }

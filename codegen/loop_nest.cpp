@@ -224,7 +224,9 @@ class NestBuilder {
 
   void addPlaced(size_t p) {
     const PlacedTensor& tensor = space_.placed[p];
-    PlacedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}};
+    PlacedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}, {}, {}};
+    access.begins.resize(tensor.extents.size());
+    access.wholes.resize(tensor.extents.size());
     for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {
       auto name = [&](const char* what) { return fmt::format("p{}_{}{}", p, what, axis); };
       access.extents.push_back(nest_.args.addSize(name("n"), tensor.extents[axis]));
@@ -232,7 +234,23 @@ class NestBuilder {
       access.strides.push_back(stride == 0 || stride == 1 ? IndexExpr::constant(stride)
                                                           : nest_.args.addSize(name("s"), stride));
     }
+    addBlocks(p, access);
     nest_.placed.push_back(std::move(access));
+  }
+
+  void addBlocks(size_t p, PlacedAccess& access) {
+    for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
+      for (const Node& node : body->nodes) {
+        if (node.kind != Node::Kind::LoadAt || node.index != static_cast<int>(p)) continue;
+        for (size_t axis = 0; axis < node.places.size(); ++axis) {
+          if (!node.places[axis].in_block || !access.begins[axis].empty()) continue;
+          access.begins[axis] = fmt::format("p{}_begin{}", p, axis);
+          access.wholes[axis] = fmt::format("p{}_whole{}", p, axis);
+          nest_.args.addOffset(access.begins[axis], space_.placed[p].offsets[axis]);
+          nest_.args.addOffset(access.wholes[axis], space_.placed[p].global[axis]);
+        }
+      }
+    }
   }
 
   // 64-bit numbers cost registers and slow divisions on a GPU; a CPU loses nothing by them.

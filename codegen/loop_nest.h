@@ -76,6 +76,10 @@ struct PlacedAccess {
   DType dtype = DType::F32;
   std::vector<IndexExpr> extents;
   std::vector<IndexExpr> strides;
+  // Per axis that is looked up in blocks, else empty: the fields with the block's start and the
+  // unsharded extent.
+  std::vector<std::string> begins;
+  std::vector<std::string> wholes;
 };
 
 // One kernel over one space, the same data for both emitters. The phases in order: start the

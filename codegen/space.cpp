@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/placed_axes.h"
+#include "ir/spread_map.h"
 
 namespace heddle::codegen {
 namespace {
@@ -37,7 +38,9 @@ class Extents {
     ValueId id = expr.inputs[0];
     checkRank(id, desc);
     const std::vector<PlacedAxis> places = placedAxesOf(segment_, expr);
+    const bool in_blocks = looksUpInBlocks(segment_, expr);
     for (size_t i = 0; i < places.size(); ++i) {
+      if (in_blocks && places[i].output_axis == PlacedAxis::kByValue) continue;
       HEDDLE_USER_CHECK(places[i].together || desc.sizes[i] == desc.global[i],
                         "{} of %{}: axis {} of %{} must be whole on each rank, got {} of {}",
                         expr.op->name, segment_.value(expr.outputs[0]).name, i,
@@ -186,7 +189,8 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   for (ValueId id : placedInputs(segment)) {
     size_t i = positionOf(id);
     raw.placed.push_back(
-        {static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].strides});
+        {static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
+         inputs[i].offset, inputs[i].strides});
   }
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind == OpKind::Index) {

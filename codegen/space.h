@@ -30,6 +30,8 @@ struct PlacedTensor {
   int operand = 0;
   DType dtype = DType::F32;
   std::vector<int64_t> extents;  // on this rank, per logical axis
+  std::vector<int64_t> global;   // unsharded
+  std::vector<int64_t> offsets;  // unsharded index of the rank's element 0
   std::vector<int64_t> strides;  // elements, per logical axis
 };
 

@@ -112,6 +112,7 @@ void checkBlock(const Slot& slot, const Program& program, const SizeBindings& si
                       slot.name, axis, desc.strides[axis]);
   }
   desc.offset = expected.offset;
+  desc.held = expected.held;
 }
 
 // The memory order the program was compiled for; axes of size 1 have no order.

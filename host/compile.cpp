@@ -23,7 +23,7 @@ Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& op
   fusion_passes.timing = options.passes.timing;
   fusion_passes.dump = options.dump_fusion;
   const Fusion ready = heddle::runPasses(fusion, job_size, fusion_passes);
-  return runPasses(lower(segment(ready)), program_passes);
+  return runPasses(lower(segment(ready), job_size), program_passes);
 }
 
 }  // namespace heddle::host

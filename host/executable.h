@@ -19,7 +19,8 @@
 
 namespace heddle::host {
 
-// A tensor in device memory. `owner` keeps the memory alive: empty when the caller owns it.
+// A tensor in device memory; without data where the rank is outside of the tensor's mesh
+// (`desc.held`). `owner` keeps the memory alive: empty when the caller owns it.
 struct Tensor {
   void* data = nullptr;
   TensorDesc desc;

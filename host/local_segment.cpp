@@ -2,6 +2,7 @@
 
 #include "ir/builder.h"
 #include "ir/error.h"
+#include "ir/spread_map.h"
 
 namespace heddle::host {
 namespace {
@@ -89,6 +90,55 @@ class Localiser {
     new_of_[static_cast<size_t>(out)] = builder_.name(name).pointwise("add", {index, begin});
   }
 
+  // What lies in the rank's block of the table, and 0 for what lies in another's.
+  void addLookup(const Expression& expr) {
+    const TensorView& table = segment_.tensor(expr.inputs[0]);
+    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const Block block = blockOfAxis(table, axis);
+    const std::string name = builder_.takePendingName();
+    int made = 0;
+    const auto b = [&]() -> FusionBuilder& {
+      return builder_.name(fmt::format("{}_lookup{}", name, made++));
+    };
+    const auto literal = [&](int64_t value) { return b().constant(Scalar(value)); };
+    const auto both = [&](ValueId x, ValueId y) { return b().pointwise("logical_and", {x, y}); };
+    const auto within = [&](ValueId place, int64_t extent) {
+      const ValueId zero = literal(0), end = literal(extent);
+      const ValueId low = b().pointwise("ge", {place, zero});
+      return both(low, b().pointwise("lt", {place, end}));
+    };
+    const ValueId wide = b().cast(moved(expr.inputs[1]), DType::I64);
+    const ValueId somewhere = within(wide, table.domain[axis].extent.evaluate(lookup_));
+    // Other numbers become -1, so that no difference overflows.
+    const ValueId begin = literal(block.begin), nowhere = literal(-1);
+    const ValueId known = b().pointwise("where", {somewhere, wide, nowhere});
+    const ValueId shifted = b().pointwise("sub", {known, begin});
+    const ValueId place = b().pointwise("where", {somewhere, shifted, nowhere});
+    const ValueId here = within(place, block.valid);
+    const ValueId not_here = b().pointwise("logical_not", {here});
+    const ValueId elsewhere = both(somewhere, not_here);
+    const ValueId found = b().apply(expr.op->name, {moved(expr.inputs[0]), place}, expr.attrs);
+    const ValueId zero = literal(0);
+    const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
+    std::vector<int64_t> added = axesNotOfIndex(expr);
+    const ValueId mask = added.empty() ? elsewhere : b().broadcast(elsewhere, std::move(added));
+    new_of_[static_cast<size_t>(expr.outputs[0])] =
+        builder_.name(name).pointwise("where", {mask, none, found});
+  }
+
+  // The axes of a take's result that are not those of its index.
+  std::vector<int64_t> axesNotOfIndex(const Expression& expr) const {
+    std::vector<int64_t> axes;
+    if (expr.op->name != "take") return axes;
+    const auto first = expr.attr<int64_t>("axis");
+    const auto end = first + static_cast<int64_t>(segment_.tensor(expr.inputs[1]).rank());
+    const auto rank = static_cast<int64_t>(segment_.tensor(expr.outputs[0]).rank());
+    for (int64_t i = 0; i < rank; ++i) {
+      if (i < first || i >= end) axes.push_back(i);
+    }
+    return axes;
+  }
+
   void addExpression(const Expression& expr) {
     builder_.name(segment_.value(expr.outputs[0]).name);
     if (expr.op->kind == OpKind::SizeOf) {
@@ -99,6 +149,7 @@ class Localiser {
       return;
     }
     if (expr.op->kind == OpKind::Iota) return addIota(expr);
+    if (looksUpInBlocks(segment_, expr)) return addLookup(expr);
     std::vector<ValueId> operands;
     for (ValueId id : expr.inputs) operands.push_back(moved(id));
     std::vector<std::pair<std::string, Attr>> attrs;

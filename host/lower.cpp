@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "host/lower_exchange.h"
 #include "ir/error.h"
+#include "ir/memory_order.h"
+#include "ir/mesh_relations.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/set_step.h"
 
@@ -11,8 +14,11 @@ namespace {
 
 class Lowering {
  public:
-  explicit Lowering(const SegmentedFusion& segmented)
-      : segmented_(segmented), fusion_(segmented.fusion), slots_(fusion_.values().size(), -1) {}
+  Lowering(const SegmentedFusion& segmented, int64_t job_size)
+      : segmented_(segmented),
+        fusion_(segmented.fusion),
+        job_size_(job_size),
+        slots_(fusion_.values().size(), -1) {}
 
   Program run() {
     program_.name = fusion_.name;
@@ -38,7 +44,21 @@ class Lowering {
     return slot;
   }
 
-  void emit(Op op, int line) { program_.body.push_back({std::move(op), -1, line}); }
+  void emit(Op op, int line, int on = -1) {
+    program_.body.push_back({std::move(op), on, line});
+  }
+
+  // -1: every rank of the job.
+  int onMesh(int mesh) const {
+    if (mesh < 0) return -1;
+    return fusion_.meshes[static_cast<size_t>(mesh)].size() < job_size_ ? mesh : -1;
+  }
+
+  // The ranks that hold the value.
+  int on(ValueId id) const {
+    const std::optional<Sharding>& sharding = fusion_.tensor(id).sharding;
+    return sharding ? onMesh(sharding->mesh) : -1;
+  }
 
   // Scalars that the groups, the outputs or other needed scalars read; kernels repeat constants.
   std::vector<char> neededScalars() const {
@@ -108,23 +128,26 @@ class Lowering {
     launch.inputs = slotsOf(segment.inputs());
     launch.outputs = slotsOf(segment.outputs());
     const int line = fusion_.expr(group.exprs.front()).line;
-    for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line);
+    const int ranks = on(group.outputs.front());
+    for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
-    emit(std::move(launch), line);
+    emit(std::move(launch), line, ranks);
   }
 
   void lowerExpression(GroupKind kind, const Expression& expr) {
     if (kind == GroupKind::Library) return lowerLibrary(expr);
     if (kind == GroupKind::Communication) return lowerCommunication(expr);
-    emit(Alias{slotOf(expr.outputs[0]), slotOf(expr.inputs[0]), viewOf(expr)}, expr.line);
+    emit(Alias{slotOf(expr.outputs[0]), slotOf(expr.inputs[0]), viewOf(expr)}, expr.line,
+         on(expr.outputs[0]));
   }
 
   void lowerLibrary(const Expression& expr) {
     CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
-    emit(Allocate{call.outputs[0], 0}, expr.line);
-    emit(std::move(call), expr.line);
+    const int ranks = on(expr.outputs[0]);
+    emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
+    emit(std::move(call), expr.line, ranks);
   }
 
   static Alias::Slice sliceOf(const Expression& expr) {
@@ -170,6 +193,15 @@ class Lowering {
         return comm::CollectiveKind::Allreduce;
       case SetStep::Kind::ReduceScatter:
         return comm::CollectiveKind::ReduceScatter;
+      case SetStep::Kind::AllToAll:
+        return comm::CollectiveKind::AllToAll;
+      case SetStep::Kind::Transfer:  // in a team of two
+      case SetStep::Kind::Broadcast:
+        return comm::CollectiveKind::Broadcast;
+      case SetStep::Kind::GatherTo:
+        return comm::CollectiveKind::Gather;
+      case SetStep::Kind::ScatterFrom:
+        return comm::CollectiveKind::Scatter;
       case SetStep::Kind::Same:
       case SetStep::Kind::Relayout:
       case SetStep::Kind::Slice:
@@ -183,61 +215,75 @@ class Lowering {
     const SetStep step = setStepOf(fusion_, expr);
     const SlotId in = slotOf(expr.inputs[0]);
     const SlotId out = slotOf(expr.outputs[0]);
-    const int mesh = program_.slots[static_cast<size_t>(in)].tensor.sharding.value().mesh;
+    const int mesh = findMesh(program_.meshes, step.mesh);
+    HEDDLE_CHECK(mesh >= 0, "set at line {} moves over a mesh that is not there", expr.line);
     const auto token = static_cast<TokenId>(program_.tokens.size());
     program_.tokens.push_back(fmt::format("t{}", token));
-    emit(Allocate{out, 0}, expr.line);
-    emit(Communicate{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token},
-         expr.line);
-    emit(Wait{token, 0}, expr.line);
-    collectives_.push_back({step, in, out, mesh});
+    Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
+    if (step.root >= 0) post.root = Size(step.root);
+    if (step.kind == SetStep::Kind::AllToAll) {
+      const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
+      appendExchange(program_, {post, step, order, onMesh(mesh), expr.line});
+    } else {
+      emit(Allocate{out, 0}, expr.line, on(expr.outputs[0]));
+      emit(std::move(post), expr.line, onMesh(mesh));
+      emit(Wait{token, 0}, expr.line, onMesh(mesh));
+    }
+    collectives_.push_back({step, in, out});
   }
 
   struct Collective {
     SetStep step;
     SlotId in;
     SlotId out;
-    int mesh;
   };
 
   std::vector<Size>& allocOf(SlotId id) {
     Slot& slot = program_.slots[static_cast<size_t>(id)];
-    if (!slot.alloc.empty()) return slot.alloc;
-    for (size_t axis = 0; axis < slot.tensor.rank(); ++axis) {
-      const Size& extent = slot.tensor.domain[axis].extent;
-      const std::optional<Sharding>& sharding = slot.tensor.sharding;
-      slot.alloc.push_back(sharding && sharding->isSharded(axis)
-                               ? allocBlock(extent,
-                                            program_.meshes[static_cast<size_t>(sharding->mesh)],
-                                            sharding->axes[axis])
-                               : extent);
-    }
+    if (slot.alloc.empty()) slot.alloc = blockAllocation(slot.tensor, program_.meshes);
     return slot.alloc;
   }
 
-  // Counts of a collective are equal on all ranks: the side that holds the parts of the whole team
-  // is allocated as that many blocks of the ceil size. Reduce-scatter inputs first, since an
-  // allreduce of the same value copies its padding.
+  // The side that holds the parts of the whole team is allocated as that many blocks of the ceil
+  // size.
+  void padWhole(const Collective& c, SlotId whole, SlotId part) {
+    const int64_t devices = c.step.team.empty() ? c.step.mesh.size()
+                                                : devicesOf(c.step.mesh, c.step.team);
+    const auto axis = static_cast<size_t>(c.step.axis);
+    const Size blocks = allocOf(part)[axis] * Size(devices);
+    const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();
+    Size& alloc = allocOf(whole)[axis];
+    // Blocks of the ceil size cover the extent; only another collective can have asked for more.
+    alloc = fresh ? blocks : Size::max(alloc, blocks);
+  }
+
+  // Counts of a collective are equal on all ranks. What is cut first, since an allreduce or a
+  // broadcast of the same value copies its padding.
   void padForCollectives() {
-    auto padded = [&](const Collective& c, SlotId whole, SlotId part) {
-      const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(c.mesh)];
-      int64_t devices = 1;
-      for (MeshAxis axis : c.step.team) devices *= mesh.size(axis);
-      const auto axis = static_cast<size_t>(c.step.axis);
-      const Size blocks = allocOf(part)[axis] * Size(devices);
-      const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();
-      Size& alloc = allocOf(whole)[axis];
-      // Blocks of the ceil size cover the extent; only another collective can have asked for more.
-      alloc = fresh ? blocks : Size::max(alloc, blocks);
-    };
     for (const Collective& c : collectives_) {
-      if (c.step.kind == SetStep::Kind::ReduceScatter) padded(c, c.in, c.out);
+      switch (c.step.kind) {
+        case SetStep::Kind::ReduceScatter:
+        case SetStep::Kind::AllToAll:
+        case SetStep::Kind::ScatterFrom:
+          padWhole(c, c.in, c.out);
+          break;
+        default:
+          break;
+      }
     }
     for (const Collective& c : collectives_) {
-      if (c.step.kind == SetStep::Kind::Gather) padded(c, c.out, c.in);
-      if (c.step.kind == SetStep::Kind::AllReduce) {
-        const std::vector<Size> alloc = allocOf(c.in);
-        allocOf(c.out) = alloc;
+      switch (c.step.kind) {
+        case SetStep::Kind::Gather:
+        case SetStep::Kind::GatherTo:
+          padWhole(c, c.out, c.in);
+          break;
+        case SetStep::Kind::AllReduce:
+        case SetStep::Kind::Transfer:
+        case SetStep::Kind::Broadcast:
+          program_.slots[static_cast<size_t>(c.out)].alloc = std::vector<Size>(allocOf(c.in));
+          break;
+        default:
+          break;
       }
     }
   }
@@ -262,6 +308,7 @@ class Lowering {
 
   const SegmentedFusion& segmented_;
   const Fusion& fusion_;
+  const int64_t job_size_;
   std::vector<SlotId> slots_;  // per ValueId
   std::vector<Collective> collectives_;
   Program program_;
@@ -269,6 +316,8 @@ class Lowering {
 
 }  // namespace
 
-Program lower(const SegmentedFusion& segmented) { return Lowering(segmented).run(); }
+Program lower(const SegmentedFusion& segmented, int64_t job_size) {
+  return Lowering(segmented, job_size).run();
+}
 
 }  // namespace heddle::host

@@ -63,6 +63,10 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
       made.emplace_back(options.preallocated[i]);
       continue;
     }
+    if (!output.desc.held) {
+      made.emplace_back(Tensor{nullptr, output.desc, nullptr});
+      continue;
+    }
     const auto buffer = static_cast<size_t>(output.place.pointer);
     Tensor tensor;
     std::byte* base = state.pointers[buffer];

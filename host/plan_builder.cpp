@@ -130,8 +130,10 @@ void PlanBuilder::bindOutputs() {
     if (output.scalar < 0) {
       output.place = placeOf(trace_.outputs[i]);
       output.desc = trace_.outputs[i].desc;
-      const int32_t input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
-      output.input = isByValue(input) ? -1 : input;
+      if (output.desc.held) {
+        const int32_t input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+        output.input = isByValue(input) ? -1 : input;
+      }
     }
     plan_->outputs.push_back(output);
   }
@@ -146,6 +148,7 @@ void PlanBuilder::bindOutputs() {
                       "output {} (%{}) is {}{}, its preallocated tensor is {}{}", i, name,
                       heddle::name(output.desc.dtype), str(output.desc.sizes),
                       heddle::name(given.dtype), str(given.sizes));
+    if (!output.desc.held) continue;
     output.preallocated = true;
     if (!landsInPlace(output, given)) continue;
     substituted_[static_cast<size_t>(output.place.pointer)] = true;

@@ -7,12 +7,10 @@
 namespace heddle::host {
 namespace {
 
-// A rank outside the mesh allocates like the others and holds nothing.
+// A rank outside the mesh holds nothing.
 Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank) {
-  if (axes.empty()) return {0, n, n};
-  if (mesh.positionOf(rank) >= 0) return blockOf(n, mesh, axes, rank);
-  const Size alloc = allocBlock(Size(n), mesh, axes);
-  return {n, 0, alloc.constant()};
+  if (mesh.positionOf(rank) < 0) return {n, 0, 0};
+  return axes.empty() ? Block{0, n, n} : blockOf(n, mesh, axes, rank);
 }
 
 }  // namespace
@@ -71,6 +69,7 @@ std::vector<int64_t> Scope::evaluate(const std::vector<Size>& sizes) const {
 TensorDesc Scope::describe(const Slot& slot) const {
   TensorDesc desc;
   desc.dtype = slot.tensor.dtype;
+  desc.held = !slot.tensor.sharding || isIn(slot.tensor.sharding->mesh);
   for (size_t i = 0; i < slot.tensor.rank(); ++i) {
     const int64_t n = evaluate(slot.tensor.domain[i].extent);
     HEDDLE_USER_CHECK(n >= 0, "axis {} of %{} has the size {} = {}", i, slot.name,
@@ -85,7 +84,7 @@ TensorDesc Scope::describe(const Slot& slot) const {
     desc.alloc.push_back(block.alloc);
     desc.offset.push_back(block.begin);
   }
-  if (!slot.alloc.empty()) {
+  if (!slot.alloc.empty() && desc.held) {
     desc.alloc = evaluate(slot.alloc);
     for (size_t i = 0; i < desc.alloc.size(); ++i) {
       HEDDLE_USER_CHECK(i < desc.sizes.size() && desc.alloc[i] >= desc.sizes[i],

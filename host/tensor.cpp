@@ -85,6 +85,7 @@ Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
 }
 
 HostTensor toHost(Device& device, const Tensor& tensor) {
+  if (!tensor.desc.held) return HostTensor(tensor.desc.dtype, {0});
   int64_t span = tensor.desc.numel() == 0 ? 0 : 1;
   for (size_t i = 0; span > 0 && i < tensor.desc.rank(); ++i) {
     span += (tensor.desc.sizes[i] - 1) * tensor.desc.strides[i];

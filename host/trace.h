@@ -62,7 +62,8 @@ struct Trace {
   std::shared_ptr<const Program> inlined;
   std::vector<TraceStep> steps;
   std::vector<Buffer> buffers;
-  std::vector<View> outputs;             // per program output; scalars: empty view
+  std::vector<View> outputs;  // per program output; scalars: empty view; without a buffer where
+                              // this rank is outside of the slot's mesh
   std::vector<int32_t> scalar_outputs;   // per program output: register, or -1
   std::vector<int32_t> input_registers;  // per program input: scalar register, or -1
   int32_t registers = 0;                 // scalar registers
@@ -82,8 +83,8 @@ struct TraceRequest {
 // a slot used before it is defined, sizes that disagree, a loop of more than 10 million steps.
 Trace trace(const Program& program, const TraceRequest& request);
 
-// The descriptor of a slot for these sizes on this rank, in its allocation order.
-// A rank outside the slot's mesh holds an empty block of a sharded axis.
+// The descriptor of a slot for these sizes on this rank, in its allocation order. A rank outside the
+// slot's mesh holds nothing: sizes 0.
 TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
                     const SizeBindings& sizes, int64_t rank, int64_t ranks);
 

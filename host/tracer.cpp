@@ -82,6 +82,14 @@ void Tracer::inputs() {
 void Tracer::outputs() {
   for (SlotId id : program_.outputs) {
     const bool scalar = slot(id).is_scalar;
+    if (!scalar && viewOf(id).buffer < 0) {
+      TensorDesc outside = scope_.describe(slot(id));
+      if (!outside.held) {
+        trace_.scalar_outputs.push_back(-1);
+        trace_.outputs.push_back({-1, 0, std::move(outside)});
+        continue;
+      }
+    }
     const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer >= 0;
     HEDDLE_USER_CHECK(defined, "the output %{} of program {} is not defined at its end{}",
                       slot(id).name, program_.name, undefinedReason(id));

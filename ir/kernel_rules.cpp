@@ -27,6 +27,11 @@ std::string whyNotSet(const Fusion& fusion, const Expression& expr) {
     case SetStep::Kind::Gather:
     case SetStep::Kind::AllReduce:
     case SetStep::Kind::ReduceScatter:
+    case SetStep::Kind::AllToAll:
+    case SetStep::Kind::Transfer:
+    case SetStep::Kind::Broadcast:
+    case SetStep::Kind::GatherTo:
+    case SetStep::Kind::ScatterFrom:
     case SetStep::Kind::Compound:
       return at(fusion, expr) + " is a collective";
   }

@@ -39,7 +39,7 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
 SetStep::Kind stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
-  return stepBetween(from.sharding, to.sharding, to.rank(), fusion.meshes).kind;
+  return stepBetween(from.sharding, to.sharding, to, fusion.meshes).kind;
 }
 
 // The order of a value that is no permuted view of another.

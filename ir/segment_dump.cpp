@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/reshard_moves.h"
 #include "ir/segment.h"
 #include "ir/text.h"
 
@@ -169,6 +170,8 @@ std::string dumpText(const SegmentedFusion& segmented) {
     for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
     for (const std::string& cut : group.cuts) out += "  cut: " + cut + '\n';
   }
+  const std::string moves = dumpResharding(segmented.fusion);
+  if (!moves.empty()) out += "\nresharding, with the bytes that a device sends:\n" + moves;
   return out;
 }
 

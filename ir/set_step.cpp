@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/memory_order.h"
+#include "ir/mesh_relations.h"
 
 namespace heddle {
 namespace {
@@ -85,24 +86,67 @@ bool sameMembers(std::vector<MeshAxis> a, std::vector<MeshAxis> b) {
   return a == b;
 }
 
+const SetStep kCompound{SetStep::Kind::Compound, -1, {}, {}};
+
+// What two states of one tensor differ in.
+struct Change {
+  const TensorView& tensor;
+  AxisLists from;
+  AxisLists to;
+  const DeviceMesh& mesh;  // of `from`, or of `to` where there is none
+};
+
+// The mesh axes that a logical axis has more in `longer`, where their blocks lie flat.
+std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
+                                              const AxisLists& longer, const AxisLists& shorter) {
+  std::vector<MeshAxis> tail = after(longer[axis], shorter[axis].size());
+  if (!blocksAreFlat(change.tensor.domain[axis].extent, change.mesh, longer[axis], tail.size())) {
+    return std::nullopt;
+  }
+  return tail;
+}
+
 // Steps that resolve partial values, all over one reduction.
-SetStep reductionStep(const AxesChange& change, const AxisLists& from, const AxisLists& to,
-                      const std::vector<Sharding::Partial>& gone, const DeviceMesh& mesh) {
+SetStep reductionStep(const Change& change, const AxesChange& axes,
+                      const std::vector<Sharding::Partial>& gone) {
   SetStep step;
   step.reduce = gone.front().op;
-  step.team = outermostFirst(gone, mesh);
-  if (!change.shrunk.empty() || change.grown.size() > 1)
-    return {SetStep::Kind::Compound, -1, {}, {}};
-  if (change.grown.empty()) {
+  step.team = outermostFirst(gone, change.mesh);
+  step.mesh = change.mesh;
+  if (!axes.shrunk.empty() || axes.grown.size() > 1) return kCompound;
+  if (axes.grown.empty()) {
     step.kind = SetStep::Kind::AllReduce;
     return step;
   }
-  size_t axis = change.grown.front();
-  std::vector<MeshAxis> appended = after(to[axis], from[axis].size());
-  if (!sameMembers(appended, step.team)) return {SetStep::Kind::Compound, -1, {}, {}};
+  size_t axis = axes.grown.front();
+  auto appended = flatTail(change, axis, change.to, change.from);
+  if (!appended || !sameMembers(*appended, step.team)) return kCompound;
   step.kind = SetStep::Kind::ReduceScatter;
   step.axis = static_cast<int64_t>(axis);
-  step.team = std::move(appended);
+  step.team = std::move(*appended);
+  return step;
+}
+
+// Steps that move blocks among the devices of one mesh.
+SetStep movingStep(const Change& change, const AxesChange& axes) {
+  if (axes.shrunk.empty()) return {SetStep::Kind::Slice, -1, {}, {}};
+  if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return kCompound;
+  const size_t joined = axes.shrunk.front();
+  auto team = flatTail(change, joined, change.from, change.to);
+  if (!team) return kCompound;
+  SetStep step;
+  step.mesh = change.mesh;
+  if (axes.grown.empty()) {
+    step.kind = SetStep::Kind::Gather;
+    step.axis = static_cast<int64_t>(joined);
+  } else {
+    const size_t cut = axes.grown.front();
+    if (flatTail(change, cut, change.to, change.from) != team) return kCompound;
+    step.kind = SetStep::Kind::AllToAll;
+    step.axis = static_cast<int64_t>(cut);
+    step.joined = static_cast<int64_t>(joined);
+  }
+  step.team = std::move(*team);
   return step;
 }
 
@@ -110,7 +154,114 @@ bool isReplicated(const std::optional<Sharding>& sharding) {
   return !sharding || sharding->isReplicated();
 }
 
+SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
+  SetStep step;
+  step.kind = kind;
+  step.axis = axis;
+  step.team = std::move(team.axes);
+  step.mesh = std::move(team.mesh);
+  step.root = team.root;
+  return step;
+}
+
+// The only logical axis that is sharded, if that is over the whole mesh and its blocks lie flat.
+std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
+                                  const DeviceMesh& mesh) {
+  std::optional<size_t> found;
+  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+    const std::vector<MeshAxis>& list = state.axes[axis];
+    if (list.empty()) continue;
+    const bool flat = blocksAreFlat(tensor.domain[axis].extent, mesh, list, list.size());
+    if (found || !flat || !coversMesh(list, mesh)) return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
+SetStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
+                     const DeviceMesh& target) {
+  const bool alike = sameAxes(source, target) && from.axes == to.axes &&
+                     partialOf(from) == partialOf(to);
+  if (!alike || !isDisjoint(source, target)) return kCompound;
+  return rooted(SetStep::Kind::Transfer, pairTeam(source, target));
+}
+
+// Where the rank stands among those of the whole mesh in the order of the list.
+int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
+  const std::vector<int64_t> team = mesh.team(rank, list);
+  return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
+}
+
+// The root is the first device of the target that has the value.
+SetStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
+                    const DeviceMesh& target) {
+  const std::vector<int64_t> ranks = ranksOf(target);
+  const auto has = [&](int64_t rank) { return source.positionOf(rank) >= 0; };
+  const auto found = std::find_if(ranks.begin(), ranks.end(), has);
+  if (found == ranks.end()) return kCompound;
+  const std::vector<MeshAxis>& list = to.axes[axis];
+  return rooted(SetStep::Kind::ScatterFrom, {target, list, positionInTeam(target, list, *found)},
+                static_cast<int64_t>(axis));
+}
+
+SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
+                          const std::vector<DeviceMesh>& meshes) {
+  const DeviceMesh& source = meshes.at(static_cast<size_t>(from.mesh));
+  const DeviceMesh& target = meshes.at(static_cast<size_t>(to.mesh));
+  const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
+                     (sameDevices(source, target) && from.axes == to.axes &&
+                      partialOf(from) == partialOf(to));
+  if (views) return {SetStep::Kind::Slice, -1, {}, {}};
+  SetStep pairs = transferStep(from, to, source, target);
+  if (pairs.kind == SetStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;
+  if (from.isReplicated()) {
+    if (to.isReplicated()) {
+      return rooted(SetStep::Kind::Broadcast, broadcastTeam(source, target));
+    }
+    const std::optional<size_t> axis = axisOverAll(to, tensor, target);
+    return axis ? scatterStep(to, *axis, source, target) : kCompound;
+  }
+  const std::optional<size_t> axis = axisOverAll(from, tensor, source);
+  if (!to.isReplicated() || target.size() != 1 || !isWithin(target, source) || !axis) {
+    return kCompound;
+  }
+  const std::vector<MeshAxis>& list = from.axes[*axis];
+  return rooted(SetStep::Kind::GatherTo,
+                {source, list, positionInTeam(source, list, target.rankAt(0))},
+                static_cast<int64_t>(*axis));
+}
+
 }  // namespace
+
+std::string_view name(SetStep::Kind kind) {
+  switch (kind) {
+    case SetStep::Kind::Same:
+      return "same";
+    case SetStep::Kind::Relayout:
+      return "copy";
+    case SetStep::Kind::Slice:
+      return "slice";
+    case SetStep::Kind::Gather:
+      return "allgather";
+    case SetStep::Kind::AllReduce:
+      return "allreduce";
+    case SetStep::Kind::ReduceScatter:
+      return "reduce_scatter";
+    case SetStep::Kind::AllToAll:
+      return "all_to_all";
+    case SetStep::Kind::Transfer:
+      return "transfer";
+    case SetStep::Kind::Broadcast:
+      return "broadcast";
+    case SetStep::Kind::GatherTo:
+      return "gather";
+    case SetStep::Kind::ScatterFrom:
+      return "scatter";
+    case SetStep::Kind::Compound:
+      return "compound";
+  }
+  HEDDLE_CHECK(false, "step {} is not in the enum", static_cast<int>(kind));
+}
 
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b) {
   if (isReplicated(a) || isReplicated(b)) {
@@ -123,32 +274,24 @@ bool samePlacement(const std::optional<Sharding>& a, const std::optional<Shardin
 }
 
 SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                    size_t rank, const std::vector<DeviceMesh>& meshes) {
+                    const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
   if (samePlacement(from, to)) return {};
-  const SetStep compound{SetStep::Kind::Compound, -1, {}, {}};
-  if ((from && from->stream) || (to && to->stream)) return compound;
-  if (from && to && from->mesh != to->mesh) return compound;
-  AxisLists from_axes = axesOf(from, rank);
-  AxisLists to_axes = axesOf(to, rank);
-  AxesChange change = changeOf(from_axes, to_axes);
+  if ((from && from->stream) || (to && to->stream)) return kCompound;
+  if (from && to && from->mesh != to->mesh) return stepBetweenMeshes(*from, *to, tensor, meshes);
+  const int mesh = from ? from->mesh : to->mesh;
+  const Change change{tensor, axesOf(from, tensor.rank()), axesOf(to, tensor.rank()),
+                      meshes.at(static_cast<size_t>(mesh))};
+  AxesChange axes = changeOf(change.from, change.to);
   auto gone = resolved(partialOf(from), partialOf(to));
-  if (change.other || !gone) return compound;
-  if (!gone->empty()) {
-    const DeviceMesh& mesh = meshes.at(static_cast<size_t>(from->mesh));
-    return reductionStep(change, from_axes, to_axes, *gone, mesh);
-  }
-  if (change.shrunk.empty()) return {SetStep::Kind::Slice, -1, {}, {}};
-  if (change.shrunk.size() > 1 || !change.grown.empty()) return compound;
-  size_t axis = change.shrunk.front();
-  return {SetStep::Kind::Gather, static_cast<int64_t>(axis),
-          after(from_axes[axis], to_axes[axis].size()), std::nullopt};
+  if (axes.other || !gone) return kCompound;
+  return gone->empty() ? movingStep(change, axes) : reductionStep(change, axes, *gone);
 }
 
 SetStep setStepOf(const Fusion& fusion, const Expression& set) {
   HEDDLE_CHECK(set.op->kind == OpKind::Set, "{} is no set", set.op->name);
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
-  SetStep step = stepBetween(from.sharding, to.sharding, to.rank(), fusion.meshes);
+  SetStep step = stepBetween(from.sharding, to.sharding, to, fusion.meshes);
   if (step.kind != SetStep::Kind::Same) return step;
   std::optional<AxisOrder> order = memoryOrder(fusion, set.inputs[0]);
   if (!order || !sameOrder(*order, to.allocationOrder(), to)) {
@@ -162,6 +305,11 @@ bool isCommunication(SetStep::Kind kind) {
     case SetStep::Kind::Gather:
     case SetStep::Kind::AllReduce:
     case SetStep::Kind::ReduceScatter:
+    case SetStep::Kind::AllToAll:
+    case SetStep::Kind::Transfer:
+    case SetStep::Kind::Broadcast:
+    case SetStep::Kind::GatherTo:
+    case SetStep::Kind::ScatterFrom:
     case SetStep::Kind::Compound:
       return true;
     case SetStep::Kind::Same:

@@ -14,25 +14,38 @@ struct SetStep {
   enum class Kind : uint8_t {
     Same,           // nothing: another name
     Relayout,       // a copy in another memory order, or of a cut-out
-    Slice,          // replicated over mesh axes -> this rank's block: a view
+    Slice,          // what this rank is to have lies within what it has: a view, also on a mesh
+                    // within that of a replicated value, or of the same devices
     Gather,         // the innermost mesh axes of one logical axis are gathered
     AllReduce,      // partial -> replicated over the mesh axes
     ReduceScatter,  // partial -> sharded over the same mesh axes on one logical axis
+    AllToAll,       // the innermost mesh axes of one logical axis become those of another
+    // Between meshes:
+    Transfer,     // the same placement on other devices: device i to device i
+    Broadcast,    // replicated -> replicated
+    GatherTo,     // sharded on one logical axis over a whole mesh -> all on one of its devices
+    ScatterFrom,  // replicated -> sharded on one logical axis over a whole mesh
     Compound,
   };
   Kind kind = Kind::Same;
-  int64_t axis = -1;           // Gather, ReduceScatter: the logical axis
-  std::vector<MeshAxis> team;  // Gather, AllReduce, ReduceScatter: outermost first
+  int64_t axis = -1;           // the logical axis that is put together or cut
+  std::vector<MeshAxis> team;  // collectives: outermost first; empty: all of the mesh
   std::optional<ReduceOp> reduce;
+  int64_t joined = -1;  // AllToAll: the logical axis that is put together; `axis` is cut
+  int root = -1;        // Transfer and below: within the team, who has the data or gets it
+  DeviceMesh mesh = {};  // collectives: of the team
   bool operator==(const SetStep&) const = default;
 };
 
+std::string_view name(SetStep::Kind kind);  // "allgather", "slice", ...
+
 SetStep setStepOf(const Fusion& fusion, const Expression& set);
 
-// The same between two states of a tensor of `rank` axes; a missing sharding is replicated. Never
-// Relayout.
+// The same between two states of that tensor; a missing sharding is replicated. Never Relayout.
+// Gathers, scatters and exchanges over several mesh axes at once are steps only where blocks of
+// blocks lie flat (ir/mesh_relations.h).
 SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                    size_t rank, const std::vector<DeviceMesh>& meshes);
+                    const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
 
 // Whether both place the data alike: no sharding is the same as a replicated one.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);

@@ -26,12 +26,14 @@ AxisOrder rowMajor(size_t rank) {
 }
 
 int64_t TensorDesc::numel() const {
+  if (!held) return 0;
   int64_t n = 1;
   for (int64_t size : sizes) n *= size;
   return n;
 }
 
 int64_t TensorDesc::allocElements() const {
+  if (!held) return 0;
   int64_t last = 0;
   for (size_t i = 0; i < alloc.size(); ++i) {
     if (alloc[i] == 0) return 0;

@@ -66,11 +66,12 @@ struct TensorDesc {
   std::vector<int64_t> alloc;    // allocated on this rank; >= sizes
   std::vector<int64_t> strides;  // of the allocation; 0 for a stretched axis
   std::vector<int64_t> offset;   // global index of local element 0
+  bool held = true;  // false: this rank is outside of the tensor's mesh and has no data of it
 
   bool operator==(const TensorDesc&) const = default;
 
   size_t rank() const { return sizes.size(); }
-  int64_t numel() const;          // product of sizes
+  int64_t numel() const;          // product of sizes; 0 where it is not held
   int64_t allocElements() const;  // elements spanned from the first to the last allocated + 1
   int64_t allocBytes() const;
   bool isContiguous() const;  // sizes == alloc and row-major strides without gaps

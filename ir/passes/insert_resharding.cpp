@@ -7,7 +7,9 @@
 #include "ir/error.h"
 #include "ir/kernel_rules.h"
 #include "ir/memory_order.h"
+#include "ir/mesh_relations.h"
 #include "ir/passes/local_plan.h"
+#include "ir/reshard_moves.h"
 #include "ir/rewrite.h"
 #include "ir/set_step.h"
 
@@ -19,11 +21,18 @@ std::string_view suffixOf(SetStep::Kind kind) {
     case SetStep::Kind::Slice:
       return "_block";
     case SetStep::Kind::Gather:
+    case SetStep::Kind::GatherTo:
       return "_gathered";
     case SetStep::Kind::AllReduce:
       return "_reduced";
     case SetStep::Kind::ReduceScatter:
+    case SetStep::Kind::ScatterFrom:
       return "_scattered";
+    case SetStep::Kind::AllToAll:
+      return "_exchanged";
+    case SetStep::Kind::Broadcast:
+    case SetStep::Kind::Transfer:
+      return "_sent";
     case SetStep::Kind::Same:
     case SetStep::Kind::Relayout:
     case SetStep::Kind::Compound:
@@ -53,6 +62,7 @@ class Resharding {
     }
     Fusion result = std::move(rewriter_).finish();
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
+    if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
   }
 
@@ -72,6 +82,7 @@ class Resharding {
 
   void lowerLocal(ExprId id, const Expression& expr) {
     LocalPlan plan = planner_.plan(expr, states_);
+    if (expr.op->kind == OpKind::Reshape) checkRegrouped(expr, plan);
     std::vector<ValueId> operands;
     for (size_t i = 0; i < expr.inputs.size(); ++i) {
       ValueId input = expr.inputs[i];
@@ -97,9 +108,28 @@ class Resharding {
     std::string key = wanted.str(old_.meshes[static_cast<size_t>(wanted.mesh)]);
     auto found = moved_.find({old, key});
     if (found != moved_.end()) return found->second;
-    ValueId value = chain(rewriter_.at(old), old, wanted, kNoValue, line);
+    ValueId value = isNew(old) ? remade(old, wanted)
+                               : chain(rewriter_.at(old), old, wanted, kNoValue, line);
     moved_[{old, key}] = value;
     return value;
+  }
+
+  // Full and iota are made in any state rather than moved.
+  bool isNew(ValueId old) const {
+    const ExprId definition = old_.value(old).definition;
+    if (definition == kNoExpr) return false;
+    const OpKind kind = old_.expr(definition).op->kind;
+    return kind == OpKind::Full || kind == OpKind::Iota;
+  }
+
+  ValueId remade(ValueId old, const Sharding& wanted) {
+    const Value& value = old_.value(old);
+    std::vector<ValueId> operands;
+    for (ValueId input : old_.expr(value.definition).inputs) operands.push_back(rewriter_.at(input));
+    const ValueId again = rewriter_.copyAside(value.definition, std::move(operands),
+                                              rewriter_.freeName(value.name + "_again"));
+    rewriter_.fusion().setSharding(again, wanted);
+    return again;
   }
 
   // The cheapest sets from the state of `value`, a form of the old value `of`, to `wanted`. The
@@ -107,11 +137,11 @@ class Resharding {
   ValueId chain(ValueId value, ValueId of, const Sharding& wanted, ValueId target, int line) {
     Sharding from = now().tensor(value).sharding.value();
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
-    checkMeshes(from, of, wanted, name, line);
-    ReshardPaths::Path path = planner_.paths().find(now().tensor(value), from, wanted);
-    const DeviceMesh& mesh = old_.meshes[static_cast<size_t>(wanted.mesh)];
+    const TensorView tensor = now().tensor(value);
+    ReshardPaths::Path path = planner_.paths().find(tensor, from, wanted);
     HEDDLE_USER_CHECK(path.possible, "%{} at line {}: no steps lead from {} to {}", name, line,
-                      from.str(mesh), wanted.str(mesh));
+                      from.str(meshOf(from)), wanted.str(meshOf(wanted)));
+    remember(tensor, from, wanted, path, name);
     for (size_t i = 0; i < path.states.size(); ++i) {
       bool last = i + 1 == path.states.size();
       value = step(value, path.states[i], name, last ? target : kNoValue, line);
@@ -119,21 +149,34 @@ class Resharding {
     return value;
   }
 
-  void checkMeshes(const Sharding& from, ValueId of, const Sharding& to, const std::string& name,
-                   int line) const {
-    HEDDLE_USER_CHECK(
-        from.mesh == to.mesh,
-        "%{} on mesh @{} to %{} on mesh @{} at line {}: moving data between meshes is "
-        "not lowered",
-        old_.value(of).name, old_.meshes[static_cast<size_t>(from.mesh)].name, name,
-        old_.meshes[static_cast<size_t>(to.mesh)].name, line);
+  const DeviceMesh& meshOf(const Sharding& state) const {
+    return old_.meshes[static_cast<size_t>(state.mesh)];
+  }
+
+  // For the dump.
+  void remember(const TensorView& tensor, const Sharding& from, const Sharding& wanted,
+                const ReshardPaths::Path& path, const std::string& name) {
+    const auto told = [&](const ReshardPaths::Path& way) {
+      ReshardMove::Way result{{}, way.bytes};
+      Sharding at = from;
+      for (const Sharding& next : way.states) {
+        result.steps.push_back(describeStep(stepBetween(at, next, tensor, old_.meshes)));
+        at = next;
+      }
+      return result;
+    };
+    ReshardMove move{name, from.str(meshOf(from)), wanted.str(meshOf(wanted)), told(path), {}};
+    for (const auto& way : planner_.paths().alternatives(tensor, from, wanted, kMaxAlternatives)) {
+      move.alternatives.push_back(told(way));
+    }
+    moves_.push_back(std::move(move));
   }
 
   // One elementary step, with the copies that its memory order needs.
   ValueId step(ValueId value, const Sharding& to, const std::string& name, ValueId target,
                int line) {
     const TensorView tensor = now().tensor(value);
-    SetStep step = stepBetween(tensor.sharding, to, tensor.rank(), old_.meshes);
+    SetStep step = stepBetween(tensor.sharding, to, tensor, old_.meshes);
     std::string wanted_name = name + std::string(suffixOf(step.kind));
     std::optional<AxisOrder> required =
         target == kNoValue ? std::nullopt : old_.tensor(target).layout.stride_order;
@@ -142,15 +185,30 @@ class Resharding {
       ValueId block = finish(value, to, wanted_name, kNoValue, line, {});
       return rewriter_.setAs(block, target);
     }
-    if (step.axis >= 0) guardEven(tensor, *tensor.sharding, to, step, name, line);
+    addMesh(step);
     value = prepared(value, step, name, line);
     AxisOrder order = memoryOrder(now(), value).value();
     collective_inputs_.insert(baseOf(now(), value));
+    if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
+    // A copy follows an exchange in any case, and writes in whatever order is wanted.
+    if (step.kind == SetStep::Kind::AllToAll) return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
       ValueId received = finish(value, to, wanted_name, kNoValue, line, order);
       return rewriter_.setAs(received, target);
     }
     return finish(value, to, wanted_name, target, line, order);
+  }
+
+  // Meshes between two others are named after them.
+  void addMesh(const SetStep& step) {
+    std::vector<DeviceMesh>& meshes = rewriter_.fusion().meshes;
+    if (findMesh(meshes, step.mesh) >= 0) return;
+    DeviceMesh mesh = step.mesh;
+    const auto taken = [&](const DeviceMesh& other) { return other.name == mesh.name; };
+    for (int i = 2; std::any_of(meshes.begin(), meshes.end(), taken); ++i) {
+      mesh.name = fmt::format("{}_{}", step.mesh.name, i);
+    }
+    meshes.push_back(std::move(mesh));
   }
 
   ValueId finish(ValueId value, const Sharding& to, const std::string& name, ValueId target,
@@ -173,19 +231,51 @@ class Resharding {
 
   // The value lying densely, with the axis of the step outermost.
   ValueId prepared(ValueId value, const SetStep& step, const std::string& name, int line) {
-    std::optional<AxisOrder> order = memoryOrder(now(), value);
     const TensorView tensor = now().tensor(value);
-    if (order && (step.axis < 0 || isOutermost(*order, step.axis, tensor))) return value;
+    const bool conflict = sizesConflict(value, step, tensor);
+    std::optional<AxisOrder> order = memoryOrder(now(), value);
+    const bool fits = order && (step.axis < 0 || isOutermost(*order, step.axis, tensor));
+    if (fits && !conflict) return value;
     AxisOrder wanted = rowMajor(tensor.rank());
     if (step.axis >= 0) wanted = withOutermost(wanted, step.axis);
-    if (mayHint(value)) {
+    if (!conflict && mayHint(value)) {
       hint(rewriter_.fusion().layout(value), wanted);
       return value;
     }
-    ValueId packed = rewriter_.set(value, name + "_packed", line);
+    const ValueId packed = copied(value, name, line, fits);
     rewriter_.fusion().setSharding(packed, tensor.sharding);
     hint(rewriter_.fusion().layout(packed), wanted);
     return packed;
+  }
+
+  // A set in the order that is there would be another name, so an op that changes nothing copies.
+  ValueId copied(ValueId value, const std::string& name, int line, bool same_order) {
+    if (!same_order) return rewriter_.set(value, name + "_packed", line);
+    FusionBuilder& b = rewriter_.builder();
+    b.name(rewriter_.freeName(name + "_packed")).line(line);
+    return b.apply("cast", {value}, {{"dtype", now().tensor(value).dtype}});
+  }
+
+  // One collective needs its memory larger than the blocks, another one reads it too.
+  bool sizesConflict(ValueId value, const SetStep& step, const TensorView& tensor) const {
+    const ValueId base = baseOf(now(), value);
+    if (step.kind == SetStep::Kind::AllReduce) return false;  // of any size
+    return padded_.count(base) != 0 ||
+           (pads(step, tensor) && collective_inputs_.count(base) != 0);
+  }
+
+  // Whether what is cut is allocated as blocks of the ceil size, larger than the axis.
+  bool pads(const SetStep& step, const TensorView& tensor) const {
+    const bool cuts = step.kind == SetStep::Kind::ReduceScatter ||
+                      step.kind == SetStep::Kind::AllToAll ||
+                      step.kind == SetStep::Kind::ScatterFrom;
+    if (!cuts) return false;
+    int64_t blocks = devicesOf(step.mesh, step.team);
+    const size_t axis = static_cast<size_t>(step.axis);
+    for (MeshAxis each : tensor.sharding->axes[axis]) {
+      blocks *= old_.meshes[static_cast<size_t>(tensor.sharding->mesh)].size(each);
+    }
+    return !Size::mod(tensor.domain[axis].extent, Size(blocks)).isConstant(0);
   }
 
   // Whether the value is freshly computed and nobody has fixed its order.
@@ -218,26 +308,54 @@ class Resharding {
     return false;
   }
 
-  // Blocks of blocks lie one after the other without padding between only when they are even.
-  void guardEven(const TensorView& tensor, const Sharding& from, const Sharding& to,
-                 const SetStep& step, const std::string& name, int line) {
-    size_t axis = static_cast<size_t>(step.axis);
-    const auto& list =
-        from.axes[axis].size() > to.axes[axis].size() ? from.axes[axis] : to.axes[axis];
-    if (list.size() < 2) return;
-    const DeviceMesh& mesh = old_.meshes[static_cast<size_t>(to.mesh)];
-    int64_t blocks = 1;
-    for (MeshAxis each : list) blocks *= mesh.size(each);
-    Size rest = Size::mod(tensor.domain[axis].extent, Size(blocks));
+  // Regrouped axes that stay spread must have blocks of whole rows on both sides.
+  void checkRegrouped(const Expression& expr, const LocalPlan& plan) {
+    const ValueId input = expr.inputs[0];
+    const Sharding& has = states_[static_cast<size_t>(input)].value();
+    const DeviceMesh& mesh = meshOf(plan.operands[0]);
+    for (const SpreadMap::Regrouped& axis : spreadMapOf(old_, expr).regrouped) {
+      const std::vector<MeshAxis>& list = plan.operands[0].axes[axis.input];
+      const std::string source = fmt::format(
+          "reshape at line {}: axis {} of %{}, {} elements, has {} as the outermost axis of %{}",
+          expr.line, axis.input, old_.value(input).name, axis.from.str(), axis.to.str(),
+          old_.value(expr.outputs[0]).name);
+      if (list.empty()) {
+        refuseUneven(expr, axis, has, source);
+        continue;
+      }
+      for (const Size& extent : {axis.from, axis.to}) {
+        guardEven(extent, devicesOf(mesh, list), source, mesh);
+      }
+    }
+  }
+
+  // Unless the user has said where the result lies: then the axis is gathered.
+  void refuseUneven(const Expression& expr, const SpreadMap::Regrouped& axis, const Sharding& has,
+                    const std::string& source) const {
+    const std::vector<MeshAxis>& list = has.axes[axis.input];
+    if (!axis.splits || list.empty() || old_.value(expr.outputs[0]).user_sharding) return;
+    const int64_t devices = devicesOf(meshOf(has), list);
+    for (const Size& extent : {axis.from, axis.to}) {
+      const Size rest = Size::mod(extent, Size(devices));
+      HEDDLE_USER_CHECK(!rest.isConstant() || rest.isConstant(0),
+                        "{}: {} does not divide evenly over the {} devices of {}; gather the axis "
+                        "before, as in `set(%{}) shard(@{})`",
+                        source, extent.str(), devices, meshOf(has).str(),
+                        old_.value(expr.inputs[0]).name, meshOf(has).name);
+    }
+  }
+
+  void guardEven(const Size& extent, int64_t devices, const std::string& source,
+                 const DeviceMesh& mesh) {
+    const Size rest = Size::mod(extent, Size(devices));
     if (rest.isConstant(0)) return;
-    std::string source =
-        fmt::format("axis {} of %{} over {} devices of several axes of @{} at line {}", axis, name,
-                    blocks, mesh.name, line);
-    HEDDLE_USER_CHECK(!rest.isConstant(), "{}: {} does not divide evenly", source,
-                      tensor.domain[axis].extent.str());
-    SizeGuard guard{rest, Size(0), source};
+    SizeGuard guard{rest, Size(0),
+                    fmt::format("{}: {} must divide evenly over {} devices of @{}", source,
+                                extent.str(), devices, mesh.name)};
     if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) guards_.push_back(guard);
   }
+
+  static constexpr size_t kMaxAlternatives = 3;
 
   const Fusion& old_;
   LocalPlanner planner_;
@@ -245,7 +363,9 @@ class Resharding {
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
   std::set<ValueId> collective_inputs_;  // new ids, of no permuted views; their order is fixed
+  std::set<ValueId> padded_;             // those of them whose memory is larger than their blocks
   std::vector<SizeGuard> guards_;
+  std::vector<ReshardMove> moves_;
 };
 
 }  // namespace

@@ -9,12 +9,14 @@ namespace heddle {
 // (ir/passes/reshard_path.h). An expression that computes another state than its result is to have
 // writes %name_partial or %name_local, and sets lead from there to %name.
 //
-// Gathers and reduce-scatters find their axis outermost in memory on both sides: by a hint where
-// the operand is computed, by a copy %name_packed where it is an input, a view or has a required
-// order. A gather or reduce-scatter of an axis over several mesh axes guards that it divides
-// evenly.
+// Collectives that put an axis together or cut it find it outermost in memory on both sides (an
+// all-to-all: the axis that it cuts, in its operand): by a hint where the operand is computed, by a
+// copy %name_packed where it is an input, a view or has a required order. Meshes over which data
+// moves between two others are added, and what was moved how is told in ir/reshard_moves.h. A
+// reshape of axes that stay spread guards that their blocks are whole rows.
 //
-// UserError for a sharding that no steps lead to.
+// UserError for a sharding that no steps lead to, and for a reshape that splits a sharded axis
+// unevenly.
 Fusion insertResharding(const Fusion& fusion);
 
 }  // namespace heddle

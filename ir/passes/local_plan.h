@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "ir/axis_map.h"
 #include "ir/fusion.h"
 #include "ir/passes/reshard_path.h"
+#include "ir/spread_map.h"
 
 namespace heddle {
 
@@ -20,12 +20,12 @@ struct LocalPlan {
 using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: not known
 
 // Gives each axis of the expression's iteration space the mesh axes that an operand or the wanted
-// result has there. They ask in turn, operands with more bytes first and the result last; who comes
-// too late, because a space axis has others or a mesh axis is in use, is resharded. Where that
-// happens, every asker is tried as the first one and the cheapest plan in bytes is taken, ties
-// going to the order above. Axes cut by a slice or regrouped by a reshape are spread over nothing.
-//
-// UserError when the states are over two meshes.
+// result has there (ir/spread_map.h). They ask in turn, operands with more bytes first and the
+// result last; who comes too late, because a space axis has others or a mesh axis is in use, is
+// resharded. Where that happens, every asker is tried as the first one and the cheapest plan in
+// bytes is taken, ties going to the order above. Of states over several meshes each mesh is tried,
+// that of the result first. What a slice cuts is spread over nothing, nor is what a reshape regroups
+// where blocks are known to be uneven.
 class LocalPlanner {
  public:
   explicit LocalPlanner(const Fusion& fusion) : fusion_(fusion), paths_(fusion) {}
@@ -39,11 +39,13 @@ class LocalPlanner {
   struct Asker {
     ValueId value;
     const std::vector<int>* axes;  // of the value in the space
+    const Sharding* state;
   };
+  static std::vector<int> meshesOf(const std::vector<Asker>& askers,
+                                   const std::optional<Sharding>& result);
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
-  int meshOf(const Expression& expr, const States& states) const;
-  LocalPlan planFor(const Expression& expr, const AxisMap& map, const States& states,
+  LocalPlan planFor(const Expression& expr, const SpreadMap& spread, int mesh,
                     const std::vector<Asker>& askers, bool& conflict) const;
   double costOf(const Expression& expr, const LocalPlan& plan, const States& states) const;
 

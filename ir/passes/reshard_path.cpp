@@ -1,12 +1,12 @@
 #include "ir/passes/reshard_path.h"
 
 #include <algorithm>
-#include <map>
 #include <queue>
+#include <set>
 #include <tuple>
 
 #include "ir/error.h"
-#include "ir/set_step.h"
+#include "ir/mesh_relations.h"
 
 namespace heddle {
 namespace {
@@ -15,7 +15,7 @@ using Key = std::vector<int>;
 
 // Equal for states that place the data alike.
 Key keyOf(const Sharding& state) {
-  Key key;
+  Key key{state.mesh};
   for (const std::vector<MeshAxis>& list : state.axes) {
     for (MeshAxis axis : list) key.push_back(static_cast<int>(axis));
     key.push_back(-1);
@@ -39,9 +39,7 @@ bool uses(const Sharding& state, MeshAxis axis) {
 }
 
 double devices(const DeviceMesh& mesh, const std::vector<MeshAxis>& axes) {
-  double count = 1;
-  for (MeshAxis axis : axes) count *= static_cast<double>(mesh.size(axis));
-  return count;
+  return static_cast<double>(devicesOf(mesh, axes));
 }
 
 bool isPrefix(const std::vector<MeshAxis>& list, const std::vector<MeshAxis>& of) {
@@ -96,76 +94,133 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
-double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state,
-                                const DeviceMesh& mesh) const {
+const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
+  return fusion_.meshes.at(static_cast<size_t>(state.mesh));
+}
+
+double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state) const {
   double total = bytes(tensor);
-  for (const std::vector<MeshAxis>& list : state.axes) total /= devices(mesh, list);
+  for (const std::vector<MeshAxis>& list : state.axes) total /= devices(meshOf(state), list);
   return total;
 }
 
-std::vector<ReshardPaths::Edge> ReshardPaths::edges(const TensorView& tensor, const Sharding& state,
-                                                    const Sharding& goal,
-                                                    const DeviceMesh& mesh) const {
-  std::vector<Edge> result;
-  double here = localBytes(tensor, state, mesh);
+// Negative: no single step.
+double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
+                          const Sharding& to) const {
+  const SetStep step = stepBetween(from, to, tensor, fusion_.meshes);
+  const double team = devices(step.mesh, step.team);
+  switch (step.kind) {
+    case SetStep::Kind::Same:
+    case SetStep::Kind::Relayout:
+    case SetStep::Kind::Slice:
+      return 0;
+    case SetStep::Kind::Gather:
+      return localBytes(tensor, to) * share(team);
+    case SetStep::Kind::AllReduce:
+      return 2 * localBytes(tensor, from) * share(team);
+    case SetStep::Kind::ReduceScatter:
+    case SetStep::Kind::AllToAll:
+    case SetStep::Kind::ScatterFrom:
+      return localBytes(tensor, from) * share(team);
+    case SetStep::Kind::Transfer:
+    case SetStep::Kind::Broadcast:
+    case SetStep::Kind::GatherTo:
+      return localBytes(tensor, from);
+    case SetStep::Kind::Compound:
+      break;
+  }
+  return -1;
+}
+
+namespace {
+
+void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   for (size_t axis = 0; axis < state.axes.size(); ++axis) {
-    const std::vector<MeshAxis>& list = state.axes[axis];
-    for (size_t keep = 0; keep < list.size(); ++keep) {
-      Sharding to = state;
-      to.axes[axis].resize(keep);
-      std::vector<MeshAxis> team(list.begin() + static_cast<std::ptrdiff_t>(keep), list.end());
-      result.push_back({to, localBytes(tensor, to, mesh) * share(devices(mesh, team))});
+    for (size_t keep = 0; keep < state.axes[axis].size(); ++keep) {
+      to.push_back(state);
+      to.back().axes[axis].resize(keep);
     }
   }
+}
+
+// The mesh axes taken from where they are the innermost: for an exchange.
+void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
+                  std::vector<Sharding>& to) {
+  for (size_t other = 0; other < state.axes.size(); ++other) {
+    const std::vector<MeshAxis>& list = state.axes[other];
+    if (other == axis || list.size() < added.size()) continue;
+    if (!std::equal(added.rbegin(), added.rend(), list.rbegin())) continue;
+    to.push_back(state);
+    to.back().axes[other].resize(list.size() - added.size());
+    to.back().axes[axis].insert(to.back().axes[axis].end(), added.begin(), added.end());
+  }
+}
+
+// Steps that spread the axis further, as the lists of the aim say.
+void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
+             std::vector<Sharding>& to) {
+  const std::vector<MeshAxis>& list = state.axes[axis];
+  if (!isPrefix(list, wanted)) return;
+  std::vector<MeshAxis> added;
+  bool free = true;  // none of the added axes is in use: a slice
+  for (size_t i = list.size(); i < wanted.size(); ++i) {
+    added.push_back(wanted[i]);
+    free = free && !uses(state, wanted[i]);
+    Sharding cut = state;
+    cut.axes[axis].insert(cut.axes[axis].end(), added.begin(), added.end());
+    if (free) to.push_back(cut);
+    if (std::optional<Sharding> reduced = without(state, added)) {
+      reduced->axes[axis] = cut.axes[axis];
+      to.push_back(std::move(*reduced));
+    }
+    addExchanges(state, axis, added, to);
+  }
+}
+
+}  // namespace
+
+// Each may be one step away, or none.
+std::vector<Sharding> ReshardPaths::neighbours(const Sharding& state, const Sharding& goal) const {
+  std::vector<Sharding> to;
+  addGathers(state, to);
   for (const std::vector<MeshAxis>& team : subsets(state)) {
-    std::optional<Sharding> to = without(state, team);
-    if (to) result.push_back({*to, 2 * here * share(devices(mesh, team))});
+    if (std::optional<Sharding> reduced = without(state, team)) to.push_back(std::move(*reduced));
   }
-  for (size_t axis = 0; axis < state.axes.size(); ++axis) {
-    const std::vector<MeshAxis>& list = state.axes[axis];
-    const std::vector<MeshAxis>& wanted = goal.axes[axis];
-    if (!isPrefix(list, wanted)) continue;
-    std::vector<MeshAxis> added;
-    bool free = true;  // none of the added axes is in use: a slice
-    for (size_t i = list.size(); i < wanted.size(); ++i) {
-      added.push_back(wanted[i]);
-      free = free && !uses(state, wanted[i]);
-      Sharding to = state;
-      to.axes[axis].insert(to.axes[axis].end(), added.begin(), added.end());
-      if (free) result.push_back({to, 0});
-      std::optional<Sharding> reduced = without(state, added);
-      if (!reduced) continue;
-      reduced->axes[axis] = to.axes[axis];
-      result.push_back({*reduced, here * share(devices(mesh, added))});
-    }
+  const bool here = state.mesh == goal.mesh;
+  const bool alike = here || sameAxes(meshOf(state), meshOf(goal));
+  for (size_t axis = 0; alike && axis < state.axes.size(); ++axis) {
+    addCuts(state, axis, goal.axes[axis], to);
   }
-  return result;
+  if (here) return to;
+  to.push_back(goal);
+  if (alike) {
+    to.push_back(state);
+    to.back().mesh = goal.mesh;
+  }
+  to.push_back(replicated(goal.mesh, state.axes.size()));
+  return to;
 }
 
 ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& from,
                                       const Sharding& to) const {
   Path path;
   if (samePlacement(from, to)) return path;
-  const DeviceMesh& mesh = fusion_.meshes.at(static_cast<size_t>(to.mesh));
   struct Node {
     Sharding state;
     int previous;
-    double bytes;
-    int steps;
   };
-  std::vector<Node> nodes{{from, -1, 0, 0}};
+  std::vector<Node> nodes{{from, -1}};
   using Entry = std::tuple<double, int, int>;  // bytes, steps, node: earlier found first
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.emplace(0.0, 0, 0);
-  std::map<Key, bool> done;
+  std::set<Key> done;
   const Key goal = keyOf(to);
   while (!queue.empty()) {
     auto [bytes, steps, index] = queue.top();
     queue.pop();
-    Sharding state = nodes[static_cast<size_t>(index)].state;
+    const Sharding state = nodes[static_cast<size_t>(index)].state;
     Key key = keyOf(state);
-    if (done[key]) continue;
-    done[key] = true;
+    if (!done.insert(key).second) continue;
     if (key == goal) {
       for (int n = index; n > 0; n = nodes[static_cast<size_t>(n)].previous) {
         path.states.push_back(nodes[static_cast<size_t>(n)].state);
@@ -175,14 +230,49 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
       path.bytes = bytes;
       return path;
     }
-    for (Edge& edge : edges(tensor, state, to, mesh)) {
-      if (done.count(keyOf(edge.to)) != 0) continue;
-      nodes.push_back({std::move(edge.to), index, bytes + edge.bytes, steps + 1});
-      queue.emplace(bytes + edge.bytes, steps + 1, static_cast<int>(nodes.size()) - 1);
+    for (Sharding& next : neighbours(state, to)) {
+      if (done.count(keyOf(next)) != 0) continue;
+      const double more = cost(tensor, state, next);
+      if (more < 0) continue;
+      nodes.push_back({std::move(next), index});
+      queue.emplace(bytes + more, steps + 1, static_cast<int>(nodes.size()) - 1);
     }
   }
   path.possible = false;
   return path;
+}
+
+std::vector<ReshardPaths::Path> ReshardPaths::alternatives(const TensorView& tensor,
+                                                           const Sharding& from, const Sharding& to,
+                                                           size_t most) const {
+  const Path best = find(tensor, from, to);
+  std::vector<Path> others;
+  std::set<Key> seen{keyOf(from)};
+  if (!best.states.empty()) seen.insert(keyOf(best.states.front()));
+  for (const Sharding& first : neighbours(from, to)) {
+    const double bytes = cost(tensor, from, first);
+    if (bytes < 0 || !seen.insert(keyOf(first)).second) continue;
+    Path path = find(tensor, first, to);
+    if (!path.possible) continue;
+    path.bytes += bytes;
+    path.states.insert(path.states.begin(), first);
+    others.push_back(std::move(path));
+  }
+  std::stable_sort(others.begin(), others.end(),
+                   [](const Path& a, const Path& b) { return a.bytes < b.bytes; });
+  if (others.size() > most) others.resize(most);
+  return others;
+}
+
+std::string describeStep(const SetStep& step) {
+  std::string text(name(step.kind));
+  if (step.joined >= 0) text += fmt::format(" from axis {} to {}", step.joined, step.axis);
+  if (step.joined < 0 && step.axis >= 0) text += fmt::format(" of axis {}", step.axis);
+  std::vector<std::string_view> axes;
+  for (MeshAxis axis : step.team) axes.push_back(name(axis));
+  if (!axes.empty()) text += fmt::format(" over {}", fmt::join(axes, ", "));
+  if (step.root >= 0) text += fmt::format(" in {}", step.mesh.str());
+  return text;
 }
 
 Sharding resolved(Sharding sharding) {

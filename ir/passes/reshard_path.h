@@ -1,8 +1,10 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ir/fusion.h"
+#include "ir/set_step.h"
 
 namespace heddle {
 
@@ -17,30 +19,35 @@ class ReshardPaths {
   explicit ReshardPaths(const Fusion& fusion);
 
   struct Path {
-    std::vector<Sharding>
-        states;  // after each step; the last is the wanted one; empty: nothing to do
+    // After each step; the last is the wanted one; empty: nothing to do.
+    std::vector<Sharding> states;
     double bytes = 0;
     bool possible = true;
   };
   // The cheapest chain of elementary steps (ir/set_step.h), then the shortest, then the first in
-  // the order gather (fewest mesh axes last), allreduce, reduce-scatter, slice. Both states are
-  // over the same mesh, without stream splits.
+  // the order allgather (fewest mesh axes last), allreduce, slice, reduce-scatter, all-to-all, and
+  // from one mesh to another: straight to the wanted state, in the same placement, replicated.
+  // Neither state has a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
+
+  // The cheapest chain for each other first step, cheapest first.
+  std::vector<Path> alternatives(const TensorView& tensor, const Sharding& from, const Sharding& to,
+                                 size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // of the whole tensor
 
  private:
-  struct Edge {
-    Sharding to;
-    double bytes;
-  };
-  std::vector<Edge> edges(const TensorView& tensor, const Sharding& state, const Sharding& goal,
-                          const DeviceMesh& mesh) const;
-  double localBytes(const TensorView& tensor, const Sharding& state, const DeviceMesh& mesh) const;
+  std::vector<Sharding> neighbours(const Sharding& state, const Sharding& goal) const;
+  double cost(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
+  double localBytes(const TensorView& tensor, const Sharding& state) const;
+  const DeviceMesh& meshOf(const Sharding& state) const;
 
   const Fusion& fusion_;
   SizeBindings sizes_;
 };
+
+// "allreduce over x", "allgather of axis 0 over y, x", "slice", ...
+std::string describeStep(const SetStep& step);
 
 // Without its partial entries: what it is once they are reduced.
 Sharding resolved(Sharding sharding);

@@ -117,20 +117,24 @@ TEST(SetStep, EachKind) {
     return std::optional(sharding);
   };
   using enum MeshAxis;
+  TensorView tensor;
+  tensor.domain = {{Size::symbol("t")}, {Size(8)}};
   auto whole = state({{}, {}}, {});
   auto kindOf = [&](const auto& from, const auto& to) {
-    return stepBetween(from, to, 2, meshes).kind;
+    return stepBetween(from, to, tensor, meshes).kind;
   };
   EXPECT_EQ(kindOf(whole, std::optional<Sharding>()), SetStep::Kind::Same);
   EXPECT_EQ(kindOf(whole, state({{X}, {Y}}, {})), SetStep::Kind::Slice);
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), SetStep::Kind::Gather);
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), SetStep::Kind::Compound);
-  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), SetStep::Kind::Compound);
+  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), SetStep::Kind::AllToAll);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), SetStep::Kind::Compound);  // uneven, maybe
+  EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), SetStep::Kind::Gather);
   auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
   EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), SetStep::Kind::AllReduce);
   EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), SetStep::Kind::ReduceScatter);
-  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), 2, meshes),
-            (SetStep{SetStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max}));
+  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
+            (SetStep{SetStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes[0]}));
 }
 
 }  // namespace

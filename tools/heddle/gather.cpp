@@ -7,9 +7,10 @@
 namespace heddle::tools {
 namespace {
 
-// A block as it travels: offsets, sizes, elements.
+// A block as it travels: offsets, sizes, elements; nothing from a rank that holds none.
 std::string encode(const HostTensor& local, const TensorDesc& desc) {
   std::string bytes;
+  if (!desc.held) return bytes;
   auto append = [&](const std::vector<int64_t>& list) {
     bytes.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(int64_t));
   };
@@ -33,6 +34,7 @@ struct Assembly {
 };
 
 bool place(Assembly& assembly, const std::string& bytes) {
+  if (bytes.empty()) return true;
   const size_t rank = assembly.whole.sizes.size();
   const std::vector<int64_t> offset = decodeList(bytes, 0, rank);
   const std::vector<int64_t> sizes = decodeList(bytes, 1, rank);

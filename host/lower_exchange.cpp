@@ -1,0 +1,143 @@
+#include "host/lower_exchange.h"
+
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/mesh_relations.h"
+
+namespace heddle::host {
+namespace {
+
+class ExchangeWriter {
+ public:
+  ExchangeWriter(Program& program, const Exchange& exchange)
+      : program_(program), x_(exchange), out_(slot(exchange.post.out)) {
+    const auto joined = static_cast<size_t>(x_.step.joined);
+    block_ = blockAllocation(out_.tensor, program_.meshes);
+    block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
+  }
+
+  void run() {
+    const SlotId parts = addSlot("_parts", partSizes(), partOrder());
+    const SlotId tiles = addSlot("_tiles", partSizes(), tileOrder());
+    const SlotId apart = addSlot("_apart", apartSizes(), {});
+    const SlotId padded = addSlot("_padded", paddedSizes(), {});
+    Communicate post = x_.post;
+    post.out = parts;
+    emit(Allocate{parts, 0});
+    emit(post);
+    emit(Wait{post.token, 0});
+    emit(Allocate{tiles, 0});
+    emit(LaunchKernel{addKernel(parts, tiles), {parts}, {tiles}, 0});
+    emit(Alias{apart, tiles, Alias::Permute{apartAxes()}});
+    emit(Alias{padded, apart, Alias::Reshape{}});
+    emit(Alias{x_.post.out, padded, Alias::Unpad{}});
+  }
+
+ private:
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  void emit(Op op) { program_.body.push_back({std::move(op), x_.on, x_.line}); }
+
+  Size ranks() const { return Size(devicesOf(x_.step.mesh, x_.step.team)); }
+
+  // The ranks that the parts come from, then the axes.
+  std::vector<Size> partSizes() const {
+    std::vector<Size> sizes{ranks()};
+    sizes.insert(sizes.end(), block_.begin(), block_.end());
+    return sizes;
+  }
+
+  AxisOrder partOrder() const {
+    AxisOrder order{0};
+    for (int64_t axis : x_.order) order.push_back(axis + 1);
+    return order;
+  }
+
+  // As the result lies, the ranks right outside of the axis that they make together.
+  AxisOrder tileOrder() const {
+    AxisOrder order;
+    for (int64_t axis : out_.tensor.allocationOrder()) {
+      if (axis == x_.step.joined) order.push_back(0);
+      order.push_back(axis + 1);
+    }
+    return order;
+  }
+
+  // The axes in their own order, the ranks right before the joined one.
+  std::vector<int64_t> apartAxes() const {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(block_.size()); ++axis) {
+      if (axis == x_.step.joined) axes.push_back(0);
+      axes.push_back(axis + 1);
+    }
+    return axes;
+  }
+
+  std::vector<Size> apartSizes() const {
+    std::vector<Size> sizes;
+    for (int64_t axis : apartAxes()) sizes.push_back(partSizes()[static_cast<size_t>(axis)]);
+    return sizes;
+  }
+
+  std::vector<Size> paddedSizes() const {
+    std::vector<Size> sizes = block_;
+    const auto joined = static_cast<size_t>(x_.step.joined);
+    sizes[joined] = sizes[joined] * ranks();
+    return sizes;
+  }
+
+  TensorView typeOf(const std::vector<Size>& sizes, const AxisOrder& order) const {
+    TensorView type;
+    type.dtype = out_.tensor.dtype;
+    for (const Size& size : sizes) type.domain.push_back({size, IterKind::Iteration});
+    if (!order.empty()) type.layout.allocation_order = order;
+    return type;
+  }
+
+  SlotId addSlot(const std::string& suffix, const std::vector<Size>& sizes,
+                 const AxisOrder& order) {
+    const std::string wanted = out_.name + suffix;
+    std::string name = wanted;
+    for (int i = 2; program_.findSlot(name); ++i) name = fmt::format("{}_{}", wanted, i);
+    program_.slots.push_back({name, false, typeOf(sizes, order), {}, std::nullopt});
+    return static_cast<SlotId>(program_.slots.size()) - 1;
+  }
+
+  KernelId addKernel(SlotId parts, SlotId tiles) {
+    const auto id = static_cast<KernelId>(program_.kernels.size());
+    const std::string name = fmt::format("k{}", id);
+    FusionBuilder b(name);
+    const ValueId in = b.input(slot(parts).name, typeOf(partSizes(), {}));
+    b.name(slot(tiles).name);
+    const ValueId out = b.set(in);
+    b.mutableFusion().layout(out).allocation_order = tileOrder();
+    b.output(out);
+    program_.kernels.push_back({name, std::move(b).build()});
+    return id;
+  }
+
+  Program& program_;
+  const Exchange& x_;
+  const Slot out_;           // a copy: slots are added
+  std::vector<Size> block_;  // of a part: allocated sizes per axis
+};
+
+}  // namespace
+
+std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
+  std::vector<Size> alloc;
+  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+    const Size& extent = tensor.domain[axis].extent;
+    const std::optional<Sharding>& sharding = tensor.sharding;
+    alloc.push_back(sharding && sharding->isSharded(axis)
+                        ? allocBlock(extent, meshes.at(static_cast<size_t>(sharding->mesh)),
+                                     sharding->axes[axis])
+                        : extent);
+  }
+  return alloc;
+}
+
+void appendExchange(Program& program, const Exchange& exchange) {
+  ExchangeWriter(program, exchange).run();
+}
+
+}  // namespace heddle::host
