@@ -188,9 +188,8 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   };
   for (ValueId id : placedInputs(segment)) {
     size_t i = positionOf(id);
-    raw.placed.push_back(
-        {static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
-         inputs[i].offset, inputs[i].strides});
+    raw.placed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
+                          inputs[i].offset, inputs[i].strides});
   }
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind == OpKind::Index) {

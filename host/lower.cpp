@@ -44,9 +44,7 @@ class Lowering {
     return slot;
   }
 
-  void emit(Op op, int line, int on = -1) {
-    program_.body.push_back({std::move(op), on, line});
-  }
+  void emit(Op op, int line, int on = -1) { program_.body.push_back({std::move(op), on, line}); }
 
   // -1: every rank of the job.
   int onMesh(int mesh) const {
@@ -247,8 +245,8 @@ class Lowering {
   // The side that holds the parts of the whole team is allocated as that many blocks of the ceil
   // size.
   void padWhole(const Collective& c, SlotId whole, SlotId part) {
-    const int64_t devices = c.step.team.empty() ? c.step.mesh.size()
-                                                : devicesOf(c.step.mesh, c.step.team);
+    const int64_t devices =
+        c.step.team.empty() ? c.step.mesh.size() : devicesOf(c.step.mesh, c.step.team);
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(part)[axis] * Size(devices);
     const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();

@@ -10,8 +10,8 @@ namespace heddle::host {
 // The symbolic sizes that every rank allocates for its block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
 
-// An all-to-all of a reshard expression: `post.in`, which lies densely in `order` with the axis that
-// is cut outermost, to `post.out` in its own order.
+// An all-to-all of a reshard expression: `post.in`, which lies densely in `order` with the axis
+// that is cut outermost, to `post.out` in its own order.
 struct Exchange {
   Communicate post;
   SetStep step;

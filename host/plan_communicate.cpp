@@ -67,6 +67,8 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
     const View& in = step.inputs.at(0);
     const View& out = step.outputs.at(0);
     places = {placeOf(in), placeOf(out)};
+    // Such a root receives in place.
+    if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
     operation.dtype = slot(op.in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
   }

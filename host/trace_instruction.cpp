@@ -154,7 +154,11 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   const bool root = me == step.peer;
   step.scalar_inputs.push_back(-1);
   step.inputs.push_back(comm::hasSend(x.kind, root) ? tensor(x.in) : View{});
-  step.outputs.push_back(comm::hasRecv(x.kind, root) ? tensor(x.out) : View{});
+  // The root of a broadcast to a mesh without it has only what it sends.
+  const bool sends_only = root && x.kind == comm::CollectiveKind::Broadcast &&
+                          viewOf(x.out).buffer < 0 && !scope_.describe(slot(x.out)).held;
+  const bool receives = comm::hasRecv(x.kind, root) && !sends_only;
+  step.outputs.push_back(receives ? tensor(x.out) : View{});
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   checkCollective(x, step, {me, size});
 }

@@ -299,6 +299,11 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
   };
   for (size_t i = 0; i < sharding.axes.size(); ++i) {
     for (MeshAxis axis : sharding.axes[i]) use(axis);
+    const ExprId definition = fusion_.value(id).definition;
+    const bool reduced = tensor.domain[i].kind == IterKind::Broadcast && definition != kNoExpr &&
+                         fusion_.expr(definition).op->kind == OpKind::Reduction;
+    HEDDLE_USER_CHECK(sharding.axes[i].empty() || !reduced,
+                      "{}: axis {} is reduced to one element and cannot be sharded", target, i);
     HEDDLE_USER_CHECK(sharding.axes[i].empty() || tensor.domain[i].kind != IterKind::Broadcast,
                       "{}: axis {} is a broadcast axis and cannot be sharded", target, i);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/size_quotient.h"
 
 namespace heddle {
 
@@ -79,7 +80,7 @@ bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector
                    size_t count) {
   const auto cuts = std::count_if(list.end() - static_cast<std::ptrdiff_t>(count), list.end(),
                                   [&](MeshAxis axis) { return mesh.size(axis) > 1; });
-  return cuts < 2 || Size::mod(extent, Size(devicesOf(mesh, list))).isConstant(0);
+  return cuts < 2 || remainder(extent, devicesOf(mesh, list)).isConstant(0);
 }
 
 }  // namespace heddle

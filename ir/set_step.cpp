@@ -5,6 +5,7 @@
 #include "ir/error.h"
 #include "ir/memory_order.h"
 #include "ir/mesh_relations.h"
+#include "ir/mesh_step.h"
 
 namespace heddle {
 namespace {
@@ -86,8 +87,6 @@ bool sameMembers(std::vector<MeshAxis> a, std::vector<MeshAxis> b) {
   return a == b;
 }
 
-const SetStep kCompound{SetStep::Kind::Compound, -1, {}, {}};
-
 // What two states of one tensor differ in.
 struct Change {
   const TensorView& tensor;
@@ -113,14 +112,14 @@ SetStep reductionStep(const Change& change, const AxesChange& axes,
   step.reduce = gone.front().op;
   step.team = outermostFirst(gone, change.mesh);
   step.mesh = change.mesh;
-  if (!axes.shrunk.empty() || axes.grown.size() > 1) return kCompound;
+  if (!axes.shrunk.empty() || axes.grown.size() > 1) return compoundStep();
   if (axes.grown.empty()) {
     step.kind = SetStep::Kind::AllReduce;
     return step;
   }
   size_t axis = axes.grown.front();
   auto appended = flatTail(change, axis, change.to, change.from);
-  if (!appended || !sameMembers(*appended, step.team)) return kCompound;
+  if (!appended || !sameMembers(*appended, step.team)) return compoundStep();
   step.kind = SetStep::Kind::ReduceScatter;
   step.axis = static_cast<int64_t>(axis);
   step.team = std::move(*appended);
@@ -130,10 +129,10 @@ SetStep reductionStep(const Change& change, const AxesChange& axes,
 // Steps that move blocks among the devices of one mesh.
 SetStep movingStep(const Change& change, const AxesChange& axes) {
   if (axes.shrunk.empty()) return {SetStep::Kind::Slice, -1, {}, {}};
-  if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return kCompound;
+  if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return compoundStep();
   const size_t joined = axes.shrunk.front();
   auto team = flatTail(change, joined, change.from, change.to);
-  if (!team) return kCompound;
+  if (!team) return compoundStep();
   SetStep step;
   step.mesh = change.mesh;
   if (axes.grown.empty()) {
@@ -141,7 +140,7 @@ SetStep movingStep(const Change& change, const AxesChange& axes) {
     step.axis = static_cast<int64_t>(joined);
   } else {
     const size_t cut = axes.grown.front();
-    if (flatTail(change, cut, change.to, change.from) != team) return kCompound;
+    if (flatTail(change, cut, change.to, change.from) != team) return compoundStep();
     step.kind = SetStep::Kind::AllToAll;
     step.axis = static_cast<int64_t>(cut);
     step.joined = static_cast<int64_t>(joined);
@@ -152,83 +151,6 @@ SetStep movingStep(const Change& change, const AxesChange& axes) {
 
 bool isReplicated(const std::optional<Sharding>& sharding) {
   return !sharding || sharding->isReplicated();
-}
-
-SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
-  SetStep step;
-  step.kind = kind;
-  step.axis = axis;
-  step.team = std::move(team.axes);
-  step.mesh = std::move(team.mesh);
-  step.root = team.root;
-  return step;
-}
-
-// The only logical axis that is sharded, if that is over the whole mesh and its blocks lie flat.
-std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
-                                  const DeviceMesh& mesh) {
-  std::optional<size_t> found;
-  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
-    const std::vector<MeshAxis>& list = state.axes[axis];
-    if (list.empty()) continue;
-    const bool flat = blocksAreFlat(tensor.domain[axis].extent, mesh, list, list.size());
-    if (found || !flat || !coversMesh(list, mesh)) return std::nullopt;
-    found = axis;
-  }
-  return found;
-}
-
-SetStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
-                     const DeviceMesh& target) {
-  const bool alike = sameAxes(source, target) && from.axes == to.axes &&
-                     partialOf(from) == partialOf(to);
-  if (!alike || !isDisjoint(source, target)) return kCompound;
-  return rooted(SetStep::Kind::Transfer, pairTeam(source, target));
-}
-
-// Where the rank stands among those of the whole mesh in the order of the list.
-int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
-  const std::vector<int64_t> team = mesh.team(rank, list);
-  return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
-}
-
-// The root is the first device of the target that has the value.
-SetStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
-                    const DeviceMesh& target) {
-  const std::vector<int64_t> ranks = ranksOf(target);
-  const auto has = [&](int64_t rank) { return source.positionOf(rank) >= 0; };
-  const auto found = std::find_if(ranks.begin(), ranks.end(), has);
-  if (found == ranks.end()) return kCompound;
-  const std::vector<MeshAxis>& list = to.axes[axis];
-  return rooted(SetStep::Kind::ScatterFrom, {target, list, positionInTeam(target, list, *found)},
-                static_cast<int64_t>(axis));
-}
-
-SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
-                          const std::vector<DeviceMesh>& meshes) {
-  const DeviceMesh& source = meshes.at(static_cast<size_t>(from.mesh));
-  const DeviceMesh& target = meshes.at(static_cast<size_t>(to.mesh));
-  const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
-                     (sameDevices(source, target) && from.axes == to.axes &&
-                      partialOf(from) == partialOf(to));
-  if (views) return {SetStep::Kind::Slice, -1, {}, {}};
-  SetStep pairs = transferStep(from, to, source, target);
-  if (pairs.kind == SetStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;
-  if (from.isReplicated()) {
-    if (to.isReplicated()) {
-      return rooted(SetStep::Kind::Broadcast, broadcastTeam(source, target));
-    }
-    const std::optional<size_t> axis = axisOverAll(to, tensor, target);
-    return axis ? scatterStep(to, *axis, source, target) : kCompound;
-  }
-  const std::optional<size_t> axis = axisOverAll(from, tensor, source);
-  if (!to.isReplicated() || target.size() != 1 || !isWithin(target, source) || !axis) {
-    return kCompound;
-  }
-  const std::vector<MeshAxis>& list = from.axes[*axis];
-  return rooted(SetStep::Kind::GatherTo,
-                {source, list, positionInTeam(source, list, target.rankAt(0))},
-                static_cast<int64_t>(*axis));
 }
 
 }  // namespace
@@ -276,14 +198,14 @@ bool samePlacement(const std::optional<Sharding>& a, const std::optional<Shardin
 SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                     const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
   if (samePlacement(from, to)) return {};
-  if ((from && from->stream) || (to && to->stream)) return kCompound;
+  if ((from && from->stream) || (to && to->stream)) return compoundStep();
   if (from && to && from->mesh != to->mesh) return stepBetweenMeshes(*from, *to, tensor, meshes);
   const int mesh = from ? from->mesh : to->mesh;
   const Change change{tensor, axesOf(from, tensor.rank()), axesOf(to, tensor.rank()),
                       meshes.at(static_cast<size_t>(mesh))};
   AxesChange axes = changeOf(change.from, change.to);
   auto gone = resolved(partialOf(from), partialOf(to));
-  if (axes.other || !gone) return kCompound;
+  if (axes.other || !gone) return compoundStep();
   return gone->empty() ? movingStep(change, axes) : reductionStep(change, axes, *gone);
 }
 

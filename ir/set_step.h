@@ -31,8 +31,8 @@ struct SetStep {
   int64_t axis = -1;           // the logical axis that is put together or cut
   std::vector<MeshAxis> team;  // collectives: outermost first; empty: all of the mesh
   std::optional<ReduceOp> reduce;
-  int64_t joined = -1;  // AllToAll: the logical axis that is put together; `axis` is cut
-  int root = -1;        // Transfer and below: within the team, who has the data or gets it
+  int64_t joined = -1;   // AllToAll: the logical axis that is put together; `axis` is cut
+  int root = -1;         // Transfer and below: within the team, who has the data or gets it
   DeviceMesh mesh = {};  // collectives: of the team
   bool operator==(const SetStep&) const = default;
 };

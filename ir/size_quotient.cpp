@@ -37,4 +37,10 @@ Size quotient(const Size& a, const Size& b) {
   return Size::floorDiv(product(left), product(right));
 }
 
+Size remainder(const Size& a, int64_t n) {
+  const bool divides =
+      n == 1 || (!a.isConstant() && quotient(a, Size(n)).kind() != Size::Kind::FloorDiv);
+  return divides ? Size(0) : Size::mod(a, Size(n));
+}
+
 }  // namespace heddle

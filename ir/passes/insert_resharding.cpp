@@ -9,9 +9,11 @@
 #include "ir/memory_order.h"
 #include "ir/mesh_relations.h"
 #include "ir/passes/local_plan.h"
+#include "ir/passes/regrouped_axes.h"
 #include "ir/reshard_moves.h"
 #include "ir/rewrite.h"
 #include "ir/set_step.h"
+#include "ir/size_quotient.h"
 
 namespace heddle {
 namespace {
@@ -82,7 +84,7 @@ class Resharding {
 
   void lowerLocal(ExprId id, const Expression& expr) {
     LocalPlan plan = planner_.plan(expr, states_);
-    if (expr.op->kind == OpKind::Reshape) checkRegrouped(expr, plan);
+    if (expr.op->kind == OpKind::Reshape) checkRegrouped(old_, expr, plan.operands[0], guards_);
     std::vector<ValueId> operands;
     for (size_t i = 0; i < expr.inputs.size(); ++i) {
       ValueId input = expr.inputs[i];
@@ -108,8 +110,8 @@ class Resharding {
     std::string key = wanted.str(old_.meshes[static_cast<size_t>(wanted.mesh)]);
     auto found = moved_.find({old, key});
     if (found != moved_.end()) return found->second;
-    ValueId value = isNew(old) ? remade(old, wanted)
-                               : chain(rewriter_.at(old), old, wanted, kNoValue, line);
+    ValueId value =
+        isNew(old) ? remade(old, wanted) : chain(rewriter_.at(old), old, wanted, kNoValue, line);
     moved_[{old, key}] = value;
     return value;
   }
@@ -125,7 +127,8 @@ class Resharding {
   ValueId remade(ValueId old, const Sharding& wanted) {
     const Value& value = old_.value(old);
     std::vector<ValueId> operands;
-    for (ValueId input : old_.expr(value.definition).inputs) operands.push_back(rewriter_.at(input));
+    for (ValueId input : old_.expr(value.definition).inputs)
+      operands.push_back(rewriter_.at(input));
     const ValueId again = rewriter_.copyAside(value.definition, std::move(operands),
                                               rewriter_.freeName(value.name + "_again"));
     rewriter_.fusion().setSharding(again, wanted);
@@ -191,7 +194,8 @@ class Resharding {
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
     // A copy follows an exchange in any case, and writes in whatever order is wanted.
-    if (step.kind == SetStep::Kind::AllToAll) return finish(value, to, wanted_name, target, line, {});
+    if (step.kind == SetStep::Kind::AllToAll)
+      return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
       ValueId received = finish(value, to, wanted_name, kNoValue, line, order);
       return rewriter_.setAs(received, target);
@@ -260,8 +264,7 @@ class Resharding {
   bool sizesConflict(ValueId value, const SetStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
     if (step.kind == SetStep::Kind::AllReduce) return false;  // of any size
-    return padded_.count(base) != 0 ||
-           (pads(step, tensor) && collective_inputs_.count(base) != 0);
+    return padded_.count(base) != 0 || (pads(step, tensor) && collective_inputs_.count(base) != 0);
   }
 
   // Whether what is cut is allocated as blocks of the ceil size, larger than the axis.
@@ -275,7 +278,7 @@ class Resharding {
     for (MeshAxis each : tensor.sharding->axes[axis]) {
       blocks *= old_.meshes[static_cast<size_t>(tensor.sharding->mesh)].size(each);
     }
-    return !Size::mod(tensor.domain[axis].extent, Size(blocks)).isConstant(0);
+    return !remainder(tensor.domain[axis].extent, blocks).isConstant(0);
   }
 
   // Whether the value is freshly computed and nobody has fixed its order.
@@ -306,53 +309,6 @@ class Resharding {
         return false;
     }
     return false;
-  }
-
-  // Regrouped axes that stay spread must have blocks of whole rows on both sides.
-  void checkRegrouped(const Expression& expr, const LocalPlan& plan) {
-    const ValueId input = expr.inputs[0];
-    const Sharding& has = states_[static_cast<size_t>(input)].value();
-    const DeviceMesh& mesh = meshOf(plan.operands[0]);
-    for (const SpreadMap::Regrouped& axis : spreadMapOf(old_, expr).regrouped) {
-      const std::vector<MeshAxis>& list = plan.operands[0].axes[axis.input];
-      const std::string source = fmt::format(
-          "reshape at line {}: axis {} of %{}, {} elements, has {} as the outermost axis of %{}",
-          expr.line, axis.input, old_.value(input).name, axis.from.str(), axis.to.str(),
-          old_.value(expr.outputs[0]).name);
-      if (list.empty()) {
-        refuseUneven(expr, axis, has, source);
-        continue;
-      }
-      for (const Size& extent : {axis.from, axis.to}) {
-        guardEven(extent, devicesOf(mesh, list), source, mesh);
-      }
-    }
-  }
-
-  // Unless the user has said where the result lies: then the axis is gathered.
-  void refuseUneven(const Expression& expr, const SpreadMap::Regrouped& axis, const Sharding& has,
-                    const std::string& source) const {
-    const std::vector<MeshAxis>& list = has.axes[axis.input];
-    if (!axis.splits || list.empty() || old_.value(expr.outputs[0]).user_sharding) return;
-    const int64_t devices = devicesOf(meshOf(has), list);
-    for (const Size& extent : {axis.from, axis.to}) {
-      const Size rest = Size::mod(extent, Size(devices));
-      HEDDLE_USER_CHECK(!rest.isConstant() || rest.isConstant(0),
-                        "{}: {} does not divide evenly over the {} devices of {}; gather the axis "
-                        "before, as in `set(%{}) shard(@{})`",
-                        source, extent.str(), devices, meshOf(has).str(),
-                        old_.value(expr.inputs[0]).name, meshOf(has).name);
-    }
-  }
-
-  void guardEven(const Size& extent, int64_t devices, const std::string& source,
-                 const DeviceMesh& mesh) {
-    const Size rest = Size::mod(extent, Size(devices));
-    if (rest.isConstant(0)) return;
-    SizeGuard guard{rest, Size(0),
-                    fmt::format("{}: {} must divide evenly over {} devices of @{}", source,
-                                extent.str(), devices, mesh.name)};
-    if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) guards_.push_back(guard);
   }
 
   static constexpr size_t kMaxAlternatives = 3;

@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/mesh_relations.h"
+#include "ir/size_quotient.h"
 
 namespace heddle {
 namespace {
@@ -18,10 +19,10 @@ const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
 // not to be.
 bool mayBeEven(const SpreadMap::Regrouped& axis, const DeviceMesh& mesh,
                const std::vector<MeshAxis>& list) {
-  const Size devices(devicesOf(mesh, list));
+  const int64_t devices = devicesOf(mesh, list);
   const auto divides = [&](const Size& extent) {
-    const Size rest = Size::mod(extent, devices);
-    return !rest.isConstant() || rest.isConstant(0);
+    const Size left = remainder(extent, devices);
+    return !left.isConstant() || left.isConstant(0);
   };
   return divides(axis.from) && divides(axis.to);
 }
@@ -40,8 +41,9 @@ class SpaceGrants {
       if (list.empty() || axes[axis] == AxisMap::kNone) continue;
       const auto s = static_cast<size_t>(axes[axis]);
       if (!spread_.may[s] || space_[s] == list || !fits(s, list)) continue;
-      const bool free = space_[s].empty() && std::none_of(list.begin(), list.end(),
-                                                          [&](MeshAxis each) { return taken(each); });
+      const bool free =
+          space_[s].empty() &&
+          std::none_of(list.begin(), list.end(), [&](MeshAxis each) { return taken(each); });
       if (free) space_[s] = list;
       all = all && free;
     }

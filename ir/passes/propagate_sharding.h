@@ -10,7 +10,7 @@ namespace heddle {
 // the user says so: a partial result is resolved where it is made.
 //
 // Here, apart from insertResharding, because a decision looks at readers and operands alike, and
-// nothing has been moved yet. UserError for stream splits and for an expression over two meshes.
+// nothing has been moved yet. UserError for stream splits.
 Fusion propagateSharding(const Fusion& fusion);
 
 }  // namespace heddle

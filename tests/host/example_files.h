@@ -17,6 +17,31 @@ inline const char* const kFusionExamples[] = {"gelu_backward_bias_grad.fusion", 
                                               "layer_norm.fusion", "swiglu.fusion",
                                               "tp_mlp.fusion"};
 
+// Those that are sharded, with sizes that any number of ranks from 1 to 8 can take.
+struct ShardedExample {
+  const char* name;
+  std::vector<int> ranks;
+  std::vector<SizeBindings> sizes;  // besides the defaults
+};
+
+inline const std::vector<ShardedExample>& shardedExamples() {
+  static const std::vector<ShardedExample> examples = {
+      {"sp_mlp.fusion",
+       {1, 2, 3, 4, 8},
+       {{{"tokens", 5}, {"hidden", 7}, {"features", 11}}, {{"tokens", 1}}, {{"tokens", 0}}}},
+      {"layer_norm_sharded.fusion", {1, 2, 3, 4, 8}, {{{"tokens", 3}, {"hidden", 5}}}},
+      {"embedding_vocab_sharded.fusion",
+       {1, 2, 3, 4, 8},
+       {{{"tokens", 5}, {"vocabulary", 6}, {"hidden", 3}}}},
+      {"dp_tp_2d.fusion", {2, 4, 8}, {{{"tokens", 5}, {"hidden", 7}, {"features", 9}}}},
+      {"attention_tp.fusion", {1, 2, 3, 4, 8}, {{{"tokens", 5}, {"hidden", 7}, {"width", 3}}}},
+      {"transformer_block_tp.fusion", {1, 2, 3, 4, 8}, {}},
+      {"pipeline_2stage.fusion", {2, 3, 4}, {{{"batch", 7}, {"hidden", 5}, {"features", 3}}}},
+      {"all_reshardings.fusion", {1, 2, 3, 4, 8}, {{{"n", 5}, {"k", 3}}, {{"n", 8}, {"k", 8}}}},
+  };
+  return examples;
+}
+
 inline std::string readExample(const std::string& name) {
   std::ifstream file("examples/" + name);
   EXPECT_TRUE(file.good()) << name;

@@ -44,6 +44,27 @@ TEST(ExamplesTest, TpMlpIsRightOnOneToFourRanksAlsoUneven) {
   }
 }
 
+// Printed and parsed programs of them run as well.
+TEST(ExamplesTest, ShardedFusionsAreRightOnManyRanksAlsoUneven) {
+  for (const testing::ShardedExample& example : testing::shardedExamples()) {
+    const Fusion fusion = fusionExample(example.name);
+    const Fusion again = parseFusion(print(fusion));
+    EXPECT_TRUE(sameGraph(fusion, again)) << example.name;
+    for (int ranks : example.ranks) {
+      const Program program = printedAndParsed(compile(again, ranks));
+      std::vector<SizeBindings> all = example.sizes;
+      all.emplace_back();
+      for (const SizeBindings& sizes : all) {
+        HarnessOptions options;
+        options.ranks = ranks;
+        options.sizes = testing::defaultSizes(fusion.size_defaults);
+        for (const auto& [symbol, size] : sizes) options.sizes[symbol] = size;
+        expectRight(fusion, program, options, fmt::format("{} on {} ranks", example.name, ranks));
+      }
+    }
+  }
+}
+
 TEST(ExamplesTest, PrintedFusionsRunTheSameAtOtherSizes) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);

@@ -3,6 +3,7 @@
 
 #include "ir/error.h"
 #include "ir/passes.h"
+#include "ir/reshard_moves.h"
 #include "ir/set_step.h"
 #include "ir/text.h"
 
@@ -13,7 +14,7 @@ Fusion lowered(const std::string& text, int64_t job_size) {
   return runPasses(parseFusion("heddle 1\n" + text), job_size);
 }
 
-// Every expression: "y = matmul(g, w)", a set with what it does: "y = gather(x, 0: yx)".
+// Every expression: "y = matmul(g, w)", a set with what it does: "y = allgather(x, 0 y x)".
 std::vector<std::string> listing(const Fusion& fusion) {
   std::vector<std::string> lines;
   for (const Expression& expr : fusion.exprs()) {
@@ -21,11 +22,11 @@ std::vector<std::string> listing(const Fusion& fusion) {
     std::string detail;
     if (expr.op->kind == OpKind::Set) {
       SetStep step = setStepOf(fusion, expr);
-      constexpr const char* kNames[] = {"same",   "copy",    "slice",   "gather",
-                                        "reduce", "scatter", "compound"};
-      op = kNames[static_cast<int>(step.kind)];
-      if (step.axis >= 0) detail += ", " + std::to_string(step.axis);
+      op = name(step.kind);
+      if (step.joined >= 0) detail += ", " + std::to_string(step.joined) + " to";
+      if (step.axis >= 0) detail += (step.joined >= 0 ? " " : ", ") + std::to_string(step.axis);
       for (MeshAxis axis : step.team) detail += " " + std::string(name(axis));
+      if (step.root >= 0) detail += " in @" + step.mesh.name + " root " + std::to_string(step.root);
     }
     std::string operands;
     for (ValueId id : expr.inputs) {
@@ -57,7 +58,7 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
 })",
                      GetParam());
   EXPECT_EQ(listing(f), (Lines{"a = matmul(x, w1)", "g = silu(a)", "y_partial = matmul(g, w2)",
-                               "y = reduce(y_partial x)"}));
+                               "y = allreduce(y_partial x)"}));
   EXPECT_EQ(f.meshes[0].size(), GetParam());
   EXPECT_EQ(f.exprs()[3].line, 7);  // of the matmul
 }
@@ -74,8 +75,8 @@ fusion mlp(%x: bf16[t, h] shard(@m, 0: x), %w1: bf16[h, f] shard(@m, 1: x),
   return %y shard(@m, 0: x)
 })",
                      4);
-  EXPECT_EQ(listing(f), (Lines{"x_gathered = gather(x, 0 x)", "a = matmul(x_gathered, w1)",
-                               "y_partial = matmul(a, w2)", "y = scatter(y_partial, 0 x)"}));
+  EXPECT_EQ(listing(f), (Lines{"x_gathered = allgather(x, 0 x)", "a = matmul(x_gathered, w1)",
+                               "y_partial = matmul(a, w2)", "y = reduce_scatter(y_partial, 0 x)"}));
 }
 
 // On a 2x2 mesh each collective has the team of its own axis.
@@ -89,34 +90,36 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
   return %s, %r, %all
 })",
                      4);
-  EXPECT_EQ(listing(f), (Lines{"s_partial = sum(a)", "s = reduce(s_partial x)",
-                               "r_partial = sum(a)", "r = reduce(r_partial y)",
-                               "all_partial = sum(a)", "all = reduce(all_partial y x)"}));
+  EXPECT_EQ(listing(f), (Lines{"s_partial = sum(a)", "s = allreduce(s_partial x)",
+                               "r_partial = sum(a)", "r = allreduce(r_partial y)",
+                               "all_partial = sum(a)", "all = allreduce(all_partial y x)"}));
 }
 
-TEST(InsertResharding, GathersAWholeListAtOnceAndGuardsThatItIsEven) {
+TEST(InsertResharding, GathersAWholeListAtOnceWhereItIsEven) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
-fusion f(%a: f32[t, h] shard(@m, 0: [y, x])) {
+fusion f(%a: f32[4*t, h] shard(@m, 0: [y, x])) {
   %b = set(%a) shard(@m)
   return %b
 })",
                      4);
-  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 0 y x)"}));
-  ASSERT_EQ(f.guards.size(), 1u);
-  EXPECT_EQ(f.guards[0].a, Size::mod(Size::symbol("t"), Size(4)));
-  EXPECT_EQ(f.guards[0].b, Size(0));
+  EXPECT_EQ(listing(f), (Lines{"b = allgather(a, 0 y x)"}));
+  EXPECT_TRUE(f.guards.empty());
 }
 
-TEST(InsertResharding, AnInnerListThatIsUnevenIsRefused) {
-  EXPECT_THROW(lowered(R"(
+// Blocks of uneven blocks do not follow each other without gaps: the inner ones are put together
+// first, then copied to where the outer ones do.
+TEST(InsertResharding, AListThatMayBeUnevenIsGatheredAxisByAxis) {
+  Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
-fusion f(%a: f32[6] shard(@m, 0: [y, x])) {
+fusion f(%a: f32[t] shard(@m, 0: [y, x])) {
   %b = set(%a) shard(@m)
   return %b
 })",
-                       4),
-               UserError);
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"b_gathered = allgather(a, 0 x)", "b_packed = copy(b_gathered)",
+                               "b = allgather(b_packed, 0 y)"}));
+  EXPECT_TRUE(f.guards.empty());
 }
 
 // An uneven split over one mesh axis is fine: the blocks are padded alike.
@@ -128,11 +131,12 @@ fusion f(%a: f32[7, 3] shard(@m, 0: x)) {
   return %b
 })",
                      4);
-  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 0 x)"}));
+  EXPECT_EQ(listing(f), (Lines{"b = allgather(a, 0 x)"}));
   EXPECT_TRUE(f.guards.empty());
 }
 
-TEST(InsertResharding, FromOneAxisToAnotherGathersAndSlices) {
+// The axis that is cut is the outermost in memory, by a hint.
+TEST(InsertResharding, FromOneAxisToAnotherIsAnExchange) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: x)) {
@@ -140,8 +144,167 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
   return %b
 })",
                      2);
-  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b_gathered = gather(b_local, 0 x)",
-                               "b = slice(b_gathered)"}));
+  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b = all_to_all(b_local, 0 to 1 x)"}));
+  EXPECT_EQ(layoutOf(f, "b_local").allocation_order, (AxisOrder{1, 0}));
+  EXPECT_EQ(layoutOf(f, "b").allocation_order, std::nullopt);
+}
+
+TEST(InsertResharding, ExchangesTheTeamOfAnyMeshAxes) {
+  Fusion f = lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[8, 8, h] shard(@m, 0: [y, x])) {
+  %b = set(%a) shard(@m, 1: [y, x])
+  %c = set(%a) shard(@m, 0: y, 2: x)
+  return %b, %c
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"b_packed = copy(a)", "b = all_to_all(b_packed, 0 to 1 y x)",
+                               "c_packed = copy(a)", "c = all_to_all(c_packed, 0 to 2 x)"}));
+}
+
+// One exchange pads what it cuts, which no other collective expects.
+TEST(InsertResharding, MemoryThatIsPaddedIsNotShared) {
+  Fusion f = lowered(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 1: x)) {
+  %r = relu(%a)
+  %b = set(%r) shard(@m, 0: x)
+  %c = set(%r) shard(@m)
+  return %b, %c
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"r = relu(a)", "b = all_to_all(r, 1 to 0 x)", "c_packed = copy(r)",
+                               "c = allgather(c_packed, 1 x)"}));
+}
+
+constexpr const char* kStages = R"(
+mesh @a = [x=2] ranks=[0, 1]
+mesh @b = [x=2] ranks=[2, 3]
+mesh @one = [x=1] ranks=[1]
+mesh @all = [x=4]
+)";
+
+TEST(InsertResharding, BetweenMeshes) {
+  Fusion f = lowered(std::string(kStages) + R"(
+fusion f(%x: f32[t, h] shard(@a, 0: x), %w: f32[t, h] shard(@a), %v: f32[t, h] shard(@one),
+         %u: f32[t, h] shard(@one)) {
+  %sent = set(%x) shard(@b, 0: x)
+  %gathered = set(%x) shard(@one)
+  %scattered = set(%v) shard(@a, 0: x)
+  %here = set(%w) shard(@one)
+  %far = set(%u) shard(@b)
+  %more = set(%x) shard(@all)
+  return %sent, %gathered, %scattered, %here, %far, %more
+})",
+                     4);
+  EXPECT_EQ(
+      listing(f),
+      (Lines{"sent = transfer(x y in @a_with_b root 0)", "gathered = gather(x, 0 x in @a root 1)",
+             "scattered = scatter(v, 0 x in @a root 1)", "here = slice(w)",
+             "far = broadcast(u in @one_to_b root 0)", "more_gathered = allgather(x, 0 x)",
+             "more_packed = copy(more_gathered)", "more = broadcast(more_packed in @all root 0)"}));
+  std::vector<std::string> meshes;
+  for (const DeviceMesh& mesh : f.meshes) meshes.push_back(mesh.str());
+  EXPECT_EQ(meshes,
+            (Lines{"@a = [x=2] ranks=[0, 1]", "@b = [x=2] ranks=[2, 3]", "@one = [x=1] ranks=[1]",
+                   "@all = [x=4]", "@a_with_b = [y=2, x=2] ranks=[0, 1, 2, 3]",
+                   "@one_to_b = [x=3] ranks=[1, 2, 3]"}));
+}
+
+// The activation goes to the weight of the next stage, which has more bytes.
+TEST(InsertResharding, AnExpressionOverTwoMeshesMovesTheFewerBytes) {
+  Fusion f = lowered(std::string(kStages) + R"(
+fusion f(%x: f32[16, 64] shard(@a, 0: x), %w: f32[64, 64] shard(@b)) {
+  %y = matmul(%x, %w)
+  return %y
+})",
+                     4);
+  EXPECT_EQ(listing(f),
+            (Lines{"x_sent = transfer(x y in @a_with_b root 0)", "y = matmul(x_sent, w)"}));
+  EXPECT_EQ(f.meshes[static_cast<size_t>(f.tensor(f.outputs()[0]).sharding->mesh)].name, "b");
+}
+
+// A full or an iota is made where it is wanted.
+TEST(InsertResharding, NewTensorsAreMadeOnEachMesh) {
+  Fusion f = lowered(std::string(kStages) + R"(
+fusion f(%x: f32[t] shard(@a, 0: x), %y: f32[t] shard(@b)) {
+  %i = iota(sizes=[t], axis=0)
+  %p = add(%x, %i)
+  %q = add(%y, %i)
+  return %p, %q
+})",
+                     4);
+  for (const std::string& line : listing(f)) {
+    EXPECT_EQ(line.find("transfer"), std::string::npos) << line;
+    EXPECT_EQ(line.find("broadcast"), std::string::npos) << line;
+  }
+}
+
+TEST(InsertResharding, ALookupInAShardedTableIsLocalAndSummed) {
+  Fusion f = lowered(R"(
+mesh @m = [x=4]
+fusion f(%i: i64[t], %table: f32[v, h] shard(@m, 0: x)) {
+  %e = embedding(%i, %table)
+  return %e
+})",
+                     4);
+  EXPECT_EQ(listing(f), (Lines{"e_partial = take(table, i)", "e = allreduce(e_partial x)"}));
+}
+
+TEST(InsertResharding, AReshapeOfAShardedAxisGuardsThatItIsEven) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h] shard(@m, 1: x), %b: f32[n, t, h] shard(@m, 0: x)) {
+  %r = reshape(%a, sizes=[t, 4, h/4])
+  %s = reshape(%b, sizes=[n*t, h])
+  return %r, %s
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"r = reshape(a)", "s = reshape(b)"}));
+  std::vector<std::string> guards;
+  for (const SizeGuard& guard : f.guards) {
+    if (guard.source.find("must divide evenly") != std::string::npos) {
+      guards.push_back(guard.a.str() + " of " + guard.source);
+    }
+  }
+  ASSERT_EQ(guards.size(), 3u);
+  EXPECT_EQ(guards[0].rfind("h % 2 of reshape at line 5: axis 1 of %a, h elements", 0), 0u)
+      << guards[0];
+  EXPECT_EQ(guards[1].rfind("n % 2 of reshape at line 6", 0), 0u) << guards[1];
+  EXPECT_EQ(guards[2].rfind("n*t % 2 of reshape at line 6", 0), 0u) << guards[2];
+}
+
+TEST(InsertResharding, AReshapeThatSplitsAnUnevenAxisIsRefused) {
+  const std::string head = R"(
+mesh @m = [x=4]
+fusion f(%a: f32[3, 12] shard(@m, 1: x)) {
+)";
+  try {
+    lowered(head + "  %r = reshape(%a, sizes=[3, 2, 6])\n  return %r\n}", 4);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    const std::string what = error.what();
+    for (const char* part : {"reshape at line 5", "axis 1 of %a", "12 elements", "%r",
+                             "2 does not divide evenly over the 4 devices", "set(%a) shard(@m)"}) {
+      EXPECT_NE(what.find(part), std::string::npos) << what;
+    }
+  }
+  Fusion f = lowered(head + "  %r = reshape(%a, sizes=[3, 2, 6]) shard(@m)\n  return %r\n}", 4);
+  EXPECT_EQ(f.exprs().back().op->name, "reshape");
+}
+
+TEST(InsertResharding, TellsStepsBytesAndOtherWays) {
+  Fusion f = lowered(R"(
+mesh @m = [x=4]
+fusion f(%x: f32[16, 32] shard(@m, 1: x), %w: f32[32, 8] shard(@m, 0: x)) {
+  %y = matmul(%x, %w)
+  return %y
+})",
+                     4);
+  const std::string text = dumpResharding(f);
+  EXPECT_NE(text.find("%y: shard(@m) partial(sum: x) -> shard(@m): allreduce over x (768 bytes)\n"),
+            std::string::npos)
+      << text;
 }
 
 // An axis that is not outermost is gathered in a hinted layout, in and out.
@@ -153,7 +316,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x)) {
   return %b
 })",
                      2);
-  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b = gather(b_local, 1 x)"}));
+  EXPECT_EQ(listing(f), (Lines{"b_local = relu(a)", "b = allgather(b_local, 1 x)"}));
   EXPECT_EQ(layoutOf(f, "b_local").allocation_order, (AxisOrder{1, 0}));
   EXPECT_EQ(layoutOf(f, "b").allocation_order, (AxisOrder{1, 0}));
 }
@@ -166,7 +329,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x)) {
   return %b
 })",
                      2);
-  EXPECT_EQ(listing(f), (Lines{"b_packed = copy(a)", "b_gathered = gather(b_packed, 1 x)",
+  EXPECT_EQ(listing(f), (Lines{"b_packed = copy(a)", "b_gathered = allgather(b_packed, 1 x)",
                                "b = copy(b_gathered)"}));
   EXPECT_EQ(layoutOf(f, "b").stride_order, (AxisOrder{0, 1}));
 }
@@ -179,7 +342,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x) order=[1, 0] contiguous=[true, true]) {
   return %b
 })",
                      2);
-  EXPECT_EQ(listing(f), (Lines{"b = gather(a, 1 x)"}));
+  EXPECT_EQ(listing(f), (Lines{"b = allgather(a, 1 x)"}));
   EXPECT_EQ(layoutOf(f, "b").allocation_order, (AxisOrder{1, 0}));
 }
 
@@ -193,7 +356,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
   return %b, %c
 })",
                      2);
-  EXPECT_EQ(listing(f), (Lines{"a_gathered = gather(a, 0 x)", "b = slice(a_gathered)",
+  EXPECT_EQ(listing(f), (Lines{"a_gathered = allgather(a, 0 x)", "b = slice(a_gathered)",
                                "c = slice(a_gathered)"}));
 }
 
@@ -207,8 +370,8 @@ fusion f(%x: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x)) {
   return %z
 })",
                      2);
-  EXPECT_EQ(listing(f),
-            (Lines{"y_partial = matmul(x, w)", "y = scatter(y_partial, 0 x)", "z = relu(y)"}));
+  EXPECT_EQ(listing(f), (Lines{"y_partial = matmul(x, w)", "y = reduce_scatter(y_partial, 0 x)",
+                               "z = relu(y)"}));
 }
 
 // %p is gathered where %b lies, so %b may lie no other way when it is gathered itself.
@@ -223,8 +386,8 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
   return %q, %c
 })",
                      4);
-  EXPECT_EQ(listing(f), (Lines{"b = relu(a)", "p = permute(b)", "q = gather(p, 1 y)",
-                               "c_packed = copy(b)", "c = gather(c_packed, 1 x)"}));
+  EXPECT_EQ(listing(f), (Lines{"b = relu(a)", "p = permute(b)", "q = allgather(p, 1 y)",
+                               "c_packed = copy(b)", "c = allgather(c_packed, 1 x)"}));
   EXPECT_EQ(layoutOf(f, "b").allocation_order, std::nullopt);
 }
 

@@ -84,16 +84,61 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
   EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: y)");  // the partial sum over x is resolved
 }
 
-TEST(PropagateSharding, ReshapeAndSliceCarryWholeAxesOnly) {
+TEST(PropagateSharding, SliceCarriesWholeAxesOnly) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) with t = 8, h = 8 {
-  %r = reshape(%a, sizes=[t, 2, h/2])
   %s = slice(%a, starts=[0, 1], stops=[t, 5])
-  return %r, %s
+  return %s
 })");
-  EXPECT_EQ(stateOf(f, "r"), "shard(@m, 0: y)");
   EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: y)");
+}
+
+// The outermost factor keeps what the axis had; an inner one has none.
+TEST(PropagateSharding, ThroughReshapesThatSplitAndMerge) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=2]
+fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x), %b: f32[4, 6, h] shard(@m, 0: y, 1: x)) {
+  %split = reshape(%a, sizes=[t, 2, h/2])
+  %merged = reshape(%split, sizes=[t, h])
+  %rows = reshape(%a, sizes=[t*h])
+  %both = reshape(%b, sizes=[24, 2, h/2])
+  %again = reshape(%b, sizes=[2, 12, h])
+  %other = reshape(%b, sizes=[3, 8, h])
+  return %split, %merged, %rows, %both, %again, %other
+})");
+  EXPECT_EQ(stateOf(f, "split"), "shard(@m, 0: y, 1: x)");
+  EXPECT_EQ(stateOf(f, "merged"), "shard(@m, 0: y, 1: x)");
+  EXPECT_EQ(stateOf(f, "rows"), "shard(@m, 0: y)");
+  EXPECT_EQ(stateOf(f, "both"), "shard(@m, 0: y)");
+  EXPECT_EQ(stateOf(f, "again"), "shard(@m, 0: y)");
+  EXPECT_EQ(stateOf(f, "other"), "shard(@m)");  // 3 blocks for 2 devices
+}
+
+// A reader that wants a split axis sharded wants the whole one so.
+TEST(PropagateSharding, BackwardThroughAReshape) {
+  Fusion f = propagated(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, h], %w: f32[8, t, t] shard(@m, 0: x)) {
+  %s = reshape(%a, sizes=[t, 8, h/8])
+  %p = permute(%s, axes=[1, 0, 2])
+  %y = matmul(%w, %p)
+  return %y
+})");
+  EXPECT_EQ(stateOf(f, "p"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m, 1: x)");
+}
+
+TEST(PropagateSharding, LookupsInAShardedTable) {
+  Fusion f = propagated(R"(
+mesh @m = [y=2, x=2]
+fusion f(%i: i64[t] shard(@m, 0: y), %table: f32[v, h] shard(@m, 0: x), %j: i64[v, h]) {
+  %e = embedding(%i, %table)
+  %g = take_along_axis(%table, %j, axis=0)
+  return %e, %g
+})");
+  EXPECT_EQ(stateOf(f, "e"), "shard(@m, 0: y)");  // the partial sum over x is resolved
+  EXPECT_EQ(stateOf(f, "g"), "shard(@m)");
 }
 
 TEST(PropagateSharding, MatmulAxes) {
@@ -173,15 +218,20 @@ void expectUserError(const std::string& text, const std::vector<std::string>& pa
   }
 }
 
-TEST(PropagateSharding, TwoMeshesInOneExpressionAreNamed) {
-  expectUserError(R"(
+// The result says where; without one, the operand with more bytes does.
+TEST(PropagateSharding, TwoMeshesInOneExpression) {
+  Fusion f = propagated(R"(
 mesh @m = [x=2]
 mesh @n = [x=2] ranks=[2, 3]
-fusion f(%a: f32[t] shard(@m, 0: x), %b: f32[t] shard(@n, 0: x)) {
+fusion f(%a: f32[t] shard(@m, 0: x), %b: f32[t, t] shard(@n, 0: x), %u: f32[t]) {
   %c = add(%a, %b)
-  return %c
-})",
-                  {"add", "@m", "@n", "not lowered"});
+  %d = add(%a, %b) shard(@m)
+  %e = add(%d, %u)
+  return %c, %d, %e
+})");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@n, 0: x)");
+  EXPECT_EQ(stateOf(f, "d"), "shard(@m)");
+  EXPECT_EQ(stateOf(f, "u"), "shard(@m)");
 }
 
 TEST(NoteStreamSplits, TheyRideAlongThroughThePasses) {

@@ -1,0 +1,95 @@
+#include "ir/mesh_step.h"
+
+#include <algorithm>
+
+#include "ir/mesh_relations.h"
+
+namespace heddle {
+namespace {
+
+// Whatever the meshes are called.
+bool samePlaces(Sharding from, const Sharding& to) {
+  from.mesh = to.mesh;
+  return samePlacement(from, to);
+}
+
+SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
+  SetStep step;
+  step.kind = kind;
+  step.axis = axis;
+  step.team = std::move(team.axes);
+  step.mesh = std::move(team.mesh);
+  step.root = team.root;
+  return step;
+}
+
+// The only logical axis that is sharded, if that is over the whole mesh and its blocks lie flat.
+std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
+                                  const DeviceMesh& mesh) {
+  std::optional<size_t> found;
+  for (size_t axis = 0; axis < tensor.rank(); ++axis) {
+    const std::vector<MeshAxis>& list = state.axes[axis];
+    if (list.empty()) continue;
+    const bool flat = blocksAreFlat(tensor.domain[axis].extent, mesh, list, list.size());
+    if (found || !flat || !coversMesh(list, mesh)) return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
+SetStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
+                     const DeviceMesh& target) {
+  const bool alike = sameAxes(source, target) && samePlaces(from, to);
+  if (!alike || !isDisjoint(source, target)) return compoundStep();
+  return rooted(SetStep::Kind::Transfer, pairTeam(source, target));
+}
+
+// Where the rank stands among those of the whole mesh in the order of the list.
+int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
+  const std::vector<int64_t> team = mesh.team(rank, list);
+  return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
+}
+
+// The root is the first device of the target that has the value.
+SetStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
+                    const DeviceMesh& target) {
+  const std::vector<int64_t> ranks = ranksOf(target);
+  const auto has = [&](int64_t rank) { return source.positionOf(rank) >= 0; };
+  const auto found = std::find_if(ranks.begin(), ranks.end(), has);
+  if (found == ranks.end()) return compoundStep();
+  const std::vector<MeshAxis>& list = to.axes[axis];
+  return rooted(SetStep::Kind::ScatterFrom, {target, list, positionInTeam(target, list, *found)},
+                static_cast<int64_t>(axis));
+}
+
+}  // namespace
+
+SetStep compoundStep() { return {SetStep::Kind::Compound, -1, {}, {}}; }
+
+SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
+                          const std::vector<DeviceMesh>& meshes) {
+  const DeviceMesh& source = meshes.at(static_cast<size_t>(from.mesh));
+  const DeviceMesh& target = meshes.at(static_cast<size_t>(to.mesh));
+  const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
+                     (sameDevices(source, target) && samePlaces(from, to));
+  if (views) return {SetStep::Kind::Slice, -1, {}, {}};
+  SetStep pairs = transferStep(from, to, source, target);
+  if (pairs.kind == SetStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;
+  if (from.isReplicated()) {
+    if (to.isReplicated()) {
+      return rooted(SetStep::Kind::Broadcast, broadcastTeam(source, target));
+    }
+    const std::optional<size_t> axis = axisOverAll(to, tensor, target);
+    return axis ? scatterStep(to, *axis, source, target) : compoundStep();
+  }
+  const std::optional<size_t> axis = axisOverAll(from, tensor, source);
+  if (!to.isReplicated() || target.size() != 1 || !isWithin(target, source) || !axis) {
+    return compoundStep();
+  }
+  const std::vector<MeshAxis>& list = from.axes[*axis];
+  return rooted(SetStep::Kind::GatherTo,
+                {source, list, positionInTeam(source, list, target.rankAt(0))},
+                static_cast<int64_t>(*axis));
+}
+
+}  // namespace heddle

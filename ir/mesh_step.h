@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "ir/set_step.h"
+
+namespace heddle {
+
+// stepBetween() of states over two meshes.
+SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
+                          const std::vector<DeviceMesh>& meshes);
+
+SetStep compoundStep();
+
+}  // namespace heddle
