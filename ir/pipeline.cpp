@@ -6,6 +6,7 @@
 #include "ir/passes/concretize_meshes.h"
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/insert_resharding.h"
+#include "ir/passes/join_reductions.h"
 #include "ir/passes/materialize_views.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/propagate_sharding.h"
@@ -26,6 +27,7 @@ Fusion streams(const Fusion& fusion, int64_t) { return noteStreamSplits(fusion);
 Fusion dead(const Fusion& fusion, int64_t) { return removeDead(fusion); }
 Fusion shardings(const Fusion& fusion, int64_t) { return propagateSharding(fusion); }
 Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusion); }
+Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
@@ -39,6 +41,8 @@ constexpr Pass kPasses[] = {
     {"splitLinear", split},            // a bias must not be added to each part of a sum
     {"insertResharding",
      resharding},  // makes each move an expression, and each op local to its rank
+    {"joinReductions",
+     join},  // each sum that stands is reduced for itself: those of one sum need not be
     {"fuseEpilogue",
      epilogues},  // behind it: a collective may stand between product and activation
     {"materializeViews", views},  // last: only now are all memory orders known

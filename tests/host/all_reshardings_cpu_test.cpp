@@ -91,7 +91,7 @@ void checkFrom(const std::vector<DeviceMesh>& meshes, int ranks, const Sharding&
 }
 
 // Kernels through the reference evaluator: what is tested is where the data is.
-class AllReshardings : public testing::Test {
+class AllReshardings : public ::testing::Test {
  protected:
   void SetUp() override { setenv("HEDDLE_CXX", "/nonexistent/compiler", 1); }
   void TearDown() override { unsetenv("HEDDLE_CXX"); }

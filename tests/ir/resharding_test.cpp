@@ -374,6 +374,43 @@ fusion f(%x: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x)) {
                                "z = relu(y)"}));
 }
 
+// One allreduce for the sum of three products.
+TEST(JoinReductions, OfASumOfPartialProducts) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, k] shard(@m, 1: x), %b: f32[t, k] shard(@m, 1: x),
+         %w: f32[k, n] shard(@m, 0: x), %v: f32[k, n] shard(@m, 0: x), %r: f32[t, n]) {
+  %p = matmul(%a, %w)
+  %q = matmul(%b, %v)
+  %o = matmul(%a, %v)
+  %pq = add(%p, %q)
+  %y = sub(%pq, %o)
+  %z = add(%y, %r)
+  return %z
+})",
+                     2);
+  EXPECT_EQ(listing(f), (Lines{"p_partial = matmul(a, w)", "q_partial = matmul(b, v)",
+                               "o_partial = matmul(a, v)", "pq_partial = add(p_partial, q_partial)",
+                               "y_partial = sub(pq_partial, o_partial)",
+                               "y = allreduce(y_partial x)", "z = add(y, r)"}));
+}
+
+TEST(JoinReductions, NotOfWhatIsReadElsewhere) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%a: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x),
+         %v: f32[k, n] shard(@m, 0: x)) {
+  %p = matmul(%a, %w)
+  %q = matmul(%a, %v)
+  %y = add(%p, %q)
+  return %y, %q
+})",
+                     2);
+  EXPECT_EQ(listing(f),
+            (Lines{"p_partial = matmul(a, w)", "p = allreduce(p_partial x)",
+                   "q_partial = matmul(a, v)", "q = allreduce(q_partial x)", "y = add(p, q)"}));
+}
+
 // %p is gathered where %b lies, so %b may lie no other way when it is gathered itself.
 TEST(InsertResharding, AGatheredViewFixesTheOrderOfItsBase) {
   Fusion f = lowered(R"(

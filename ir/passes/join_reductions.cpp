@@ -1,0 +1,139 @@
+#include "ir/passes/join_reductions.h"
+
+#include <algorithm>
+
+#include "ir/memory_order.h"
+#include "ir/rewrite.h"
+#include "ir/set_step.h"
+
+namespace heddle {
+namespace {
+
+// Per old value that is reduced, or is a sum of such: how.
+using Steps = std::vector<std::optional<SetStep>>;
+
+class ReductionJoiner {
+ public:
+  explicit ReductionJoiner(const Fusion& fusion)
+      : old_(fusion),
+        users_(fusion.users()),
+        steps_(fusion.values().size()),
+        joined_(fusion.exprs().size(), false),
+        partial_(fusion.values().size(), kNoValue),
+        rewriter_(fusion) {
+    for (size_t i = 0; i < fusion.exprs().size(); ++i) {
+      const Expression& expr = fusion.exprs()[i];
+      const auto result = static_cast<size_t>(expr.outputs[0]);
+      if (expr.op->kind == OpKind::Set) steps_[result] = reductionOf(expr);
+      if (!isJoined(expr)) continue;
+      joined_[i] = true;
+      steps_[result] = stepOf(expr.inputs[0]);
+    }
+  }
+
+  bool any() const { return std::find(joined_.begin(), joined_.end(), true) != joined_.end(); }
+
+  Fusion run() {
+    rewriter_.inputs();
+    for (size_t i = 0; i < old_.exprs().size(); ++i) {
+      const auto id = static_cast<ExprId>(i);
+      const Expression& expr = old_.expr(id);
+      const ValueId result = expr.outputs[0];
+      if (joined_[i]) {
+        addPartials(id, expr);
+      } else if (waits(result)) {
+        partial_[static_cast<size_t>(result)] = rewriter_.at(expr.inputs[0]);
+      } else {
+        rewriter_.copy(id);
+      }
+    }
+    return std::move(rewriter_).finish();
+  }
+
+ private:
+  const std::optional<SetStep>& stepOf(ValueId id) const { return steps_[static_cast<size_t>(id)]; }
+
+  std::optional<SetStep> reductionOf(const Expression& set) const {
+    SetStep step = setStepOf(old_, set);
+    const bool reduces =
+        step.kind == SetStep::Kind::AllReduce || step.kind == SetStep::Kind::ReduceScatter;
+    if (!reduces || step.reduce != ReduceOp::Sum) return std::nullopt;
+    return step;
+  }
+
+  bool isOutput(ValueId id) const {
+    const std::vector<ValueId>& outputs = old_.outputs();
+    return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+  }
+
+  bool isReadOnce(ValueId id) const {
+    return users_[static_cast<size_t>(id)].size() == 1 && !isOutput(id);
+  }
+
+  // The memory of what a collective wrote is as that one needed it, and not as the next would.
+  bool feedsCollective(ValueId id) const {
+    const std::vector<ExprId>& users = users_[static_cast<size_t>(id)];
+    return std::any_of(users.begin(), users.end(), [&](ExprId user) {
+      const Expression& expr = old_.expr(user);
+      return expr.op->kind != OpKind::Pointwise && expr.op->kind != OpKind::Reduction &&
+             expr.op->kind != OpKind::Matmul && expr.op->kind != OpKind::Broadcast;
+    });
+  }
+
+  bool isJoined(const Expression& expr) const {
+    if (expr.op->name != "add" && expr.op->name != "sub") return false;
+    const ValueId a = expr.inputs[0];
+    const ValueId b = expr.inputs[1];
+    const TensorView& sum = old_.tensor(expr.outputs[0]);
+    if (a == b || !stepOf(a) || !stepOf(b) || *stepOf(a) != *stepOf(b)) return false;
+    const auto fits = [&](ValueId id) {
+      const TensorView& tensor = old_.tensor(id);
+      return isReadOnce(id) && tensor.dtype == sum.dtype && tensor.domain == sum.domain &&
+             samePlacement(tensor.sharding, sum.sharding);
+    };
+    return fits(a) && fits(b) && sum.dtype != DType::Bool && !sum.layout.stride_order &&
+           !feedsCollective(expr.outputs[0]);
+  }
+
+  // Whether the value is reduced later, as a part of a sum.
+  bool waits(ValueId id) const {
+    if (!stepOf(id) || !isReadOnce(id)) return false;
+    return joined_[static_cast<size_t>(users_[static_cast<size_t>(id)].front())];
+  }
+
+  void addPartials(ExprId id, const Expression& expr) {
+    const ValueId a = partial_[static_cast<size_t>(expr.inputs[0])];
+    const ValueId b = partial_[static_cast<size_t>(expr.inputs[1])];
+    const ValueId result = expr.outputs[0];
+    const ValueId sum =
+        rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
+    Fusion& fusion = rewriter_.fusion();
+    fusion.setSharding(sum, fusion.tensor(a).sharding);
+    // A collective moves memory as it lies.
+    const AxisOrder order = memoryOrder(fusion, a).value();
+    std::optional<AxisOrder> hint;
+    if (order != rowMajor(order.size())) hint = order;
+    fusion.layout(sum).allocation_order = hint;
+    if (waits(result)) {
+      partial_[static_cast<size_t>(result)] = sum;
+      return;
+    }
+    fusion.layout(rewriter_.setAs(sum, result)).allocation_order = hint;
+  }
+
+  const Fusion& old_;
+  std::vector<std::vector<ExprId>> users_;
+  Steps steps_;
+  std::vector<bool> joined_;      // per expression
+  std::vector<ValueId> partial_;  // per old value that waits: the new value to add
+  FusionRewriter rewriter_;
+};
+
+}  // namespace
+
+Fusion joinReductions(const Fusion& fusion) {
+  ReductionJoiner joiner(fusion);
+  return joiner.any() ? joiner.run() : fusion;
+}
+
+}  // namespace heddle
