@@ -172,7 +172,8 @@ class ViewMaker {
       HEDDLE_USER_CHECK(want_.sizes[i] <= desc.alloc[i],
                         "%{} of {} is larger than the allocation {} of %{}", out_.name,
                         str(want_.sizes), str(desc.alloc), in_slot_.name);
-      desc.sizes[i] = desc.alloc[i] = want_.sizes[i];
+      desc.sizes[i] = want_.sizes[i];
+      desc.alloc[i] = std::min(desc.alloc[i], want_.alloc[i]);
     }
     return place(desc, 0);
   }

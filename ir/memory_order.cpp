@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/mesh_relations.h"
 #include "ir/set_step.h"
+#include "ir/size_quotient.h"
 
 namespace heddle {
 namespace {
@@ -36,10 +38,21 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
 }
 
 // Never Relayout, for which one asks setStepOf(), which asks here.
-SetStep::Kind stepOf(const Fusion& fusion, const Expression& set) {
+SetStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
-  return stepBetween(from.sharding, to.sharding, to, fusion.meshes).kind;
+  return stepBetween(from.sharding, to.sharding, to, fusion.meshes);
+}
+
+// The blocks that an exchange puts together are padded one by one as the kernel behind it lays
+// them.
+bool hasGaps(const SetStep& step, const Sharding& from, const TensorView& to) {
+  if (step.kind != SetStep::Kind::AllToAll || isOutermost(to.allocationOrder(), step.joined, to)) {
+    return false;
+  }
+  const auto joined = static_cast<size_t>(step.joined);
+  const int64_t blocks = devicesOf(step.mesh, from.axes[joined]);
+  return !remainder(to.domain[joined].extent, blocks).isConstant(0);
 }
 
 // The order of a value that is no permuted view of another.
@@ -51,9 +64,14 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
       return std::nullopt;
     case OpKind::Reshape:
       return rowMajor(value.tensor.rank());
-    case OpKind::Set:
-      if (stepOf(fusion, expr) == SetStep::Kind::Slice) return std::nullopt;
+    case OpKind::Set: {
+      const SetStep step = stepOf(fusion, expr);
+      const std::optional<Sharding>& from = fusion.tensor(expr.inputs[0]).sharding;
+      if (step.kind == SetStep::Kind::Slice || (from && hasGaps(step, *from, value.tensor))) {
+        return std::nullopt;
+      }
       return value.tensor.allocationOrder();
+    }
     case OpKind::Pointwise:
     case OpKind::Reduction:
     case OpKind::Broadcast:
@@ -104,7 +122,8 @@ std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id) {
   const Value& base = fusion.value(baseOf(fusion, id));
   if (base.definition != kNoExpr) {
     const Expression& expr = fusion.expr(base.definition);
-    if (expr.op->kind == OpKind::Set && isCommunication(stepOf(fusion, expr))) return std::nullopt;
+    if (expr.op->kind == OpKind::Set && isCommunication(stepOf(fusion, expr).kind))
+      return std::nullopt;
   }
   return elementOrder(fusion, id);
 }

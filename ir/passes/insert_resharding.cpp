@@ -184,9 +184,11 @@ class Resharding {
     std::optional<AxisOrder> required =
         target == kNoValue ? std::nullopt : old_.tensor(target).layout.stride_order;
     if (!isCommunication(step.kind)) {
-      if (!required) return finish(value, to, wanted_name, target, line, {});
+      if (!required && !outlives(value, to))
+        return finish(value, to, wanted_name, target, line, {});
       ValueId block = finish(value, to, wanted_name, kNoValue, line, {});
-      return rewriter_.setAs(block, target);
+      if (target != kNoValue) return rewriter_.setAs(block, target);
+      return finish(block, to, name + "_here", kNoValue, line, {});
     }
     addMesh(step);
     value = prepared(value, step, name, line);
@@ -201,6 +203,12 @@ class Resharding {
       return rewriter_.setAs(received, target);
     }
     return finish(value, to, wanted_name, target, line, order);
+  }
+
+  // A view on fewer ranks would keep the memory there alone, and every rank must free it alike.
+  bool outlives(ValueId value, const Sharding& to) const {
+    return now().tensor(value).sharding->mesh != to.mesh &&
+           now().value(baseOf(now(), value)).definition != kNoExpr;
   }
 
   // Meshes between two others are named after them.
@@ -264,7 +272,25 @@ class Resharding {
   bool sizesConflict(ValueId value, const SetStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
     if (step.kind == SetStep::Kind::AllReduce) return false;  // of any size
-    return padded_.count(base) != 0 || (pads(step, tensor) && collective_inputs_.count(base) != 0);
+    return padded_.count(base) != 0 ||
+           (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
+  }
+
+  // The memory is another value's.
+  bool isView(ValueId value) const {
+    const ExprId definition = now().value(value).definition;
+    if (definition == kNoExpr) return false;
+    const Expression& expr = now().expr(definition);
+    switch (expr.op->kind) {
+      case OpKind::Reshape:
+      case OpKind::Permute:
+      case OpKind::Slice:
+        return true;
+      case OpKind::Set:
+        return setStepOf(now(), expr).kind != SetStep::Kind::Relayout;
+      default:
+        return false;
+    }
   }
 
   // Whether what is cut is allocated as blocks of the ceil size, larger than the axis.

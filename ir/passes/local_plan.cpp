@@ -15,14 +15,14 @@ const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
   return states[static_cast<size_t>(id)];
 }
 
-// Whether an axis that is regrouped has blocks of whole rows on both sides: no where that is known
-// not to be.
-bool mayBeEven(const SpreadMap::Regrouped& axis, const DeviceMesh& mesh,
-               const std::vector<MeshAxis>& list) {
-  const int64_t devices = devicesOf(mesh, list);
+// Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
+// known not to be. What is merged can be gathered as well, and is where the defaults are uneven.
+bool mayBeEven(const SpreadMap::Regrouped& axis, int64_t devices, const ReshardPaths& paths) {
   const auto divides = [&](const Size& extent) {
     const Size left = remainder(extent, devices);
-    return !left.isConstant() || left.isConstant(0);
+    if (left.isConstant()) return left.isConstant(0);
+    const std::optional<int64_t> usual = axis.splits ? std::nullopt : paths.byDefaults(extent);
+    return !usual || *usual % devices == 0;
   };
   return divides(axis.from) && divides(axis.to);
 }
@@ -30,8 +30,8 @@ bool mayBeEven(const SpreadMap::Regrouped& axis, const DeviceMesh& mesh,
 // The mesh axes of each axis of the space, given to those who ask first.
 class SpaceGrants {
  public:
-  SpaceGrants(const SpreadMap& spread, const DeviceMesh& mesh)
-      : spread_(spread), mesh_(mesh), space_(spread.map.space.size()) {}
+  SpaceGrants(const SpreadMap& spread, const DeviceMesh& mesh, const ReshardPaths& paths)
+      : spread_(spread), mesh_(mesh), paths_(paths), space_(spread.map.space.size()) {}
 
   // Spreads the space as the state wants, where that is still free. Returns whether all of it was.
   bool grant(const Sharding& state, const std::vector<int>& axes) {
@@ -55,7 +55,7 @@ class SpaceGrants {
  private:
   bool fits(size_t s, const std::vector<MeshAxis>& list) const {
     const SpreadMap::Regrouped* regrouped = spread_.regroupedAt(s);
-    return regrouped == nullptr || mayBeEven(*regrouped, mesh_, list);
+    return regrouped == nullptr || mayBeEven(*regrouped, devicesOf(mesh_, list), paths_);
   }
 
   bool taken(MeshAxis axis) const {
@@ -66,6 +66,7 @@ class SpaceGrants {
 
   const SpreadMap& spread_;
   const DeviceMesh& mesh_;
+  const ReshardPaths& paths_;
   SpaceAxes space_;
 };
 
@@ -118,7 +119,7 @@ LocalPlan LocalPlanner::planFor(const Expression& expr, const SpreadMap& spread,
   LocalPlan plan;
   plan.mesh = mesh;
   const DeviceMesh& devices = fusion_.meshes.at(static_cast<size_t>(mesh));
-  SpaceGrants grants(spread, devices);
+  SpaceGrants grants(spread, devices, paths_);
   conflict = false;
   for (const Asker& asker : askers) {
     const bool understood =

@@ -25,7 +25,8 @@ using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: n
 // resharded. Where that happens, every asker is tried as the first one and the cheapest plan in
 // bytes is taken, ties going to the order above. Of states over several meshes each mesh is tried,
 // that of the result first. What a slice cuts is spread over nothing, nor is what a reshape
-// regroups where blocks are known to be uneven.
+// regroups where blocks are known to be uneven, or what it merges where they are by the size
+// defaults.
 class LocalPlanner {
  public:
   explicit LocalPlanner(const Fusion& fusion) : fusion_(fusion), paths_(fusion) {}

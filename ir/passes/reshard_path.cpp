@@ -94,6 +94,15 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
+std::optional<int64_t> ReshardPaths::byDefaults(const Size& extent) const {
+  std::vector<std::string> symbols;
+  extent.collectSymbols(symbols);
+  for (const std::string& symbol : symbols) {
+    if (sizes_.count(symbol) == 0) return std::nullopt;
+  }
+  return extent.evaluate(lookupIn(sizes_));
+}
+
 const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
   return fusion_.meshes.at(static_cast<size_t>(state.mesh));
 }

@@ -35,6 +35,8 @@ class ReshardPaths {
                                  size_t most) const;
 
   double bytes(const TensorView& tensor) const;  // of the whole tensor
+  // Of an extent that the size defaults decide; nullopt when one of its symbols has none.
+  std::optional<int64_t> byDefaults(const Size& extent) const;
 
  private:
   std::vector<Sharding> neighbours(const Sharding& state, const Sharding& goal) const;

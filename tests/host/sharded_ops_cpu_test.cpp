@@ -1,0 +1,119 @@
+// Ops along a sharded axis mean what they mean along a whole one: sizes, indices and random numbers
+// are those of the unsharded tensor.
+#include <gtest/gtest.h>
+
+#include "host/bind.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr const char* kReductions = R"(heddle 1
+mesh @m = [x=ranks]
+fusion reductions(%x: f32[t, c] shard(@m, 1: x), %i: i64[t, c] shard(@m, 0: x)) with t = 5, c = 11 {
+  %mean = mean(%x, axes=[1])
+  %var, %center = var_mean(%x, axes=[0, 1])
+  %top = argmax(%x, axis=1)
+  %least = argmin(%i)
+  %sums = logsumexp(%x, axes=[1])
+  %soft = softmax(%x, axis=1)
+  %logs = log_softmax(%x, axis=0)
+  %norm = rms_norm(%x, eps=1e-5)
+  %any = any(%i, axes=[0])
+  %product = prod(%x, axes=[1])
+  return %mean, %var, %center, %top, %least, %sums, %soft, %logs, %norm, %any, %product
+})";
+
+constexpr const char* kPlaces = R"(heddle 1
+mesh @m = [x=ranks]
+fusion places(%x: f32[t, c] shard(@m, 1: x), %y: f32[t, c] shard(@m, 0: x), %i: i64[t],
+              %j: i64[t, c] shard(@m, 0: x), %seed: i64 = 7, %offset: i64 = 3) with t = 5, c = 11 {
+  %rows = index_select(%y, %i, axis=0)
+  %columns = index_select(%x, %i, axis=1)
+  %picked = take_along_axis(%y, %j, axis=0)
+  %wide = cat(%x, %x, axis=1)
+  %long = cat(%x, %x, axis=0)
+  %turned = flip(%x, axes=[1])
+  %lower = tril(%x)
+  %sums = cumsum(%x, axis=1)
+  %sorted, %order = sort(%x, axis=1)
+  %kept, %mask = dropout(%x, %seed, %offset, p=0.3)
+  %noise = uniform(%x, %seed, %offset)
+  %noisy = add(%noise, %y)
+  %part = slice(%x, starts=[1, 2], stops=[t, 9])
+  return %rows, %columns, %picked, %wide, %long, %turned, %lower, %sums, %sorted, %order, %kept,
+      %mask, %noisy, %part
+})";
+
+void check(const char* text, int ranks, int64_t t, int64_t c) {
+  const Fusion fusion = parseFusion(text);
+  testing::HarnessOptions options;
+  options.ranks = ranks;
+  options.sizes = {{"t", t}, {"c", c}};
+  options.cpu.adversarial_seed = 11;
+  const std::vector<HostTensor> got = testing::runProgram(compile(fusion, ranks), options);
+  const std::vector<HostTensor> expected = testing::expectedOf(fusion, options);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_LE(testing::relativeError(got[i], expected[i]), 1e-5)
+        << "%" << fusion.value(fusion.outputs()[i]).name << " on " << ranks << " ranks, t = " << t
+        << ", c = " << c;
+  }
+}
+
+TEST(ShardedOps, Reductions) {
+  for (int ranks : {1, 2, 3, 4}) check(kReductions, ranks, 5, 11);
+  check(kReductions, 3, 2, 2);  // fewer elements than ranks
+}
+
+TEST(ShardedOps, Places) {
+  for (int ranks : {1, 2, 3, 4}) check(kPlaces, ranks, 5, 11);
+  check(kPlaces, 4, 2, 9);
+}
+
+// A random op gives one tensor whatever the mesh, bit by bit.
+TEST(ShardedOps, RandomNumbersDoNotDependOnTheMesh) {
+  constexpr const char* kText = R"(heddle 1
+mesh @m = [x=ranks]
+fusion noise(%x: f32[t, c] shard(@m, 0: x), %seed: i64 = 7, %offset: i64 = 3) with t = 6, c = 4 {
+  %a = normal(%x, %seed, %offset)
+  %b = set(%a) shard(@m, 1: x)
+  %kept, %mask = dropout(%b, %seed, %offset, p=0.5)
+  return %a, %kept, %mask
+})";
+  std::vector<HostTensor> first;
+  for (int ranks : {1, 2, 3}) {
+    const Fusion fusion = parseFusion(kText);
+    testing::HarnessOptions options;
+    options.ranks = ranks;
+    options.sizes = testing::defaultSizes(fusion.size_defaults);
+    const auto got = testing::runProgram(compile(fusion, ranks), options);
+    if (first.empty()) first = got;
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(testing::relativeError(got[i], first[i]), 0);
+  }
+}
+
+TEST(ShardedOps, AWrongLocalShapeIsNamedWithTheGlobalOne) {
+  const Program program = compile(parseFusion(R"(heddle 1
+mesh @m = [x=2]
+fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
+  %y = neg(%x)
+  return %y
+})"),
+                                  2);
+  std::vector<float> data(27);
+  Tensor tensor{data.data(), denseDesc(DType::F32, {5, 3}), nullptr};
+  tensor.desc.global = {9, 3};
+  EXPECT_NO_THROW(bindInputs(program, {tensor}, 0, 2));
+  try {
+    bindInputs(program, {tensor}, 1, 2);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "input %x of global sizes [9, 3]: rank 1 holds the block [4, 3], got [5, 3]");
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host
