@@ -1,8 +1,10 @@
 #include "ir/passes/join_reductions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/memory_order.h"
+#include "ir/reshard_moves.h"
 #include "ir/rewrite.h"
 #include "ir/set_step.h"
 
@@ -47,10 +49,34 @@ class ReductionJoiner {
         rewriter_.copy(id);
       }
     }
-    return std::move(rewriter_).finish();
+    Fusion result = std::move(rewriter_).finish();
+    tell(result);
+    return result;
   }
 
  private:
+  // The value that is reduced for this one, which waits.
+  const std::string& reducedFor(ValueId id) const {
+    while (waits(id)) {
+      id = old_.expr(users_[static_cast<size_t>(id)].front()).outputs[0];
+    }
+    return old_.value(id).name;
+  }
+
+  // Of the moves that became one, the first stands for it.
+  void tell(Fusion& fusion) const {
+    auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
+    if (!moves) return;
+    std::set<std::string> told;
+    std::erase_if(*moves, [&](ReshardMove& move) {
+      const std::optional<ValueId> id = old_.find(move.value);
+      if (!id || !waits(*id)) return false;
+      move.value = reducedFor(*id);
+      return !told.insert(move.value).second;
+    });
+    fusion.annotate(kReshardingAnnotation, std::move(*moves));
+  }
+
   const std::optional<SetStep>& stepOf(ValueId id) const { return steps_[static_cast<size_t>(id)]; }
 
   std::optional<SetStep> reductionOf(const Expression& set) const {

@@ -1,7 +1,6 @@
 // Where propagateSharding puts values.
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
 #include "ir/passes.h"
 #include "ir/passes/note_stream_splits.h"
 #include "ir/passes/propagate_sharding.h"
@@ -205,17 +204,6 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
   EXPECT_EQ(stateOf(f, "b"), "shard(@m, 1: x)");
   EXPECT_EQ(stateOf(f, "c"), "shard(@m)");
   EXPECT_TRUE(f.value(f.find("b").value()).user_sharding);
-}
-
-void expectUserError(const std::string& text, const std::vector<std::string>& parts) {
-  try {
-    propagated(text);
-    FAIL() << "no error";
-  } catch (const UserError& error) {
-    for (const std::string& part : parts) {
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  }
 }
 
 // The result says where; without one, the operand with more bytes does.
