@@ -34,7 +34,7 @@ inline const std::vector<ShardedExample>& shardedExamples() {
        {1, 2, 3, 4, 8},
        {{{"tokens", 5}, {"vocabulary", 6}, {"hidden", 3}}}},
       {"dp_tp_2d.fusion", {2, 4, 8}, {{{"tokens", 5}, {"hidden", 7}, {"features", 9}}}},
-      {"attention_tp.fusion", {1, 2, 3, 4, 8}, {{{"tokens", 5}, {"hidden", 7}, {"width", 3}}}},
+      {"attention_tp.fusion", {1, 2, 3, 4, 8}, {{{"tokens", 5}, {"hidden", 7}}}},
       {"transformer_block_tp.fusion", {1, 2, 3, 4, 8}, {}},
       {"pipeline_2stage.fusion", {2, 3, 4}, {{{"batch", 7}, {"hidden", 5}, {"features", 3}}}},
       {"all_reshardings.fusion", {1, 2, 3, 4, 8}, {{{"n", 5}, {"k", 3}}, {{"n", 8}, {"k", 8}}}},
