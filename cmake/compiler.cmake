@@ -25,7 +25,7 @@ endif()
 # What most files include, compiled once: a fifth of the time of a fresh build. ccache knows it only with settings
 # of its own, and saves more.
 set(heddle_precompile_default ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER OR HEDDLE_SANITIZE)
+if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(heddle_precompile_default OFF)
 endif()
 option(HEDDLE_PRECOMPILE "Precompile common headers" ${heddle_precompile_default})

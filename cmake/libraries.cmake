@@ -31,9 +31,12 @@ set_target_properties(heddle_core PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 # Templates are compiled once a batch instead of once a file: half the time of a sanitizer build, and of a first build.
 # With ccache a build after a change is a matter of single files.
-if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
-  set_target_properties(heddle_core PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-endif()
+function(heddle_batch target)
+  if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+endfunction()
+heddle_batch(heddle_core)
 target_include_directories(heddle_core
   PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/heddle>
   PRIVATE ${CBLAS_INCLUDE_DIR})

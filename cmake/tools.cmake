@@ -8,6 +8,7 @@ add_custom_target(heddle_fuzzer)
 # Random fusions, for the fuzzer and the tests.
 heddle_glob(random_sources tools/random)
 add_library(heddle_random STATIC EXCLUDE_FROM_ALL ${random_sources})
+heddle_batch(heddle_random)
 target_link_libraries(heddle_random PUBLIC heddle_core PRIVATE heddle_options)
 
 if(NOT HEDDLE_TOOLS)
@@ -22,6 +23,7 @@ function(heddle_tool name folder)
     return()
   endif()
   add_executable(${name} ${sources})
+  heddle_batch(${name})
   target_link_libraries(${name} PRIVATE heddle_core heddle_options CLI11::CLI11
     nlohmann_json::nlohmann_json)
   install(TARGETS ${name} RUNTIME DESTINATION bin)

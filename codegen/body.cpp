@@ -142,7 +142,7 @@ class BodyWriter {
       case OpKind::Full:
         node.kind = Node::Kind::Apply;
         node.text = "{0}";
-        node.compute = computeType(node.dtype);
+        node.compute = computeType(fullFrom(expr, node.dtype));
         node.operands.push_back(nodeOf(expr.inputs[0]));
         break;
       case OpKind::Iota:
@@ -162,6 +162,12 @@ class BodyWriter {
         HEDDLE_CHECK(false, "{} in a kernel segment", expr.op->name);
     }
     return push(body, std::move(node));
+  }
+
+  // A float that fills integers saturates to their type itself, as in a cast.
+  DType fullFrom(const Expression& expr, DType dtype) const {
+    const DType from = segment_.value(expr.inputs[0]).tensor.dtype;
+    return isFloat(from) && !isFloat(dtype) && dtype != DType::Bool ? from : dtype;
   }
 
   // Of the space; -1 along an axis of one element.

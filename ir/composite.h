@@ -186,7 +186,7 @@ ValueId logSoftmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis
 // the biased variance.
 ValueId layerNorm(FusionBuilder& b, ValueId x, ValueId weight = kNoValue, ValueId bias = kNoValue,
                   double eps = 1e-5, int64_t dims = 0);
-// torch.nn.functional.rms_norm; no eps means the machine epsilon of the dtype.
+// torch.nn.functional.rms_norm; no eps means the machine epsilon, that of f32 for the half types.
 ValueId rmsNorm(FusionBuilder& b, ValueId x, ValueId weight = kNoValue,
                 std::optional<double> eps = {}, int64_t dims = 0);
 // torch.nn.functional.group_norm of x[n, c, ...].

@@ -61,10 +61,8 @@ Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim) {
 }
 
 double epsilonOf(DType dtype) {
-  // The distance from 1 to the next number: 2^-(digits - 1).
-  if (dtype == DType::F64) return std::numeric_limits<double>::epsilon();
-  if (dtype == DType::F32) return std::numeric_limits<float>::epsilon();
-  return dtype == DType::BF16 ? 0x1p-7 : 0x1p-10;
+  return dtype == DType::F64 ? std::numeric_limits<double>::epsilon()
+                             : std::numeric_limits<float>::epsilon();
 }
 
 }  // namespace composite

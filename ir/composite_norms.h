@@ -28,7 +28,7 @@ struct Normal {
 };
 Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim = true);
 
-// The machine epsilon.
+// The machine epsilon of the type in which `dtype` is computed: f32 for the half types, as PyTorch.
 double epsilonOf(DType dtype);
 
 // x - max - log(sum(exp(x - max))).

@@ -189,7 +189,9 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("chunk", x).sizes();
   const int64_t along = b.normalizeAxis("chunk", axis, sizes.size());
-  HEDDLE_USER_CHECK(chunks > 0, "{}: chunks is {}, expected 1 or more", b.where("chunk"), chunks);
+  constexpr int64_t kMost = 4096;  // each is a result with a name of its own
+  HEDDLE_USER_CHECK(chunks > 0 && chunks <= kMost, "{}: chunks is {}, expected 1 to {}",
+                    b.where("chunk"), chunks, kMost);
   const Size extent = sizes[static_cast<size_t>(along)];
   const Size piece = Size::ceilDiv(extent, chunks);
   std::vector<ValueId> pieces;

@@ -166,7 +166,18 @@ std::string opsMarkdown() {
       "tensor without axes that does not widen the type of those with axes is rounded to it first\n"
       "(PyTorch's `mul` and `div` take it in f32 beside half types, on the CPU). In brackets "
       "stands\n"
-      "what may be left out.\n";
+      "what may be left out.\n"
+      "\n"
+      "`f8e4m3` and `f8e5m2` are stored, moved and cast: other ops refuse them, whatever the "
+      "column of\n"
+      "types says; what is beyond `f8e4m3` becomes NaN. `u8` with `i8` gives i32, as there is no "
+      "i16. A\n"
+      "literal beside a half tensor is taken as f32, and integers beside one too; PyTorch rounds "
+      "both to\n"
+      "the half type first. Whole lines (`cumsum`, `argsort`, and `sort` and `topk` made of it) "
+      "and `scatter`\n"
+      "are heddle's own library functions on every device; products are OpenBLAS's and "
+      "cuBLASLt's.\n";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {
     bool any = false;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every test: the release build with all labels but `big`, then what the sanitizers can see, then a minute of fuzzing.
-# Stops at the first stage that fails. Ends with the time by label.
+# The tests of one build run while the next one is built: many of them wait rather than compute. Stops at the first
+# stage that fails, and shows what it said. Ends with the time by label.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,15 +13,15 @@ step() { printf '\n== %s [%dm%02ds]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60));
 
 # build PRESET [TARGET...]: only what is named, or everything.
 build() {
-  local preset=$1
+  local preset=$1 log=$logs/build_$1.txt
   shift
   step "build $preset ${*:-all}"
   cmake --preset "$preset" >"$logs/configure_$preset.txt" || { cat "$logs/configure_$preset.txt"; return 1; }
   if [ $# -gt 0 ]; then
-    cmake --build --preset "$preset" --target "$@"
-  else
-    cmake --build --preset "$preset"
+    set -- --target "$@"
   fi
+  cmake --build --preset "$preset" "$@" >"$log" 2>&1 || { grep -E "error|FAILED|undefined" -A 5 "$log" | head -100; return 1; }
+  grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
 # The sanitizers need their fixed shadow addresses, which a randomized layout of many bits can take.
@@ -32,28 +33,55 @@ run_ctest() {
   local preset=$1 wrapper=()
   shift
   [ "$preset" = release ] || wrapper=("${fixed_layout[@]}")
-  step "test $preset $*"
-  "${wrapper[@]}" ctest --test-dir "build/$preset" -j2 --output-on-failure --no-tests=error "$@" </dev/null |
-    tee "$logs/$preset.log"
+  "${wrapper[@]}" ctest --test-dir "build/$preset" -j2 --output-on-failure --no-tests=error "$@" </dev/null \
+    >"$logs/$preset.log" 2>&1
 }
 
-build release
-run_ctest release -LE '^big$'
-
-build asan tests_unit tests_cpu heddle_fuzzer
-run_ctest asan -L '^(unit|cpu)$'
-
-build tsan tests_threads
-run_ctest tsan -L '^(host|comm)$' -L '^(unit|cpu)$'
-
-if [ -x build/asan/bin/heddle-fuzz ]; then
-  step "heddle-fuzz, 60 s"
+fuzz() {
+  [ -x build/asan/bin/heddle-fuzz ] || { echo "heddle-fuzz: not built" >"$logs/fuzz.log"; return 1; }
   LSAN_OPTIONS="suppressions=$PWD/tests/leak_suppressions.txt:print_suppressions=0" \
-    "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 60 </dev/null
-fi
+    "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 60 </dev/null >"$logs/fuzz.log" 2>&1
+}
+
+# begin NAME COMMAND...: in the background, its output in $logs/NAME.log.
+declare -A pids
+begin() {
+  local name=$1
+  shift
+  step "begin $name"
+  "$@" &
+  pids[$name]=$!
+}
+# finish NAME: waits for it and says how it went; when it failed, with the tests that did.
+finish() {
+  local name=$1 status=0
+  wait "${pids[$name]}" || status=$?
+  step "end of $name"
+  if [ $status -ne 0 ]; then
+    grep -vE '^ *Start +[0-9]+:|\.\.\. +Passed|\*\*\*Skipped' "$logs/$name.log" | tail -400
+  else
+    grep -E 'tests passed|Total Test time|heddle-fuzz:' "$logs/$name.log"
+  fi
+  return $status
+}
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+
+build release
+begin release run_ctest release -LE '^big$'
+build asan tests_unit tests_cpu heddle_fuzzer
+finish release
+
+begin asan run_ctest asan -L '^(unit|cpu)$'
+build tsan tests_threads
+finish asan
+
+begin fuzz fuzz
+begin tsan run_ctest tsan -L '^(host|comm)$' -L '^(unit|cpu)$'
+finish fuzz
+finish tsan
 
 step "time by label"
-for log in "$logs"/*.log; do
+for log in "$logs"/{release,asan,tsan}.log; do
   awk -v preset="$(basename "$log" .log)" '
     /^Label Time Summary/ { table = 1; next }
     table && / = / { printf "%-8s %s\n", preset, $0; next }

@@ -75,7 +75,7 @@ TEST(CompositeErrorTest, Shapes) {
             "operands of cat)");
   EXPECT_EQ(refusal("cat(%x, %x, axis=2)"), "cat: axis 2 is out of range for 2 axes");
   EXPECT_EQ(refusal("stack(%x, %w)"), "stack: %x: f32[2, 6] and %w: f32[6] differ in rank");
-  EXPECT_EQ(refusal("chunk(%x, chunks=0)"), "chunk: chunks is 0, expected 1 or more");
+  EXPECT_EQ(refusal("chunk(%x, chunks=0)"), "chunk: chunks is 0, expected 1 to 4096");
   EXPECT_EQ(refusal("chunk(%x, chunks=3)", "%r, %q, %p"),
             "f:1:223: chunk has 2 result(s), the text names 3");
   EXPECT_EQ(refusal("repeat(%x, repeats=[2])"), "repeat: %x: f32[2, 6] has 2 axes, got 1 repeats");
