@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/codegen/kernel_runner.h"
+#include "tests/sanitized.h"
 
 namespace heddle::codegen {
 namespace {
@@ -48,9 +49,10 @@ double ulps(double got, double exact) {
 }
 
 TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
-  constexpr int64_t n = 1 << 20;
+  constexpr int64_t n = (1 << 20) / heddle::testing::kOneIn;
+  constexpr uint32_t step = 4099u * heddle::testing::kOneIn;
   Buffer in(DType::F32, {n});
-  for (int64_t i = 0; i < n; ++i) in.set({i}, nth(static_cast<uint32_t>(i) * 4099u));
+  for (int64_t i = 0; i < n; ++i) in.set({i}, nth(static_cast<uint32_t>(i) * step));
   std::vector<Buffer> outs = run(in);
   for (size_t f = 0; f < outs.size(); ++f) {
     for (int64_t i = 0; i < n; ++i) {

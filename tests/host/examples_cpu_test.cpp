@@ -3,6 +3,7 @@
 
 #include "tests/host/example_files.h"
 #include "tests/host/loop_program.h"
+#include "tests/sanitized.h"
 
 namespace heddle::host {
 namespace {
@@ -50,7 +51,9 @@ TEST(ExamplesTest, ShardedFusionsAreRightOnManyRanksAlsoUneven) {
     const Fusion fusion = fusionExample(example.name);
     const Fusion again = parseFusion(print(fusion));
     EXPECT_TRUE(sameGraph(fusion, again)) << example.name;
+    int number = 0;
     for (int ranks : example.ranks) {
+      if (number++ % heddle::testing::kOneIn != 0) continue;
       const Program program = printedAndParsed(compile(again, ranks));
       std::vector<SizeBindings> all = example.sizes;
       all.emplace_back();
