@@ -5,6 +5,7 @@
 
 #include "host/executable.h"
 #include "tests/goldens/goldens.h"
+#include "tests/sanitized.h"
 
 // Runs the cases of tests/goldens/ on a device.
 namespace heddle::host::testing {
@@ -100,7 +101,8 @@ inline void expectGoldens(Device& device, const std::string& family) {
   const std::vector<Golden> goldens = goldensToRun(family);
   const std::vector<GoldenBatch> batches = batchesOf(goldens);
   EXPECT_FALSE(batches.empty());
-  for (const GoldenBatch& batch : batches) {
+  for (size_t i = 0; i < batches.size(); i += heddle::testing::kOneIn) {
+    const GoldenBatch& batch = batches[i];
     try {
       expectBatch(device, images, batch);
     } catch (const std::exception& error) {

@@ -6,7 +6,7 @@ namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kCompiled = 3;
-constexpr uint64_t kStatic = 60;
+constexpr uint64_t kStatic = 20;
 #else
 constexpr uint64_t kCompiled = 25;
 constexpr uint64_t kStatic = 400;
