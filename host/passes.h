@@ -24,7 +24,9 @@ struct PassOptions {
 };
 
 // Runs the passes of host/pipeline.cpp in order through one door that skips, times, dumps and
-// verifies. The result passes verify().
+// verifies. The result passes verify(). Where sizes decide whether products are cut in chunks it is
+// one `if` with both versions, whose passes have run on each. UserError: a name to skip that is no
+// pass, chunks outside 0 .. kMostChunks, a stream split that nothing here can follow.
 Program runPasses(Program program, const PassOptions& options = {});
 
 }  // namespace heddle::host

@@ -25,6 +25,11 @@ struct Chunked {
 // host/passes/chunk_cost.h says for the size defaults: a function of the program and the options,
 // the same on every rank. A collective between instructions of another mesh's ranks, in a body, or
 // of a tensor that more than the product reads stays whole.
+//
+// A stream split of a slot (`stream(0: 4)`) gives the count of its collective whatever the options
+// say. UserError naming the slot: on a mesh of several devices no product and collective that
+// can be cut make or read it, its axis is not 0, it asks for more than PassOptions::kMostChunks,
+// two of one collective differ, or its rows never divide.
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
 
 }  // namespace heddle::host
