@@ -42,6 +42,20 @@ inline const std::vector<ShardedExample>& shardedExamples() {
   return examples;
 }
 
+// The experts on many ranks against the unsharded fusion: uneven blocks, ranks without tokens or
+// experts, experts without tokens and with more than a block of them.
+inline const std::vector<SizeBindings>& expertSizes() {
+  static const std::vector<SizeBindings> sizes = {
+      {},
+      {{"tokens", 5}, {"experts", 8}},
+      {{"tokens", 1}},
+      {{"tokens", 0}},
+      {{"tokens", 50}, {"experts", 2}, {"block", 3}},
+      {{"tokens", 9}, {"experts", 3}, {"hidden", 5}, {"features", 3}, {"block", 2}},
+  };
+  return sizes;
+}
+
 inline std::string readExample(const std::string& name) {
   std::ifstream file("examples/" + name);
   EXPECT_TRUE(file.good()) << name;
@@ -77,6 +91,14 @@ inline void expectClose(const std::vector<HostTensor>& got, const std::vector<Ho
     const double bound = expected[i].dtype == DType::BF16 ? 3e-2 : 2e-5;
     EXPECT_LE(relativeError(got[i], expected[i]), bound) << what << ", output " << i;
   }
+}
+
+inline void expectExperts(const Program& program, const Fusion& reference, HarnessOptions options,
+                          const SizeBindings& sizes, const std::string& what) {
+  options.sizes = SizeBindings(program.size_defaults.begin(), program.size_defaults.end());
+  for (const auto& [symbol, size] : sizes) options.sizes[symbol] = size;
+  options.runs = 2;
+  expectClose(runProgram(program, options), expectedOf(reference, options), what);
 }
 
 // What a rank has sent, (rank + 2 * other) % 3 elements to each other one, is doubled.

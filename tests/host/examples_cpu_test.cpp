@@ -130,6 +130,25 @@ TEST(ExamplesTest, UnevenExchangeBringsAllBack) {
   }
 }
 
+TEST(ExamplesTest, ExpertsOnManyRanksAreRight) {
+  const Fusion reference = fusionExample("moe_dispatch_combine.fusion");
+  const Program program = programExample("moe_dispatch_combine.hostir");
+  const Program again = printedAndParsed(program);
+  EXPECT_EQ(print(again), print(program));
+  int number = 0;
+  for (int ranks : {1, 2, 3, 4, 8}) {
+    for (const SizeBindings& sizes : testing::expertSizes()) {
+      const bool taken = number % heddle::testing::kOneIn == 0 && (ranks == 3 || number % 2 == 0);
+      if (++number; !taken) continue;
+      HarnessOptions options;
+      options.ranks = ranks;
+      if (number % 3 == 0) options.cpu.adversarial_seed = number;
+      testing::expectExperts(again, reference, options, sizes,
+                             fmt::format("{} ranks, case {}", ranks, number));
+    }
+  }
+}
+
 TEST(ExamplesTest, TheLoopAddsNineAlsoWhenPrinted) {
   const Program program = programExample("in_place_loop.hostir");
   const Program again = printedAndParsed(program);

@@ -90,6 +90,19 @@ TEST_F(GpuExamples, UnevenExchangeBringsAllBack) {
   }
 }
 
+TEST_F(GpuExamples, ExpertsOnManyRanksAreRight) {
+  const Fusion reference = fusionExample("moe_dispatch_combine.fusion");
+  const Program program = programExample("moe_dispatch_combine.hostir");
+  for (int ranks : {1, 2, 3, 4}) {
+    for (const SizeBindings& sizes : testing::expertSizes()) {
+      HarnessOptions options;
+      options.ranks = ranks;
+      testing::expectExperts(program, reference, onGpu(options), sizes,
+                             fmt::format("{} ranks", ranks));
+    }
+  }
+}
+
 TEST_F(GpuExamples, TheLoopAddsNine) {
   const Program program = programExample("in_place_loop.hostir");
   for (int64_t size : {0, 1, 1000, 1'000'003}) {

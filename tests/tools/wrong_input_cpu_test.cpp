@@ -171,6 +171,47 @@ TEST_F(WrongInputTest, MeshesAndShardings) {
   expectMessage("verify " + twice, twice + ":3:43: mesh axis x is used twice in one sharding");
 }
 
+TEST_F(WrongInputTest, AReferenceThatDoesNotFit) {
+  const std::string run = "run examples/moe_dispatch_combine.hostir --device cpu --ranks 2 ";
+  expectError(run + "--reference examples/moe_dispatch_combine.fusion",
+              "nothing is compared without --check");
+  expectError(run + "--check --reference examples/ring_allgather.hostir",
+              "it is a host program, expected a fusion");
+  int number = 0;
+  const auto refuses = [&](const std::string& inputs, const std::string& body,
+                           const std::string& reason) {
+    const std::string file = write("reference" + std::to_string(number++) + ".fusion",
+                                   "heddle 1\nfusion f(" + inputs + ") {\n" + body + "}\n");
+    expectError(run + "--check --reference " + file, "--reference " + file + ": " + reason);
+  };
+  const std::string first = "%x: f32[t, h], %gate: f32[h, e], %up: f32[e, h, f]";
+  const std::string down = ", %down: f32[e, f, h]";
+  const std::string twice = "  %y = add(%x, %x)\n  return %y\n";
+  refuses(first, twice, "it has 3 inputs, the program has 4");
+  refuses(first + ", %w: f32[e, f, h]", twice, "the program has no input %w; it has %x %gate %up");
+  refuses(first + ", %down: f64[e, f, h]", twice, "input %down is a tensor f64 of 3 axes there");
+  refuses(first + ", %down: f32[e, f, f]", twice,
+          "axis 2 of input %down is f = 48 there and 32 in the program");
+  refuses(first + down, "  %y = add(%x, %x)\n  return %y, %x\n",
+          "it has 2 outputs, the program has 1");
+  refuses(first + down, "  %y = neg(%up)\n  return %y\n",
+          "output %y is a tensor f32 of 3 axes there");
+  refuses(first + down, "  %y = permute(%x, axes=[1, 0])\n  return %y\n",
+          "output %y has the sizes [32, 61] there and [61, 32] in the program");
+}
+
+// The fusion says what is wrong, or that all is right.
+TEST_F(WrongInputTest, AHostProgramIsHeldAgainstAFusion) {
+  const std::string run =
+      "run examples/in_place_loop.hostir --device cpu --set n=100 --check=full ";
+  const auto reference = [&](const std::string& addend) {
+    return write("plus" + addend + ".fusion", "heddle 1\nfusion f(%x: f32[n]) {\n  %y = add(%x, " +
+                                                  addend + ".0)\n  return %y\n}\n");
+  };
+  EXPECT_EQ(heddle(run + "--reference " + reference("9")).code, 0);
+  EXPECT_EQ(heddle(run + "--reference " + reference("8")).code, 1);
+}
+
 TEST_F(WrongInputTest, TheCommandLine) {
   expectMessage("frobnicate",
                 "expected a subcommand, run, dump, verify, devices or ops, found frobnicate");

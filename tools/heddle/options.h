@@ -18,7 +18,8 @@ struct Options {
   std::vector<std::string> input;  // T4=x.npy
   std::string output_dir;
   uint64_t seed = 0;
-  std::string check;  // "", "sample", "full"
+  std::string check;      // "", "sample", "full"
+  std::string reference;  // a fusion that the outputs are compared with instead
   int repeat = 1;
   bool json = false;
   bool verify = true;

@@ -19,6 +19,7 @@
 #include "ir/segment.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/job.h"
+#include "tools/heddle/reference.h"
 #include "tools/heddle/report.h"
 
 namespace heddle::tools {
@@ -117,6 +118,7 @@ struct Job {
   Source source;
   Inputs inputs;
   host::Program program;
+  std::optional<Reference> reference;  // instead of the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
 };
 
@@ -130,19 +132,30 @@ host::Fault faultOf(const std::string& spec, int ranks) {
   return fault;
 }
 
+void checkable(const Source& source, const Options& options) {
+  if (options.check.empty()) {
+    HEDDLE_USER_CHECK(options.reference.empty(),
+                      "--reference {}: nothing is compared without --check", options.reference);
+    return;
+  }
+  HEDDLE_USER_CHECK(!options.reference.empty() || std::holds_alternative<Fusion>(source),
+                    "--check: {} is a host program, which has no reference of its own; give a "
+                    "fusion that computes the same by --reference FILE",
+                    options.file);
+  HEDDLE_USER_CHECK(options.device != "null", "--check: the null device computes nothing");
+}
+
 Job prepareJob(const Options& options, int ranks) {
   Job job;
   job.source = readSource(options.file);
-  HEDDLE_USER_CHECK(options.check.empty() || std::holds_alternative<Fusion>(job.source),
-                    "--check: {} is a host program, which has no reference; check the fusion it "
-                    "came from",
-                    options.file);
-  HEDDLE_USER_CHECK(options.check.empty() || options.device != "null",
-                    "--check: the null device computes nothing");
+  checkable(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   job.program = programOf(job.source, ranks, options);
   if (options.verify) host::verify(job.program);
   job.inputs = makeInputs(job.source, options);
+  if (!options.reference.empty()) {
+    job.reference = readReference(options.reference, job.program, job.inputs, options.seed, ranks);
+  }
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
 }
@@ -260,8 +273,10 @@ int runCommand(const Options& options) {
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   if (!options.check.empty()) {
     report.check_mode = options.check;
-    report.checks =
-        checkOutputs(std::get<Fusion>(job.source), job.inputs, report.outputs, options.check);
+    report.checks = job.reference ? checkOutputs(job.reference->fusion, job.reference->inputs,
+                                                 report.outputs, options.check)
+                                  : checkOutputs(std::get<Fusion>(job.source), job.inputs,
+                                                 report.outputs, options.check);
   }
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
   return report.passed() ? 0 : 1;

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The sharded examples one after the other as jobs of several processes, each against its reference.
+# Arguments: the heddle command, the number of ranks, which is even.
+set -euo pipefail
+heddle=$1
+ranks=$2
+bad=0
+
+# check FILE ARGUMENTS...
+check() {
+  local out
+  if out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$1" --device cpu --check "${@:2}" 2>&1 </dev/null); then
+    return
+  fi
+  echo "mpi_examples: $*:"
+  echo "$out"
+  bad=1
+}
+
+for name in sp_mlp layer_norm_sharded embedding_vocab_sharded dp_tp_2d attention_tp transformer_block_tp pipeline_2stage \
+  all_reshardings; do
+  check "$name.fusion"
+done
+check moe_dispatch_combine.hostir --reference examples/moe_dispatch_combine.fusion
+[ "$bad" -eq 0 ] && echo "mpi_examples: ok"
+exit "$bad"

@@ -1,0 +1,127 @@
+#include "tools/heddle/reference.h"
+
+#include <algorithm>
+
+#include "host/executable.h"
+#include "ir/error.h"
+
+namespace heddle::tools {
+namespace {
+
+class ReferenceFitter {
+ public:
+  ReferenceFitter(const std::string& path, const host::Program& program, Inputs& inputs,
+                  uint64_t seed, int ranks)
+      : path_(path), program_(program), given_(inputs), seed_(seed), ranks_(ranks) {}
+
+  Reference run() {
+    const Source source = readSource(path_);
+    HEDDLE_USER_CHECK(std::holds_alternative<Fusion>(source),
+                      "--reference {}: it is a host program, expected a fusion", path_);
+    reference_.fusion = std::get<Fusion>(source);
+    countsFit();
+    for (ValueId id : reference_.fusion.inputs()) addInput(id);
+    for (const auto& [symbol, size] : reference_.fusion.size_defaults) {
+      reference_.inputs.sizes.emplace(symbol, size);
+    }
+    for (size_t i = 0; i < program_.outputs.size(); ++i) outputFits(i);
+    return std::move(reference_);
+  }
+
+ private:
+  const host::Slot& slot(host::SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+
+  void countsFit() const {
+    const size_t inputs = reference_.fusion.inputs().size();
+    HEDDLE_USER_CHECK(inputs == program_.inputs.size(),
+                      "--reference {}: it has {} inputs, the program has {}", path_, inputs,
+                      program_.inputs.size());
+    const size_t outputs = reference_.fusion.outputs().size();
+    HEDDLE_USER_CHECK(outputs == program_.outputs.size(),
+                      "--reference {}: it has {} outputs, the program has {}", path_, outputs,
+                      program_.outputs.size());
+  }
+
+  size_t positionOf(const std::string& name) const {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      if (slot(program_.inputs[i]).name == name) return i;
+    }
+    std::string names;
+    for (host::SlotId id : program_.inputs) names += fmt::format(" %{}", slot(id).name);
+    userError("--reference {}: the program has no input %{}; it has{}", path_, name, names);
+  }
+
+  static std::string typeText(bool is_scalar, const TensorView& type) {
+    if (is_scalar) return fmt::format("a scalar {}", name(type.dtype));
+    return fmt::format("a tensor {} of {} axes", name(type.dtype), type.rank());
+  }
+
+  void typeFits(const Value& wanted, const host::Slot& slot, std::string_view what) const {
+    const std::string here = typeText(slot.is_scalar, slot.tensor);
+    const std::string there = typeText(wanted.is_scalar, wanted.tensor);
+    HEDDLE_USER_CHECK(here == there, "--reference {}: {} %{} is {} there and {} in the program",
+                      path_, what, wanted.name, there, here);
+  }
+
+  void addInput(ValueId id) {
+    const Value& value = reference_.fusion.value(id);
+    const size_t position = positionOf(value.name);
+    const host::Slot& input = slot(program_.inputs[position]);
+    typeFits(value, input, "input");
+    Inputs& inputs = reference_.inputs;
+    inputs.scalars.push_back(given_.scalars[position]);
+    inputs.tensors.emplace_back();
+    if (value.is_scalar) return;
+    HostTensor& whole = given_.tensors[position];
+    if (!whole.data) {
+      const TensorDesc desc = host::inputDesc(program_, position, given_.sizes, 0, ranks_);
+      whole = randomTensor(desc.dtype, desc.global, seed_, input.name);
+    }
+    for (size_t axis = 0; axis < whole.sizes.size(); ++axis) {
+      bind(value, axis, whole.sizes[axis]);
+    }
+    inputs.tensors.back() = whole;
+  }
+
+  // The size of an axis of an input gives its symbol a value, or is what the sizes before it say.
+  void bind(const Value& value, size_t axis, int64_t got) {
+    const Size& extent = value.tensor.domain[axis].extent;
+    SizeBindings& sizes = reference_.inputs.sizes;
+    if (extent.kind() == Size::Kind::Symbol) sizes.emplace(extent.symbolName(), got);
+    const int64_t expected = extent.evaluate(lookupIn(sizes));
+    HEDDLE_USER_CHECK(got == expected,
+                      "--reference {}: axis {} of input %{} is {} = {} there and {} in the program",
+                      path_, axis, value.name, extent.str(), expected, got);
+  }
+
+  void outputFits(size_t position) const {
+    const host::Slot& output = slot(program_.outputs[position]);
+    const Value& value = reference_.fusion.value(reference_.fusion.outputs()[position]);
+    typeFits(value, output, "output");
+    if (value.is_scalar) return;
+    const TensorDesc desc = host::outputDesc(program_, position, given_.sizes, 0, ranks_);
+    std::vector<int64_t> sizes;
+    for (const Size& size : value.tensor.sizes()) {
+      sizes.push_back(size.evaluate(lookupIn(reference_.inputs.sizes)));
+    }
+    HEDDLE_USER_CHECK(sizes == desc.global,
+                      "--reference {}: output %{} has the sizes {} there and {} in the program",
+                      path_, value.name, str(sizes), str(desc.global));
+  }
+
+  const std::string& path_;
+  const host::Program& program_;
+  Inputs& given_;
+  const uint64_t seed_;
+  const int ranks_;
+  Reference reference_;
+};
+
+}  // namespace
+
+Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
+                        uint64_t seed, int ranks) {
+  return ReferenceFitter(path, program, inputs, seed, ranks).run();
+}
+
+}  // namespace heddle::tools
