@@ -15,8 +15,11 @@ extern const std::string_view kRuntimeHeader_cpu_runtime;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
-// The kernels of heddle's own library functions, for a CUDA compiler as they are.
+// The kernels of heddle's own library functions and products, for a CUDA compiler as they are
+// behind the text of cuda_elements.
+extern const std::string_view kRuntimeHeader_cuda_elements;
 extern const std::string_view kRuntimeHeader_cuda_library;
+extern const std::string_view kRuntimeHeader_cuda_product;
 
 // All that stands before the text of a kernel: types and memory, then the functions of the ops.
 inline std::string runtimeHeader(Target target) {

@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -26,6 +27,10 @@ struct F8e4m3 {
   uint8_t bits;
 };
 struct F8e5m2 {
+  uint8_t bits;
+};
+// Operands of either type are read through a table.
+struct F8 {
   uint8_t bits;
 };
 struct Byte {
@@ -60,6 +65,18 @@ void store(Byte& to, uint8_t x) { to.value = x; }
 // BLAS takes sizes as int.
 constexpr int64_t kMostBlas = std::numeric_limits<blasint>::max();
 constexpr int64_t kBlasBlock = int64_t{1} << 30;
+
+const float* float8Table(DType dtype) {
+  static const auto tables = [] {
+    std::array<std::array<float, 256>, 2> made;
+    for (size_t i = 0; i < 256; ++i) {
+      made[0][i] = floatFromF8e4m3(static_cast<uint8_t>(i));
+      made[1][i] = floatFromF8e5m2(static_cast<uint8_t>(i));
+    }
+    return made;
+  }();
+  return tables[dtype == DType::F8E4M3 ? 0 : 1].data();
+}
 
 template <class T>
 struct Operand {
@@ -120,8 +137,8 @@ void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t 
 template <class Stored, class Compute>
 class Reader {
  public:
-  Reader(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix)
-      : matrix_(matrix), layout_(layoutOf(rows, columns, matrix)) {
+  Reader(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix, DType dtype)
+      : matrix_(matrix), layout_(layoutOf(rows, columns, matrix)), table_(float8Table(dtype)) {
     in_place_ = std::is_same_v<Stored, Compute> && layout_.fits && layout_.ld <= kMostBlas;
   }
   bool inPlace() const { return in_place_; }
@@ -147,13 +164,22 @@ class Reader {
     Compute* to = packed_.data();
     for (int64_t i = 0; i < outer; ++i, to += inner) {
       const Stored* from = data + i * outer_stride;
-      for (int64_t j = 0; j < inner; ++j) to[j] = load(from[j * inner_stride]);
+      for (int64_t j = 0; j < inner; ++j) to[j] = valueOf(from[j * inner_stride]);
     }
     return {packed_.data(), by_column, std::max<int64_t>(inner, 1)};
   }
 
+  Compute valueOf(Stored stored) const {
+    if constexpr (std::is_same_v<Stored, F8>) {
+      return table_[stored.bits];
+    } else {
+      return load(stored);
+    }
+  }
+
   const MatmulShape::Matrix& matrix_;
   MatrixLayout layout_;
+  const float* table_;
   bool in_place_ = false;
   std::vector<Compute> packed_;
 };
@@ -182,7 +208,9 @@ template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
   explicit Multiplication(const MatmulShape& shape)
-      : shape_(shape), left_(shape.m, shape.k, shape.a), right_(shape.k, shape.n, shape.b) {
+      : shape_(shape),
+        left_(shape.m, shape.k, shape.a, shape.a_dtype),
+        right_(shape.k, shape.n, shape.b, shape.b_dtype) {
     const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
     direct_ =
         std::is_same_v<C, Compute> && layout.fits && !layout.transposed && layout.ld <= kMostBlas;
@@ -274,6 +302,21 @@ void multiplyAlike(const MatmulShape& shape, const MatmulOperands& operands) {
   multiply<Stored, Stored, Stored, Compute>(shape, operands);
 }
 
+void multiplyFloat8(const MatmulShape& shape, const MatmulOperands& operands) {
+  switch (shape.c_dtype) {
+    case DType::F32:
+      return multiply<F8, F8, float, float>(shape, operands);
+    case DType::BF16:
+      return multiply<F8, F8, Bf16, float>(shape, operands);
+    case DType::F16:
+      return multiply<F8, F8, F16, float>(shape, operands);
+    case DType::F8E4M3:
+      return multiply<F8, F8, F8e4m3, float>(shape, operands);
+    default:
+      return multiply<F8, F8, F8e5m2, float>(shape, operands);
+  }
+}
+
 }  // namespace
 
 void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
@@ -284,6 +327,7 @@ void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
     std::swap(swapped.a, swapped.b);
     return cpuMatmul(transposed(shape), swapped);
   }
+  if (isFloat8(shape.a_dtype)) return multiplyFloat8(shape, operands);
   switch (shape.c_dtype) {
     case DType::F32:
       return multiplyAlike<float, float>(shape, operands);
@@ -301,12 +345,11 @@ void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
       return multiplyAlike<int8_t, uint64_t>(shape, operands);
     case DType::I32:
       return multiplyAlike<int32_t, uint64_t>(shape, operands);
-    case DType::F8E4M3:
-      return multiplyAlike<F8e4m3, float>(shape, operands);
-    case DType::F8E5M2:
-      return multiplyAlike<F8e5m2, float>(shape, operands);
     case DType::F16:
       return multiplyAlike<F16, float>(shape, operands);
+    case DType::F8E4M3:
+    case DType::F8E5M2:
+      break;
   }
   HEDDLE_CHECK(false, "dtype {} is not in the enum", static_cast<int>(shape.c_dtype));
 }

@@ -96,14 +96,14 @@ class TrackingAllocator : public Allocator {
 // What is applied to each element of a product before its one rounding.
 enum class Activation : uint8_t { None, Relu, GeluTanh };
 
-// The gelu of cuBLASLt is off by 2e-5 of what is added up in f32, 5e-10 in f64, and by what a half
-// type rounds away before it; the CPU's is exact but for the one rounding.
+// The gelu of cuBLASLt, used but for f64, is off by 2e-5 of what is added up in f32, and by what a
+// half type rounds away before it; heddle's own, for f64, and the CPU's have the one rounding only.
 //
 // c = activation(a x b + bias) for row-major logical matrices, described by strides in elements:
 //   a [batch..., m, k], b [batch..., k, n], c [batch..., m, n], bias [n].
 // Batch axes are matched from the right; a and b may lack some or have extent 1 there. Accumulates
-// in f32 (f64 for f64, wrapping around for integers). Any strides; the device copies what its
-// library cannot read.
+// in f32 (f64 for f64, wrapping around for integers); one dtype, but for c (and bias) of f8 types:
+// f32, f16, bf16 or the same. Any strides; the device copies what its library cannot read.
 struct MatmulSpec {
   // The largest power of two, up to 256, that divides each address when every buffer is 256-byte
   // aligned. A run with operands that are aligned less is right, but may be slower.

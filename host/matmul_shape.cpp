@@ -38,9 +38,12 @@ void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
   HEDDLE_USER_CHECK(a.rank() >= 2 && b.rank() >= 2 && c.rank() >= 2,
                     "matmul: operands need two axes or more, got {} x {} -> {}", str(a.sizes),
                     str(b.sizes), str(c.sizes));
-  HEDDLE_USER_CHECK(a.dtype == b.dtype && a.dtype == c.dtype,
-                    "matmul: operands must have one dtype, got {} x {} -> {}", name(a.dtype),
-                    name(b.dtype), name(c.dtype));
+  const bool of_float8 = isFloat8(a.dtype) && isFloat8(b.dtype) && isFloat(c.dtype) &&
+                         !isFloat8(c.dtype) && c.dtype != DType::F64;
+  HEDDLE_USER_CHECK((a.dtype == b.dtype && a.dtype == c.dtype) || of_float8,
+                    "matmul: operands must have one dtype, or be of f8 types with a result of f32, "
+                    "f16 or bf16; got {} x {} -> {}",
+                    name(a.dtype), name(b.dtype), name(c.dtype));
   const bool fits = fromRight(a.sizes, 0, 0) == fromRight(b.sizes, 1, 0) &&
                     fromRight(c.sizes, 1, 0) == fromRight(a.sizes, 1, 0) &&
                     fromRight(c.sizes, 0, 0) == fromRight(b.sizes, 0, 0) && c.rank() >= a.rank() &&

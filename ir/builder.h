@@ -15,6 +15,7 @@ namespace heddle {
 struct ProductOptions {
   std::string activation = "none";  // relu; gelu_tanh for floats
   std::string precision = "full";   // tf32: f32 operands may be rounded to 10 bits of mantissa
+  std::optional<DType> dtype = {};  // of the result, bias and all, for f8 operands
 };
 
 // The only way to make values. Every call checks arity, attributes, dtypes and shapes and throws
@@ -84,8 +85,8 @@ class FusionBuilder {
   ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis);
   ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis);
   // PyTorch's matmul: batch axes are broadcast from the right, an operand of one axis stands for a
-  // row or a column that the result lacks. Operands have one dtype. Accumulates in f32 or wider,
-  // applies the activation and rounds once.
+  // row or a column that the result lacks. Operands have one dtype, or are of f8 types. Accumulates
+  // in f32 or wider, applies the activation and rounds once, to the operands' dtype or that of f8.
   ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
   // x[..., k] by w[n, k] transposed, plus bias[n]: PyTorch's linear. One rounding as matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
@@ -121,7 +122,10 @@ class FusionBuilder {
   using Attrs = std::vector<std::pair<std::string, Attr>>;
 
   std::string takeName(bool scalar);
-  void checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+  // Of the result; UserError for operands and options that no product has.
+  DType checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+                     const ProductOptions& options) const;
+  DType productType(std::string_view op_name, const std::vector<ValueId>& operands,
                     const ProductOptions& options) const;
   ValueId withAxis(ValueId value, size_t axis);
   ValueId withoutAxis(ValueId value, size_t axis);

@@ -246,6 +246,7 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       if (const Attr* name = findAttr(attrs, "precision")) {
         options.precision = std::get<std::string>(*name);
       }
+      if (const Attr* dtype = findAttr(attrs, "dtype")) options.dtype = std::get<DType>(*dtype);
       if (def.name == "matmul") return matmul(operands[0], operands[1], options);
       return linear(operands[0], operands[1],
                     operands.size() > 2 ? std::optional(operands[2]) : std::nullopt, options);

@@ -8,8 +8,10 @@ namespace heddle {
 namespace {
 
 // Written only where they say something: a fusion has one text.
-std::vector<std::pair<std::string, Attr>> attrsOf(const ProductOptions& options) {
+std::vector<std::pair<std::string, Attr>> attrsOf(const ProductOptions& options, DType of_operands,
+                                                  DType result) {
   std::vector<std::pair<std::string, Attr>> attrs;
+  if (result != of_operands) attrs.emplace_back("dtype", result);
   if (options.activation != "none") attrs.emplace_back("activation", options.activation);
   if (options.precision != "full") attrs.emplace_back("precision", options.precision);
   return attrs;
@@ -25,15 +27,38 @@ Value productResult(DType dtype, std::vector<IterDomain> domain) {
 
 }  // namespace
 
-void FusionBuilder::checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+// Products of f8 types are of the dtype that is asked for; the others of that of the operands.
+DType FusionBuilder::productType(std::string_view op_name, const std::vector<ValueId>& operands,
                                  const ProductOptions& options) const {
   for (ValueId id : operands) {
     HEDDLE_USER_CHECK(tensorOf(op_name, id).rank() >= 1, "{}: {} needs an axis or more",
                       where(op_name), typeOf(id));
-    HEDDLE_USER_CHECK(fusion_.tensor(id).dtype == fusion_.tensor(operands[0]).dtype,
-                      "{}: {} and {} have different dtypes", where(op_name), typeOf(operands[0]),
-                      typeOf(id));
   }
+  const DType a = fusion_.tensor(operands[0]).dtype;
+  const DType b = fusion_.tensor(operands[1]).dtype;
+  const DType result = options.dtype.value_or(a);
+  HEDDLE_USER_CHECK(a == b || (isFloat8(a) && isFloat8(b)), "{}: {} and {} have different dtypes",
+                    where(op_name), typeOf(operands[0]), typeOf(operands[1]));
+  HEDDLE_USER_CHECK(a == b || options.dtype,
+                    "{}: {} and {} are of two f8 types: say dtype=f32, "
+                    "bf16 or f16",
+                    where(op_name), typeOf(operands[0]), typeOf(operands[1]));
+  const bool half = result == DType::F16 || result == DType::BF16;
+  HEDDLE_USER_CHECK((result == a && a == b) || (isFloat8(a) && (half || result == DType::F32)),
+                    "{}: dtype={} of {}; f32, bf16 and f16 are for operands of f8 types",
+                    where(op_name), heddle::name(result), typeOf(operands[0]));
+  if (operands.size() == 2) return result;
+  HEDDLE_USER_CHECK(
+      fusion_.tensor(operands[2]).dtype == result, "{}: {} and {} have different dtypes",
+      where(op_name),
+      isFloat8(a) ? fmt::format("the {} result", heddle::name(result)) : typeOf(operands[0]),
+      typeOf(operands[2]));
+  return result;
+}
+
+DType FusionBuilder::checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
+                                  const ProductOptions& options) const {
+  const DType result = productType(op_name, operands, options);
   const DType dtype = fusion_.tensor(operands[0]).dtype;
   const std::string& activation = options.activation;
   HEDDLE_USER_CHECK(activation == "none" || activation == "relu" || activation == "gelu_tanh",
@@ -48,6 +73,7 @@ void FusionBuilder::checkProduct(std::string_view op_name, const std::vector<Val
   HEDDLE_USER_CHECK(options.precision == "full" || dtype == DType::F32,
                     "{}: precision=tf32 is for f32, {} is not", where(op_name),
                     typeOf(operands[0]));
+  return result;
 }
 
 // Views of the value with one more axis of one element, and with one less.
@@ -79,7 +105,7 @@ IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
 }
 
 ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& options) {
-  checkProduct("matmul", {a, b}, options);
+  const DType dtype = checkProduct("matmul", {a, b}, options);
   const bool row = fusion_.tensor(a).rank() == 1;
   const bool column = fusion_.tensor(b).rank() == 1;
   agree("matmul", a, fusion_.tensor(a).rank() - 1, b, column ? 0 : fusion_.tensor(b).rank() - 2);
@@ -92,8 +118,8 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
   domain.push_back(fusion_.tensor(a).domain[fusion_.tensor(a).rank() - 2]);
   domain.push_back(fusion_.tensor(b).domain.back());
   if (!row && !column) pending_name_ = result_name;
-  ValueId result = append(op("matmul"), {a, b}, attrsOf(options),
-                          productResult(fusion_.tensor(a).dtype, std::move(domain)));
+  ValueId result = append(op("matmul"), {a, b}, attrsOf(options, fusion_.tensor(a).dtype, dtype),
+                          productResult(dtype, std::move(domain)));
   if (row && column) {
     pending_name_ = std::move(result_name);
     return reshape(result, {});
@@ -107,7 +133,7 @@ ValueId FusionBuilder::linear(ValueId x, ValueId w, std::optional<ValueId> bias,
                               const ProductOptions& options) {
   std::vector<ValueId> operands{x, w};
   if (bias) operands.push_back(*bias);
-  checkProduct("linear", operands, options);
+  const DType dtype = checkProduct("linear", operands, options);
   HEDDLE_USER_CHECK(fusion_.tensor(w).rank() == 2, "{}: the weight {} needs two axes",
                     where("linear"), typeOf(w));
   HEDDLE_USER_CHECK(!bias || fusion_.tensor(*bias).rank() == 1, "{}: the bias {} needs one axis",
@@ -120,8 +146,8 @@ ValueId FusionBuilder::linear(ValueId x, ValueId w, std::optional<ValueId> bias,
   std::vector<IterDomain> domain = fusion_.tensor(operands[0]).domain;
   domain.back() = fusion_.tensor(w).domain[0];
   if (!row) pending_name_ = result_name;
-  const DType dtype = fusion_.tensor(x).dtype;
-  const ValueId result = append(op("linear"), std::move(operands), attrsOf(options),
+  auto attrs = attrsOf(options, fusion_.tensor(x).dtype, dtype);
+  const ValueId result = append(op("linear"), std::move(operands), std::move(attrs),
                                 productResult(dtype, std::move(domain)));
   if (!row) return result;
   pending_name_ = std::move(result_name);

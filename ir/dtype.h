@@ -10,7 +10,7 @@ namespace heddle {
 // Element types. A value has the bits of its type whether or not it was stored between two ops:
 //  - F16 and BF16 are computed in f32, and each result is rounded to nearest even;
 //  - U8, I8 and I32 are computed in i64, and each result wraps to its type;
-//  - F8E4M3 (no infinities: what is too large is NaN) and F8E5M2 take part in casts and moves only.
+//  - F8E4M3 (no infinities: what is too large is NaN) and F8E5M2 take part in casts, moves, products.
 enum class DType : uint8_t { Bool, U8, I8, I32, I64, F8E4M3, F8E5M2, F16, BF16, F32, F64 };
 
 inline constexpr DType kAllDTypes[] = {DType::Bool, DType::U8,     DType::I8,     DType::I32,

@@ -168,16 +168,17 @@ std::string opsMarkdown() {
       "stands\n"
       "what may be left out.\n"
       "\n"
-      "`f8e4m3` and `f8e5m2` are stored, moved and cast: other ops refuse them, whatever the "
-      "column of\n"
-      "types says; what is beyond `f8e4m3` becomes NaN. `u8` with `i8` gives i32, as there is no "
-      "i16. A\n"
+      "`f8e4m3` and `f8e5m2` are stored, moved, cast and multiplied: other ops refuse them, "
+      "whatever the\n"
+      "column of types says; what is beyond `f8e4m3` becomes NaN. `u8` with `i8` gives i32, as "
+      "there is no i16. A\n"
       "literal beside a half tensor is taken as f32, and integers beside one too; PyTorch rounds "
       "both to\n"
       "the half type first. Whole lines (`cumsum`, `argsort`, and `sort` and `topk` made of it) "
       "and `scatter`\n"
       "are heddle's own library functions on every device; products are OpenBLAS's and "
-      "cuBLASLt's.\n";
+      "cuBLASLt's, those\n"
+      "of integers heddle's own.\n";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {
     bool any = false;

@@ -10,7 +10,8 @@ constexpr AttrSpec kAxes[] = {{"axes", AttrType::Ints}};
 constexpr AttrSpec kSizes[] = {{"sizes", AttrType::Sizes}};
 constexpr AttrSpec kSlice[] = {
     {"starts", AttrType::Sizes}, {"stops", AttrType::Sizes}, {"steps", AttrType::Ints, false}};
-constexpr AttrSpec kProduct[] = {{"activation", AttrType::Name, false},
+constexpr AttrSpec kProduct[] = {{"dtype", AttrType::DType, false},
+                                 {"activation", AttrType::Name, false},
                                  {"precision", AttrType::Name, false}};
 constexpr AttrSpec kFull[] = {{"sizes", AttrType::Sizes}, {"dtype", AttrType::DType}};
 constexpr AttrSpec kIota[] = {{"sizes", AttrType::Sizes}, {"axis", AttrType::Int}};
@@ -39,8 +40,9 @@ constexpr OpDef kStructuralRows[] = {
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
     product("matmul", 0,
             "Operands of one dtype; accumulated in f32 or wider and rounded once, behind "
-            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap, and "
-            "are for the CPU"),
+            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap; of f8 "
+            "operands, which may be of two f8 types, `dtype` is f32, bf16 or f16, and what they "
+            "are scaled by is multiplied to the result"),
     product("linear", 1, "x[..., k] by weight[n, k] transposed, plus bias[n]; else as matmul"),
     noted("Operand: the scalar in every element",
           {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull}),

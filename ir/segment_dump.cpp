@@ -54,12 +54,23 @@ bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
   });
 }
 
+// Where a product on CUDA is not one call of cuBLASLt (host/own_product.h).
+std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
+  if (expr.op->kind != OpKind::Matmul) return "";
+  const DType dtype = fusion.tensor(expr.inputs[0]).dtype;
+  if (!isFloat(dtype) || isFloat8(dtype)) return "; on CUDA heddle's own kernel";
+  const Attr* activation = expr.find("activation");
+  const bool gelu = activation != nullptr && std::get<std::string>(*activation) == "gelu_tanh";
+  return gelu && dtype == DType::F64 ? "; on CUDA gelu by a kernel of its own" : "";
+}
+
 // kernel (sum over [0, 1] and 4 more), library (matmul), ...
 std::string describe(const SegmentedFusion& segmented, const Group& group) {
   std::string kind(name(group.kind));
   if (group.kind != GroupKind::Kernel) {
     const Expression& first = segmented.fusion.expr(group.exprs.front());
-    return fmt::format("{} ({})", kind, first.op->name);
+    return fmt::format("{} ({}{})", kind, first.op->name,
+                       productOnCuda(segmented.fusion, first));
   }
   if (!hasReduction(segmented, group)) {
     return fmt::format("{} (pointwise, {} expressions)", kind, group.exprs.size());

@@ -12,6 +12,11 @@ bool cutsOrRegroups(OpKind kind) {
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
+// A product whose parts can be added up, which those of an f8 type cannot.
+bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
+  return expr.op->kind == OpKind::Matmul && !isFloat8(fusion.tensor(expr.outputs[0]).dtype);
+}
+
 // Those whose blocks every operand along them can give. A broadcast axis has no blocks.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
@@ -21,7 +26,7 @@ std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const
     for (const std::vector<int>& axes : map.inputs) {
       read = read || std::find(axes.begin(), axes.end(), static_cast<int>(s)) != axes.end();
     }
-    bool combines = map.space[s].kind != IterKind::Reduction || expr.op->kind == OpKind::Matmul ||
+    bool combines = map.space[s].kind != IterKind::Reduction || isPartialProduct(fusion, expr) ||
                     expr.op->kind == OpKind::Index || expr.op->reduce_op.has_value();
     may[s] = read && combines && map.space[s].kind != IterKind::Broadcast;
   }

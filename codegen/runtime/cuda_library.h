@@ -1,12 +1,9 @@
 // CUDA kernels of the library functions that heddle has itself: cumsum, argsort, scatter and
-// scatter_add (host/library_steps.h launches them and says what they need). Nothing depends on the
-// order in which blocks or threads run; no sum is made by atomics.
+// scatter_add (host/library_steps.h launches them and says what they need), behind the text of
+// cuda_elements.h. Nothing depends on the order in which blocks or threads run; no sum is made by
+// atomics.
 
 namespace hdl {
-
-typedef long long I64;
-typedef unsigned long long U64;
-typedef unsigned U32;
 
 // The host fills this struct: LibraryArgs of host/library_steps.h, member by member.
 struct Lines {
@@ -48,93 +45,6 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kItems = 4;  // neighbours of a line that a thread scans
 constexpr int kDigits = 256;
 constexpr int kShort = 2048;  // a line that one block sorts
-
-// --- elements ------------------------------------------------------------------------------------
-
-// DType of ir/dtype.h, in its order.
-enum Type { kBool, kU8, kI8, kI32, kI64, kF8E4M3, kF8E5M2, kF16, kBF16, kF32, kF64 };
-
-__device__ inline float fromHalf(U32 bits) {
-  U32 sign = (bits & 0x8000u) << 16;
-  U32 exponent = (bits >> 10) & 31u;
-  U32 mantissa = bits & 0x3ffu;
-  if (exponent == 31u) return __uint_as_float(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0u) return __uint_as_float(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-  float value = (float)mantissa * 5.9604644775390625e-8f;  // 2^-24
-  return sign != 0u ? -value : value;
-}
-
-__device__ inline unsigned short toHalf(float x) {
-  U32 bits = __float_as_uint(x);
-  U32 sign = (bits >> 16) & 0x8000u;
-  U32 size = bits & 0x7fffffffu;
-  if (size > 0x7f800000u) return (unsigned short)(sign | 0x7e00u);
-  if (size >= 0x47800000u) return (unsigned short)(sign | 0x7c00u);
-  if (size >= 0x38800000u) {
-    U32 rounded = size + 0xfffu + ((size >> 13) & 1u);
-    return (unsigned short)(sign | ((rounded - 0x38000000u) >> 13));
-  }
-  // A multiple of 2^-24: adding 2^23 leaves it, rounded, in the last bits.
-  float scaled = __uint_as_float(size) * 16777216.0f + 8388608.0f;
-  return (unsigned short)(sign | (__float_as_uint(scaled) & 0x7fffffu));
-}
-
-__device__ inline unsigned short toBf16(float x) {
-  U32 bits = __float_as_uint(x);
-  if (x != x) return (unsigned short)((bits >> 16) | 0x40u);
-  return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-__device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
-
-// Sums of floats are made in double and rounded once, those of integers wrap. f8 is only moved.
-__device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
-  switch (type) {
-    case kF64: return ((const double*)from)[i];
-    case kF32: return ((const float*)from)[i];
-    case kBF16: return __uint_as_float((U32)((const unsigned short*)from)[i] << 16);
-    default: return fromHalf(((const unsigned short*)from)[i]);
-  }
-}
-__device__ inline U64 loadAs(U64, I64 type, const void* from, I64 i) {
-  switch (type) {
-    case kI64: return (U64)((const I64*)from)[i];
-    case kI32: return (U64)(I64)((const int*)from)[i];
-    case kI8: return (U64)(I64)((const signed char*)from)[i];
-    case kU8: return ((const unsigned char*)from)[i];
-    default: return ((const unsigned char*)from)[i] != 0 ? 1u : 0u;
-  }
-}
-
-__device__ inline void storeAs(I64 type, void* to, I64 i, double value) {
-  switch (type) {
-    case kF64: ((double*)to)[i] = value; break;
-    case kF32: ((float*)to)[i] = (float)value; break;
-    case kBF16: ((unsigned short*)to)[i] = toBf16((float)value); break;
-    case kF16: ((unsigned short*)to)[i] = toHalf((float)value); break;
-  }
-}
-__device__ inline void storeAs(I64 type, void* to, I64 i, U64 value) {
-  switch (type) {
-    case kI64: ((U64*)to)[i] = value; break;
-    case kI32: ((U32*)to)[i] = (U32)value; break;
-    case kI8:
-    case kU8: ((unsigned char*)to)[i] = (unsigned char)value; break;
-    default: ((unsigned char*)to)[i] = value != 0 ? 1 : 0; break;
-  }
-}
-
-__device__ inline void copyElement(I64 type, void* to, I64 i, const void* from, I64 k) {
-  switch (type) {
-    case kI64:
-    case kF64: ((U64*)to)[i] = ((const U64*)from)[k]; break;
-    case kI32:
-    case kF32: ((U32*)to)[i] = ((const U32*)from)[k]; break;
-    case kBF16:
-    case kF16: ((unsigned short*)to)[i] = ((const unsigned short*)from)[k]; break;
-    default: ((unsigned char*)to)[i] = ((const unsigned char*)from)[k]; break;
-  }
-}
 
 // --- places --------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 #include "host/cuda/cuda_library.h"
 
+#include <string>
+
 #include "codegen/runtime_text.h"
 
 namespace heddle::host {
@@ -34,8 +36,9 @@ void CudaLibrary::clear() {
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
   std::lock_guard lock(mutex_);
   if (image_.empty()) {
-    image_ = compiler.compile(
-        {codegen::Target::Cuda, std::string(codegen::kRuntimeHeader_cuda_library)});
+    std::string text(codegen::kRuntimeHeader_cuda_elements);
+    text += codegen::kRuntimeHeader_cuda_library;
+    image_ = compiler.compile({codegen::Target::Cuda, std::move(text)});
   }
   const auto index = static_cast<size_t>(which);
   if (!kernels_[index]) {

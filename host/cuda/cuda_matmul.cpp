@@ -6,6 +6,7 @@
 
 #include "host/cuda/cuda_check.h"
 #include "host/cuda/matmul_layout.h"
+#include "host/cuda/own_product_kernels.h"
 #include "host/cuda/prepared_cuda_matmul.h"
 #include "ir/error.h"
 
@@ -70,8 +71,9 @@ CudaMatmul::~CudaMatmul() { cublasLtDestroy(handle_); }
 
 std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
   std::set<std::string> keys;
-  if (!timingIsOn()) return keys;
-  for (const MatmulProblem& problem : layoutMatmul(spec).problems) keys.insert(problem.text());
+  const std::optional<MatmulSpec> part = libraryPart(spec);
+  if (!part || !timingIsOn()) return keys;
+  for (const MatmulProblem& problem : layoutMatmul(*part).problems) keys.insert(problem.text());
   return keys;
 }
 
@@ -95,8 +97,20 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream)
 std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec,
                                                           const AlgorithmChoices& choices) {
   if (spec.c.numel() == 0) return std::make_shared<NoMatmul>();
-  return std::make_shared<PreparedCudaMatmul>(device_, handle_, copy_, compiler_,
-                                              layoutMatmul(spec), choices);
+  const std::optional<MatmulSpec> part = libraryPart(spec);
+  if (!part) {
+    ProductLaunch launch = ownProduct(spec);
+    CudaKernel& kernel = own_.get(launch.kernel, compiler_);
+    return std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
+                                                spec.bias.has_value());
+  }
+  std::shared_ptr<const PreparedMatmul> product = std::make_shared<PreparedCudaMatmul>(
+      device_, handle_, copy_, compiler_, layoutMatmul(*part), choices);
+  if (*part == spec) return product;
+  ProductLaunch launch = productFinish(spec, *part);
+  CudaKernel& kernel = own_.get(launch.kernel, compiler_);
+  return std::make_shared<PreparedOwnProduct>(
+      device_, kernel, std::move(launch), spec.bias.has_value() && !part->bias, std::move(product));
 }
 
 }  // namespace heddle::host

@@ -9,14 +9,17 @@
 
 #include "host/algorithm_store.h"
 #include "host/cuda/algorithm_timer.h"
+#include "host/cuda/own_product_kernels.h"
 #include "host/cuda/strided_copy.h"
 #include "host/matmul_shape.h"
 
 namespace heddle::host {
 
-// Matrix products of one device through cuBLASLt: f32 in full f32 unless tf32 is asked for, f64,
-// and the half types, which accumulate in f32; bias and activation as epilogues. Operands with
-// strides that cuBLASLt cannot read are packed into workspace. Thread-safe.
+// Matrix products of one device. Through cuBLASLt: f32 in full f32 unless tf32 is asked for, f64,
+// and the half types, which accumulate in f32; bias and activation as epilogues, but gelu of f64,
+// for which a kernel of heddle's follows. Operands with strides that cuBLASLt cannot read are
+// packed into workspace. Through heddle's own kernel: integers, bools and f8.
+// Thread-safe.
 //
 // Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
 // problem and device and remembers the fastest, also on disk. HEDDLE_MATMUL_TIMING=0 turns that
@@ -33,7 +36,7 @@ class CudaMatmul {
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // As Device's. UserError for what cuBLASLt does not multiply.
+  // As Device's.
   std::set<std::string> questions(const MatmulSpec& spec) const;
   std::string choose(const std::string& question, cudaStream_t stream);
   std::shared_ptr<const PreparedMatmul> prepare(const MatmulSpec& spec,
@@ -44,6 +47,7 @@ class CudaMatmul {
   const codegen::KernelCompiler& compiler_;
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
+  OwnProductKernels own_;
   AlgorithmTimer timer_;
   std::unique_ptr<AlgorithmStore> store_;
 };

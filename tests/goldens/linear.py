@@ -97,9 +97,24 @@ def wraps(g):
         g.case("matmul(%x0, %x1)", [x, y], torch.matmul(x, y))
 
 
+def float8(g):
+    """Of one f8 type or two, to a wider type or, of one, to itself; sums are exact before they are rounded."""
+    for a, b, result in (("f8e4m3", "f8e4m3", "f32"), ("f8e4m3", "f8e5m2", "bf16"), ("f8e5m2", "f8e4m3", "f16"),
+                         ("f8e5m2", "f8e5m2", "bf16"), ("f8e4m3", "f8e4m3", None), ("f8e5m2", "f8e5m2", None)):
+        to, attr = DTYPES[result or a], f", dtype={result}" if result else ""
+        x, y, bias = values((2, 3, 20), a), values((20, 5), b), values((5,), result or a)
+        product = torch.matmul(wide(x), wide(y))
+        g.case(f"matmul(%x0, %x1{attr})", [x, y], product.to(to))
+        g.case(f"linear(%x0, %t0, %x2{attr}, activation=relu)", [x, y, bias],
+               torch.relu(product + wide(bias)).to(to), setup=["%t0 = permute(%x1, axes=[1, 0])"])
+    x, w = values((16, 32), "f8e4m3"), values((16, 32), "f8e5m2")
+    g.case("linear(%x0, %x1, dtype=f32)", [x, w], (wide(x) @ wide(w).mT).float())
+
+
 def fill(g):
     torch.manual_seed(3)
     shapes(g)
     activations(g)
     views(g)
     wraps(g)
+    float8(g)

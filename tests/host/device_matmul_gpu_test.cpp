@@ -1,7 +1,6 @@
 #include <cmath>
 #include <thread>
 
-#include "ir/error.h"
 #include "tests/host/gpu_device.h"
 #include "tests/host/matmul_cases.h"
 
@@ -32,9 +31,11 @@ class CudaMatmulGpu : public GpuDeviceTest {
 
 constexpr DType kFloats[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
 
+// Integers and bools by heddle's own kernel, the rest by cuBLASLt.
 TEST_F(CudaMatmulGpu, EveryCase) {
   std::mt19937 random(11);
-  for (DType dtype : kFloats) {
+  for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32,
+                      DType::I8, DType::Bool}) {
     for (const MatmulCase& sizes : matmulCases()) {
       SCOPED_TRACE(std::string(name(dtype)) + " " + sizes.what);
       Matrix a(dtype, sizes.a, sizes.a_strides);
@@ -125,13 +126,15 @@ TEST_F(CudaMatmulGpu, SeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(CudaMatmulGpu, IntegersAreRefused) {
-  for (DType dtype : {DType::I64, DType::Bool}) {
-    const TensorDesc desc = denseDesc(dtype, {2, 2});
-    MatmulSpec spec;
-    spec.a = spec.b = spec.c = desc;
-    EXPECT_THROW(device_->prepareMatmul(spec, {}), UserError);
-  }
+TEST_F(CudaMatmulGpu, IntegersWrap) {
+  const int64_t big = int64_t{1} << 62;
+  Matrix a(DType::I64, {1, 2}, {}), b(DType::I64, {2, 1}, {}), c(DType::I64, {1, 1}, {});
+  storeElement(a.bytes.data(), DType::I64, 0, big);
+  storeElement(a.bytes.data(), DType::I64, 1, int64_t{3});
+  storeElement(b.bytes.data(), DType::I64, 0, int64_t{5});
+  storeElement(b.bytes.data(), DType::I64, 1, int64_t{7});
+  multiply(a, b, c, stream_);
+  EXPECT_EQ(std::get<int64_t>(loadElement(c.bytes.data(), DType::I64, 0)), big + 21);
 }
 
 }  // namespace

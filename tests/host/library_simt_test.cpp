@@ -5,6 +5,8 @@
 #include "tests/host/library_cases.h"
 #include "tests/host/simt_blocks.h"
 //
+#include "codegen/runtime/cuda_elements.h"
+//
 #include "codegen/runtime/cuda_library.h"
 
 namespace heddle::host {

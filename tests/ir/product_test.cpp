@@ -72,6 +72,53 @@ TEST(ProductBuilder, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal([&] { b.apply("matmul", {x, w, x}); }), "matmul takes 2 operand(s), got 3");
 }
 
+TEST(ProductBuilder, Float8) {
+  FusionBuilder b;
+  const ValueId x = b.input("x", DType::F8E4M3, {Size(2), Size(3)});
+  const ValueId w = b.input("w", DType::F8E5M2, {Size(4), Size(3)});
+  const ValueId wide = b.input("wide", DType::F32, {Size(4), Size(3)});
+  const ValueId bias = b.input("bias", DType::F32, {Size(4)});
+  const auto linear = [&](ValueId a, ValueId c, std::optional<ValueId> d, std::optional<DType> to) {
+    return refusal([&] { b.linear(a, c, d, {"none", "full", to}); });
+  };
+  EXPECT_EQ(linear(x, w, {}, {}),
+            "linear: %x: f8e4m3[2, 3] and %w: f8e5m2[4, 3] are of two f8 types: say dtype=f32, "
+            "bf16 or f16");
+  EXPECT_EQ(
+      linear(x, x, {}, DType::F64),
+      "linear: dtype=f64 of %x: f8e4m3[2, 3]; f32, bf16 and f16 are for operands of f8 types");
+  EXPECT_EQ(linear(wide, wide, {}, DType::BF16),
+            "linear: dtype=bf16 of %wide: f32[4, 3]; f32, bf16 and f16 are for operands of f8 "
+            "types");
+  EXPECT_EQ(linear(x, w, bias, DType::BF16),
+            "linear: the bf16 result and %bias: f32[4] have different dtypes");
+  EXPECT_EQ(linear(x, wide, {}, {}),
+            "linear: %x: f8e4m3[2, 3] and %wide: f32[4, 3] have different dtypes");
+  EXPECT_EQ(b.fusion().tensor(b.linear(x, w, bias, {"none", "full", DType::F32})).dtype,
+            DType::F32);
+  EXPECT_EQ(b.fusion().tensor(b.linear(x, x)).dtype, DType::F8E4M3);
+}
+
+// Parts of an f8 result cannot be added up: the operands are gathered instead.
+TEST(ProductPasses, RowParallelFloat8) {
+  const auto kinds = [](const char* attrs) {
+    std::vector<std::string> ops;
+    const Fusion fusion =
+        runPasses(parseFusion(fmt::format(
+                      "heddle 1 mesh @m = [x=2] fusion f(%x: f8e4m3[4, 8], %w: f8e4m3[6, "
+                      "8] shard(@m, 1: x)) {{ %y = linear(%x, %w{}) return %y shard(@m) }}",
+                      attrs)),
+                  2);
+    for (const Expression& expr : fusion.exprs()) {
+      const auto& sharding = fusion.tensor(expr.outputs[0]).sharding;
+      ops.push_back(std::string(expr.op->name) + (sharding && sharding->isPartial() ? "+" : ""));
+    }
+    return ops;
+  };
+  EXPECT_EQ(kinds(", dtype=f32"), (std::vector<std::string>{"linear+", "set"}));
+  EXPECT_EQ(kinds(""), (std::vector<std::string>{"set", "set", "linear"}));
+}
+
 TEST(ProductAxisMap, LinearAndBroadcastBatches) {
   FusionBuilder b;
   const Size t = Size::symbol("t"), h = Size::symbol("h"), f = Size::symbol("f");
@@ -158,6 +205,10 @@ TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
             (Ops{"matmul2", "relu", "neg"}));
   EXPECT_EQ(fused("%m = linear(%x, %w, activation=relu) %y = relu(%m) return %y"),
             (Ops{"linear+2", "relu"}));
+  // A narrow integer wraps before its relu.
+  EXPECT_EQ(opsOf(fuseEpilogue(parseFusion("heddle 1 fusion f(%x: i8[4, 4]) {%m = matmul(%x, %x) "
+                                           "%y = relu(%m) return %y}"))),
+            (Ops{"matmul2", "relu"}));
 }
 
 }  // namespace

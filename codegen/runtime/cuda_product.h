@@ -1,0 +1,174 @@
+// CUDA kernels of matrix products that no library computes, and what is applied to a product behind
+// a library (host/own_product.h says when), behind the text of cuda_elements.h. Operands of any
+// strides; the terms of an element are added in their order, so the bits of a result do not depend
+// on the launch.
+
+namespace hdp {
+
+using hdl::I64;
+using hdl::U64;
+
+// The host fills this struct: ProductArgs of host/own_product.h, member by member.
+struct Args {
+  const void* a;
+  const void* b;
+  const void* bias;
+  void* c;
+  I64 m;
+  I64 n;
+  I64 k;
+  I64 batches;
+  I64 axes;
+  I64 sizes[8];  // of the batch axes, outermost first
+  I64 strides[3][8];
+  I64 row_strides[3];
+  I64 column_strides[3];
+  I64 bias_stride;
+  I64 types[3];  // of a, b and c; the bias is of c's
+  I64 activation;
+};
+
+constexpr int kThreads = 256;
+constexpr int kTile = 64;   // rows and columns of c that a block makes
+constexpr int kTerms = 16;  // of the sums, that are in shared memory at a time
+constexpr int kSide = 16;   // threads along an edge of the tile
+constexpr int kOwn = kTile / kSide;
+
+__device__ inline double tangent(double x) { return ::tanh(x); }
+__device__ inline float tangent(float x) { return ::tanhf(x); }
+
+// Activation of host/device.h, in its order. NaN stays.
+template <class V>
+__device__ inline V activated(V x, I64 activation) {
+  if (activation == 1) return x < V(0) ? V(0) : x;
+  if (activation == 2) {  // Hendrycks and Gimpel 2016
+    const V inner = V(0.7978845608028654) * (x + V(0.044715) * x * x * x);
+    return V(0.5) * x * (V(1) + tangent(inner));
+  }
+  return x;
+}
+__device__ inline U64 activated(U64 x, I64 activation) {
+  return activation == 1 && (I64)x < 0 ? 0 : x;
+}
+
+__device__ inline I64 sizeOfStride(I64 stride) { return stride < 0 ? -stride : stride; }
+
+struct Offsets {
+  I64 at[3];
+};
+__device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
+  Offsets offsets = {{0, 0, 0}};
+  for (int axis = (int)args.axes - 1; axis >= 0; --axis) {
+    const I64 next = batch / args.sizes[axis];
+    const I64 index = batch - next * args.sizes[axis];
+    for (int k = 0; k < 3; ++k) offsets.at[k] += index * args.strides[k][axis];
+    batch = next;
+  }
+  return offsets;
+}
+
+// Terms `base` and on of the rows of a, or columns of b, from `first` on; 0 beyond the end. Threads
+// that are neighbours read along the denser of the two axes.
+template <class V>
+__device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
+                                V (*tile)[kTile]) {
+  const I64 lines = operand == 0 ? args.m : args.n;
+  const I64 line_stride = operand == 0 ? args.row_strides[0] : args.column_strides[1];
+  const I64 term_stride = operand == 0 ? args.column_strides[0] : args.row_strides[1];
+  const bool by_term = sizeOfStride(term_stride) < sizeOfStride(line_stride);
+  const void* data = operand == 0 ? args.a : args.b;
+  for (int i = (int)threadIdx.x; i < kTile * kTerms; i += kThreads) {
+    const int term = by_term ? i % kTerms : i / kTile;
+    const int line = by_term ? i / kTerms : i % kTile;
+    V value = V(0);
+    if (first + line < lines && base + term < args.k) {
+      value = hdl::loadAs(V(), args.types[operand], data,
+                          offset + (first + line) * line_stride + (base + term) * term_stride);
+    }
+    tile[term][line] = value;
+  }
+}
+
+template <class V>
+__device__ void storeTile(const Args& args, I64 offset, I64 first_row, I64 first_column,
+                          V (*sums)[kOwn]) {
+  const int x = (int)threadIdx.x % kSide;
+  const int y = (int)threadIdx.x / kSide;
+  for (int j = 0; j < kOwn; ++j) {
+    const I64 column = first_column + x + j * kSide;
+    if (column >= args.n) continue;
+    V added = V(0);
+    if (args.bias != 0)
+      added = hdl::loadAs(V(), args.types[2], args.bias, column * args.bias_stride);
+    for (int i = 0; i < kOwn; ++i) {
+      const I64 row = first_row + y + i * kSide;
+      if (row >= args.m) continue;
+      const V sum = args.bias != 0 ? sums[i][j] + added : sums[i][j];
+      hdl::storeAs(args.types[2], args.c,
+                   offset + row * args.row_strides[2] + column * args.column_strides[2],
+                   activated(sum, args.activation));
+    }
+  }
+}
+
+template <class V>
+__device__ void multiply(const Args& args) {
+  __shared__ V left[kTerms][kTile];
+  __shared__ V right[kTerms][kTile];
+  const int x = (int)threadIdx.x % kSide;
+  const int y = (int)threadIdx.x / kSide;
+  const I64 columns = (args.n + kTile - 1) / kTile;
+  const I64 tiles = (args.m + kTile - 1) / kTile * columns;
+  for (I64 item = blockIdx.x; item < tiles * args.batches; item += gridDim.x) {
+    const Offsets offsets = offsetsOf(args, item / tiles);
+    const I64 first_row = item % tiles / columns * kTile;
+    const I64 first_column = item % tiles % columns * kTile;
+    V sums[kOwn][kOwn];
+    for (int i = 0; i < kOwn; ++i) {
+      for (int j = 0; j < kOwn; ++j) sums[i][j] = V(0);
+    }
+    for (I64 base = 0; base < args.k; base += kTerms) {
+      loadTile(args, 0, offsets.at[0], first_row, base, left);
+      loadTile(args, 1, offsets.at[1], first_column, base, right);
+      __syncthreads();
+      for (int term = 0; term < kTerms; ++term) {
+        for (int i = 0; i < kOwn; ++i) {
+          const V factor = left[term][y + i * kSide];
+          for (int j = 0; j < kOwn; ++j) sums[i][j] += factor * right[term][x + j * kSide];
+        }
+      }
+      __syncthreads();
+    }
+    storeTile(args, offsets.at[2], first_row, first_column, sums);
+  }
+}
+
+// Bias and activation where the product stands already, in c.
+template <class V>
+__device__ void finish(const Args& args) {
+  const I64 count = args.batches * args.m * args.n;
+  const bool by_column = sizeOfStride(args.column_strides[2]) <= sizeOfStride(args.row_strides[2]);
+  const I64 inner = by_column ? args.n : args.m;
+  const I64 step = (I64)gridDim.x * blockDim.x;
+  for (I64 item = (I64)blockIdx.x * blockDim.x + threadIdx.x; item < count; item += step) {
+    const I64 place = item % (args.m * args.n);
+    const I64 row = by_column ? place / inner : place % inner;
+    const I64 column = by_column ? place % inner : place / inner;
+    const I64 at = offsetsOf(args, item / (args.m * args.n)).at[2] + row * args.row_strides[2] +
+                   column * args.column_strides[2];
+    V value = hdl::loadAs(V(), args.types[2], args.c, at);
+    if (args.bias != 0)
+      value += hdl::loadAs(V(), args.types[2], args.bias, column * args.bias_stride);
+    hdl::storeAs(args.types[2], args.c, at, activated(value, args.activation));
+  }
+}
+
+}  // namespace hdp
+
+#define HDP_KERNEL(name) extern "C" __global__ void name(const __grid_constant__ hdp::Args args)
+
+HDP_KERNEL(hdpIntegers) { hdp::multiply<hdp::U64>(args); }
+HDP_KERNEL(hdpSingles) { hdp::multiply<float>(args); }
+HDP_KERNEL(hdpDoubles) { hdp::multiply<double>(args); }
+HDP_KERNEL(hdpFinishSingles) { hdp::finish<float>(args); }
+HDP_KERNEL(hdpFinishDoubles) { hdp::finish<double>(args); }

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "host/cuda/cuda_kernel.h"
+#include "host/own_product.h"
+
+namespace heddle::host {
+
+// The kernels of codegen/runtime/cuda_product.h, compiled together at the first use. Thread-safe.
+class OwnProductKernels {
+ public:
+  // The device for which `compiler` compiles is current.
+  CudaKernel& get(ProductKernel which, const codegen::KernelCompiler& compiler);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::byte> image_;
+  std::array<std::unique_ptr<CudaKernel>, std::size(kProductEntries)> kernels_;
+};
+
+// A product by one launch of heddle's own kernel, or, behind `part`, what that leaves to be done.
+// The kernel outlives this.
+class PreparedOwnProduct : public PreparedMatmul {
+ public:
+  PreparedOwnProduct(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
+                     std::shared_ptr<const PreparedMatmul> part = nullptr)
+      : device_(device),
+        kernel_(kernel),
+        launch_(std::move(launch)),
+        adds_bias_(adds_bias),
+        part_(std::move(part)) {}
+
+  int64_t workspaceBytes() const override { return part_ ? part_->workspaceBytes() : 0; }
+  void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override;
+
+ private:
+  int device_;
+  CudaKernel& kernel_;
+  ProductLaunch launch_;
+  bool adds_bias_;
+  std::shared_ptr<const PreparedMatmul> part_;
+};
+
+}  // namespace heddle::host

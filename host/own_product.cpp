@@ -1,0 +1,80 @@
+#include "host/own_product.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+constexpr int64_t kProductTile = 64;
+constexpr int64_t kMostProductBlocks = 65536;
+
+ProductArgs productArgs(const MatmulShape& shape) {
+  HEDDLE_USER_CHECK(shape.batch.size() <= ProductArgs::kMostBatchAxes,
+                    "matmul of {}: {} batch axes that lie apart in memory, at most {}",
+                    name(shape.a_dtype), shape.batch.size(), ProductArgs::kMostBatchAxes);
+  ProductArgs args;
+  args.m = shape.m;
+  args.n = shape.n;
+  args.k = shape.k;
+  args.batches = shape.batches();
+  args.axes = static_cast<int64_t>(shape.batch.size());
+  std::copy(shape.batch.begin(), shape.batch.end(), args.sizes);
+  const MatmulShape::Matrix* matrices[] = {&shape.a, &shape.b, &shape.c};
+  const DType dtypes[] = {shape.a_dtype, shape.b_dtype, shape.c_dtype};
+  for (size_t i = 0; i < std::size(matrices); ++i) {
+    const MatmulShape::Matrix& matrix = *matrices[i];
+    std::copy(matrix.batch_strides.begin(), matrix.batch_strides.end(), args.strides[i]);
+    args.row_strides[i] = matrix.row_stride;
+    args.column_strides[i] = matrix.column_stride;
+    args.types[i] = static_cast<int64_t>(dtypes[i]);
+  }
+  args.bias_stride = shape.bias_stride;
+  args.activation = static_cast<int64_t>(shape.activation);
+  return args;
+}
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec) {
+  const DType dtype = spec.a.dtype;
+  if (!isFloat(dtype) || isFloat8(dtype)) return std::nullopt;
+  MatmulSpec part = spec;
+  if (dtype == DType::F64 && spec.activation == Activation::GeluTanh) {
+    part.activation = Activation::None;
+  }
+  return part;
+}
+
+ProductLaunch ownProduct(const MatmulSpec& spec) {
+  const MatmulShape shape = matmulShape(spec);
+  ProductLaunch launch;
+  launch.kernel = !isFloat(spec.a.dtype)       ? ProductKernel::Integers
+                  : spec.a.dtype == DType::F64 ? ProductKernel::Doubles
+                                               : ProductKernel::Singles;
+  launch.args = productArgs(shape);
+  launch.blocks =
+      std::min(kMostProductBlocks, ceilDiv(shape.m, kProductTile) * ceilDiv(shape.n, kProductTile) *
+                                       launch.args.batches);
+  return launch;
+}
+
+ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part) {
+  const DType dtype = spec.c.dtype;
+  HEDDLE_CHECK(dtype == DType::F32 || dtype == DType::F64,
+               "a product of {} would be rounded before it is finished", name(dtype));
+  MatmulSpec rest = spec;
+  if (part.bias) rest.bias.reset();
+  const MatmulShape shape = matmulShape(rest);
+  ProductLaunch launch;
+  launch.kernel = dtype == DType::F64 ? ProductKernel::FinishDoubles : ProductKernel::FinishSingles;
+  launch.args = productArgs(shape);
+  launch.blocks = std::min(kMostProductBlocks,
+                           ceilDiv(shape.m * shape.n * launch.args.batches, kProductThreads));
+  return launch;
+}
+
+}  // namespace heddle::host

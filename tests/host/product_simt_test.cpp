@@ -1,0 +1,187 @@
+// The CUDA kernels of products that cuBLASLt does not compute, on the host, and through NVRTC.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <span>
+
+#include "codegen/runtime_text.h"
+#include "host/own_product.h"
+#include "tests/host/matmul_cases.h"
+#include "tests/host/simt_blocks.h"
+//
+#include "codegen/runtime/cuda_elements.h"
+//
+#include "codegen/runtime/cuda_product.h"
+
+namespace heddle::host {
+namespace {
+
+static_assert(sizeof(ProductArgs) == sizeof(hdp::Args));
+static_assert(offsetof(ProductArgs, strides) == offsetof(hdp::Args, strides));
+static_assert(offsetof(ProductArgs, column_strides) == offsetof(hdp::Args, column_strides));
+static_assert(offsetof(ProductArgs, types) == offsetof(hdp::Args, types));
+static_assert(kProductThreads == hdp::kThreads);
+static_assert(static_cast<int>(Activation::Relu) == 1 &&
+              static_cast<int>(Activation::GeluTanh) == 2);
+
+using Entry = void (*)(hdp::Args);
+constexpr Entry kEntries[] = {hdpIntegers, hdpSingles, hdpDoubles, hdpFinishSingles,
+                              hdpFinishDoubles};
+static_assert(std::size(kEntries) == std::size(kProductEntries));
+
+// `blocks`: at most so many, each of which walks over the rest.
+void launch(const ProductLaunch& product, const Matrix* a, const Matrix* b, const Matrix* bias,
+            Matrix& c, int64_t blocks) {
+  ProductArgs args = product.args;
+  args.a = a == nullptr ? nullptr : a->bytes.data();
+  args.b = b == nullptr ? nullptr : b->bytes.data();
+  args.bias = bias == nullptr ? nullptr : bias->bytes.data();
+  args.c = c.bytes.data();
+  hdp::Args copy;
+  std::memcpy(&copy, &args, sizeof(copy));
+  simt::grid().run(std::min(product.blocks, blocks), kProductThreads, 3,
+                   [&] { kEntries[static_cast<size_t>(product.kernel)](copy); });
+}
+
+class ProductSimt : public testing::TestWithParam<DType> {};
+
+TEST_P(ProductSimt, EveryCase) {
+  std::mt19937 random(5);
+  for (const MatmulCase& sizes : matmulCases()) {
+    SCOPED_TRACE(sizes.what);
+    Matrix a(GetParam(), sizes.a, sizes.a_strides);
+    Matrix b(GetParam(), sizes.b, sizes.b_strides);
+    Matrix c(GetParam(), sizes.c, sizes.c_strides);
+    if (c.desc.numel() == 0) continue;
+    fillRandom(a, random);
+    fillRandom(b, random);
+    launch(ownProduct(specOf(a, b, c)), &a, &b, nullptr, c, 3);
+    checkProduct(a, b, c);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, ProductSimt,
+                         testing::Values(DType::Bool, DType::I8, DType::I64, DType::F16,
+                                         DType::F64),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {
+  std::mt19937 random(6);
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    for (const MatmulCase& sizes : matmulCases()) {
+      SCOPED_TRACE(sizes.what);
+      Matrix a(DType::F8E4M3, sizes.a, sizes.a_strides), b(DType::F8E5M2, sizes.b, sizes.b_strides);
+      Matrix c(dtype, sizes.c, sizes.c_strides);
+      if (c.desc.numel() == 0) continue;
+      fillRandom(a, random);
+      fillRandom(b, random);
+      launch(ownProduct(specOf(a, b, c)), &a, &b, nullptr, c, 3);
+      checkProduct(a, b, c);
+    }
+  }
+}
+
+TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
+  std::vector<float> values = {0.0F,  -0.0F, 448,   464,   465,       480,        -500,
+                               57344, 61440, 61439, 1e30F, HUGE_VALF, -HUGE_VALF, std::nanf("")};
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    values.push_back(std::ldexp(static_cast<float>(random() % 256) / 64 - 2,
+                                static_cast<int>(random() % 40) - 24));
+  }
+  for (const DType dtype : {DType::F8E4M3, DType::F8E5M2}) {
+    for (int i = 0; i < 256; ++i) {
+      const auto byte = static_cast<unsigned char>(i);
+      const float expected = static_cast<float>(
+          toDouble(loadElement(std::as_bytes(std::span(&byte, 1)).data(), dtype, 0)));
+      const float got = hdl::loadAs(float(), static_cast<int64_t>(dtype), &byte, 0);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(got)) << i;
+      } else {
+        EXPECT_EQ(got, expected) << i;
+      }
+    }
+    for (const float value : values) {
+      std::byte expected{}, got{};
+      storeElement(&expected, dtype, 0, Scalar(double{value}));
+      hdl::storeAs(static_cast<int64_t>(dtype), &got, 0, value);
+      EXPECT_EQ(got, expected) << value;
+    }
+  }
+}
+
+TEST(ProductSimtIntegers, WrapBehindBiasAndRelu) {
+  for (const auto& [dtype, big] : {std::pair{DType::I64, int64_t{1} << 62},
+                                   {DType::I32, int64_t{1} << 30},
+                                   {DType::I8, int64_t{100}},
+                                   {DType::U8, int64_t{200}}}) {
+    Matrix a(dtype, {1, 2}, {}), b(dtype, {2, 3}, {}), c(dtype, {1, 3}, {}), bias(dtype, {3}, {});
+    const int64_t left[] = {big, 3}, right[] = {5, 1, 0, big, 0, big}, added[] = {0, 1, 7};
+    for (int64_t i = 0; i < 2; ++i) storeElement(a.bytes.data(), dtype, i, Scalar(left[i]));
+    for (int64_t i = 0; i < 6; ++i) storeElement(b.bytes.data(), dtype, i, Scalar(right[i]));
+    for (int64_t i = 0; i < 3; ++i) storeElement(bias.bytes.data(), dtype, i, Scalar(added[i]));
+    MatmulSpec spec = specOf(a, b, c);
+    spec.bias = bias.desc;
+    EXPECT_EQ(libraryPart(spec), std::nullopt);
+    launch(ownProduct(spec), &a, &b, &bias, c, 1);
+    const auto big_bits = static_cast<uint64_t>(big);
+    const uint64_t sums[] = {8 * big_bits, big_bits + 1, 3 * big_bits + 7};
+    for (int64_t i = 0; i < 3; ++i) {
+      Matrix expected(dtype, {1}, {});
+      storeElement(expected.bytes.data(), dtype, 0, Scalar(static_cast<int64_t>(sums[i])));
+      EXPECT_EQ(c.at({0, i}), expected.at({0})) << name(dtype) << " " << i;
+    }
+  }
+}
+
+// c as cuBLASLt leaves it, with dense columns; what follows is exact to the last bits.
+TEST(ProductSimtFinish, GeluOfF64AndF32) {
+  for (const DType dtype : {DType::F64, DType::F32}) {
+    Matrix a(dtype, {3, 1}, {}), b(dtype, {1, 4}, {}), c(dtype, {3, 4}, {1, 3}),
+        bias(dtype, {4}, {});
+    MatmulSpec spec = specOf(a, b, c);
+    spec.bias = bias.desc;
+    spec.activation = Activation::GeluTanh;
+    MatmulSpec part = libraryPart(spec).value();
+    EXPECT_EQ(part.activation, dtype == DType::F64 ? Activation::None : Activation::GeluTanh);
+    part.activation = Activation::None;
+    for (const bool adds_bias : {false, true}) {
+      if (adds_bias) part.bias.reset();
+      for (int64_t i = 0; i < 12; ++i) {
+        storeElement(c.bytes.data(), dtype, i, static_cast<double>(i - 6) / 4);
+        storeElement(bias.bytes.data(), dtype, i % 4, static_cast<double>(i % 4) / 8);
+      }
+      launch(productFinish(spec, part), nullptr, nullptr, adds_bias ? &bias : nullptr, c, 1);
+      for (int64_t row = 0; row < 3; ++row) {
+        for (int64_t column = 0; column < 4; ++column) {
+          const double x = static_cast<double>(column * 3 + row - 6) / 4 +
+                           (adds_bias ? static_cast<double>(column) / 8 : 0);
+          const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+          EXPECT_NEAR(c.at({row, column}), 0.5 * x * (1 + std::tanh(inner)),
+                      dtype == DType::F64 ? 1e-15 : 5e-7);
+        }
+      }
+    }
+  }
+}
+
+TEST(ProductSimtText, NvrtcCompilesIt) {
+  const char* build = std::getenv("HEDDLE_BINARY_DIR");
+  const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
+  void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (module == nullptr) GTEST_SKIP() << path << " is not there";
+  auto* make = reinterpret_cast<codegen::KernelCompiler* (*)(const char*)>(
+      dlsym(module, "heddleMakeNvrtcCompiler"));
+  ASSERT_NE(make, nullptr);
+  const std::unique_ptr<codegen::KernelCompiler> compiler(make("sm_90"));
+  if (compiler == nullptr) GTEST_SKIP() << "no NVRTC";
+  std::string text(codegen::kRuntimeHeader_cuda_elements);
+  text += codegen::kRuntimeHeader_cuda_product;
+  EXPECT_FALSE(compiler->compile({codegen::Target::Cuda, text}).empty());
+}
+
+}  // namespace
+}  // namespace heddle::host
