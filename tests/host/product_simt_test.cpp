@@ -94,10 +94,10 @@ TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
   }
   for (const DType dtype : {DType::F8E4M3, DType::F8E5M2}) {
     for (int i = 0; i < 256; ++i) {
-      const auto byte = static_cast<unsigned char>(i);
-      const float expected = static_cast<float>(
-          toDouble(loadElement(std::as_bytes(std::span(&byte, 1)).data(), dtype, 0)));
-      const float got = hdl::loadAs(float(), static_cast<int64_t>(dtype), &byte, 0);
+      const auto bits = static_cast<uint64_t>(i);
+      const auto* byte = reinterpret_cast<const std::byte*>(&bits);
+      const auto expected = static_cast<float>(toDouble(loadElement(byte, dtype, 0)));
+      const float got = hdl::loadAs(float(), static_cast<int64_t>(dtype), byte, 0);
       if (std::isnan(expected)) {
         EXPECT_TRUE(std::isnan(got)) << i;
       } else {
@@ -105,8 +105,8 @@ TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
       }
     }
     for (const float value : values) {
-      std::byte expected{}, got{};
-      storeElement(&expected, dtype, 0, Scalar(double{value}));
+      uint64_t expected = 0, got = 0;
+      storeElement(reinterpret_cast<std::byte*>(&expected), dtype, 0, Scalar(double{value}));
       hdl::storeAs(static_cast<int64_t>(dtype), &got, 0, value);
       EXPECT_EQ(got, expected) << value;
     }
