@@ -9,6 +9,8 @@ namespace {
 
 constexpr int64_t kProductTile = 64;
 constexpr int64_t kMostProductBlocks = 65536;
+// Extents that matrices of f8 need: rows of 16 bytes, whatever their number.
+constexpr int64_t kFloat8Multiple = 16;
 
 ProductArgs productArgs(const MatmulShape& shape) {
   HEDDLE_USER_CHECK(shape.batch.size() <= ProductArgs::kMostBatchAxes,
@@ -35,14 +37,31 @@ ProductArgs productArgs(const MatmulShape& shape) {
   return args;
 }
 
+bool takesFloat8(const MatmulSpec& spec) {
+  const bool types = spec.a.dtype == DType::F8E4M3 || spec.b.dtype == DType::F8E4M3;
+  if (!types || isFloat8(spec.c.dtype)) return false;
+  const MatmulShape shape = matmulShape(spec);
+  // As layoutMatmul(): the transposed product is computed where the columns of c are dense.
+  const MatrixLayout c = layoutOf(shape.m, shape.n, shape.c);
+  const int64_t columns = c.fits && c.transposed && !shape.has_bias ? shape.m : shape.n;
+  return shape.k > 0 && shape.k % kFloat8Multiple == 0 && columns % kFloat8Multiple == 0;
+}
+
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec) {
+std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8) {
   const DType dtype = spec.a.dtype;
-  if (!isFloat(dtype) || isFloat8(dtype)) return std::nullopt;
+  if (!isFloat(dtype)) return std::nullopt;
   MatmulSpec part = spec;
+  if (isFloat8(dtype)) {
+    if (spec.c.dtype == DType::F32) {
+      part.bias.reset();
+      part.activation = Activation::None;
+    }
+    return has_float8 && takesFloat8(part) ? std::optional(part) : std::nullopt;
+  }
   if (dtype == DType::F64 && spec.activation == Activation::GeluTanh) {
     part.activation = Activation::None;
   }

@@ -9,8 +9,9 @@ namespace heddle::host {
 
 // How a matrix product on CUDA becomes calls of cuBLASLt and launches of the kernels of
 // codegen/runtime/cuda_product.h. Knows no CUDA, so that it is tested without a GPU. heddle's own
-// kernels multiply what cuBLASLt does not (integers, which wrap, bools, and f8), and apply what it
-// is not exact enough for: its gelu of f64 has constants of f32.
+// kernels multiply what cuBLASLt does not (integers, which wrap, bools, and f8 where it cannot),
+// and apply what it is not exact enough for, its gelu of f64 having constants of f32, or what it
+// has not: a bias of f32 behind f8.
 
 enum class ProductKernel : uint8_t { Integers, Singles, Doubles, FinishSingles, FinishDoubles };
 inline constexpr const char* kProductEntries[] = {"hdpIntegers", "hdpSingles", "hdpDoubles",
@@ -46,8 +47,9 @@ struct ProductLaunch {
 };
 
 // The part of the product that cuBLASLt computes: the whole, the same with less behind the sums, or
-// nothing.
-std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec);
+// nothing. Of f8 (`has_float8`: from sm_89 on) it takes all but e5m2 by e5m2, to a wider type, with
+// k and the columns of the result that lie dense in multiples of 16.
+std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // The whole product. UserError beyond ProductArgs::kMostBatchAxes batch axes that are not one in
 // memory.

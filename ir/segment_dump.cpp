@@ -58,7 +58,15 @@ bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
 std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return "";
   const DType dtype = fusion.tensor(expr.inputs[0]).dtype;
-  if (!isFloat(dtype) || isFloat8(dtype)) return "; on CUDA heddle's own kernel";
+  const bool float8 = isFloat8(dtype);
+  const bool library8 =
+      !isFloat8(fusion.tensor(expr.outputs[0]).dtype) &&
+      (dtype == DType::F8E4M3 || fusion.tensor(expr.inputs[1]).dtype == DType::F8E4M3);
+  if (!isFloat(dtype) || (float8 && !library8)) return "; on CUDA heddle's own kernel";
+  if (float8) {
+    return "; on CUDA cuBLASLt, from sm_89 on and with k and n in multiples of 16, else heddle's "
+           "own kernel";
+  }
   const Attr* activation = expr.find("activation");
   const bool gelu = activation != nullptr && std::get<std::string>(*activation) == "gelu_tanh";
   return gelu && dtype == DType::F64 ? "; on CUDA gelu by a kernel of its own" : "";
@@ -69,8 +77,7 @@ std::string describe(const SegmentedFusion& segmented, const Group& group) {
   std::string kind(name(group.kind));
   if (group.kind != GroupKind::Kernel) {
     const Expression& first = segmented.fusion.expr(group.exprs.front());
-    return fmt::format("{} ({}{})", kind, first.op->name,
-                       productOnCuda(segmented.fusion, first));
+    return fmt::format("{} ({}{})", kind, first.op->name, productOnCuda(segmented.fusion, first));
   }
   if (!hasReduction(segmented, group)) {
     return fmt::format("{} (pointwise, {} expressions)", kind, group.exprs.size());

@@ -38,6 +38,8 @@ Pattern patternOf(DType dtype) {
   if (dtype == DType::F64) return {{0xFFFFFFFFU, 0x800FFFFFU}, {0, 0x3FE00000U}};
   if (dtype == DType::F32) return {{0x807FFFFFU, 0x807FFFFFU}, {0x3F000000U, 0x3F000000U}};
   if (dtype == DType::F16) return {{0x83FF83FFU, 0x83FF83FFU}, {0x38003800U, 0x38003800U}};
+  if (dtype == DType::F8E4M3) return {{0x87878787U, 0x87878787U}, {0x30303030U, 0x30303030U}};
+  if (dtype == DType::F8E5M2) return {{0x83838383U, 0x83838383U}, {0x38383838U, 0x38383838U}};
   return {{0x807F807FU, 0x807F807FU}, {0x3F003F00U, 0x3F003F00U}};
 }
 

@@ -1,17 +1,18 @@
 #include "host/cuda/cuda_matmul.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "host/cuda/cuda_check.h"
-#include "host/cuda/matmul_layout.h"
-#include "host/cuda/own_product_kernels.h"
 #include "host/cuda/prepared_cuda_matmul.h"
 #include "ir/error.h"
 
 namespace heddle::host {
 namespace {
+
+constexpr int64_t kVectorBytes = 16;  // how operands of f8 are aligned
 
 // Of a result without elements, which cuBLASLt does not launch.
 class NoMatmul : public PreparedMatmul {
@@ -65,13 +66,17 @@ CudaMatmul::CudaMatmul(int device, const codegen::KernelCompiler& compiler)
       store_(std::make_unique<AlgorithmStore>(codegen::ImageCache::defaultFolder(),
                                               identityOf(device))) {
   HEDDLE_CUBLAS(cublasLtCreate, &handle_);
+  int major = 0, minor = 0;
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device);
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &minor, cudaDevAttrComputeCapabilityMinor, device);
+  has_float8_ = 10 * major + minor >= 89;
 }
 
 CudaMatmul::~CudaMatmul() { cublasLtDestroy(handle_); }
 
 std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
   std::set<std::string> keys;
-  const std::optional<MatmulSpec> part = libraryPart(spec);
+  const std::optional<MatmulSpec> part = libraryPart(spec, has_float8_);
   if (!part || !timingIsOn()) return keys;
   for (const MatmulProblem& problem : layoutMatmul(*part).problems) keys.insert(problem.text());
   return keys;
@@ -94,23 +99,41 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream)
   return choice;
 }
 
+bool CudaMatmul::hasAlgorithms(const MatmulLayout& layout) const {
+  return std::all_of(layout.problems.begin(), layout.problems.end(), [&](const auto& problem) {
+    return !LtMatmul(handle_, problem).candidates(1, kWorkspaceBytes).empty() &&
+           !LtMatmul(handle_, alignedTo(problem, kVectorBytes))
+                .candidates(1, kWorkspaceBytes)
+                .empty();
+  });
+}
+
+std::shared_ptr<const PreparedMatmul> CudaMatmul::prepareOwn(const MatmulSpec& spec) {
+  ProductLaunch launch = ownProduct(spec);
+  CudaKernel& kernel = own_.get(launch.kernel, compiler_);
+  return std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
+                                              spec.bias.has_value());
+}
+
 std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec,
                                                           const AlgorithmChoices& choices) {
   if (spec.c.numel() == 0) return std::make_shared<NoMatmul>();
-  const std::optional<MatmulSpec> part = libraryPart(spec);
-  if (!part) {
-    ProductLaunch launch = ownProduct(spec);
-    CudaKernel& kernel = own_.get(launch.kernel, compiler_);
-    return std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
-                                                spec.bias.has_value());
-  }
+  const std::optional<MatmulSpec> part = libraryPart(spec, has_float8_);
+  if (!part) return prepareOwn(spec);
+  MatmulLayout layout = layoutMatmul(*part);
+  const bool float8 = isFloat8(spec.a.dtype);
+  if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
   std::shared_ptr<const PreparedMatmul> product = std::make_shared<PreparedCudaMatmul>(
-      device_, handle_, copy_, compiler_, layoutMatmul(*part), choices);
-  if (*part == spec) return product;
-  ProductLaunch launch = productFinish(spec, *part);
-  CudaKernel& kernel = own_.get(launch.kernel, compiler_);
-  return std::make_shared<PreparedOwnProduct>(
-      device_, kernel, std::move(launch), spec.bias.has_value() && !part->bias, std::move(product));
+      device_, handle_, copy_, compiler_, std::move(layout), choices);
+  if (*part != spec) {
+    ProductLaunch launch = productFinish(spec, *part);
+    CudaKernel& kernel = own_.get(launch.kernel, compiler_);
+    product = std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
+                                                   spec.bias.has_value() && !part->bias,
+                                                   std::move(product));
+  }
+  if (!float8) return product;
+  return std::make_shared<PreparedFloat8>(std::move(product), prepareOwn(spec));
 }
 
 }  // namespace heddle::host

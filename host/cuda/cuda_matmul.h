@@ -9,6 +9,7 @@
 
 #include "host/algorithm_store.h"
 #include "host/cuda/algorithm_timer.h"
+#include "host/cuda/matmul_layout.h"
 #include "host/cuda/own_product_kernels.h"
 #include "host/cuda/strided_copy.h"
 #include "host/matmul_shape.h"
@@ -18,8 +19,9 @@ namespace heddle::host {
 // Matrix products of one device. Through cuBLASLt: f32 in full f32 unless tf32 is asked for, f64,
 // and the half types, which accumulate in f32; bias and activation as epilogues, but gelu of f64,
 // for which a kernel of heddle's follows. Operands with strides that cuBLASLt cannot read are
-// packed into workspace. Through heddle's own kernel: integers, bools and f8.
-// Thread-safe.
+// packed into workspace. f8 as libraryPart() says, without fast accumulation: on sm_90 tensor cores
+// keep fewer bits than f32 has between the terms that cuBLASLt adds up in f32. Through heddle's own
+// kernel: integers, bools, and other f8. Thread-safe.
 //
 // Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
 // problem and device and remembers the fastest, also on disk. HEDDLE_MATMUL_TIMING=0 turns that
@@ -43,7 +45,12 @@ class CudaMatmul {
                                                 const AlgorithmChoices& choices);
 
  private:
+  // Whether cuBLASLt has any for each call, whatever the alignment that f8 needs at least.
+  bool hasAlgorithms(const MatmulLayout& layout) const;
+  std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
+
   int device_;
+  bool has_float8_ = false;
   const codegen::KernelCompiler& compiler_;
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;

@@ -20,16 +20,18 @@ cudaDataType_t cudaTypeOf(DType dtype) {
       return CUDA_R_16F;
     case DType::BF16:
       return CUDA_R_16BF;
+    case DType::F8E4M3:
+      return CUDA_R_8F_E4M3;
+    case DType::F8E5M2:
+      return CUDA_R_8F_E5M2;
     case DType::Bool:
     case DType::U8:
     case DType::I8:
     case DType::I32:
     case DType::I64:
-    case DType::F8E4M3:
-    case DType::F8E5M2:
       break;
   }
-  userError("matmul on a CUDA device takes f32, f64, f16 and bf16, got {}", name(dtype));
+  HEDDLE_CHECK(false, "cuBLASLt was given a matrix of {}", name(dtype));
 }
 
 cublasComputeType_t computeTypeOf(const MatmulProblem& problem) {

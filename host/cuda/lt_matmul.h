@@ -20,7 +20,7 @@ class LtMatmul {
     size_t workspace_bytes = 0;
   };
 
-  // UserError for dtypes that cuBLASLt does not multiply.
+  // Of f8: a lies by rows and b by columns, of whole 16 bytes.
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
   // Up to `most` algorithms of the heuristic, the most promising first; none when there are none.

@@ -10,6 +10,7 @@ namespace {
 // Batches of one call: grids may put the batch on an axis of that many blocks.
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;
+constexpr int64_t kVectorBytes = 16;
 // Terms of a product of zeros: every algorithm takes that many.
 constexpr int64_t kZeroTerms = 16;
 
@@ -78,19 +79,31 @@ class Layouting {
     }
   }
 
+  bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
+
+  // cuBLASLt reads matrices of f8 along the terms only, and in whole vectors of 16 bytes.
+  bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
+                 int64_t alignment, DType dtype) const {
+    if (!isFloat8Product()) return true;
+    const auto whole = [&](int64_t stride) { return stride * sizeOf(dtype) % kVectorBytes == 0; };
+    return layout.transposed == transposed && whole(layout.ld) && alignment >= kVectorBytes &&
+           std::all_of(matrix.batch_strides.begin(), matrix.batch_strides.end(), whole);
+  }
+
   void pack() {
     const MatrixLayout a = layoutOf(shape_.m, shape_.k, shape_.a);
     const MatrixLayout b = layoutOf(shape_.k, shape_.n, shape_.b);
     const MatrixLayout c = layoutOf(shape_.m, shape_.n, shape_.c);
-    if (!a.fits || layout_.zeros) {
+    if (!a.fits || layout_.zeros || !inVectors(a, false, shape_.a, alignment_.a, shape_.a_dtype)) {
       layout_.a = packingOf(shape_.batch, shape_.a, shape_.m, shape_.k, false, shape_.a_dtype);
       alignment_.a = kAlignment;
     }
-    if (!b.fits || layout_.zeros) {
-      layout_.b = packingOf(shape_.batch, shape_.b, shape_.k, shape_.n, false, shape_.b_dtype);
+    if (!b.fits || layout_.zeros || !inVectors(b, true, shape_.b, alignment_.b, shape_.b_dtype)) {
+      layout_.b =
+          packingOf(shape_.batch, shape_.b, shape_.k, shape_.n, isFloat8Product(), shape_.b_dtype);
       alignment_.b = kAlignment;
     }
-    if (!c.fits || c.transposed) {
+    if (!c.fits || c.transposed || !inVectors(c, false, shape_.c, alignment_.c, shape_.c_dtype)) {
       layout_.c = packingOf(shape_.batch, shape_.c, shape_.m, shape_.n, false, shape_.c_dtype);
       alignment_.c = kAlignment;
     }

@@ -7,7 +7,8 @@
 namespace heddle::host {
 
 // An operand that cuBLASLt cannot read or write where it lies, and the same one packed: sizes
-// [batch..., rows, columns] without the batch axes over which it is stretched.
+// [batch..., rows, columns] without the batch axes over which it is stretched. Of f8 it reads a by
+// rows and b by columns only.
 struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;

@@ -37,4 +37,14 @@ void PreparedOwnProduct::run(const MatmulOperands& operands, Stream stream,
   kernel_.launch(shape, &args, static_cast<cudaStream_t>(stream));
 }
 
+void PreparedFloat8::run(const MatmulOperands& operands, Stream stream, const Issue& issue) const {
+  constexpr uintptr_t kVectorMask = 15;
+  uintptr_t bits = 0;
+  for (const void* address :
+       {operands.a, operands.b, operands.bias, static_cast<const void*>(operands.c)}) {
+    bits |= reinterpret_cast<uintptr_t>(address);
+  }
+  ((bits & kVectorMask) == 0 ? library_ : own_)->run(operands, stream, issue);
+}
+
 }  // namespace heddle::host

@@ -49,4 +49,20 @@ class PreparedOwnProduct : public PreparedMatmul {
   std::shared_ptr<const PreparedMatmul> part_;
 };
 
+// A product of f8 by cuBLASLt where a run's operands lie at multiples of the 16 bytes that it
+// needs, else by heddle's own kernel.
+class PreparedFloat8 : public PreparedMatmul {
+ public:
+  PreparedFloat8(std::shared_ptr<const PreparedMatmul> library,
+                 std::shared_ptr<const PreparedMatmul> own)
+      : library_(std::move(library)), own_(std::move(own)) {}
+
+  int64_t workspaceBytes() const override { return library_->workspaceBytes(); }
+  void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override;
+
+ private:
+  std::shared_ptr<const PreparedMatmul> library_;
+  std::shared_ptr<const PreparedMatmul> own_;
+};
+
 }  // namespace heddle::host

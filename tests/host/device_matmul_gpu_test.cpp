@@ -126,6 +126,70 @@ TEST_F(CudaMatmulGpu, SeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// In every order in memory, aligned and not: cuBLASLt, packed for it, and heddle's own kernel.
+TEST_F(CudaMatmulGpu, Float8) {
+  std::mt19937 random(8);
+  const std::vector<int64_t> dense, a_turned{20 * 32, 1, 20}, b_turned{32 * 48, 1, 32};
+  for (const auto& [left, right, result] : {std::tuple{DType::F8E4M3, DType::F8E4M3, DType::F32},
+                                            {DType::F8E4M3, DType::F8E5M2, DType::BF16},
+                                            {DType::F8E5M2, DType::F8E4M3, DType::F16},
+                                            {DType::F8E5M2, DType::F8E5M2, DType::F32}}) {
+    for (int mix = 0; mix < 8; ++mix) {
+      SCOPED_TRACE(std::string(name(left)) + " " + std::to_string(mix));
+      Matrix a(left, {3, 20, 32}, (mix & 1) != 0 ? a_turned : dense);
+      Matrix b(right, {3, 32, 48}, (mix & 2) != 0 ? b_turned : dense);
+      Matrix c(result, {3, 20, 48}, {});
+      fillRandom(a, random);
+      fillRandom(b, random);
+      const int64_t shift = (mix & 4) != 0 ? 1 : 0;
+      const auto put = [&](const Matrix& x, int64_t by) {
+        const auto bytes = static_cast<int64_t>(x.bytes.size());
+        char* memory = static_cast<char*>(allocate(bytes + by)) + by;
+        device_->copy(memory, x.bytes.data(), bytes, stream_, {});
+        return memory;
+      };
+      void* out = put(c, 0);
+      runMatmul(*device_, specOf(a, b, c), {put(a, shift), put(b, shift), nullptr, out, nullptr},
+                stream_);
+      device_->copy(c.bytes.data(), out, static_cast<int64_t>(c.bytes.size()), stream_, {});
+      finish(stream_);
+      checkProduct(a, b, c);
+    }
+  }
+}
+
+// Bias and activation behind f8: of f32 by heddle's kernel, of bf16 by cuBLASLt, which has an
+// algorithm.
+TEST_F(CudaMatmulGpu, Float8WithBiasAndRelu) {
+  std::mt19937 random(9);
+  for (const DType result : {DType::F32, DType::BF16}) {
+    Matrix a(DType::F8E4M3, {16, 64}, {}), b(DType::F8E4M3, {64, 32}, {1, 64});
+    Matrix c(result, {16, 32}, {}), plain(result, {16, 32}, {}), bias(result, {32}, {});
+    for (Matrix* x : {&a, &b, &bias}) fillRandom(*x, random);
+    multiply(a, b, plain, stream_);
+    MatmulSpec spec = specOf(a, b, c);
+    spec.bias = bias.desc;
+    spec.activation = Activation::Relu;
+    const std::set<std::string> questions = device_->algorithmQuestions(spec);
+    ASSERT_EQ(questions.size(), 1u);
+    EXPECT_FALSE(device_->chooseAlgorithm(*questions.begin(), stream_).empty());
+    const Matrix* matrices[] = {&a, &b, &bias, &c};
+    void* memory[4];
+    for (int i = 0; i < 4; ++i) {
+      const auto bytes = static_cast<int64_t>(matrices[i]->bytes.size());
+      memory[i] = allocate(bytes);
+      device_->copy(memory[i], matrices[i]->bytes.data(), bytes, stream_, {});
+    }
+    runMatmul(*device_, spec, {memory[0], memory[1], memory[2], memory[3], nullptr}, stream_);
+    device_->copy(c.bytes.data(), memory[3], static_cast<int64_t>(c.bytes.size()), stream_, {});
+    finish(stream_);
+    for (int64_t i = 0; i < 16 * 32; ++i) {
+      const std::vector<int64_t> at = {i / 32, i % 32};
+      EXPECT_EQ(c.at(at), std::max(plain.at(at) + bias.at({at[1]}), 0.0)) << i;
+    }
+  }
+}
+
 TEST_F(CudaMatmulGpu, IntegersWrap) {
   const int64_t big = int64_t{1} << 62;
   Matrix a(DType::I64, {1, 2}, {}), b(DType::I64, {2, 1}, {}), c(DType::I64, {1, 1}, {});

@@ -84,6 +84,30 @@ TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {
   }
 }
 
+TEST(ProductSimtFloat8, WhatIsLeftToTheLibrary) {
+  const auto part = [](DType left, DType right, DType result, int64_t n, int64_t k,
+                       bool has = true) {
+    MatmulSpec spec;
+    spec.a = denseDesc(left, {5, k});
+    spec.b = denseDesc(right, {k, n});
+    spec.c = denseDesc(result, {5, n});
+    spec.bias = denseDesc(result, {n});
+    spec.activation = Activation::Relu;
+    return libraryPart(spec, has);
+  };
+  constexpr DType e4 = DType::F8E4M3, e5 = DType::F8E5M2, f32 = DType::F32, bf16 = DType::BF16;
+  EXPECT_TRUE(part(e4, e5, bf16, 32, 16).value().bias.has_value());
+  EXPECT_FALSE(part(e5, e4, f32, 32, 16).value().bias.has_value());
+  EXPECT_EQ(part(e4, e4, f32, 32, 16).value().activation, Activation::None);
+  EXPECT_EQ(part(e4, e4, f32, 32, 16, false), std::nullopt);
+  EXPECT_EQ(part(e5, e5, f32, 32, 16), std::nullopt);
+  EXPECT_EQ(part(e4, e4, e4, 32, 16), std::nullopt);
+  EXPECT_EQ(part(e4, e4, bf16, 24, 16), std::nullopt);
+  EXPECT_EQ(part(e4, e4, bf16, 32, 24), std::nullopt);
+  EXPECT_EQ(part(e4, e4, bf16, 32, 0), std::nullopt);
+  EXPECT_NE(part(bf16, bf16, bf16, 24, 0, false), std::nullopt);
+}
+
 TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
   std::vector<float> values = {0.0F,  -0.0F, 448,   464,   465,       480,        -500,
                                57344, 61440, 61439, 1e30F, HUGE_VALF, -HUGE_VALF, std::nanf("")};
@@ -125,7 +149,7 @@ TEST(ProductSimtIntegers, WrapBehindBiasAndRelu) {
     for (int64_t i = 0; i < 3; ++i) storeElement(bias.bytes.data(), dtype, i, Scalar(added[i]));
     MatmulSpec spec = specOf(a, b, c);
     spec.bias = bias.desc;
-    EXPECT_EQ(libraryPart(spec), std::nullopt);
+    EXPECT_EQ(libraryPart(spec, true), std::nullopt);
     launch(ownProduct(spec), &a, &b, &bias, c, 1);
     const auto big_bits = static_cast<uint64_t>(big);
     const uint64_t sums[] = {8 * big_bits, big_bits + 1, 3 * big_bits + 7};
@@ -145,7 +169,7 @@ TEST(ProductSimtFinish, GeluOfF64AndF32) {
     MatmulSpec spec = specOf(a, b, c);
     spec.bias = bias.desc;
     spec.activation = Activation::GeluTanh;
-    MatmulSpec part = libraryPart(spec).value();
+    MatmulSpec part = libraryPart(spec, false).value();
     EXPECT_EQ(part.activation, dtype == DType::F64 ? Activation::None : Activation::GeluTanh);
     part.activation = Activation::None;
     for (const bool adds_bias : {false, true}) {
