@@ -9,7 +9,7 @@ using RandomFusionsGpuTest = GpuDeviceTest;
 
 random::GeneratorOptions onCuda() {
   random::GeneratorOptions options;
-  options.any_products = false;
+  options.gelu_products = false;
   return options;
 }
 

@@ -143,7 +143,7 @@ class Generator {
     const size_t before = builder_.fusion().exprs().size();
     try {
       OpMaker maker(trial, choices_,
-                    {sizes_, extents_, values_, options_.without, options_.any_products});
+                    {sizes_, extents_, values_, options_.without, options_.gelu_products});
       if (!maker.make()) return;
       checkGuards(trial.fusion(), sizes_);
       if (!evaluateFrom(trial.fusion(), before)) {

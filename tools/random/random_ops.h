@@ -17,7 +17,7 @@ struct OpContext {
   const std::vector<Size>& extents;                           // for new axes
   const std::vector<std::shared_ptr<const Bounded>>& values;  // by ValueId
   const std::vector<OpKind>& without;                         // kinds to leave out
-  bool any_products = true;                                   // products of integers and f8
+  bool gelu_products = true;                                  // products with gelu
 };
 
 DType randomDType(Choices& choices);
@@ -46,7 +46,6 @@ class OpMaker {
   bool expand();
   bool reshape();
   bool slice();
-  bool multiplies(DType dtype) const;
   bool matmul();
   bool linear();
   bool pad();

@@ -102,11 +102,6 @@ bool OpMaker::slice() {
   return true;
 }
 
-bool OpMaker::multiplies(DType dtype) const {
-  if (context_.any_products) return dtype != DType::Bool;
-  return isFloat(dtype) && !isFloat8(dtype);
-}
-
 bool OpMaker::matmul() {
   if (choices_.oneIn(3)) return linear();
   for (int tries = 40; tries > 0; --tries) {
@@ -114,7 +109,7 @@ bool OpMaker::matmul() {
     ValueId y = tensor(true);
     const TensorView& a = b_.fusion().tensor(x);
     const TensorView& b = b_.fusion().tensor(y);
-    if (a.rank() < 2 || b.rank() < 2 || a.dtype != b.dtype || !multiplies(a.dtype)) continue;
+    if (a.rank() < 2 || b.rank() < 2 || a.dtype != b.dtype || a.dtype == DType::Bool) continue;
     if (number(a.sizes().back()) != number(b.sizes()[b.rank() - 2])) {
       if (number(a.sizes().back()) != number(b.sizes().back())) continue;
       AxisOrder order = rowMajor(b.rank());
@@ -133,7 +128,7 @@ bool OpMaker::linear() {
     const ValueId w = tensor(true);
     const TensorView& a = b_.fusion().tensor(x);
     const TensorView& b = b_.fusion().tensor(w);
-    if (b.rank() != 2 || a.dtype != b.dtype || !multiplies(a.dtype) ||
+    if (b.rank() != 2 || a.dtype != b.dtype || a.dtype == DType::Bool ||
         number(a.sizes().back()) != number(b.sizes()[1])) {
       continue;
     }
@@ -148,7 +143,7 @@ bool OpMaker::linear() {
     ProductOptions options;
     if (isFloat(a.dtype)) options.activation = choices_.pick({"none", "relu", "gelu_tanh"});
     // The gelu of cuBLASLt is further off than the bounds take it to be.
-    if (!context_.any_products && options.activation == "gelu_tanh") options.activation = "relu";
+    if (!context_.gelu_products && options.activation == "gelu_tanh") options.activation = "relu";
     b_.linear(x, w, bias, options);
     return true;
   }
