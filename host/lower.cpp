@@ -193,7 +193,8 @@ class Lowering {
         return comm::CollectiveKind::ReduceScatter;
       case SetStep::Kind::AllToAll:
         return comm::CollectiveKind::AllToAll;
-      case SetStep::Kind::Transfer:  // in a team of two
+      case SetStep::Kind::Transfer:
+        return comm::CollectiveKind::Send;
       case SetStep::Kind::Broadcast:
         return comm::CollectiveKind::Broadcast;
       case SetStep::Kind::GatherTo:
@@ -245,10 +246,8 @@ class Lowering {
   // The side that holds the parts of the whole team is allocated as that many blocks of the ceil
   // size.
   void padWhole(const Collective& c, SlotId whole, SlotId part) {
-    const int64_t devices =
-        c.step.team.empty() ? c.step.mesh.size() : devicesOf(c.step.mesh, c.step.team);
     const auto axis = static_cast<size_t>(c.step.axis);
-    const Size blocks = allocOf(part)[axis] * Size(devices);
+    const Size blocks = allocOf(part)[axis] * Size(blocksOf(c.step));
     const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();
     Size& alloc = allocOf(whole)[axis];
     // Blocks of the ceil size cover the extent; only another collective can have asked for more.

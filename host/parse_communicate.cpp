@@ -12,7 +12,7 @@ Op InstructionParser::communicate(TokenId token) {
   out.token = token;
   out.kind = parseOneOf(in_, kCollectives,
                         "allreduce, reduce, broadcast, allgather, gather, scatter, reduce_scatter, "
-                        "all_to_all, all_to_all_v or barrier");
+                        "all_to_all, all_to_all_v, send or barrier");
   out.in = out.out = kNoSlot;
   if (out.kind != comm::CollectiveKind::Barrier) {
     out.in = slot();

@@ -98,6 +98,7 @@ class PlanBuilder {
 
   // plan_communicate.cpp
   void emit(const Communicate& op, const TraceStep& step);
+  void emitOneWay(const Communicate& op, const TraceStep& step, comm::Communicator* communicator);
   void emitCounts(const TraceStep& step);
   void emit(const Send& op, const TraceStep& step);
   void emit(const Recv& op, const TraceStep& step);

@@ -58,6 +58,9 @@ int32_t PlanBuilder::teamOfBarrier(comm::Communicator* communicator, int32_t fir
 void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, step);
   if (communicator == nullptr) return;
+  if (op.kind == comm::CollectiveKind::Send || step.root_apart) {
+    return emitOneWay(op, step, communicator);
+  }
   comm::Operation operation;
   operation.kind = op.kind;
   operation.reduce = op.reduce.value_or(ReduceOp::Sum);
@@ -77,6 +80,32 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   plan_->operation_places.push_back(places);
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
+  emitRecord({true, op.token}, op.stream);
+}
+
+// Between the root and each of the others: sends and receives of one part each, posted as a group.
+void PlanBuilder::emitOneWay(const Communicate& op, const TraceStep& step,
+                             comm::Communicator* communicator) {
+  const bool to_root = op.kind == comm::CollectiveKind::Gather;
+  const auto root = static_cast<int>(step.peer);
+  const bool is_root = communicator->rank() == root;
+  const bool sends = is_root != to_root;
+  const View& view = sends ? step.inputs.at(0) : step.outputs.at(0);
+  comm::Operation operation;
+  operation.kind = sends ? comm::CollectiveKind::Send : comm::CollectiveKind::Recv;
+  operation.dtype = view.desc.dtype;
+  operation.count = allocCount(view.desc) / (is_root ? communicator->size() - 1 : 1);
+  const int64_t bytes = operation.count * sizeOf(operation.dtype);
+  const auto first = static_cast<int32_t>(plan_->operations.size());
+  Place part = placeOf(view);
+  for (int peer = 0; peer < communicator->size(); ++peer) {
+    if (is_root ? peer == root : peer != root) continue;
+    operation.peer = peer;
+    plan_->operations.push_back(operation);
+    plan_->operation_places.push_back({sends ? part : Place{}, sends ? Place{} : part});
+    part.offset += bytes;
+  }
+  emitCollective(communicator, first, op.stream);
   emitRecord({true, op.token}, op.stream);
 }
 

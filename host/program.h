@@ -145,7 +145,7 @@ struct Copy {
 // axis that is split outermost in that of `in`, the one that is joined in that of `out`. A buffer
 // that only the root has is not looked at elsewhere, and its slot may name nothing there.
 struct Communicate {
-  comm::CollectiveKind kind;  // any but Send and Recv
+  comm::CollectiveKind kind;  // any but Recv; Send: the root's to the other of a team of two
   SlotId out;                 // Barrier: kNoSlot, like `in`
   SlotId in;
   Team team;

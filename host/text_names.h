@@ -41,7 +41,8 @@ template <class Enum, size_t N>
 Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
                 std::string_view expected) {
   for (const auto& [value, text] : names) {
-    if (in.peek().text != text) continue;
+    const bool written = in.at(TokenKind::Word) || in.at(TokenKind::Symbol);
+    if (!written || in.peek().text != text) continue;
     in.next();
     return value;
   }

@@ -49,6 +49,7 @@ struct TraceStep {
   std::vector<SlotId> scalar_inputs;  // parallel to inputs: the trace's scalar register, or -1
   std::vector<TraceAccess> accesses;
   int64_t peer = -1;            // Send, Recv: rank within the team; of a Communicate: the root
+  bool root_apart = false;      // a gather or scatter whose root has none of the parts
   std::optional<Scalar> known;  // Evaluate of a Size or literal: its value in the slot's dtype;
                                 // If decided at run time: the right side, an i64
   int32_t scalar_out = -1;      // Evaluate, ReadBack: register written, of a list the first

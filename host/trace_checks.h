@@ -19,6 +19,7 @@ void checkCopy(const TraceStep& step);
 struct TeamPlace {
   int64_t rank;
   int64_t size;
+  int64_t parts;  // of the larger side, one a rank but where the root is apart
 };
 // Dtypes, allocated elements and memory order on both sides, and that they lie apart or as the
 // transports allow (comm/communicator.h).

@@ -31,8 +31,8 @@ class CollectiveChecker {
     apart();
     if (x_.kind == CollectiveKind::AllToAllV) return;  // its counts are known at run time
     parts();
-    const int64_t left = allocatedIn(in_) * (isGathered() ? place_.size : 1);
-    const int64_t right = allocatedIn(out_) * (isScattered() ? place_.size : 1);
+    const int64_t left = allocatedIn(in_) * (isGathered() ? place_.parts : 1);
+    const int64_t right = allocatedIn(out_) * (isScattered() ? place_.parts : 1);
     HEDDLE_USER_CHECK(left == right, "{} in a team of {}: {} allocated elements to {}", kind,
                       place_.size, allocatedIn(in_), allocatedIn(out_));
     if (left > 0 && place_.size > 1) memoryOrder();
@@ -52,7 +52,7 @@ class CollectiveChecker {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
     if (!has(whole) || (!exchanges && !isGathered() && !isScattered())) return;
-    HEDDLE_USER_CHECK(allocatedIn(whole) % place_.size == 0,
+    HEDDLE_USER_CHECK(allocatedIn(whole) % place_.parts == 0,
                       "{} in a team of {}: {} allocated elements are no whole parts",
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }

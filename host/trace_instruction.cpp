@@ -31,7 +31,8 @@ const View& Tracer::tensor(SlotId id) {
 void Tracer::readScalar(TraceStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
   HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list", slot(id).name);
-  HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined", slot(id).name);
+  HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
+                    undefinedReason(id));
   step.inputs.emplace_back();
   step.scalar_inputs.push_back(registerOf(id));
 }
@@ -51,6 +52,7 @@ void Tracer::operands(TraceStep& step, const std::vector<SlotId>& inputs,
 void Tracer::writeScalar(TraceStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
   scalars_.insert(id);
+  branched_.erase(id);
   step.scalar_out = registerOf(id);
 }
 
@@ -145,6 +147,16 @@ void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
   checkDense(view, "a send or receive");
 }
 
+// The root of a gather outside of the mesh of what is gathered, or of a scatter outside of that of
+// the parts: known on every rank, since the mesh is.
+bool Tracer::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
+  const bool gathers = x.kind == comm::CollectiveKind::Gather;
+  if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
+  const std::optional<Sharding>& parts = slot(gathers ? x.in : x.out).tensor.sharding;
+  const int64_t root = team[static_cast<size_t>(scope_.evaluate(x.root.value()))];
+  return parts && scope_.meshes().at(static_cast<size_t>(parts->mesh)).positionOf(root) < 0;
+}
+
 void Tracer::communicate(TraceStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());
@@ -152,15 +164,23 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   if (x.kind == comm::CollectiveKind::Barrier) return;
   const int64_t me = std::find(team.begin(), team.end(), scope_.rank()) - team.begin();
   const bool root = me == step.peer;
-  step.scalar_inputs.push_back(-1);
-  step.inputs.push_back(comm::hasSend(x.kind, root) ? tensor(x.in) : View{});
+  const bool one_way = x.kind == comm::CollectiveKind::Send;
+  HEDDLE_USER_CHECK(!one_way || size == 2,
+                    "send in a team of {}: it is for two ranks, the root and the other", size);
+  step.root_apart = rootIsApart(x, team);
+  bool sends = one_way ? root : comm::hasSend(x.kind, root);
+  bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
   // The root of a broadcast to a mesh without it has only what it sends.
-  const bool sends_only = root && x.kind == comm::CollectiveKind::Broadcast &&
-                          viewOf(x.out).buffer < 0 && !scope_.describe(slot(x.out)).held;
-  const bool receives = comm::hasRecv(x.kind, root) && !sends_only;
+  const bool outside = root && x.kind == comm::CollectiveKind::Broadcast &&
+                       viewOf(x.out).buffer < 0 && !scope_.describe(slot(x.out)).held;
+  if (outside || (root && step.root_apart)) {
+    (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
+  }
+  step.scalar_inputs.push_back(-1);
+  step.inputs.push_back(sends ? tensor(x.in) : View{});
   step.outputs.push_back(receives ? tensor(x.out) : View{});
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
-  checkCollective(x, step, {me, size});
+  checkCollective(x, step, {me, size, size - (step.root_apart ? 1 : 0)});
 }
 
 void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size) {
@@ -168,7 +188,8 @@ void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size
     const int64_t counts = scope_.evaluate(slot(id).tensor.domain.front().extent);
     HEDDLE_USER_CHECK(counts == team_size, "%{} has {} counts for a team of {}", slot(id).name,
                       counts, team_size);
-    HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined", slot(id).name);
+    HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
+                      undefinedReason(id));
     step.inputs.emplace_back();
     step.scalar_inputs.push_back(registerOf(id));
   }

@@ -112,6 +112,7 @@ void Tracer::openBranch(const Instruction& x, const If& branch, InstructionIndex
   Frame frame{Frame::Kind::Then, &branch.then_body, 0, then_first, then_first};
   frame.branch = &branch;
   frame.jump_step = trace_.steps.size() - 1;
+  frame.scalars_before = scalars_;
   frames_.push_back(std::move(frame));
 }
 
@@ -145,7 +146,10 @@ void Tracer::nextTrip(Frame& loop) {
 void Tracer::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
-  if (then.branch->else_body.empty()) return leaveBranch(then);
+  if (then.branch->else_body.empty()) {
+    keepScalars(then.scalars_before);
+    return leaveBranch(then);
+  }
   TraceStep skip;  // over the else_body
   skip.index = trace_.steps[then.jump_step].index;
   trace_.steps.push_back(std::move(skip));
@@ -156,13 +160,27 @@ void Tracer::closeThen() {
   otherwise.branch = then.branch;
   otherwise.jump_step = trace_.steps.size() - 1;
   otherwise.before = std::move(then.before);
+  otherwise.scalars_then = scalars_;
+  scalars_ = std::move(then.scalars_before);
   frames_.push_back(std::move(otherwise));
 }
 
 void Tracer::closeElse() {
   const Frame otherwise = std::move(frames_.back());
   frames_.pop_back();
+  keepScalars(otherwise.scalars_then);
   leaveBranch(otherwise);
+}
+
+// Of scalars and lists those that have a value whichever branch runs.
+void Tracer::keepScalars(const std::set<SlotId>& defined) {
+  for (SlotId id : scalars_) {
+    if (defined.count(id) == 0) branched_.insert(id);
+  }
+  for (SlotId id : defined) {
+    if (scalars_.count(id) == 0) branched_.insert(id);
+  }
+  std::erase_if(scalars_, [&](SlotId id) { return defined.count(id) == 0; });
 }
 
 void Tracer::leaveBranch(const Frame& frame) {

@@ -33,6 +33,8 @@ class Tracer {
     const If* branch = nullptr;
     size_t jump_step = 0;             // whose jump is set at the end of this list
     std::map<SlotId, View> before{};  // slots defined in the branches: what they were
+    std::set<SlotId> scalars_before{};  // those defined when the first branch began
+    std::set<SlotId> scalars_then{};    // Else: when it ended
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
@@ -56,6 +58,7 @@ class Tracer {
   void closeElse();
   // Which branch ran is not known from here on: what either defined is nothing.
   void leaveBranch(const Frame& frame);
+  void keepScalars(const std::set<SlotId>& defined);
   std::string place(const Instruction& x, InstructionIndex index) const;
 
   // trace_instruction.cpp: what one instruction does to the slots.
@@ -73,6 +76,7 @@ class Tracer {
   void evaluate(TraceStep& step, const Evaluate& x);
   void peer(TraceStep& step, const Size& peer, const Team& team);
   void communicate(TraceStep& step, const Communicate& x);
+  bool rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const;
   void readCounts(TraceStep& step, const Communicate& x, int64_t team_size);
   int64_t rankInTeam(const Size& value, std::string_view what, int64_t team_size) const;
 

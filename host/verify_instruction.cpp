@@ -69,8 +69,10 @@ class InstructionVerifier {
   void operator()(const Communicate& x) const {
     using comm::CollectiveKind;
     const std::string_view kind = collectiveName(x.kind);
-    HEDDLE_USER_CHECK(!comm::isPointToPoint(x.kind), "{} is an instruction of its own", kind);
-    const bool reduces = comm::reduces(x.kind), rooted = comm::isRooted(x.kind);
+    HEDDLE_USER_CHECK(x.kind != CollectiveKind::Recv,
+                      "recv is an instruction of its own; communicate send has both ends");
+    const bool reduces = comm::reduces(x.kind);
+    const bool rooted = comm::isRooted(x.kind) || x.kind == CollectiveKind::Send;
     HEDDLE_USER_CHECK(reduces == x.reduce.has_value(), "{} {}", kind,
                       reduces ? "needs op=" : "reduces nothing: no op=");
     HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,

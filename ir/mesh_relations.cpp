@@ -76,6 +76,17 @@ RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to) {
   return team;
 }
 
+RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
+                        const DeviceMesh& from, const DeviceMesh& to) {
+  RootedTeam team;
+  team.mesh.name = from.name + "_to_" + to.name;
+  team.mesh.ranks = mesh.team(mesh.rankAt(0), list);
+  team.root = static_cast<int>(team.mesh.ranks.size());
+  team.mesh.ranks.push_back(root);
+  team.mesh.axes = {{MeshAxis::X, team.root + 1}};
+  return team;
+}
+
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count) {
   const auto cuts = std::count_if(list.end() - static_cast<std::ptrdiff_t>(count), list.end(),

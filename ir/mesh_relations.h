@@ -41,6 +41,11 @@ RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 // Device i of `from` with device i of `to`, for disjoint meshes of one size.
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
+// The ranks of a mesh, in the order of blocks over the list of its axes, and behind them a rank
+// that is not among them: the root. `from` and `to` give the name.
+RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
+                        const DeviceMesh& from, const DeviceMesh& to);
+
 // Blocks of an extent over the last `count` axes of the list are of one size and follow each other
 // without gaps but at the end: so for one axis of more than one device, and where the extent
 // divides evenly. Blocks within uneven blocks do not.

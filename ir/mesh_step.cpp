@@ -23,6 +23,12 @@ SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
   return step;
 }
 
+SetStep apart(SetStep::Kind kind, RootedTeam team, size_t axis) {
+  SetStep step = rooted(kind, std::move(team), static_cast<int64_t>(axis));
+  step.root_apart = true;
+  return step;
+}
+
 // The only logical axis that is sharded, if that is over the whole mesh and its blocks lie flat.
 std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
                                   const DeviceMesh& mesh) {
@@ -50,14 +56,17 @@ int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, in
   return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
 }
 
-// The root is the first device of the target that has the value.
+// The root is the first device of the target that has the value, else the first of the source.
 SetStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
                     const DeviceMesh& target) {
   const std::vector<int64_t> ranks = ranksOf(target);
   const auto has = [&](int64_t rank) { return source.positionOf(rank) >= 0; };
   const auto found = std::find_if(ranks.begin(), ranks.end(), has);
-  if (found == ranks.end()) return compoundStep();
   const std::vector<MeshAxis>& list = to.axes[axis];
+  if (found == ranks.end()) {
+    return apart(SetStep::Kind::ScatterFrom,
+                 teamWithRoot(target, list, source.rankAt(0), source, target), axis);
+  }
   return rooted(SetStep::Kind::ScatterFrom, {target, list, positionInTeam(target, list, *found)},
                 static_cast<int64_t>(axis));
 }
@@ -83,10 +92,12 @@ SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const Tensor
     return axis ? scatterStep(to, *axis, source, target) : compoundStep();
   }
   const std::optional<size_t> axis = axisOverAll(from, tensor, source);
-  if (!to.isReplicated() || target.size() != 1 || !isWithin(target, source) || !axis) {
-    return compoundStep();
-  }
+  if (!to.isReplicated() || target.size() != 1 || !axis) return compoundStep();
   const std::vector<MeshAxis>& list = from.axes[*axis];
+  if (!isWithin(target, source)) {
+    return apart(SetStep::Kind::GatherTo,
+                 teamWithRoot(source, list, target.rankAt(0), source, target), *axis);
+  }
   return rooted(SetStep::Kind::GatherTo,
                 {source, list, positionInTeam(source, list, target.rankAt(0))},
                 static_cast<int64_t>(*axis));

@@ -155,6 +155,11 @@ bool isReplicated(const std::optional<Sharding>& sharding) {
 
 }  // namespace
 
+int64_t blocksOf(const SetStep& step) {
+  const int64_t ranks = step.team.empty() ? step.mesh.size() : devicesOf(step.mesh, step.team);
+  return ranks - (step.root_apart ? 1 : 0);
+}
+
 std::string_view name(SetStep::Kind kind) {
   switch (kind) {
     case SetStep::Kind::Same:
@@ -172,7 +177,7 @@ std::string_view name(SetStep::Kind kind) {
     case SetStep::Kind::AllToAll:
       return "all_to_all";
     case SetStep::Kind::Transfer:
-      return "transfer";
+      return "send";
     case SetStep::Kind::Broadcast:
       return "broadcast";
     case SetStep::Kind::GatherTo:

@@ -21,7 +21,7 @@ struct SetStep {
     ReduceScatter,  // partial -> sharded over the same mesh axes on one logical axis
     AllToAll,       // the innermost mesh axes of one logical axis become those of another
     // Between meshes:
-    Transfer,     // the same placement on other devices: device i to device i
+    Transfer,     // the same placement on other devices: device i sends to device i
     Broadcast,    // replicated -> replicated
     GatherTo,     // sharded on one logical axis over a whole mesh -> all on one of its devices
     ScatterFrom,  // replicated -> sharded on one logical axis over a whole mesh
@@ -34,8 +34,14 @@ struct SetStep {
   int64_t joined = -1;   // AllToAll: the logical axis that is put together; `axis` is cut
   int root = -1;         // Transfer and below: within the team, who has the data or gets it
   DeviceMesh mesh = {};  // collectives: of the team
+  // GatherTo, ScatterFrom: the root has none of the blocks and is one more rank of the team, the
+  // last
+  bool root_apart = false;
   bool operator==(const SetStep&) const = default;
 };
+
+// GatherTo, ScatterFrom and steps of one mesh: the blocks that are put together or cut.
+int64_t blocksOf(const SetStep& step);
 
 std::string_view name(SetStep::Kind kind);  // "allgather", "slice", ...
 

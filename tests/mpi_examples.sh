@@ -18,7 +18,7 @@ check() {
 }
 
 for name in sp_mlp layer_norm_sharded embedding_vocab_sharded dp_tp_2d attention_tp transformer_block_tp pipeline_2stage \
-  all_reshardings; do
+  between_meshes all_reshardings; do
   check "$name.fusion"
 done
 check moe_dispatch_combine.hostir --reference examples/moe_dispatch_combine.fusion

@@ -299,7 +299,7 @@ class Resharding {
                       step.kind == SetStep::Kind::AllToAll ||
                       step.kind == SetStep::Kind::ScatterFrom;
     if (!cuts) return false;
-    int64_t blocks = devicesOf(step.mesh, step.team);
+    int64_t blocks = blocksOf(step);
     const size_t axis = static_cast<size_t>(step.axis);
     for (MeshAxis each : tensor.sharding->axes[axis]) {
       blocks *= old_.meshes[static_cast<size_t>(tensor.sharding->mesh)].size(each);

@@ -129,8 +129,9 @@ double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
       return 2 * localBytes(tensor, from) * share(team);
     case SetStep::Kind::ReduceScatter:
     case SetStep::Kind::AllToAll:
-    case SetStep::Kind::ScatterFrom:
       return localBytes(tensor, from) * share(team);
+    case SetStep::Kind::ScatterFrom:
+      return localBytes(tensor, from) * (step.root_apart ? 1 : share(team));
     case SetStep::Kind::Transfer:
     case SetStep::Kind::Broadcast:
     case SetStep::Kind::GatherTo:

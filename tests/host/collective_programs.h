@@ -102,6 +102,19 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
   wait $t
 )",
        [](const std::vector<int>& team, int, int64_t i) { return givenTo(team.back(), i); }},
+      // Two ranks; the others have nothing to do.
+      {"SendToTheFirst", R"(
+  slot %y: f32[12]
+  %y = allocate
+  copy %x -> %y
+  if SIZE == 2 {
+    $t = communicate send %x -> %y team=TEAM root=SIZE - 1
+    wait $t
+  }
+)",
+       [](const std::vector<int>& team, int me, int64_t i) {
+         return givenTo(team.size() == 2 ? team.back() : team[static_cast<size_t>(me)], i);
+       }},
       {"ReduceToTheLast", R"(
   slot %y: f32[12]
   %y = allocate

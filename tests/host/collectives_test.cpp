@@ -45,7 +45,13 @@ TEST(HostCollectives, WhatEachKindTakes) {
   EXPECT_EQ(errorOf(posted("gather %x -> %w team=@m root=0")), "no error");
   EXPECT_EQ(errorOf(posted("scatter %w -> %y team=@m root=0")), "no error");
   EXPECT_EQ(errorOf(posted("all_to_all %x -> %y team=@m")), "no error");
+  EXPECT_EQ(errorOf(posted("send %x -> %y team=@m[x] root=1")), "no error");
   EXPECT_EQ(errorOf("$p = communicate barrier team=@m[y]\nwait $p\n"), "no error");
+  failsWith(posted("send %x -> %y team=@m[x]"), "send needs root=");
+  failsWith(posted("send %x -> %y team=@m root=1"), "send in a team of 4: it is for two ranks");
+  failsWith(posted("recv %x -> %y team=@m[x] root=1"), "recv is an instruction of its own");
+  failsWith(posted("\"broadcast\" %x -> %y team=@m root=1"),
+            "found \"broadcast\", expected allreduce, reduce");
   failsWith(posted("broadcast %x -> %y team=@m"), "broadcast needs root=");
   failsWith(posted("allgather %x -> %w team=@m root=0"), "allgather has no root: no root=");
   failsWith(posted("broadcast %x -> %y team=@m op=sum root=0"), "reduces nothing: no op=");

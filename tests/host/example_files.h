@@ -37,6 +37,7 @@ inline const std::vector<ShardedExample>& shardedExamples() {
       {"attention_tp.fusion", {1, 2, 3, 4, 8}, {{{"tokens", 5}, {"hidden", 7}}}},
       {"transformer_block_tp.fusion", {1, 2, 3, 4, 8}, {}},
       {"pipeline_2stage.fusion", {2, 3, 4}, {{{"batch", 7}, {"hidden", 5}, {"features", 3}}}},
+      {"between_meshes.fusion", {4, 8}, {{{"n", 5}, {"k", 3}}, {{"n", 1}, {"k", 2}}, {{"n", 0}}}},
       {"all_reshardings.fusion", {1, 2, 3, 4, 8}, {{{"n", 5}, {"k", 3}}, {{"n", 8}, {"k", 8}}}},
   };
   return examples;

@@ -71,7 +71,7 @@ fusion f(%x: f32[t, h] shard(@a, 0: x), %w: f32[t, h] shard(@a), %v: f32[t, h] s
                      4);
   EXPECT_EQ(
       listing(f),
-      (Lines{"sent = transfer(x y in @a_with_b root 0)", "gathered = gather(x, 0 x in @a root 1)",
+      (Lines{"sent = send(x y in @a_with_b root 0)", "gathered = gather(x, 0 x in @a root 1)",
              "scattered = scatter(v, 0 x in @a root 1)", "here = slice(w)",
              "far = broadcast(u in @one_to_b root 0)", "more_gathered = allgather(x, 0 x)",
              "more_packed = copy(more_gathered)", "more = broadcast(more_packed in @all root 0)"}));
@@ -83,6 +83,44 @@ fusion f(%x: f32[t, h] shard(@a, 0: x), %w: f32[t, h] shard(@a), %v: f32[t, h] s
                    "@one_to_b = [x=3] ranks=[1, 2, 3]"}));
 }
 
+// The root joins the team as its last rank, whatever the mesh's order; neither side is held whole
+// by more devices than want it.
+TEST(InsertResharding, RootsOutsideOfTheMesh) {
+  Fusion f = lowered(R"(
+mesh @a = [x=2] ranks=[2, 0]
+mesh @grid = [y=2, x=2] ranks=[4, 5, 6, 7]
+mesh @one = [x=1] ranks=[1]
+fusion f(%x: f32[t, h] shard(@a, 1: x), %g: f32[8, h] shard(@grid, 0: [x, y]),
+         %u: f32[t, h] shard(@one), %w: f32[t, 6] shard(@grid, 0: y, 1: x)) {
+  %there = set(%x) shard(@one)
+  %grid = set(%g) shard(@one)
+  %parts = set(%u) shard(@a, 0: x)
+  %both = set(%w) shard(@one)
+  return %there, %grid, %parts, %both
+})",
+                     8);
+  const Lines got = listing(f);
+  const auto has = [&](const std::string& line) {
+    return std::find(got.begin(), got.end(), line) != got.end();
+  };
+  EXPECT_TRUE(has("there = gather(there_packed, 1 in @a_to_one root 2)"))
+      << fmt::format("{}", fmt::join(got, "\n"));
+  EXPECT_TRUE(has("grid = gather(g, 0 in @grid_to_one root 4)"))
+      << fmt::format("{}", fmt::join(got, "\n"));
+  EXPECT_TRUE(has("parts = scatter(u, 0 in @one_to_a root 2)"))
+      << fmt::format("{}", fmt::join(got, "\n"));
+  // Sharded on two axes: not one gather.
+  EXPECT_FALSE(has("both = gather(w, 0 in @grid_to_one root 4)"));
+  std::vector<std::string> meshes;
+  for (const DeviceMesh& mesh : f.meshes) meshes.push_back(mesh.str());
+  const auto mesh = [&](const std::string& text) {
+    return std::find(meshes.begin(), meshes.end(), text) != meshes.end();
+  };
+  EXPECT_TRUE(mesh("@a_to_one = [x=3] ranks=[2, 0, 1]"))
+      << fmt::format("{}", fmt::join(meshes, "\n"));
+  EXPECT_TRUE(mesh("@grid_to_one = [x=5] ranks=[4, 6, 5, 7, 1]"));
+}
+
 // The activation goes to the weight of the next stage, which has more bytes.
 TEST(InsertResharding, AnExpressionOverTwoMeshesMovesTheFewerBytes) {
   Fusion f = lowered(std::string(kStages) + R"(
@@ -91,8 +129,7 @@ fusion f(%x: f32[16, 64] shard(@a, 0: x), %w: f32[64, 64] shard(@b)) {
   return %y
 })",
                      4);
-  EXPECT_EQ(listing(f),
-            (Lines{"x_sent = transfer(x y in @a_with_b root 0)", "y = matmul(x_sent, w)"}));
+  EXPECT_EQ(listing(f), (Lines{"x_sent = send(x y in @a_with_b root 0)", "y = matmul(x_sent, w)"}));
   EXPECT_EQ(f.meshes[static_cast<size_t>(f.tensor(f.outputs()[0]).sharding->mesh)].name, "b");
 }
 
@@ -107,7 +144,7 @@ fusion f(%x: f32[t] shard(@a, 0: x), %y: f32[t] shard(@b)) {
 })",
                      4);
   for (const std::string& line : listing(f)) {
-    EXPECT_EQ(line.find("transfer"), std::string::npos) << line;
+    EXPECT_EQ(line.find("send"), std::string::npos) << line;
     EXPECT_EQ(line.find("broadcast"), std::string::npos) << line;
   }
 }
