@@ -89,6 +89,32 @@ TEST(Trace, ABranchDecidedAtRunTimeJumps) {
   EXPECT_NE(error.find("decided at run time"), std::string::npos) << error;
 }
 
+// A scalar or list has a value after a branch where it had one before, or where both give it one.
+TEST(Trace, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
+  const auto after = [](const std::string& branch) {
+    return errorOf(
+        programOf("(%x: i64[1], %n: i64 = 1) -> ()",
+                  "slot %l: list i64[1]\nslot %s: i64\nslot %y: i64[1]\n%y = allocate\n" + branch +
+                      "\n$t = communicate all_to_all_v %x -> %y send_counts=%l "
+                      "recv_counts=%l\nwait $t\nif %s > 0 { }\nfree %y\n"));
+  };
+  const std::string list = "%l = read_back %x ", scalar = "%s = evaluate 1 ";
+  const std::string missing = ": it was defined in a branch that is decided at run time";
+  EXPECT_NE(
+      after(scalar + "if %n > 0 { " + list + "}").find("%l is used before it is defined" + missing),
+      std::string::npos);
+  EXPECT_NE(after(list + "if %n > 0 { } else { " + scalar + "}")
+                .find("%s is used before it is defined" + missing),
+            std::string::npos);
+  const std::string neither = after(scalar + "if %n > 0 { " + list + "} else { }");
+  EXPECT_NE(neither.find("%l is used before it is defined" + missing), std::string::npos)
+      << neither;
+  const std::string inner = "if %n > 1 { " + list + "} else { " + list + "} ";
+  EXPECT_EQ(after(scalar + "if %n > 0 { " + list + scalar + "} else { " + inner + "}"), "no error");
+  EXPECT_EQ(after(scalar + list + "if %n > 0 { " + list + "}"), "no error");
+  EXPECT_EQ(after(scalar + list + "if %n > 0 { } else { " + list + "}"), "no error");
+}
+
 TEST(Trace, CallsAreInlinedWithTheCallersSizes) {
   const Program program = parseProgram(R"(heddle 1
 program twice(%a: f32[u]) -> (%b) {
