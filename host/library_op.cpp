@@ -134,7 +134,13 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
       most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
       call.inputs.size(), call.outputs.size());
   verifyAttributes(*op, call);
-  if (op->kind == OpKind::Matmul) return;
+  if (op->kind == OpKind::Matmul) {
+    const Slot& result = program.slots[static_cast<size_t>(call.outputs[0])];
+    if (const Attr* dtype = findAttr(call, "dtype")) {
+      expectType(*op, result, std::get<DType>(*dtype));
+    }
+    return;
+  }
   verifyLines(program, *op, call);
   verifyTypes(program, *op, call);
 }

@@ -73,6 +73,7 @@ TEST(LibraryText, Operands) {
   failsWith("cumsum(%x, %x, axis=0) -> (%y)", "cumsum takes 1 tensors and gives 1, not 2 and 1");
   failsWith("cumsum(%x, axis=0) -> (%o)", "cumsum: %o is i64, expected f32");
   failsWith("cumsum(%k, axis=0) -> (%y)", "cumsum: %y is f32, expected i64");
+  failsWith("linear(%h, %h, dtype=bf16) -> (%y)", "linear: %y is f32, expected bf16");
   failsWith("argsort(%x, axis=0) -> (%y)", "argsort: %y is f32, expected i64");
   failsWith("scatter(%x, %s, %s, axis=0) -> (%y)", "scatter: %s is f32, expected i64");
   failsWith("scatter(%x, %i, %i, axis=0) -> (%y)", "scatter: %i is i64, expected f32");
