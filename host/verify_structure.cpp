@@ -6,6 +6,7 @@
 #include "host/text.h"
 #include "host/visit.h"
 #include "ir/error.h"
+#include "ir/kernel_rules.h"
 #include "ir/lexer.h"
 
 namespace heddle::host {
@@ -53,6 +54,8 @@ class StructureVerifier {
     uniqueNames(program_.events, itself, "events");
     for (const Kernel& kernel : program_.kernels) {
       HEDDLE_USER_CHECK(isWord(kernel.name), "kernel \"{}\": the name is no word", kernel.name);
+      const std::string why = kernelRuleViolation(kernel.segment);
+      HEDDLE_USER_CHECK(why.empty(), "kernel @{} is not one kernel: {}", kernel.name, why);
     }
     for (const Slot& slot : program_.slots) verifySlot(slot);
     std::set<SlotId> seen;

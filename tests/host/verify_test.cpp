@@ -41,6 +41,24 @@ TEST(HostVerify, Lifetimes) {
   EXPECT_EQ(errorOf("(%x: f32[4], %w: f32[4]) -> (%x)", "copy %w -> %x\n"), "no error");
 }
 
+TEST(HostVerify, AKernelIsOneKernel) {
+  const auto error = [](const std::string& body) -> std::string {
+    try {
+      verify(parseProgram("heddle 1\nkernel @k { fusion k(%a: f32[4, 4]) {\n" + body +
+                          "return %c } }\nprogram main(%x: f32[4, 4]) -> (%y) {\n"
+                          "slot %y: f32[4, 4]\n%y = allocate\nlaunch @k(%x) -> (%y)\n}\n"));
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("%b = neg(%a)\n%c = exp(%b)\n"), "no error");
+  EXPECT_NE(error("%b = matmul(%a, %a)\n%c = exp(%b)\n")
+                .find("kernel @k is not one kernel: matmul of %b"),
+            std::string::npos);
+  EXPECT_NE(error("%c = softmax(%a)\n").find("kernel @k is not one kernel"), std::string::npos);
+}
+
 TEST(HostVerify, StreamsNeedAnOrder) {
   const std::string x = "(%x: f32[4]) -> (%a)";
   failsWith(x, with("%a = allocate\ncopy %x -> %a stream=1\n"),
