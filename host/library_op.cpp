@@ -46,7 +46,9 @@ void verifyAttributes(const OpDef& op, const CallLibrary& call) {
                       name);
   }
   for (const AttrSpec& spec : op.attrs) {
-    HEDDLE_USER_CHECK(!spec.required || findAttr(call, spec.name) != nullptr,
+    // An axis that a fusion may leave out is written in its program.
+    const bool required = spec.required || spec.name == "axis";
+    HEDDLE_USER_CHECK(!required || findAttr(call, spec.name) != nullptr,
                       "{} needs {}=; it takes {}", op.name, spec.name, libraryArgumentsOf(op));
   }
 }

@@ -67,11 +67,13 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
   bool fits = true;
   for (size_t i = 0; i < value.rank(); ++i) {
     fits = fits && (i == axis || source.sizes[i] == value.sizes[i]) &&
-           (index.sizes[i] == source.sizes[i] || index.sizes[i] == 1);
+           (index.sizes[i] == source.sizes[i] ||
+            (index.sizes[i] == 1 && libraryFlag(x, "stretch")));
   }
   HEDDLE_USER_CHECK(fits,
                     "{} of {} by {} of {} along axis {}: sizes do not fit; the source has those of "
-                    "the tensor but along the axis, the index those of the source or 1",
+                    "the tensor but along the axis, the index those of the source or, with "
+                    "stretch=true, 1",
                     x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 

@@ -258,10 +258,8 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
   HEDDLE_USER_CHECK(def.kind == OpKind::Reduction, "{} is not a reduction", where(op_name));
   const TensorView tensor = tensorOf(op_name, value);
   refuseFloat8(op_name, value);
-  for (int64_t& axis : axes) axis = normalizeAxis(op_name, axis, tensor.rank());
-  std::sort(axes.begin(), axes.end());
-  HEDDLE_USER_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(),
-                    "{}: an axis is reduced twice", where(op_name));
+  axes = axes.empty() ? rowMajor(tensor.rank())
+                      : normalizeAxes(op_name, std::move(axes), tensor.rank());
   std::vector<IterDomain> domain;
   for (size_t i = 0; i < tensor.rank(); ++i) {
     if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i))) {

@@ -52,10 +52,12 @@ class FusionBuilder {
   // axes within its category: it is cast to it first.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
   ValueId cast(ValueId value, DType dtype);
-  // Negative axes count from the end; the reduced axes vanish or, with keepdim, become broadcast.
-  ValueId reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes,
+  // Negative axes count from the end, and no axes mean all; the reduced axes vanish or, with
+  // keepdim, become broadcast.
+  ValueId reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes = {},
                  bool keepdim = false);
   ValueId broadcast(ValueId value, std::vector<int64_t> output_axes);
+  // Axes of extent 1 are stretched, new axes come in front; -1 leaves an extent as it is.
   ValueId expand(ValueId value, std::vector<Size> sizes);
   ValueId reshape(ValueId value, std::vector<Size> sizes);
   ValueId permute(ValueId value, std::vector<int64_t> axes);
@@ -66,29 +68,38 @@ class FusionBuilder {
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
   // Elements of `value` at other places. A place outside reads nothing: NaN of a float type, 0 of
-  // the others. Indices are i64 or i32.
+  // the others. Indices are i64 or i32. Here and below, where an op works along an axis, a tensor
+  // without axes is one of one element, whose axis is 0 or -1, as in PyTorch.
   ValueId flip(ValueId value, std::vector<int64_t> axes);
-  // `lows` and `highs` elements of `fill` before and after each axis; negative ones cut.
-  ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs, ValueId fill);
+  // `lows` and `highs` elements of `fill` (0) before and after each axis; negative ones cut.
+  ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
+              ValueId fill = kNoValue);
   // The axes of `index` take the place of `axis`: out[i, j.., k] = value[i, index[j..], k].
   ValueId take(ValueId value, ValueId index, int64_t axis);
-  // `index` has the rank of `value`, and its sizes but along `axis`. PyTorch's gather.
+  // PyTorch's gather: `index` has the rank of `value` and is the shape of the result; but along
+  // `axis` it may be smaller, where both sizes are numbers, and the rest of `value` is not read.
   ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
   // Sums along the axis up to and with each element; integers and bools give i64.
   ValueId cumsum(ValueId value, int64_t axis);
   // Stable; NaN is above every number.
-  ValueId argsort(ValueId value, int64_t axis, bool descending = false);
-  // `value` with source[i] put at index[i] along `axis`; `index` has the sizes of `source`, or
-  // extent 1 where it does not matter. Of several at one place the last in row-major order wins; of
-  // a scatter_add all are added in that order, starting from the element of `value`. An index
+  // With `first` no more places of a line need be in order.
+  ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
+                  std::optional<int64_t> first = {});
+  // `value` with source[i] put at index[i] along `axis`. Where the sizes are numbers, `index` may
+  // be smaller than `source`, of which the rest is not read, and but along `axis` smaller than
+  // `value`, of which the rest stays. With `stretch` an axis of `index` of extent 1 stands for all
+  // of the source's instead (index_add). Of several at one place the last in row-major order wins;
+  // of a scatter_add all are added in that order, starting from the element of `value`. An index
   // outside puts nothing.
-  ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis);
-  ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis);
+  ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis, bool stretch = false);
+  ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis,
+                     bool stretch = false);
   // PyTorch's matmul: batch axes are broadcast from the right, an operand of one axis stands for a
   // row or a column that the result lacks. Operands have one dtype, or are of f8 types. Accumulates
   // in f32 or wider, applies the activation and rounds once, to the operands' dtype or that of f8.
   ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
-  // x[..., k] by w[n, k] transposed, plus bias[n]: PyTorch's linear. One rounding as matmul.
+  // x[..., k] by w[n, k] transposed, plus bias[n] (one element: for every n): PyTorch's linear. A
+  // w[k] gives no axis n and takes no bias. One rounding as matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
                  const ProductOptions& options = {});
   ValueId set(ValueId value);
@@ -104,13 +115,19 @@ class FusionBuilder {
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
-  // --- for ops made of others (ir/composite.h), whose errors name the op the caller wrote ---------
+  // --- for ops made of others (ir/composite.h), whose errors name the op the caller wrote
+  // ---------
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
   // The tensor of an operand; UserError when the id is not a tensor of this fusion.
   const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
   // Counted from the front; UserError when out of range.
   int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
+  // The same of a list: in order, none twice. A tensor without axes has 0 and -1, which are none.
+  std::vector<int64_t> normalizeAxes(std::string_view op_name, std::vector<int64_t> axes,
+                                     size_t rank) const;
+  // UserError when a size is a negative number.
+  void checkSizes(std::string_view op_name, const std::vector<Size>& sizes) const;
   // Two axes of operands have equal extents: checked here, or by a guard when a run knows.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
 
@@ -127,13 +144,22 @@ class FusionBuilder {
                      const ProductOptions& options) const;
   DType productType(std::string_view op_name, const std::vector<ValueId>& operands,
                     const ProductOptions& options) const;
+  ValueId linearBias(ValueId w, ValueId bias);
   ValueId withAxis(ValueId value, size_t axis);
   ValueId withoutAxis(ValueId value, size_t axis);
   IterDomain batchAxis(ValueId a, ValueId b, size_t from_right);
   ValueId addInput(Value value);
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Value result);
   ValueId scatterBy(std::string_view op_name, ValueId value, ValueId index, ValueId source,
-                    int64_t axis);
+                    int64_t axis, bool stretch);
+  void fitScatter(std::string_view op_name, ValueId value, ValueId& index, ValueId& source,
+                  int64_t axis, bool stretch);
+  ValueId cutToIndex(std::string_view op_name, ValueId value, ValueId index, int64_t whole_axis);
+  ValueId grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill);
+  // A tensor without axes as a line of one element.
+  ValueId asLine(ValueId value) {
+    return fusion_.tensor(value).rank() == 0 ? withAxis(value, 0) : value;
+  }
   const TensorView& indexOf(std::string_view op_name, ValueId id) const;
   // UserError: f8 types take part in casts and moves only.
   void refuseFloat8(std::string_view op_name, ValueId id) const;

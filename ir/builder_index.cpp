@@ -25,12 +25,14 @@ std::vector<IterDomain> domainOf(const std::vector<Size>& sizes) {
 ValueId FusionBuilder::full(ValueId scalar, std::vector<Size> sizes, DType dtype) {
   HEDDLE_USER_CHECK(fusion_.value(scalar).is_scalar, "{}: {} is a tensor, expected a scalar",
                     where("full"), typeOf(scalar));
+  checkSizes("full", sizes);
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("full"), {scalar}, {{"sizes", std::move(sizes)}, {"dtype", dtype}},
                 placedResult(dtype, std::move(domain)));
 }
 
 ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
+  checkSizes("iota", sizes);
   axis = normalizeAxis("iota", axis, sizes.size());
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("iota"), {}, {{"sizes", std::move(sizes)}, {"axis", axis}},
@@ -58,10 +60,7 @@ void FusionBuilder::agree(std::string_view op_name, ValueId a, size_t a_axis, Va
 
 ValueId FusionBuilder::flip(ValueId value, std::vector<int64_t> axes) {
   const TensorView tensor = tensorOf("flip", value);
-  for (int64_t& axis : axes) axis = normalizeAxis("flip", axis, tensor.rank());
-  std::sort(axes.begin(), axes.end());
-  HEDDLE_USER_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(),
-                    "{}: an axis is listed twice", where("flip"));
+  axes = normalizeAxes("flip", std::move(axes), tensor.rank());
   return append(op("flip"), {value}, {{"axes", std::move(axes)}},
                 placedResult(tensor.dtype, tensor.domain));
 }
@@ -69,6 +68,11 @@ ValueId FusionBuilder::flip(ValueId value, std::vector<int64_t> axes) {
 ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
                            ValueId fill) {
   const TensorView tensor = tensorOf("pad", value);
+  if (fill == kNoValue) {
+    std::string result_name = std::exchange(pending_name_, "");
+    fill = constant(int64_t{0});
+    pending_name_ = std::move(result_name);
+  }
   HEDDLE_USER_CHECK(lows.size() == tensor.rank() && highs.size() == tensor.rank(),
                     "{}: {} has {} axes, got {} lows and {} highs", where("pad"), typeOf(value),
                     tensor.rank(), lows.size(), highs.size());
@@ -102,57 +106,32 @@ ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
                 placedResult(tensor.dtype, std::move(domain)));
 }
 
-ValueId FusionBuilder::takeAlongAxis(ValueId value, ValueId index, int64_t axis) {
-  const TensorView tensor = tensorOf("take_along_axis", value);
-  const TensorView places = indexOf("take_along_axis", index);
-  axis = normalizeAxis("take_along_axis", axis, tensor.rank());
-  HEDDLE_USER_CHECK(places.rank() == tensor.rank(), "{}: {} and its index {} differ in rank",
-                    where("take_along_axis"), typeOf(value), typeOf(index));
-  for (size_t i = 0; i < tensor.rank(); ++i) {
-    if (static_cast<int64_t>(i) != axis) agree("take_along_axis", value, i, index, i);
-  }
-  return append(op("take_along_axis"), {value, index}, {{"axis", axis}},
-                placedResult(tensor.dtype, places.domain));
-}
-
 ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
   const TensorView tensor = tensorOf("cumsum", value);
   refuseFloat8("cumsum", value);
-  axis = normalizeAxis("cumsum", axis, tensor.rank());
-  return append(op("cumsum"), {value}, {{"axis", axis}},
-                placedResult(isFloat(tensor.dtype) ? tensor.dtype : DType::I64, tensor.domain));
+  const DType dtype = isFloat(tensor.dtype) ? tensor.dtype : DType::I64;
+  const std::vector<int64_t> along = normalizeAxes("cumsum", {axis}, tensor.rank());
+  if (along.empty()) return dtype == tensor.dtype ? set(value) : cast(value, dtype);
+  return append(op("cumsum"), {value}, {{"axis", along[0]}}, placedResult(dtype, tensor.domain));
 }
 
-ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending) {
-  return apply("argsort", {value}, {{"axis", axis}, {"descending", descending}});
-}
-
-ValueId FusionBuilder::scatter(ValueId value, ValueId index, ValueId source, int64_t axis) {
-  return scatterBy("scatter", value, index, source, axis);
-}
-
-ValueId FusionBuilder::scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis) {
-  return scatterBy("scatter_add", value, index, source, axis);
-}
-
-ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueId index,
-                                 ValueId source, int64_t axis) {
-  const TensorView tensor = tensorOf(op_name, value);
-  const TensorView places = indexOf(op_name, index);
-  const TensorView from = tensorOf(op_name, source);
-  if (op_name == "scatter_add") refuseFloat8(op_name, value);
-  axis = normalizeAxis(op_name, axis, tensor.rank());
-  HEDDLE_USER_CHECK(places.rank() == tensor.rank() && from.rank() == tensor.rank(),
-                    "{}: {}, its index {} and its source {} differ in rank", where(op_name),
-                    typeOf(value), typeOf(index), typeOf(source));
-  HEDDLE_USER_CHECK(from.dtype == tensor.dtype, "{}: {} and its source {} differ in dtype",
-                    where(op_name), typeOf(value), typeOf(source));
-  for (size_t i = 0; i < tensor.rank(); ++i) {
-    if (static_cast<int64_t>(i) != axis) agree(op_name, value, i, source, i);
-    if (!places.domain[i].extent.isConstant(1)) agree(op_name, source, i, index, i);
+ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
+                               std::optional<int64_t> first) {
+  const TensorView tensor = tensorOf("argsort", value);
+  refuseFloat8("argsort", value);
+  HEDDLE_USER_CHECK(!first || *first >= 0, "{}: first is {}, expected 0 or more", where("argsort"),
+                    *first);
+  const std::vector<int64_t> along = normalizeAxes("argsort", {axis}, tensor.rank());
+  if (along.empty()) {
+    std::string result_name = std::exchange(pending_name_, "");
+    const ValueId zero = constant(int64_t{0});
+    pending_name_ = std::move(result_name);
+    return full(zero, {}, DType::I64);
   }
-  return append(op(op_name), {value, index, source}, {{"axis", axis}},
-                placedResult(tensor.dtype, tensor.domain));
+  Attrs attrs = {{"axis", along[0]}};
+  if (descending) attrs.emplace_back("descending", true);
+  if (first) attrs.emplace_back("first", *first);
+  return append(op("argsort"), {value}, std::move(attrs), placedResult(DType::I64, tensor.domain));
 }
 
 }  // namespace heddle

@@ -108,7 +108,7 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
 
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
-  if (def.kind == OpKind::Pointwise) addDefaults(def, operands);
+  addDefaults(def, operands);
   const auto least = static_cast<size_t>(def.arity);
   const size_t most = least + static_cast<size_t>(def.optional_operands);
   HEDDLE_USER_CHECK(operands.size() >= least && operands.size() <= most,
@@ -196,7 +196,8 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return sizeOf(operands[0], integer("axis"));
     case OpKind::Reduction: {
       const Attr* keepdim = findAttr(attrs, "keepdim");
-      return reduce(def.name, operands[0], ints("axes"),
+      const Attr* axes = findAttr(attrs, "axes");
+      return reduce(def.name, operands[0], axes == nullptr ? AxisOrder{} : ints("axes"),
                     keepdim != nullptr && std::get<bool>(*keepdim));
     }
     case OpKind::Broadcast:
@@ -218,26 +219,28 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return iota(sizes("sizes"), integer("axis"));
     case OpKind::Index:
       if (def.name == "flip") return flip(operands[0], ints("axes"));
-      if (def.name == "pad") return pad(operands[0], ints("lows"), ints("highs"), operands[1]);
+      if (def.name == "pad") {
+        const Attr* mode = findAttr(attrs, "mode");
+        HEDDLE_USER_CHECK(mode == nullptr || std::get<std::string>(*mode) == "constant",
+                          "{}: found mode={}, expected constant", where("pad"),
+                          std::get<std::string>(*mode));
+        return pad(operands[0], ints("lows"), ints("highs"), operands[1]);
+      }
       if (def.name == "take") return take(operands[0], operands[1], integer("axis"));
       return takeAlongAxis(operands[0], operands[1], integer("axis"));
     case OpKind::Scan: {
       if (def.name == "cumsum") return cumsum(operands[0], integer("axis"));
-      const TensorView tensor = tensorOf("argsort", operands[0]);
-      refuseFloat8("argsort", operands[0]);
-      Attrs kept = {{"axis", normalizeAxis("argsort", integer("axis"), tensor.rank())}};
+      const Attr* axis = findAttr(attrs, "axis");
       const Attr* descending = findAttr(attrs, "descending");
-      if (descending != nullptr && std::get<bool>(*descending))
-        kept.emplace_back("descending", true);
-      if (const Attr* first = findAttr(attrs, "first")) {
-        HEDDLE_USER_CHECK(std::get<int64_t>(*first) >= 0, "{}: first is {}, expected 0 or more",
-                          where("argsort"), std::get<int64_t>(*first));
-        kept.emplace_back("first", *first);
-      }
-      return append(def, operands, std::move(kept), tensorResult(DType::I64, tensor.domain));
+      const Attr* first = findAttr(attrs, "first");
+      return argsort(operands[0], axis == nullptr ? -1 : std::get<int64_t>(*axis),
+                     descending != nullptr && std::get<bool>(*descending),
+                     first == nullptr ? std::nullopt : std::optional(std::get<int64_t>(*first)));
     }
     case OpKind::Scatter:
-      return scatterBy(def.name, operands[0], operands[1], operands[2], integer("axis"));
+      return scatterBy(
+          def.name, operands[0], operands[1], operands[2], integer("axis"),
+          findAttr(attrs, "stretch") != nullptr && std::get<bool>(*findAttr(attrs, "stretch")));
     case OpKind::Matmul: {
       ProductOptions options;
       if (const Attr* name = findAttr(attrs, "activation")) {
@@ -264,8 +267,9 @@ ValueId FusionBuilder::broadcast(ValueId value, std::vector<int64_t> output_axes
   const size_t rank = tensor.rank() + output_axes.size();
   for (int64_t& axis : output_axes) axis = normalizeAxis("broadcast", axis, rank);
   std::sort(output_axes.begin(), output_axes.end());
-  HEDDLE_USER_CHECK(std::adjacent_find(output_axes.begin(), output_axes.end()) == output_axes.end(),
-                    "{}: an axis is listed twice", where("broadcast"));
+  const auto twice = std::adjacent_find(output_axes.begin(), output_axes.end());
+  HEDDLE_USER_CHECK(twice == output_axes.end(), "{}: axis {} is listed twice", where("broadcast"),
+                    *twice);
   std::vector<IterDomain> domain;
   size_t next = 0;
   for (size_t i = 0; i < rank; ++i) {
@@ -277,33 +281,6 @@ ValueId FusionBuilder::broadcast(ValueId value, std::vector<int64_t> output_axes
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 
-ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
-  const TensorView tensor = tensorOf("expand", value);
-  HEDDLE_USER_CHECK(sizes.size() == tensor.rank(), "{}: {} has {} axes, got {} sizes",
-                    where("expand"), typeOf(value), tensor.rank(), sizes.size());
-  std::vector<IterDomain> domain;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const IterDomain& from = tensor.domain[i];
-    if (from.extent.isConstant(1)) {
-      const bool stays = sizes[i].isConstant(1);
-      domain.push_back({sizes[i], stays ? from.kind : IterKind::Iteration});
-      continue;
-    }
-    HEDDLE_USER_CHECK(
-        !from.extent.isConstant() || !sizes[i].isConstant() || from.extent == sizes[i],
-        "{}: axis {} of {} is not 1 and cannot become {}", where("expand"), i, typeOf(value),
-        sizes[i].str());
-    if (!(from.extent == sizes[i])) {
-      fusion_.guards.push_back(
-          {from.extent, sizes[i],
-           fmt::format("axis {} of {} and its size in {}", i, typeOf(value), where("expand"))});
-    }
-    domain.push_back(from);
-  }
-  return append(op("expand"), {value}, {{"sizes", std::move(sizes)}},
-                tensorResult(tensor.dtype, std::move(domain)));
-}
-
 ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
   const TensorView tensor = tensorOf("reshape", value);
   const auto open = std::find(sizes.begin(), sizes.end(), Size(-1));
@@ -311,11 +288,13 @@ ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
     *open = Size(1);
     HEDDLE_USER_CHECK(std::find(sizes.begin(), sizes.end(), Size(-1)) == sizes.end(),
                       "{}: more than one size is -1", where("reshape"));
+    checkSizes("reshape", sizes);
     const Size others = product(sizes);
     HEDDLE_USER_CHECK(!others.isConstant(0), "{}: -1 beside a size of 0 could be any size",
                       where("reshape"));
     *open = quotient(product(tensor.sizes()), others);
   }
+  checkSizes("reshape", sizes);
   const Size before = product(tensor.sizes());
   const Size after = product(sizes);
   HEDDLE_USER_CHECK(!before.isConstant() || !after.isConstant() || before == after,

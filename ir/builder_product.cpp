@@ -30,8 +30,9 @@ Value productResult(DType dtype, std::vector<IterDomain> domain) {
 // Products of f8 types are of the dtype that is asked for; the others of that of the operands.
 DType FusionBuilder::productType(std::string_view op_name, const std::vector<ValueId>& operands,
                                  const ProductOptions& options) const {
-  for (ValueId id : operands) {
-    HEDDLE_USER_CHECK(tensorOf(op_name, id).rank() >= 1, "{}: {} needs an axis or more",
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const ValueId id = operands[i];
+    HEDDLE_USER_CHECK(tensorOf(op_name, id).rank() >= 1 || i == 2, "{}: {} needs an axis or more",
                       where(op_name), typeOf(id));
   }
   const DType a = fusion_.tensor(operands[0]).dtype;
@@ -129,19 +130,37 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
   return withoutAxis(result, row ? rank - 2 : rank - 1);
 }
 
+// bias[n]; one element stands for all of them.
+ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
+  const TensorView tensor = tensorOf("linear", bias);
+  HEDDLE_USER_CHECK(tensor.rank() <= 1, "{}: the bias {} needs one axis", where("linear"),
+                    typeOf(bias));
+  const Size n = fusion_.tensor(w).domain[0].extent;
+  const bool one = tensor.rank() == 0 || tensor.domain[0].extent.isConstant(1);
+  if (one && !(tensor.rank() == 1 && n.isConstant(1))) return expand(bias, {n});
+  agree("linear", w, 0, bias, 0);
+  return bias;
+}
+
 ValueId FusionBuilder::linear(ValueId x, ValueId w, std::optional<ValueId> bias,
                               const ProductOptions& options) {
   std::vector<ValueId> operands{x, w};
   if (bias) operands.push_back(*bias);
   const DType dtype = checkProduct("linear", operands, options);
-  HEDDLE_USER_CHECK(fusion_.tensor(w).rank() == 2, "{}: the weight {} needs two axes",
-                    where("linear"), typeOf(w));
-  HEDDLE_USER_CHECK(!bias || fusion_.tensor(*bias).rank() == 1, "{}: the bias {} needs one axis",
-                    where("linear"), typeOf(*bias));
-  agree("linear", x, fusion_.tensor(x).rank() - 1, w, 1);
-  if (bias) agree("linear", w, 0, *bias, 0);
+  const size_t w_rank = fusion_.tensor(w).rank();
+  HEDDLE_USER_CHECK(w_rank == 2 || (w_rank == 1 && !bias),
+                    "{}: the weight {} needs two axes, or one without a bias", where("linear"),
+                    typeOf(w));
+  agree("linear", x, fusion_.tensor(x).rank() - 1, w, w_rank - 1);
   const bool row = fusion_.tensor(x).rank() == 1;
   std::string result_name = std::exchange(pending_name_, "");
+  if (w_rank == 1) {
+    operands[1] = withAxis(w, 0);
+    const ValueId lines = linear(x, operands[1], std::nullopt, options);
+    pending_name_ = std::move(result_name);
+    return withoutAxis(lines, fusion_.tensor(lines).rank() - 1);
+  }
+  if (bias) operands[2] = linearBias(w, *bias);
   if (row) operands[0] = withAxis(x, 0);
   std::vector<IterDomain> domain = fusion_.tensor(operands[0]).domain;
   domain.back() = fusion_.tensor(w).domain[0];

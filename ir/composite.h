@@ -14,7 +14,8 @@
 //
 // Half types (f16, bf16) compute in f32 from the first op to the last; each result is rounded once,
 // at the end. Every size in a formula is the unsharded one. Axes may be negative. All throw
-// UserError naming the op, its operand and the source line, and so does what they are made of.
+// UserError naming the op, its operand and the source line, and so does what they are made of. A
+// tensor without axes is one of one element to an op along an axis, which is 0 or -1.
 namespace heddle {
 
 using Axes = std::vector<int64_t>;
@@ -61,8 +62,8 @@ ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepd
 
 // Tensor.expand_as: `x` with the axes and extents of `y`.
 ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y);
-// torch.squeeze: without the axes of extent 1, or those listed that have it. An extent that is
-// known only at run time stays.
+// torch.squeeze: without the axes of extent 1, or those listed that have it (none: all, in C++). An
+// extent that is known only at run time stays.
 ValueId squeeze(FusionBuilder& b, ValueId x, const Axes& axes = {});
 ValueId unsqueeze(FusionBuilder& b, ValueId x, int64_t axis);
 // torch.transpose.
@@ -100,7 +101,7 @@ ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes);
 
 // Indices below are of any integer type. One outside reads NaN of a float type, else 0, and writes
 // nothing, where PyTorch raises an error.
-// torch.index_select: `index` has one axis.
+// torch.index_select: `index` has one axis, or none for one index.
 ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis);
 // torch.nn.functional.embedding: rows of `weight` [v, d].
 ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight);
@@ -223,15 +224,17 @@ struct CrossEntropyOptions {
   LossReduction reduction = LossReduction::Mean;  // the mean over targets that are not ignored
   int64_t ignore_index = -100;
   double label_smoothing = 0;
+  ValueId weight = kNoValue;  // [c]: of each class, of the dtype of x or f32 beside a half type
 };
 // torch.nn.functional.cross_entropy of logits x[c], x[n, c] or x[n, c, ...] and class indices
-// target[], [n] or [n, ...]. A class outside that is not ignored gives NaN (PyTorch: error).
+// target[], [n] or [n, ...], or probabilities in the shape and dtype of x. A class outside that is
+// not ignored gives NaN (PyTorch: error).
 ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
                      const CrossEntropyOptions& options = {});
 // With respect to x; `dloss` has the shape of the loss.
 ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId target,
                              const CrossEntropyOptions& options = {});
-// torch.nn.functional.mse_loss; the shapes are equal (PyTorch broadcasts, with a warning).
+// torch.nn.functional.mse_loss; broadcasts, as PyTorch does with a warning.
 ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
                 LossReduction reduction = LossReduction::Mean);
 // The gradient of `weight` [num_embeddings, d], added in the order of the indices. Rows of
@@ -251,9 +254,11 @@ ValueId rope(FusionBuilder& b, ValueId x, double base = 10000);
 struct AttentionOptions {
   bool causal = false;          // query i sees keys 0 .. i
   std::optional<double> scale;  // 1 / sqrt(e)
+  bool gqa = false;             // heads of k and v are shared
 };
 // torch.nn.functional.scaled_dot_product_attention of q[..., l, e], k[..., s, e], v[..., s, d],
-// with equal leading axes. `mask` (kNoValue: none) is added to the scores, or, a bool, says which
+// whose leading axes broadcast. With `gqa` (enable_gqa) axis -3 of q is a multiple of that of k and
+// v: so many query heads share a head. `mask` (kNoValue: none) is added to the scores, or, a bool, says which
 // take part; it broadcasts to [..., l, s]. A query that sees no key gives 0. Half types are
 // computed in f32 throughout, as PyTorch's math path does: scores and probabilities are never
 // rounded.

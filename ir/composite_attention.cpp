@@ -44,11 +44,20 @@ Term transposed(Term a) { return {a.b, transpose(*a.b, a.id, -2, -1)}; }
 
 Term product(Term a, Term c) { return {a.b, a.b->matmul(a.id, c.id)}; }
 
+// With gqa: how the heads of q share those of k and v.
+struct Heads {
+  bool shared = false;
+  Size of_q, of_k;
+  Size group;  // of_q / of_k
+  Size rows;   // of one head of q: l
+};
+
 struct Scores {
-  Term q, k, v;  // wide
+  Term q, k, v;  // wide; q as rowsOfHeads() has it
   DType dtype;
   Term scale;          // f64 scalar
-  Term probabilities;  // wide
+  Term probabilities;  // wide, [..., l, s]
+  Heads heads;
 };
 
 // The query, or key, of an attention: [..., l, e].
@@ -59,21 +68,77 @@ Term attentionOperand(FusionBuilder& b, const char* op_name, ValueId id) {
   return term;
 }
 
-void checkAttention(FusionBuilder& b, const char* op_name, ValueId q, ValueId k, ValueId v) {
-  const Term query = attentionOperand(b, op_name, q);
-  const Term key = attentionOperand(b, op_name, k);
-  const Term value = attentionOperand(b, op_name, v);
-  composite::sameType(b, op_name, query, key);
-  composite::sameType(b, op_name, query, value);
-  const size_t rank = query.rank();
-  HEDDLE_USER_CHECK(key.rank() == rank && value.rank() == rank, "{}: {}, {} and {} differ in rank",
-                    b.where(op_name), b.typeOf(q), b.typeOf(k), b.typeOf(v));
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    b.agree(op_name, q, i, k, i);
-    b.agree(op_name, q, i, v, i);
+Heads sharedHeads(FusionBuilder& b, const char* op_name, Term q, Term k, Term v) {
+  for (const Term& each : {q, k, v}) {
+    HEDDLE_USER_CHECK(each.rank() >= 3, "{}: gqa needs an axis of heads, {} has none",
+                      b.where(op_name), b.typeOf(each.id));
   }
-  b.agree(op_name, q, rank - 1, k, rank - 1);
-  b.agree(op_name, k, rank - 2, v, rank - 2);
+  b.agree(op_name, k.id, k.rank() - 3, v.id, v.rank() - 3);
+  const Size of_q = q.extent(q.rank() - 3);
+  const Size of_k = k.extent(k.rank() - 3);
+  const bool known = of_q.isConstant() && of_k.isConstant();
+  HEDDLE_USER_CHECK(!known || (of_k.constant() > 0 && of_q.constant() % of_k.constant() == 0),
+                    "{}: the {} heads of {} are no multiple of the {} of {}", b.where(op_name),
+                    of_q.str(), b.typeOf(q.id), of_k.str(), b.typeOf(k.id));
+  const Size group = Size::floorDiv(of_q, of_k);
+  if (!known) {
+    b.mutableFusion().guards.push_back(
+        {of_q, of_k * group,
+         fmt::format("the heads of {} as a multiple of those of {}, operands of {}", b.typeOf(q.id),
+                     b.typeOf(k.id), b.where(op_name))});
+  }
+  return {true, of_q, of_k, group, q.extent(q.rank() - 2)};
+}
+
+// Leading axes meet where they are equal or 1; with gqa the heads do.
+void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term v, bool gqa) {
+  composite::sameType(b, op_name, q, k);
+  composite::sameType(b, op_name, q, v);
+  auto meet = [&](Term x, Term y) {
+    for (size_t i = gqa ? 4 : 3; i <= std::min(x.rank(), y.rank()); ++i) {
+      const size_t of_x = x.rank() - i;
+      const size_t of_y = y.rank() - i;
+      if (x.extent(of_x).isConstant(1) || y.extent(of_y).isConstant(1)) continue;
+      b.agree(op_name, x.id, of_x, y.id, of_y);
+    }
+  };
+  meet(q, k);
+  meet(q, v);
+  meet(k, v);
+  b.agree(op_name, q.id, q.rank() - 1, k.id, k.rank() - 1);
+  b.agree(op_name, k.id, k.rank() - 2, v.id, v.rank() - 2);
+}
+
+Term regrouped(Term x, const Size& heads, const Size& rows) {
+  std::vector<Size> sizes = x.tensor().sizes();
+  sizes[sizes.size() - 3] = heads;
+  sizes[sizes.size() - 2] = rows;
+  return {x.b, x.b->reshape(x.id, sizes)};
+}
+
+// [..., of_q, l, e] as [..., of_k, group * l, e]: the rows of all query heads that share a head lie
+// one after another, so that products need no copies of k and v.
+Term rowsOfHeads(Term x, const Heads& heads) {
+  return heads.shared ? regrouped(x, heads.of_k, heads.group * heads.rows) : x;
+}
+
+// The reverse.
+Term headsOfRows(Term x, const Heads& heads) {
+  return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
+}
+
+// The gradient of an operand that was stretched: summed over the axes it lacks or has one of.
+Term summedTo(Term grad, const std::vector<Size>& sizes) {
+  const size_t added = grad.rank() - sizes.size();
+  const Axes leading = rowMajor(added);
+  Axes stretched;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].isConstant(1) && !grad.extent(added + i).isConstant(1)) {
+      stretched.push_back(static_cast<int64_t>(i));
+    }
+  }
+  if (!leading.empty()) grad = composite::sum(grad, leading, false);
+  return stretched.empty() ? grad : composite::sum(grad, stretched);
 }
 
 Term scaleOf(Term q, const AttentionOptions& options) {
@@ -126,15 +191,42 @@ Term safeSoftmax(Term scores, bool rows_may_be_empty) {
 
 Scores scoresOf(FusionBuilder& b, const char* op_name, ValueId q, ValueId k, ValueId v,
                 ValueId mask, const AttentionOptions& options) {
-  checkAttention(b, op_name, q, k, v);
-  const DType dtype = b.fusion().tensor(q).dtype;
-  const Term query = composite::widen({&b, q});
-  const Term key = composite::widen({&b, k});
-  const Term value = composite::widen({&b, v});
-  const Term scale = scaleOf(query, options);
-  const Term raw = product(query, transposed(key)) * scale;
+  const Term query = attentionOperand(b, op_name, q);
+  const Term key = attentionOperand(b, op_name, k);
+  const Term value = attentionOperand(b, op_name, v);
+  checkAttention(b, op_name, query, key, value, options.gqa);
+  Heads heads;
+  if (options.gqa) heads = sharedHeads(b, op_name, query, key, value);
+  Scores s{composite::widen(query),
+           composite::widen(key),
+           composite::widen(value),
+           query.dtype(),
+           scaleOf(query, options),
+           {},
+           heads};
+  s.q = rowsOfHeads(s.q, heads);
+  const Term raw = headsOfRows(product(s.q, transposed(s.k)) * s.scale, heads);
   const Term scores = masked(b, op_name, raw, mask, options.causal);
-  return {query, key, value, dtype, scale, safeSoftmax(scores, mask != kNoValue)};
+  s.probabilities = safeSoftmax(scores, mask != kNoValue);
+  return s;
+}
+
+// dy has the shape of the result: where the leading axes of scores and v meet, then l and d.
+void checkAttentionGrad(FusionBuilder& b, const char* op_name, Term dy, const Scores& s,
+                        ValueId q) {
+  const size_t rank = std::max(s.probabilities.rank(), s.v.rank());
+  HEDDLE_USER_CHECK(dy.dtype() == s.dtype && dy.rank() == rank,
+                    "{}: {} does not have the dtype and rank of {}", b.where(op_name),
+                    b.typeOf(dy.id), b.typeOf(q));
+  for (size_t i = 2; i <= rank; ++i) {
+    const Term& scores = s.probabilities;
+    const bool of_v =
+        i > 2 &&
+        (i > scores.rank() || (scores.extent(scores.rank() - i).isConstant(1) && i <= s.v.rank()));
+    const Term& from = of_v ? s.v : scores;
+    b.agree(op_name, from.id, from.rank() - i, dy.id, rank - i);
+  }
+  b.agree(op_name, s.v.id, s.v.rank() - 1, dy.id, rank - 1);
 }
 
 }  // namespace
@@ -174,7 +266,8 @@ ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mas
                   const AttentionOptions& options) {
   Result result(b);
   const Scores s = scoresOf(b, "scaled_dot_product_attention", q, k, v, mask, options);
-  return result(product(s.probabilities, s.v), s.dtype);
+  const Term rows = product(rowsOfHeads(s.probabilities, s.heads), s.v);
+  return result(headsOfRows(rows, s.heads), s.dtype);
 }
 
 AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueId k, ValueId v,
@@ -183,20 +276,19 @@ AttentionGrads attentionBackward(FusionBuilder& b, ValueId dy, ValueId q, ValueI
   const char* op_name = "scaled_dot_product_attention_backward";
   const Scores s = scoresOf(b, op_name, q, k, v, mask, options);
   const Term given = composite::floatOperand(b, op_name, dy);
-  const size_t rank = s.q.rank();
-  HEDDLE_USER_CHECK(given.dtype() == s.dtype && given.rank() == rank,
-                    "{}: {} does not have the dtype and rank of {}", b.where(op_name), b.typeOf(dy),
-                    b.typeOf(q));
-  for (size_t i = 0; i + 1 < rank; ++i) b.agree(op_name, q, i, dy, i);
-  b.agree(op_name, v, rank - 1, dy, rank - 1);
-  const Term grad = composite::widen(given);
-  const Term dv = product(transposed(s.probabilities), grad);
-  const Term weighted = product(grad, transposed(s.v)) * s.probabilities;
+  const std::vector<Size> sizes_q = b.fusion().tensor(q).sizes();
+  checkAttentionGrad(b, op_name, given, s, q);
+  const Term grad = rowsOfHeads(composite::widen(given), s.heads);
+  const Term probabilities = rowsOfHeads(s.probabilities, s.heads);
+  const Term dv = product(transposed(probabilities), grad);
+  const Term weighted = product(grad, transposed(s.v)) * probabilities;
   const Term total = composite::sum(weighted, {-1});
-  const Term dscores = (weighted - s.probabilities * total) * s.scale;
-  const ValueId dq = result(product(dscores, s.k), s.dtype);
-  const ValueId dk = composite::cast(product(transposed(dscores), s.q), s.dtype).id;
-  return {dq, dk, composite::cast(dv, s.dtype).id};
+  const Term dscores = (weighted - probabilities * total) * s.scale;
+  const Term dq = headsOfRows(product(dscores, s.k), s.heads);
+  const Term dk = product(transposed(dscores), s.q);
+  const ValueId of_q = result(summedTo(dq, sizes_q), s.dtype);
+  const ValueId of_k = composite::cast(summedTo(dk, s.k.tensor().sizes()), s.dtype).id;
+  return {of_q, of_k, composite::cast(summedTo(dv, s.v.tensor().sizes()), s.dtype).id};
 }
 
 }  // namespace heddle

@@ -17,46 +17,95 @@ using composite::Term;
 struct Entropy {
   Term x;  // as given
   Term wide;
-  Term ignored;   // bool, the shape of the target
-  Term invalid;   // a class outside that is not ignored
-  Term is_class;  // bool, the shape of x
-  int64_t axis;   // of the classes
+  Term target;            // classes, or probabilities in the shape of x, wide
+  bool probable = false;  // the latter
+  Term ignored, invalid;  // of classes: bool, the shape of the target; outside and not ignored
+  Term is_class;          // of classes: bool, the shape of x
+  Term weight;            // [c] with broadcast axes around, wide; no id: none
+  int64_t axis = 0;       // of the classes
 };
+
+bool isWeighted(const Entropy& e) { return e.weight.id != kNoValue; }
+
+Term classWeight(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId weight) {
+  HEDDLE_USER_CHECK(b.tensorOf(op_name, weight).rank() == 1,
+                    "{}: the weight {} must have one axis, the classes", b.where(op_name),
+                    b.typeOf(weight));
+  const Term term = composite::parameterOf(b, op_name, e.x, weight, e.axis);
+  Axes others = rowMajor(e.x.rank());
+  others.erase(others.begin() + e.axis);
+  return composite::broadcast(composite::widen(term), others);
+}
+
+void takeProbabilities(Entropy& e, const char* op_name, const CrossEntropyOptions& options) {
+  FusionBuilder& b = *e.x.b;
+  composite::sameType(b, op_name, e.x, e.target);
+  composite::sameShape(b, op_name, e.x, e.target);
+  HEDDLE_USER_CHECK(options.ignore_index < 0,
+                    "{}: ignore_index is {}, but the target {} holds probabilities",
+                    b.where(op_name), options.ignore_index, b.typeOf(e.target.id));
+  e.target = composite::widen(e.target);
+}
+
+void takeClasses(Entropy& e, const char* op_name, const CrossEntropyOptions& options) {
+  FusionBuilder& b = *e.x.b;
+  const ValueId target = e.target.id;
+  const Term classes = composite::indexOperand(b, op_name, target);
+  const size_t target_rank = classes.rank();
+  HEDDLE_USER_CHECK(target_rank + 1 == e.x.rank(),
+                    "{}: the target {} must have the axes of {} less the classes", b.where(op_name),
+                    b.typeOf(target), b.typeOf(e.x.id));
+  for (size_t i = 0; i < target_rank; ++i) {
+    b.agree(op_name, e.x.id, i + (static_cast<int64_t>(i) >= e.axis ? 1 : 0), target, i);
+  }
+  e.ignored = composite::call("eq", {classes, composite::constant(b, options.ignore_index)});
+  const Term low = composite::call("lt", {classes, composite::constant(b, int64_t{0})});
+  const Term high = composite::call("ge", {classes, composite::count(e.x, {e.axis})});
+  const Term outside = composite::call("logical_or", {low, high});
+  e.invalid = composite::call("logical_and", {outside, composite::call("logical_not", e.ignored)});
+  const Term place = composite::positions(b, e.x.tensor().sizes(), e.axis);
+  e.is_class = composite::call("eq", {composite::broadcast(classes, {e.axis}), place});
+}
 
 Entropy entropyOf(FusionBuilder& b, const char* op_name, ValueId logits, ValueId target,
                   const CrossEntropyOptions& options) {
-  const Term x = composite::floatOperand(b, op_name, logits);
-  HEDDLE_USER_CHECK(x.rank() >= 1, "{}: {} needs an axis of classes", b.where(op_name),
+  Entropy e;
+  e.x = composite::floatOperand(b, op_name, logits);
+  HEDDLE_USER_CHECK(e.x.rank() >= 1, "{}: {} needs an axis of classes", b.where(op_name),
                     b.typeOf(logits));
   HEDDLE_USER_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1,
                     "{}: label_smoothing is {}, expected 0 to 1", b.where(op_name),
                     options.label_smoothing);
-  const int64_t axis = x.rank() == 1 ? 0 : 1;
-  const Term classes = composite::indexOperand(b, op_name, target);
-  const size_t target_rank = classes.rank();
-  HEDDLE_USER_CHECK(target_rank + 1 == x.rank(),
-                    "{}: the target {} must have the axes of {} less the classes", b.where(op_name),
-                    b.typeOf(target), b.typeOf(logits));
-  for (size_t i = 0; i < target_rank; ++i) {
-    b.agree(op_name, logits, i + (static_cast<int64_t>(i) >= axis ? 1 : 0), target, i);
+  e.axis = e.x.rank() == 1 ? 0 : 1;
+  e.probable = isFloat(b.tensorOf(op_name, target).dtype);
+  if (e.probable) composite::floatOperand(b, op_name, target);
+  e.target = {&b, target};
+  if (e.probable) {
+    takeProbabilities(e, op_name, options);
+  } else {
+    takeClasses(e, op_name, options);
   }
-  const Term ignored =
-      composite::call("eq", {classes, composite::constant(b, options.ignore_index)});
-  const Term low = composite::call("lt", {classes, composite::constant(b, int64_t{0})});
-  const Term high = composite::call("ge", {classes, composite::count(x, {axis})});
-  const Term outside = composite::call("logical_or", {low, high});
-  const Term invalid =
-      composite::call("logical_and", {outside, composite::call("logical_not", ignored)});
-  const Term place = composite::positions(b, x.tensor().sizes(), axis);
-  const Term is_class = composite::call("eq", {composite::broadcast(classes, {axis}), place});
-  return {x, composite::widen(x), ignored, invalid, is_class, axis};
+  e.wide = composite::widen(e.x);
+  if (options.weight != kNoValue) e.weight = classWeight(b, op_name, e, options.weight);
+  return e;
 }
 
 Term zero(FusionBuilder& b) { return composite::constant(b, 0.0); }
 
-// How many targets are not ignored, in the type the loss is computed in.
+// What a mean divides by: how many targets are not ignored, or their weights together, or, of
+// probabilities, how many there are; in the type the loss is computed in.
 Term counted(const Entropy& e) {
-  const Term takes_part = composite::call("logical_not", e.ignored);
+  if (e.probable) {
+    Axes others = rowMajor(e.x.rank());
+    others.erase(others.begin() + e.axis);
+    return composite::cast({e.x.b, e.x.b->full(composite::count(e.x, others).id, {}, DType::I64)},
+                           e.wide.dtype());
+  }
+  Term takes_part = composite::call("logical_not", e.ignored);
+  if (isWeighted(e)) {
+    const Term mine = composite::where(e.is_class, e.weight, zero(*e.x.b));
+    takes_part = composite::where(takes_part, composite::sum(mine, {e.axis}, false), zero(*e.x.b));
+  }
   const Term n = composite::sum(takes_part, rowMajor(takes_part.rank()), false);
   return composite::cast(n, e.wide.dtype());
 }
@@ -68,13 +117,21 @@ Term reduced(Term loss, LossReduction reduction) {
   return composite::mean(loss, every, false);
 }
 
-}  // namespace
+Term smoothed(const Entropy& e, Term wanted, double smoothing) {
+  if (smoothing == 0) return wanted;
+  const Term share = composite::constant(*e.x.b, smoothing) / composite::count(e.x, {e.axis});
+  return wanted * (1 - smoothing) + share;
+}
 
-ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
-                     const CrossEntropyOptions& options) {
-  Result result(b);
-  const Entropy e = entropyOf(b, "cross_entropy", x, target, options);
-  const Term logs = composite::logProbabilities(e.wide, {e.axis});
+// The loss of each target.
+Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
+  FusionBuilder& b = *e.x.b;
+  Term logs = composite::logProbabilities(e.wide, {e.axis});
+  if (isWeighted(e)) logs = logs * e.weight;
+  if (e.probable) {
+    const Term wanted = smoothed(e, e.target, options.label_smoothing);
+    return 0.0 - composite::sum(logs * wanted, {e.axis}, false);
+  }
   const Term picked = composite::where(e.is_class, logs, zero(b));
   Term loss = 0.0 - composite::sum(picked, {e.axis}, false);
   if (options.label_smoothing > 0) {
@@ -82,7 +139,41 @@ ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
     loss = loss * (1 - options.label_smoothing) + smooth * options.label_smoothing;
   }
   loss = composite::where(e.invalid, composite::constant(b, std::nan("")), loss);
-  loss = composite::where(e.ignored, zero(b), loss);
+  return composite::where(e.ignored, zero(b), loss);
+}
+
+// The gradient of each target's loss, with an axis of extent 1 for the classes.
+Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
+               const CrossEntropyOptions& options) {
+  Term grad = composite::floatOperand(b, op_name, dloss);
+  composite::sameType(b, op_name, grad, e.x);
+  if (options.reduction == LossReduction::None) {
+    HEDDLE_USER_CHECK(grad.rank() + 1 == e.x.rank(),
+                      "{}: {} must have the axes of {} less the classes", b.where(op_name),
+                      b.typeOf(dloss), b.typeOf(e.x.id));
+    for (size_t i = 0; i < grad.rank(); ++i) {
+      b.agree(op_name, dloss, i, e.x.id, i + (static_cast<int64_t>(i) >= e.axis ? 1 : 0));
+    }
+  } else {
+    HEDDLE_USER_CHECK(grad.rank() == 0, "{}: {} must have no axes, as the loss", b.where(op_name),
+                      b.typeOf(dloss));
+  }
+  grad = composite::widen(grad);
+  if (options.reduction == LossReduction::Mean) grad = grad / counted(e);
+  if (!e.probable) {
+    grad = composite::where(e.invalid, composite::constant(b, std::nan("")), grad);
+    grad = composite::where(e.ignored, zero(b), grad);
+  }
+  return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
+}
+
+}  // namespace
+
+ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
+                     const CrossEntropyOptions& options) {
+  Result result(b);
+  const Entropy e = entropyOf(b, "cross_entropy", x, target, options);
+  const Term loss = lossesOf(e, options);
   if (options.reduction != LossReduction::Mean) {
     return result(reduced(loss, options.reduction), e.x.dtype());
   }
@@ -94,26 +185,13 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   Result result(b);
   const char* op_name = "cross_entropy_backward";
   const Entropy e = entropyOf(b, op_name, x, target, options);
-  Term grad = composite::floatOperand(b, op_name, dloss);
-  composite::sameType(b, op_name, grad, e.x);
-  if (options.reduction == LossReduction::None) {
-    composite::sameShape(b, op_name, grad, e.ignored);
-  } else {
-    HEDDLE_USER_CHECK(grad.rank() == 0, "{}: {} must have no axes, as the loss", b.where(op_name),
-                      b.typeOf(dloss));
-  }
-  grad = composite::widen(grad);
-  if (options.reduction == LossReduction::Mean) grad = grad / counted(e);
-  grad = composite::where(e.invalid, composite::constant(b, std::nan("")), grad);
-  grad = composite::broadcast(composite::where(e.ignored, zero(b), grad), {e.axis});
-
-  const Term p = composite::exp(composite::logProbabilities(e.wide, {e.axis}));
-  Term wanted = composite::cast(e.is_class, e.wide.dtype());
-  if (options.label_smoothing > 0) {
-    const Term share =
-        composite::constant(b, options.label_smoothing) / composite::count(e.x, {e.axis});
-    wanted = wanted * (1 - options.label_smoothing) + share;
-  }
+  const Term grad = lossGrads(b, op_name, e, dloss, options);
+  Term p = composite::exp(composite::logProbabilities(e.wide, {e.axis}));
+  Term wanted = e.probable ? e.target : composite::cast(e.is_class, e.wide.dtype());
+  wanted = smoothed(e, wanted, options.label_smoothing);
+  if (isWeighted(e)) wanted = wanted * e.weight;
+  // What is wanted of the classes together is 1 else.
+  if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }
 
@@ -121,10 +199,12 @@ ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target, LossReduction reduc
   Result result(b);
   const Term value = composite::floatOperand(b, "mse_loss", x);
   const Term wanted = composite::floatOperand(b, "mse_loss", target);
-  composite::sameType(b, "mse_loss", value, wanted);
-  composite::sameShape(b, "mse_loss", value, wanted);
+  composite::broadcastable(b, "mse_loss", value, wanted);
+  const OperandType types[] = {{value.dtype(), kindOf(b.fusion().value(x))},
+                               {wanted.dtype(), kindOf(b.fusion().value(target))}};
+  const DType dtype = promoteOperands(types);
   const Term difference = composite::widen(value) - composite::widen(wanted);
-  return result(reduced(difference * difference, reduction), value.dtype());
+  return result(reduced(difference * difference, reduction), dtype);
 }
 
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
@@ -145,7 +225,7 @@ ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Siz
   const ValueId places = b.reshape(rows.id, {n, Size(1)});
   const ValueId source = b.reshape(dy, {n, d});
   const ValueId none = b.full(zero(b).id, {num_embeddings, d}, grad.dtype());
-  return result(b.scatterAdd(none, places, source, 0));
+  return result(b.scatterAdd(none, places, source, 0, true));
 }
 
 }  // namespace heddle

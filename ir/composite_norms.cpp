@@ -70,7 +70,7 @@ double epsilonOf(DType dtype) {
 ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis) {
   Result result(b);
   const Term value = composite::floatOperand(b, "softmax", x);
-  const Axes over = {composite::axisOf(b, "softmax", value, axis)};
+  const Axes over = composite::lineOf(b, "softmax", value, axis);
   const Term wide = composite::widen(value);
   const Term top = composite::max(wide, over);
   const Term e = composite::exp(wide - top);
@@ -80,7 +80,7 @@ ValueId softmax(FusionBuilder& b, ValueId x, int64_t axis) {
 ValueId logSoftmax(FusionBuilder& b, ValueId x, int64_t axis) {
   Result result(b);
   const Term value = composite::floatOperand(b, "log_softmax", x);
-  const Axes over = {composite::axisOf(b, "log_softmax", value, axis)};
+  const Axes over = composite::lineOf(b, "log_softmax", value, axis);
   return result(composite::logProbabilities(composite::widen(value), over), value.dtype());
 }
 

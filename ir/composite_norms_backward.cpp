@@ -43,7 +43,7 @@ Axes leadingAxes(Term x, const Axes& last) { return rowMajor(x.rank() - last.siz
 ValueId softmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis) {
   Result result(b);
   const GradPair in = gradPair(b, "softmax_backward", dy, y);
-  const Axes over = {composite::axisOf(b, "softmax_backward", in.x, axis)};
+  const Axes over = composite::lineOf(b, "softmax_backward", in.x, axis);
   const Term p = composite::widen(in.x);
   const Term weighted = in.dy * p;
   const Term total = composite::sum(weighted, over);
@@ -53,7 +53,7 @@ ValueId softmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis) {
 ValueId logSoftmaxBackward(FusionBuilder& b, ValueId dy, ValueId y, int64_t axis) {
   Result result(b);
   const GradPair in = gradPair(b, "log_softmax_backward", dy, y);
-  const Axes over = {composite::axisOf(b, "log_softmax_backward", in.x, axis)};
+  const Axes over = composite::lineOf(b, "log_softmax_backward", in.x, axis);
   const Term p = composite::exp(composite::widen(in.x));
   return result(in.dy - p * composite::sum(in.dy, over), in.x.dtype());
 }

@@ -29,8 +29,10 @@ ValueId triangle(FusionBuilder& b, const char* op_name, const char* keeps, Value
   return result(composite::where(kept, {&b, x}, composite::constant(b, false)));
 }
 
-ValueId filled(FusionBuilder& b, Scalar value, std::vector<Size> sizes, DType dtype) {
+ValueId filled(FusionBuilder& b, const char* op_name, Scalar value, std::vector<Size> sizes,
+               DType dtype) {
   Result result(b);
+  b.checkSizes(op_name, sizes);
   return result(b.full(b.constant(value), std::move(sizes), dtype));
 }
 
@@ -59,11 +61,11 @@ int64_t arangeCount(FusionBuilder& b, const Scalar& start, const Scalar& stop, c
 }  // namespace
 
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
-  return filled(b, int64_t{0}, std::move(sizes), dtype);
+  return filled(b, "zeros", int64_t{0}, std::move(sizes), dtype);
 }
 
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype) {
-  return filled(b, int64_t{1}, std::move(sizes), dtype);
+  return filled(b, "ones", int64_t{1}, std::move(sizes), dtype);
 }
 
 ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
@@ -85,6 +87,7 @@ ValueId eye(FusionBuilder& b, const std::vector<Size>& sizes, DType dtype) {
   Result result(b);
   HEDDLE_USER_CHECK(sizes.size() == 1 || sizes.size() == 2, "{}: got {} sizes, expected 1 or 2",
                     b.where("eye"), sizes.size());
+  b.checkSizes("eye", sizes);
   const Term diagonal = diagonalOf(b, {sizes.front(), sizes.back()});
   const Term hit = composite::call("eq", {diagonal, composite::constant(b, int64_t{0})});
   return result(hit, dtype);
@@ -113,11 +116,20 @@ ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes) {
 ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Result result(b);
   const size_t rank = b.tensorOf("index_select", x).rank();
-  const int64_t along = b.normalizeAxis("index_select", axis, rank);
-  const Term places = composite::indexOperand(b, "index_select", index);
-  HEDDLE_USER_CHECK(places.rank() == 1, "{}: the index {} must have one axis",
+  const Axes along = b.normalizeAxes("index_select", {axis}, rank);
+  Term places = composite::indexOperand(b, "index_select", index);
+  HEDDLE_USER_CHECK(places.rank() <= 1, "{}: the index {} must have one axis",
                     b.where("index_select"), b.typeOf(index));
-  return result(b.take(x, places.id, along));
+  // An index without axes is a list of one; what is taken of a tensor without axes has none.
+  if (along.empty()) {
+    HEDDLE_USER_CHECK(places.rank() == 0 || places.extent(0).isConstant(1),
+                      "{}: the index {} must have one element, as {} has no axes",
+                      b.where("index_select"), b.typeOf(index), b.typeOf(x));
+    if (places.rank() > 0) places.id = b.reshape(places.id, {});
+    return result(b.take(b.reshape(x, {Size(1)}), places.id, 0));
+  }
+  if (places.rank() == 0) places.id = b.reshape(places.id, {Size(1)});
+  return result(b.take(x, places.id, along[0]));
 }
 
 ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight) {
@@ -131,10 +143,14 @@ ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight) {
 ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("gather", x).sizes();
-  const auto along = static_cast<size_t>(b.normalizeAxis("gather", axis, sizes.size()));
+  const Axes line = b.normalizeAxes("gather", {axis}, sizes.size());
   const Term places = composite::indexOperand(b, "gather", index);
+  if (std::max(sizes.size(), places.rank()) <= 1) {
+    return result(b.takeAlongAxis(x, places.id, axis));
+  }
   HEDDLE_USER_CHECK(places.rank() == sizes.size(), "{}: {} and its index {} differ in rank",
                     b.where("gather"), b.typeOf(x), b.typeOf(index));
+  const auto along = static_cast<size_t>(line[0]);
   std::vector<Size> stops = places.tensor().sizes();
   stops[along] = sizes[along];
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -151,14 +167,20 @@ ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
 Sorted sort(FusionBuilder& b, ValueId x, int64_t axis, bool descending) {
   Result result(b);
   const size_t rank = b.tensorOf("sort", x).rank();
-  const int64_t along = b.normalizeAxis("sort", axis, rank);
-  const ValueId order = b.argsort(x, along, descending);
-  return {result(b.takeAlongAxis(x, order, along)), order};
+  const Axes along = b.normalizeAxes("sort", {axis}, rank);
+  composite::refuseFloat8(b, "sort", x);
+  const ValueId order = b.argsort(x, axis, descending);
+  return {result(along.empty() ? b.set(x) : b.takeAlongAxis(x, order, along[0])), order};
 }
 
 Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("topk", x).sizes();
+  composite::refuseFloat8(b, "topk", x);
+  if (b.normalizeAxes("topk", {axis}, sizes.size()).empty()) {
+    HEDDLE_USER_CHECK(k == 1, "{}: {} has one element, got k={}", b.where("topk"), b.typeOf(x), k);
+    return {result(b.set(x)), b.argsort(x)};
+  }
   const int64_t along = b.normalizeAxis("topk", axis, sizes.size());
   const Size extent = sizes[static_cast<size_t>(along)];
   HEDDLE_USER_CHECK(k >= 0 && (!extent.isConstant() || k <= extent.constant()),

@@ -39,6 +39,7 @@ Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
 }
 
 Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& sizes, Philox philox) {
+  b.checkSizes(op_name, sizes);
   auto check = [&](const char* what, ValueId id) {
     const Value& value = b.fusion().value(id);
     HEDDLE_USER_CHECK(value.is_scalar && value.tensor.dtype == DType::I64,

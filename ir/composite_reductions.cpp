@@ -40,11 +40,22 @@ ValueId overBools(FusionBuilder& b, const char* op_name, const char* reduction, 
   return result(b.reduce(reduction, truth.id, composite::axesOf(b, op_name, truth, axes), keepdim));
 }
 
+Axes extremeAxes(FusionBuilder& b, const char* op_name, ValueId x, const Axes& axes) {
+  b.tensorOf(op_name, x);
+  composite::refuseFloat8(b, op_name, x);
+  return composite::axesOf(b, op_name, {&b, x}, axes);
+}
+
 ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reduction, ValueId value,
                      std::optional<int64_t> axis, bool keepdim) {
   Result result(b);
   Term x{&b, value};
   const size_t rank = b.tensorOf(op_name, value).rank();
+  composite::refuseFloat8(b, op_name, value);
+  if (axis && rank == 0) {
+    composite::lineOf(b, op_name, x, *axis);
+    axis.reset();
+  }
   if (!axis) x.id = b.reshape(value, {product(x.tensor().sizes())});
   const int64_t along = axis ? composite::axisOf(b, op_name, x, *axis) : 0;
   HEDDLE_USER_CHECK(!x.extent(static_cast<size_t>(along)).isConstant(0),
@@ -109,13 +120,11 @@ Welford welford(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
 }
 
 ValueId amax(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
-  b.tensorOf("amax", x);
-  return b.reduce("max", x, composite::axesOf(b, "amax", {&b, x}, axes), keepdim);
+  return b.reduce("max", x, extremeAxes(b, "amax", x, axes), keepdim);
 }
 
 ValueId amin(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
-  b.tensorOf("amin", x);
-  return b.reduce("min", x, composite::axesOf(b, "amin", {&b, x}, axes), keepdim);
+  return b.reduce("min", x, extremeAxes(b, "amin", x, axes), keepdim);
 }
 
 ValueId any(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {

@@ -5,10 +5,11 @@ namespace {
 
 constexpr AttrSpec kRope[] = {{"base", AttrType::Float, false}};
 constexpr AttrSpec kAttention[] = {{"causal", AttrType::Bool, false},
-                                   {"scale", AttrType::Float, false}};
+                                   {"scale", AttrType::Float, false},
+                                   {"gqa", AttrType::Bool, false}};
 
 AttentionOptions attentionOptions(A a) {
-  return {get(a, "causal", false), maybe<double>(a, "scale")};
+  return {get(a, "causal", false), maybe<double>(a, "scale"), get(a, "gqa", false)};
 }
 
 Operands ropeRow(B b, V v, A a) {
@@ -28,8 +29,11 @@ Operands attentionBackwardRow(B b, V v, A a) {
 const CompositeDef kAttentions[] = {
     {"rope", "rotary position embedding, rotate-half: (x) with base, or (x, cos, sin)", 1, 2, kRope,
      ropeRow},
-    {"scaled_dot_product_attention", "softmax(q k^T scale + mask) v: (q, k, v[, mask])", 3, 1,
-     kAttention,
+    {"scaled_dot_product_attention",
+     "softmax(q k^T scale + mask) v: (q, k, v[, mask]), leading axes broadcast; gqa: the heads of "
+     "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too; a "
+     "query that sees no key gives 0",
+     3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};
      }},

@@ -10,9 +10,9 @@ constexpr AttrSpec kReduction[] = {{"reduction", AttrType::Name, false}};
 constexpr AttrSpec kEmbedding[] = {{"num_embeddings", AttrType::Int},
                                    {"padding_idx", AttrType::Int, false}};
 
-CrossEntropyOptions entropyOptions(std::string_view op_name, A a) {
+CrossEntropyOptions entropyOptions(std::string_view op_name, A a, ValueId weight) {
   return {lossReduction(op_name, a), get<int64_t>(a, "ignore_index", -100),
-          get(a, "label_smoothing", 0.0)};
+          get(a, "label_smoothing", 0.0), weight};
 }
 
 Operands embeddingBackwardRow(B b, V v, A a) {
@@ -21,19 +21,25 @@ Operands embeddingBackwardRow(B b, V v, A a) {
 }
 
 const CompositeDef kLosses[] = {
-    {"cross_entropy", "of logits x[n, c, ...] and class indices: (x, target)", 2, 0, kEntropy,
+    {"cross_entropy",
+     "(x, target[, weight]): of logits x[n, c, ...] and class indices, or probabilities in the "
+     "shape of x, weighted by weight[c]; a class outside that is not ignored gives NaN, where "
+     "PyTorch raises",
+     2, 1, kEntropy,
      [](B b, V v, A a) {
-       return Operands{crossEntropy(b, v[0], v[1], entropyOptions("cross_entropy", a))};
+       return Operands{crossEntropy(b, v[0], v[1], entropyOptions("cross_entropy", a, at(v, 2)))};
      }},
-    {"cross_entropy_backward", "gradient of x: (dloss, x, target)", 3, 0, kEntropy,
+    {"cross_entropy_backward", "gradient of x: (dloss, x, target[, weight])", 3, 1, kEntropy,
      [](B b, V v, A a) {
-       return Operands{
-           crossEntropyBackward(b, v[0], v[1], v[2], entropyOptions("cross_entropy_backward", a))};
+       return Operands{crossEntropyBackward(b, v[0], v[1], v[2],
+                                            entropyOptions("cross_entropy_backward", a, at(v, 3)))};
      }},
-    {"mse_loss", "mean squared difference", 2, 0, kReduction,
+    {"mse_loss", "mean squared difference, of operands that broadcast", 2, 0, kReduction,
      [](B b, V v, A a) { return Operands{mseLoss(b, v[0], v[1], lossReduction("mse_loss", a))}; }},
-    {"embedding_backward", "gradient of weight: (dy, index)", 2, 0, kEmbedding,
-     embeddingBackwardRow},
+    {"embedding_backward",
+     "gradient of weight: (dy, index), added in the order of the indices; rows of padding_idx get "
+     "none",
+     2, 0, kEmbedding, embeddingBackwardRow},
 };
 
 }  // namespace

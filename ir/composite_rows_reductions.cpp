@@ -20,6 +20,14 @@ Operands over(B b, V v, A a) {
   return {Reduce(b, v[0], axes(a), keepdim(a))};
 }
 
+// PyTorch reads an empty list as all axes, but of any and all as none.
+Operands truthOver(B b, V v, A a, const char* op_name, decltype(&any) reduce) {
+  const std::optional<Axes> given = maybe<Axes>(a, "axes");
+  if (!given || !given->empty()) return {reduce(b, v[0], axes(a), keepdim(a))};
+  b.tensorOf(op_name, v[0]);
+  return {b.cast(v[0], DType::Bool)};
+}
+
 Operands varMeanRow(B b, V v, A a) {
   const VarMean r = varMean(b, v[0], axes(a), correction(a), keepdim(a));
   return {r.var, r.mean};
@@ -36,23 +44,32 @@ const CompositeDef kReductions[] = {
      [](B b, V v, A a) { return Operands{var(b, v[0], axes(a), correction(a), keepdim(a))}; }},
     {"std", "standard deviation over axes, with correction (default 1)", 1, 0, kVarAttrs,
      [](B b, V v, A a) { return Operands{stddev(b, v[0], axes(a), correction(a), keepdim(a))}; }},
-    {"var_mean", "variance and mean: two results", 1, 0, kVarAttrs, varMeanRow},
-    {"welford", "mean, sum of squared differences and count: three results", 1, 0, kReduceAttrs,
-     welfordRow},
+    {"var_mean", "variance and mean over axes: two results", 1, 0, kVarAttrs, varMeanRow},
+    {"welford",
+     "mean, sum of squared differences from it and count (i64), over axes: three results", 1, 0,
+     kReduceAttrs, welfordRow},
     {"amax", "maximum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amax>},
     {"amin", "minimum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amin>},
-    {"any", "whether an element is not zero", 1, 0, kReduceAttrs, over<any>},
-    {"all", "whether no element is zero", 1, 0, kReduceAttrs, over<all>},
-    {"argmax", "index of the first maximum along an axis, or of all", 1, 0, kArgAttrs,
+    {"any",
+     "whether an element is not zero; NaN is true; axes=[]: of each element; bool also of u8, "
+     "where PyTorch gives u8",
+     1, 0, kReduceAttrs, [](B b, V v, A a) { return truthOver(b, v, a, "any", any); }},
+    {"all", "whether no element is zero; else as any", 1, 0, kReduceAttrs,
+     [](B b, V v, A a) { return truthOver(b, v, a, "all", all); }},
+    {"argmax",
+     "index of the first maximum, or first NaN, along an axis, or of all in row-major order", 1, 0,
+     kArgAttrs,
      [](B b, V v, A a) {
        return Operands{argmax(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
      }},
-    {"argmin", "index of the first minimum along an axis, or of all", 1, 0, kArgAttrs,
+    {"argmin",
+     "index of the first minimum, or first NaN, along an axis, or of all in row-major order", 1, 0,
+     kArgAttrs,
      [](B b, V v, A a) {
        return Operands{argmin(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
      }},
-    {"logsumexp", "log of the sum of exponentials, without overflow", 1, 0, kReduceAttrs,
-     over<logsumexp>},
+    {"logsumexp", "log of the sum of exponentials, without overflow, over axes (none: all)", 1, 0,
+     kReduceAttrs, over<logsumexp>},
 };
 
 }  // namespace

@@ -24,6 +24,13 @@ Operands transposeRow(B b, V v, A a) {
   return {transpose(b, v[0], axes[0], axes[1])};
 }
 
+// As PyTorch: no list means all axes, an empty one none.
+Operands squeezeRow(B b, V v, A a) {
+  const std::optional<Axes> given = maybe<Axes>(a, "axes");
+  if (given && given->empty()) return {b.set(v[0])};
+  return {squeeze(b, v[0], given.value_or(Axes{}))};
+}
+
 std::optional<Size> bound(A a, std::string_view name) {
   const std::optional<int64_t> value = maybe<int64_t>(a, name);
   return value ? std::optional(Size(*value)) : std::nullopt;
@@ -36,8 +43,9 @@ const CompositeDef kShapes[] = {
      0,
      {},
      [](B b, V v, A) { return Operands{expandAs(b, v[0], v[1])}; }},
-    {"squeeze", "without axes of extent 1 (all, or those listed)", 1, 0, kSqueeze,
-     [](B b, V v, A a) { return Operands{squeeze(b, v[0], get<Axes>(a, "axes", {}))}; }},
+    {"squeeze",
+     "without axes of extent 1 (all, or those listed); an extent known only at run time stays", 1,
+     0, kSqueeze, squeezeRow},
     {"unsqueeze", "a new axis of extent 1 at `axis`", 1, 0, kOneAxis,
      [](B b, V v, A a) { return Operands{unsqueeze(b, v[0], need<int64_t>(a, "axis"))}; }},
     {"transpose", "two axes exchanged", 1, 0, kTwoAxes, transposeRow},
@@ -55,15 +63,21 @@ const CompositeDef kShapes[] = {
      [](B b, V v, A a) {
        return Operands{select(b, v[0], need<int64_t>(a, "axis"), need<int64_t>(a, "index"))};
      }},
-    {"cat", "tensors one after another along an axis (0)", 1, CompositeDef::kAny, kJoin,
+    {"cat",
+     "tensors one after another along an axis (0), in their common type; none without axes, and "
+     "ranks are equal (PyTorch also takes an empty f32[0])",
+     1, CompositeDef::kAny, kJoin,
      [](B b, V v, A a) { return Operands{cat(b, v, get<int64_t>(a, "axis", 0))}; }},
     {"stack", "tensors of one shape along a new axis (0)", 1, CompositeDef::kAny, kJoin,
      [](B b, V v, A a) { return Operands{stack(b, v, get<int64_t>(a, "axis", 0))}; }},
-    {"chunk", "pieces of ceil(n / chunks) along an axis (0): a result each", 1, 0, kChunk,
+    {"chunk",
+     "pieces of ceil(n / chunks) along an axis (0): a result each; of an extent known only at run "
+     "time always `chunks`, the last perhaps empty",
+     1, 0, kChunk,
      [](B b, V v, A a) {
        return chunk(b, v[0], need<int64_t>(a, "chunks"), get<int64_t>(a, "axis", 0));
      }},
-    {"repeat", "the tensor tiled `repeats` times along each axis", 1, 0, kRepeat,
+    {"repeat", "the tensor tiled `repeats` times along each axis, new ones in front", 1, 0, kRepeat,
      [](B b, V v, A a) { return Operands{repeat(b, v[0], need<Axes>(a, "repeats"))}; }},
 };
 

@@ -96,15 +96,20 @@ ValueId transpose(FusionBuilder& b, ValueId x, int64_t axis0, int64_t axis1) {
   Result result(b);
   const size_t rank = b.tensorOf("transpose", x).rank();
   Axes order = rowMajor(rank);
-  std::swap(order[static_cast<size_t>(b.normalizeAxis("transpose", axis0, rank))],
-            order[static_cast<size_t>(b.normalizeAxis("transpose", axis1, rank))]);
+  const Axes from = b.normalizeAxes("transpose", {axis0}, rank);
+  const Axes to = b.normalizeAxes("transpose", {axis1}, rank);
+  if (rank > 0) std::swap(order[static_cast<size_t>(from[0])], order[static_cast<size_t>(to[0])]);
   return result(b.permute(x, order));
 }
 
 ValueId flatten(FusionBuilder& b, ValueId x, int64_t start, int64_t end) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("flatten", x).sizes();
-  if (sizes.empty()) return result(b.reshape(x, {Size(1)}));
+  if (sizes.empty()) {
+    b.normalizeAxes("flatten", {start}, 0);
+    b.normalizeAxes("flatten", {end}, 0);
+    return result(b.reshape(x, {Size(1)}));
+  }
   const int64_t first = b.normalizeAxis("flatten", start, sizes.size());
   const int64_t last = b.normalizeAxis("flatten", end, sizes.size());
   HEDDLE_USER_CHECK(first <= last, "{}: axis {} is not before axis {} of {}", b.where("flatten"),

@@ -85,26 +85,43 @@ Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id) {
   const DType dtype = b.tensorOf(op_name, id).dtype;
   HEDDLE_USER_CHECK(isFloat(dtype), "{}: {} is not of a float type", b.where(op_name),
                     b.typeOf(id));
+  refuseFloat8(b, op_name, id);
   return {&b, id};
+}
+
+void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id) {
+  HEDDLE_USER_CHECK(!isFloat8(b.tensorOf(op_name, id).dtype),
+                    "{}: {} is of an f8 type, which takes part in casts and moves only: cast it",
+                    b.where(op_name), b.typeOf(id));
 }
 
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes) {
   if (axes.empty()) return rowMajor(x.rank());
-  for (int64_t& axis : axes) axis = b.normalizeAxis(op_name, axis, x.rank());
-  std::sort(axes.begin(), axes.end());
-  HEDDLE_USER_CHECK(std::adjacent_find(axes.begin(), axes.end()) == axes.end(),
-                    "{}: an axis is listed twice", b.where(op_name));
-  return axes;
+  return b.normalizeAxes(op_name, std::move(axes), x.rank());
 }
 
 int64_t axisOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis) {
   return b.normalizeAxis(op_name, axis, x.rank());
 }
 
+Axes lineOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis) {
+  return b.normalizeAxes(op_name, {axis}, x.rank());
+}
+
 void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y) {
   HEDDLE_USER_CHECK(x.rank() == y.rank(), "{}: {} and {} differ in rank", b.where(op_name),
                     b.typeOf(x.id), b.typeOf(y.id));
   for (size_t i = 0; i < x.rank(); ++i) b.agree(op_name, x.id, i, y.id, i);
+}
+
+void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y) {
+  for (size_t i = 1; i <= std::min(x.rank(), y.rank()); ++i) {
+    const Size a = x.extent(x.rank() - i);
+    const Size c = y.extent(y.rank() - i);
+    const bool known = a.isConstant() && c.isConstant();
+    if (!known || a.isConstant(1) || c.isConstant(1)) continue;
+    b.agree(op_name, x.id, x.rank() - i, y.id, y.rank() - i);
+  }
 }
 
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y) {

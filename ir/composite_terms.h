@@ -77,13 +77,20 @@ class Result {
 // --- checks: UserErrors that name the op the caller wrote
 // ------------------------------------------
 
+// Of a float type in which ops compute: not f8.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
+void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id);
 // Counted from the front, sorted; none given means all. UserError when one is out of range or
 // twice.
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes);
 int64_t axisOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
+// The same as a list, which is empty of a tensor without axes: PyTorch lets 0 and -1 mean none.
+Axes lineOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
 // Same rank and extents, no broadcasting.
 void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
+// UserError when axes, counted from the right, are of different numbers of elements and neither
+// is 1.
+void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // A scale or bias over the axes of `x` from `axis` to `axis + rank of parameter`; of the dtype of
 // `x`, or f32 beside a half type.

@@ -4,7 +4,8 @@
 namespace heddle::op_rows {
 namespace {
 
-constexpr AttrSpec kReduce[] = {{"axes", AttrType::Ints}, {"keepdim", AttrType::Bool, false}};
+constexpr AttrSpec kReduce[] = {{"axes", AttrType::Ints, false},
+                                {"keepdim", AttrType::Bool, false}};
 
 constexpr OpDef kReductionRows[] = {
     noted("Integers and bools give i64",

@@ -5,7 +5,8 @@ One file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]
 in as few digits as give the same value in their dtype); a case is {"call", "inputs", "outputs"} where
 `call` is the text of the op with its operands named %x0, %x1, ... and the lists hold positions in
 "tensors"; "setup" are statements before it, which make %t0, %t1, ... "ulps" is how far a float may be off (4 where it is absent) and "sums" says that elements are
-sums that may cancel: the error is then relative to the sum of the magnitudes of the inputs.
+sums that may cancel: the error is then relative to the sum of the magnitudes of the inputs. "reference" says
+that the reference alone computes the case: what a device would do has another case's kernel.
 """
 import json
 import math
@@ -67,6 +68,7 @@ class Family:
         self.name = name
         self.tensors = {}  # text -> position
         self.cases = []
+        self.reference = False  # of the cases that follow
 
     def place(self, value):
         if value.dtype not in NAMES:
@@ -84,6 +86,8 @@ class Family:
             entry["ulps"] = ulps
         if sums:
             entry["sums"] = True
+        if self.reference:
+            entry["reference"] = True
         self.cases.append(entry)
 
     def attempt(self, call, function, inputs, **how):

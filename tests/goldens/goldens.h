@@ -26,6 +26,7 @@ struct Golden {
   std::vector<HostTensor> outputs;
   double ulps = 4;
   bool sums = false;
+  bool reference = false;  // no device runs it
   std::string text;  // the case in short, for messages
 
   std::string op() const { return call.substr(0, call.find('(')); }
@@ -67,6 +68,7 @@ inline std::vector<Golden> readGoldens(const std::string& family) {
     for (size_t at : c["outputs"]) golden.outputs.push_back(tensors.at(at));
     golden.ulps = c.value("ulps", 4.0);
     golden.sums = c.value("sums", false);
+    golden.reference = c.value("reference", false);
     golden.text = family + ": ";
     for (const std::string& statement : golden.setup) golden.text += statement + "; ";
     golden.text += golden.call;

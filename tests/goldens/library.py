@@ -91,7 +91,7 @@ def scatters(g):
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index, source],
                value.scatter_add(0, index, source))
         # One index for the whole row, as the gradient of an embedding has it.
-        g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, rows, source],
+        g.case("scatter_add(%x0, %x1, %x2, axis=0, stretch=true)", [value, rows, source],
                value.index_add(0, rows[:, 0], source))
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index[:0], source[:0]],
                value.scatter_add(0, index[:0], source[:0]))

@@ -90,8 +90,8 @@ TEST(LibraryRanks, GradientOfALookup) {
         parseFusion("heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
                     "]\nfusion f(%w: f32[v, h] shard(@m, 1: x), %i: i64[n, 1] shard(@m), "
                     "%g: f32[n, h] shard(@m, 1: x))\n"
-                    "    with v = 7, h = 5, n = 11 {\n  %y = scatter_add(%w, %i, %g, axis=0)\n  "
-                    "return %y\n}\n");
+                    "    with v = 7, h = 5, n = 11 {\n"
+                    "  %y = scatter_add(%w, %i, %g, axis=0, stretch=true)\n  return %y\n}\n");
     HarnessOptions options;
     options.ranks = ranks;
     options.sizes = testing::defaultSizes(fusion.size_defaults);

@@ -140,8 +140,8 @@ TEST(ParseErrorTest, Attributes) {
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[0], axes=[1])"), "f:4:24: axes is given twice");
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[0], %b)"),
             "f:4:24: found '%b', expected an attribute, as in axis=0");
-  EXPECT_EQ(bodyError("%c = sum(%a)"),
-            "f:4: sum at line 4: attribute 'axes' is missing (a list of integers)");
+  EXPECT_EQ(bodyError("%c = permute(%a)"),
+            "f:4: permute at line 4: attribute 'axes' is missing (a list of integers)");
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[2])"),
             "f:4: sum at line 4: axis 2 is out of range for 2 axes");
   EXPECT_EQ(bodyError("%c = cast(%a, dtype=int)"),

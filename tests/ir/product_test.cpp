@@ -59,8 +59,8 @@ TEST(ProductBuilder, RefusesWhatDoesNotFit) {
               b.matmul(wide, wide, {"none", "tf32"});
             }),
             "matmul: precision=tf32 is for f32, %wide: f64[3, 3] is not");
-  EXPECT_EQ(linear(b.input("w2", DType::F32, {Size(3)})),
-            "linear: the weight %w2: f32[3] needs two axes");
+  EXPECT_EQ(linear(b.input("w2", DType::F32, {Size(2), Size(2), Size(3)})),
+            "linear: the weight %w2: f32[2, 2, 3] needs two axes, or one without a bias");
   EXPECT_EQ(linear(w, x), "linear: the bias %x: f32[2, 3] needs one axis");
   EXPECT_EQ(linear(w, bias),
             "linear: shapes disagree, 4 and 5 (axis 0 of %w: f32[4, 3] and axis 0 of %bias: "

@@ -112,8 +112,7 @@ TEST(VerifyTest, TypesFollowTheRulesOfTheOp) {
 
 TEST(VerifyTest, Attributes) {
   EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs.clear(); }),
-            "expression 1 (sum) that makes %z: sum: attribute 'axes' is missing (a list of "
-            "integers)");
+            "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
   EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = true; }),
             "expression 1 (sum) that makes %z: sum: attribute 'axes' must be a list of integers");
   EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = std::vector<int64_t>{-2}; }),

@@ -98,11 +98,15 @@ bool OpMaker::scatters(const OpDef& op) {
     }
     if (!fits) continue;
     std::vector<Size> index = from;
+    bool stretches = false;
     for (size_t i = 0; i < index.size(); ++i) {
-      if (i != axis && choices_.oneIn(3)) index[i] = Size(1);
+      if (i == axis || !choices_.oneIn(3)) continue;
+      index[i] = Size(1);
+      stretches = true;
     }
-    b_.apply(op.name, {x, indexFor(index, number(sizes[axis])), source},
-             {{"axis", static_cast<int64_t>(axis)}});
+    Attrs attrs = {{"axis", static_cast<int64_t>(axis)}};
+    if (stretches) attrs.emplace_back("stretch", true);
+    b_.apply(op.name, {x, indexFor(index, number(sizes[axis])), source}, std::move(attrs));
     return true;
   }
   return false;

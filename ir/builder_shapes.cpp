@@ -1,0 +1,71 @@
+// FusionBuilder: axes and sizes as callers write them, and expand.
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle {
+
+std::vector<int64_t> FusionBuilder::normalizeAxes(std::string_view op_name,
+                                                  std::vector<int64_t> axes, size_t rank) const {
+  for (int64_t& axis : axes) {
+    const bool of_no_axes = rank == 0 && (axis == 0 || axis == -1);
+    axis = of_no_axes ? 0 : normalizeAxis(op_name, axis, rank);
+  }
+  std::sort(axes.begin(), axes.end());
+  const auto twice = std::adjacent_find(axes.begin(), axes.end());
+  HEDDLE_USER_CHECK(twice == axes.end(), "{}: axis {} is listed twice", where(op_name), *twice);
+  if (rank == 0) axes.clear();
+  return axes;
+}
+
+void FusionBuilder::checkSizes(std::string_view op_name, const std::vector<Size>& sizes) const {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    HEDDLE_USER_CHECK(!sizes[i].isConstant() || sizes[i].constant() >= 0,
+                      "{}: the size of axis {} is {}, expected 0 or more", where(op_name), i,
+                      sizes[i].str());
+  }
+}
+
+ValueId FusionBuilder::expand(ValueId value, std::vector<Size> sizes) {
+  const size_t rank = tensorOf("expand", value).rank();
+  HEDDLE_USER_CHECK(sizes.size() >= rank, "{}: {} has {} axes, got {} sizes", where("expand"),
+                    typeOf(value), rank, sizes.size());
+  const size_t added = sizes.size() - rank;
+  for (size_t i = 0; i < rank; ++i) {
+    Size& size = sizes[added + i];
+    if (size.isConstant(-1)) size = fusion_.tensor(value).domain[i].extent;
+  }
+  checkSizes("expand", sizes);
+  if (added > 0) {
+    std::string result_name = std::exchange(pending_name_, "");
+    value = broadcast(value, rowMajor(added));
+    pending_name_ = std::move(result_name);
+  }
+  const TensorView tensor = fusion_.tensor(value);
+  std::vector<IterDomain> domain;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const IterDomain& from = tensor.domain[i];
+    if (from.extent.isConstant(1)) {
+      const bool stays = sizes[i].isConstant(1);
+      domain.push_back({sizes[i], stays ? from.kind : IterKind::Iteration});
+      continue;
+    }
+    HEDDLE_USER_CHECK(
+        !from.extent.isConstant() || !sizes[i].isConstant() || from.extent == sizes[i],
+        "{}: axis {} of {} is not 1 and cannot become {}", where("expand"), i, typeOf(value),
+        sizes[i].str());
+    if (!(from.extent == sizes[i])) {
+      fusion_.guards.push_back(
+          {from.extent, sizes[i],
+           fmt::format("axis {} of {} and its size in {}", i, typeOf(value), where("expand"))});
+    }
+    domain.push_back(from);
+  }
+  Value result;
+  result.tensor.dtype = tensor.dtype;
+  result.tensor.domain = std::move(domain);
+  return append(op("expand"), {value}, {{"sizes", std::move(sizes)}}, std::move(result));
+}
+
+}  // namespace heddle
