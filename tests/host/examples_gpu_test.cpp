@@ -71,6 +71,28 @@ TEST_F(GpuExamples, TpMlpIsRightWithSeveralRanksOnOneGpu) {
   }
 }
 
+// Sends, and gathers and scatters with a root of its own, among them.
+TEST_F(GpuExamples, DataMovesBetweenMeshesOnOneGpu) {
+  for (const testing::ShardedExample& example : testing::shardedExamples()) {
+    const std::string name = example.name;
+    const bool moves =
+        name.starts_with("between") || name.starts_with("pipeline") || name.starts_with("all_resh");
+    if (!moves) continue;
+    const Fusion fusion = fusionExample(name);
+    const Program program = compile(fusion, 4);
+    std::vector<SizeBindings> all = example.sizes;
+    all.emplace_back();
+    for (const SizeBindings& sizes : all) {
+      HarnessOptions options;
+      options.ranks = 4;
+      options.runs = 2;
+      options.sizes = testing::defaultSizes(fusion.size_defaults);
+      for (const auto& [symbol, size] : sizes) options.sizes[symbol] = size;
+      expectRight(fusion, program, options, name);
+    }
+  }
+}
+
 TEST_F(GpuExamples, RingAllgatherGathersWithSeveralRanksOnOneGpu) {
   const Program program = programExample("ring_allgather.hostir");
   for (int ranks : {1, 2, 3}) {
@@ -139,6 +161,15 @@ TEST_F(GpuExamples, NcclByThreadsOnTwoGpus) {
     options.runs = 3;
     expectClose(runWithNccl(program, options), expectedOf(fusion, options),
                 fmt::format("size {}", size));
+  }
+  // The stages of a pipeline on a GPU each: sends.
+  const Fusion stages = fusionExample("pipeline_2stage.fusion");
+  const Program sent = compile(stages, 2);
+  for (int64_t size : {0, 7, 96}) {
+    HarnessOptions options = onGpu(optionsFor(stages.size_defaults, 2, size));
+    options.runs = 3;
+    expectClose(runWithNccl(sent, options), expectedOf(stages, options),
+                fmt::format("pipeline, size {}", size));
   }
   const Program ring = programExample("ring_allgather.hostir");
   const HarnessOptions options = onGpu(optionsFor(ring.size_defaults, 2, 1000));
