@@ -25,17 +25,18 @@ class CollectiveChecker {
     const std::string_view kind = collectiveName(x_.kind);
     if (has(in_)) checkDense(in_, kind);
     if (has(out_)) checkDense(out_, kind);
-    if (!has(in_) || !has(out_)) return parts();
+    if (!has(in_) || !has(out_)) {
+      parts();
+      if (place_.elsewhere) counts();
+      return;
+    }
     HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
                       name(in_.desc.dtype), name(out_.desc.dtype));
     apart();
     if (x_.kind == CollectiveKind::AllToAllV) return;  // its counts are known at run time
     parts();
-    const int64_t left = allocatedIn(in_) * (isGathered() ? place_.parts : 1);
-    const int64_t right = allocatedIn(out_) * (isScattered() ? place_.parts : 1);
-    HEDDLE_USER_CHECK(left == right, "{} in a team of {}: {} allocated elements to {}", kind,
-                      place_.size, allocatedIn(in_), allocatedIn(out_));
-    if (left > 0 && place_.size > 1) memoryOrder();
+    counts();
+    if (allocatedIn(in_) > 0 && place_.size > 1) memoryOrder();
   }
 
  private:
@@ -45,6 +46,15 @@ class CollectiveChecker {
   }
   bool isScattered() const {
     return x_.kind == CollectiveKind::ReduceScatter || x_.kind == CollectiveKind::Scatter;
+  }
+
+  void counts() const {
+    const int64_t in = has(in_) ? allocatedIn(in_) : *place_.elsewhere;
+    const int64_t out = has(out_) ? allocatedIn(out_) : *place_.elsewhere;
+    const bool fits =
+        in * (isGathered() ? place_.parts : 1) == out * (isScattered() ? place_.parts : 1);
+    HEDDLE_USER_CHECK(fits, "{} in a team of {}: {} allocated elements to {}",
+                      collectiveName(x_.kind), place_.size, in, out);
   }
 
   // The larger side holds as many parts as there are ranks.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "comm/operation.h"
+#include "host/lower_exchange.h"
 #include "host/trace_checks.h"
 #include "host/tracer.h"
 #include "host/view.h"
@@ -157,6 +158,20 @@ bool Tracer::rootIsApart(const Communicate& x, const std::vector<int64_t>& team)
   return parts && scope_.meshes().at(static_cast<size_t>(parts->mesh)).positionOf(root) < 0;
 }
 
+// What every rank of the mesh of the slot allocates; nullopt: it is sharded over none and may
+// differ, or is more than any memory holds.
+std::optional<int64_t> Tracer::allocatedByType(SlotId id) const {
+  const Slot& named = slot(id);
+  if (!named.tensor.sharding) return std::nullopt;
+  const std::vector<Size> blocks = blockAllocation(named.tensor, scope_.meshes());
+  constexpr int64_t kMost = int64_t{1} << 50;
+  int64_t count = 1;
+  for (int64_t size : scope_.evaluate(named.alloc.empty() ? blocks : named.alloc)) {
+    if (__builtin_mul_overflow(count, size, &count) || count > kMost) return std::nullopt;
+  }
+  return count;
+}
+
 void Tracer::communicate(TraceStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());
@@ -180,7 +195,9 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   step.inputs.push_back(sends ? tensor(x.in) : View{});
   step.outputs.push_back(receives ? tensor(x.out) : View{});
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
-  checkCollective(x, step, {me, size, size - (step.root_apart ? 1 : 0)});
+  TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
+  if (sends != receives) place.elsewhere = allocatedByType(sends ? x.out : x.in);
+  checkCollective(x, step, place);
 }
 
 void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size) {

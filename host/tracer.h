@@ -76,6 +76,7 @@ class Tracer {
   void evaluate(TraceStep& step, const Evaluate& x);
   void peer(TraceStep& step, const Size& peer, const Team& team);
   void communicate(TraceStep& step, const Communicate& x);
+  std::optional<int64_t> allocatedByType(SlotId id) const;
   bool rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const;
   void readCounts(TraceStep& step, const Communicate& x, int64_t team_size);
   int64_t rankInTeam(const Size& value, std::string_view what, int64_t team_size) const;

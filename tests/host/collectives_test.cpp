@@ -82,6 +82,37 @@ TEST(HostCollectives, Sizes) {
             "5 allocated elements are no whole parts");
 }
 
+// Where no rank sees both sides, their types tell.
+TEST(HostCollectives, SizesOfSidesOnOtherRanks) {
+  const auto error = [](const std::string& out, const std::string& post) -> std::string {
+    try {
+      verify(parseProgram(
+          "heddle 1\nmesh @a = [x=2] ranks=[0, 1]\nmesh @b = [x=1] ranks=[2]\n"
+          "mesh @both = [x=3]\nmesh @pair = [x=2] ranks=[0, 2]\n"
+          "program main(%x: f32[9, 8] shard(@a, 0: x), %w: f32[9, 8] shard(@b)) -> () {\n"
+          "slot %y: " +
+          out + "\non @b: %y = allocate\n" + post + "on @b: free %y\n}\n"));
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const std::string gather = "$p = communicate gather %x -> %y team=@both root=2\nwait $p\n";
+  EXPECT_EQ(error("f32[9, 8] shard(@b) alloc=[10, 8]", gather), "no error");
+  EXPECT_NE(error("f32[9, 8] shard(@b)", gather)
+                .find("gather in a team of 3: 40 allocated elements to 72"),
+            std::string::npos);
+  EXPECT_NE(error("f32[12, 8] shard(@b)", gather)
+                .find("gather in a team of 3: 40 allocated elements to 96"),
+            std::string::npos);
+  const std::string send =
+      "on @pair: $p = communicate send %x -> %y team=@pair root=0\non @pair: wait $p\n";
+  EXPECT_EQ(error("f32[5, 8] shard(@b)", send), "no error");
+  EXPECT_NE(
+      error("f32[9, 8] shard(@b)", send).find("send in a team of 2: 40 allocated elements to 72"),
+      std::string::npos);
+}
+
 TEST(HostCollectives, MemoryMovesAsItLies) {
   failsWith(posted("allgather %x -> %v team=@m"), "along axis 1, which is not outermost in memory");
   failsWith(posted("broadcast %x -> %t team=@m root=0"), "different orders in memory");
