@@ -1,6 +1,7 @@
 // What ops refuse of sizes, indices, types and shared heads, one message at a time.
 #include <gtest/gtest.h>
 
+#include "ir/composite.h"
 #include "ir/error.h"
 #include "ir/text.h"
 
@@ -16,8 +17,8 @@ std::string messageOf(const std::string& call) {
   const std::string text =
       "heddle 1 fusion f(%x: f32[2, 6], %w: f32[6], %c: f32[4, 6, 3], %z: f32[], %b: bool[2, 6], "
       "%i: i64[2, 6], %n: i64[2], %g: i64[3, 1], %q: f8e4m3[2, 6], %s: i64, %f: f64, "
-      "%a6: f32[2, 6, 4, 5], %a4: f32[2, 4, 3, 5], %a3: f32[2, 3, 3, 5], %m: f32[9, 2, 6, 4, 3]) "
-      "{ " +
+      "%a6: f32[2, 6, 4, 5], %a4: f32[2, 4, 3, 5], %a3: f32[2, 3, 3, 5], %m: f32[9, 2, 6, 4, 3], "
+      "%p: f32[6, 3]) { " +
       call + " return %x }";
   try {
     parseFusion(text, "f");
@@ -63,6 +64,12 @@ TEST(FormErrorTest, Sizes) {
       {"%r = sum(%z, axes=[1])", "sum: axis 1 is out of range for 0 axes"},
       {"%r = cumsum(%z, axis=-2)", "cumsum: axis -2 is out of range for 0 axes"},
       {"%r = select(%z, axis=0, index=0)", "select: axis 0 is out of range for 0 axes"},
+      {"%r = expand(%x, sizes=[2, 3])",
+       "expand: axis 1 of %x: f32[2, 6] is not 1 and cannot become 3"},
+      {"%r = full(%x, sizes=[2], dtype=f32)", "full: %x: f32[2, 6] is a tensor, expected a scalar"},
+      {"%r = pad(%x, %z, lows=[0, 0], highs=[0, 1])",
+       "pad: %z: f32[] is a tensor, expected a scalar"},
+      {"%r = arange(stop=1e300)", "arange: 1e+300 elements are too many"},
       {"%r = argsort(%x, first=-1)", "argsort: first is -1, expected 0 or more"},
   };
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
@@ -130,6 +137,31 @@ TEST(FormErrorTest, Float8) {
   }
   for (const std::string call : {"sort(%q)", "topk(%q, k=2)"}) {
     EXPECT_EQ(messageOf("%r, %p = " + call), call.substr(0, call.find('(')) + refused);
+  }
+}
+
+TEST(FormErrorTest, Parameters) {
+  const Refusal refusals[] = {
+      {"%r, %k, %l = batch_norm(%c, %p, %w)",
+       "batch_norm: %p: f32[6, 3] must have one axis, the channels"},
+      {"%r, %k, %l = batch_norm(%x, %z, %w)",
+       "batch_norm: %z: f32[] does not have the axes of %x: f32[2, 6] it stands for"},
+      {"%r = cross_entropy_backward(%x, %x, %n, reduction=none)",
+       "cross_entropy_backward: %x: f32[2, 6] must have the axes of %x: f32[2, 6] less the "
+       "classes"},
+  };
+  for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
+}
+
+TEST(FormErrorTest, NothingToJoin) {
+  for (const std::string op : {"cat", "stack"}) {
+    FusionBuilder b;
+    try {
+      op == "cat" ? cat(b, {}) : stack(b, {});
+      ADD_FAILURE() << op << " of nothing";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.what(), op + ": there is nothing to join");
+    }
   }
 }
 
