@@ -85,7 +85,7 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
   };
   const DType first = slot(call.inputs[0]).tensor.dtype;
   HEDDLE_USER_CHECK(!isFloat8(first) || op.name == "scatter",
-                    "{}: %{} is {}, which takes part in casts and moves only", op.name,
+                    "{}: %{} is {}, which takes part in casts, moves and products only", op.name,
                     slot(call.inputs[0]).name, name(first));
   DType result = first;
   if (op.kind == OpKind::Scan && (op.name == "argsort" || !isFloat(first))) result = DType::I64;

@@ -168,7 +168,7 @@ const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) 
 
 void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
   HEDDLE_USER_CHECK(!isFloat8(fusion_.tensor(id).dtype),
-                    "{}: {} is of an f8 type, which takes part in casts and moves only: cast it",
+                    "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
                     where(op_name), typeOf(id));
 }
 

@@ -96,9 +96,15 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector
 }
 
 ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
-  const TensorView tensor = tensorOf("take", value);
+  const std::vector<int64_t> along = normalizeAxes("take", {axis}, tensorOf("take", value).rank());
   const TensorView places = indexOf("take", index);
-  axis = normalizeAxis("take", axis, tensor.rank());
+  if (along.empty()) {
+    std::string result_name = std::exchange(pending_name_, "");
+    value = asLine(value);
+    pending_name_ = std::move(result_name);
+  }
+  axis = along.empty() ? 0 : along[0];
+  const TensorView tensor = fusion_.tensor(value);
   std::vector<IterDomain> domain(tensor.domain.begin(), tensor.domain.begin() + axis);
   domain.insert(domain.end(), places.domain.begin(), places.domain.end());
   domain.insert(domain.end(), tensor.domain.begin() + axis + 1, tensor.domain.end());

@@ -126,7 +126,7 @@ ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
                       "{}: the index {} must have one element, as {} has no axes",
                       b.where("index_select"), b.typeOf(index), b.typeOf(x));
     if (places.rank() > 0) places.id = b.reshape(places.id, {});
-    return result(b.take(b.reshape(x, {Size(1)}), places.id, 0));
+    return result(b.take(x, places.id, 0));
   }
   if (places.rank() == 0) places.id = b.reshape(places.id, {Size(1)});
   return result(b.take(x, places.id, along[0]));

@@ -91,7 +91,7 @@ Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id) {
 
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id) {
   HEDDLE_USER_CHECK(!isFloat8(b.tensorOf(op_name, id).dtype),
-                    "{}: {} is of an f8 type, which takes part in casts and moves only: cast it",
+                    "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
                     b.where(op_name), b.typeOf(id));
 }
 

@@ -88,6 +88,7 @@ def takes(g):
         g.case(f"{op}(%x0, %x1, axis=-1)", [one, zero], one.gather(-1, zero))
         g.case(f"{op}(%x0, %x1, axis=0)", [one, zeros], one.gather(0, zeros))
         g.case(f"{op}(%x0, %x1, axis=0)", [x[0, 0], zero + 2], x[0, 0].gather(0, zero + 2))
+    g.case("take(%x0, %x1, axis=-1)", [one, zeros], one.expand(3).contiguous())
     g.case("index_select(%x0, %x1, axis=1)", [x, zero + 2], x.index_select(1, zero + 2))
     g.case("index_select(%x0, %x1, axis=0)", [one, zero], one.index_select(0, zero))
     g.case("index_select(%x0, %x1, axis=-1)", [one, zeros[:1]], one.index_select(-1, zeros[:1]))

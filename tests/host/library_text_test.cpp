@@ -65,7 +65,7 @@ TEST(LibraryText, NamesAndAttributes) {
 TEST(LibraryText, Float8IsOnlyMoved) {
   for (const char* call : {"cumsum(%h, axis=1) -> (%g)", "argsort(%h, axis=1) -> (%o)",
                            "scatter_add(%h, %i, %q, axis=0) -> (%g)"}) {
-    failsWith(call, ": %h is f8e4m3, which takes part in casts and moves only");
+    failsWith(call, ": %h is f8e4m3, which takes part in casts, moves and products only");
   }
 }
 

@@ -110,7 +110,7 @@ TEST(FormErrorTest, Indices) {
 // An f8 operand is named as the caller wrote it, under the name of the op that he called.
 TEST(FormErrorTest, Float8) {
   const std::string refused =
-      ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts and moves only: cast it";
+      ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts, moves and products only: cast it";
   for (const std::string call : {"sum(%q)",
                                  "mean(%q)",
                                  "var(%q)",
