@@ -30,6 +30,16 @@ bool allocates(const Instruction& x, const Communicate& post) {
   return made != nullptr && made->out == post.out && post.in != post.out;
 }
 
+// Whether `x` waits for a post before it that the item has nothing to do with.
+bool waitsForAnother(const Program& program, const Items& items, size_t x, const Item& item) {
+  const auto* wait = std::get_if<Wait>(&program.body[x].op);
+  if (wait == nullptr) return false;
+  for (size_t i = x; i-- > 0;) {
+    if (items.items[i].posts == wait->token) return !conflict(items.items[i], item);
+  }
+  return false;
+}
+
 }  // namespace
 
 Program liftPosts(Program program) {
@@ -43,12 +53,19 @@ Program liftPosts(Program program) {
   };
   for (size_t i = 0; i < body.size(); ++i) {
     const auto* found = std::get_if<Communicate>(&body[i].op);
-    if (found == nullptr || body[i].on >= 0) continue;
+    if (found == nullptr) continue;
     const Communicate post = *found;
+    // From stage to stage: what one has finished goes out before it waits for anything else.
+    const bool is_send = post.kind == comm::CollectiveKind::Send;
+    if (body[i].on >= 0 && !is_send) continue;
+    const auto stops = [&](size_t at) {
+      if (is_send && waitsForAnother(program, items, at, items.items[i])) return false;
+      return orders(body[at]);
+    };
     const bool own = i > 0 && allocates(body[i - 1], post);
     const size_t first = own ? i - 1 : i;
     size_t to = first;
-    while (to > 0 && !orders(body[to - 1]) && !conflict(items.items[to - 1], items.items[i]) &&
+    while (to > 0 && !stops(to - 1) && !conflict(items.items[to - 1], items.items[i]) &&
            !definesFor(body[to - 1], post)) {
       --to;
     }

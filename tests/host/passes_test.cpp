@@ -6,9 +6,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "host/executable.h"
 #include "host/text.h"
 #include "host/verify.h"
 #include "ir/error.h"
+#include "ir/text.h"
 
 namespace heddle::host {
 namespace {
@@ -123,6 +125,28 @@ TEST(HostPasses, EachTeamHasItsStreamAndWaitsSink) {
   // The work on %d lies between the first post and the wait for it.
   EXPECT_LT(text.find("$t0 = communicate"), text.find("launch @k(%x, %x)"));
   EXPECT_NE(text.find("wait $t0 stream=2"), std::string::npos);
+}
+
+// Also where some ranks of the job are in neither stage.
+TEST(HostPasses, SendsOfAPipelineGoOutBeforeTheNextMicroBatch) {
+  for (int ranks : {2, 3}) {
+    const Program program =
+        compile(parseFusion(readSource("examples/pipeline_2stage.fusion")), ranks);
+    const std::string text = print(program);
+    size_t at = 0;
+    for (int i = 0; i < 4; ++i) {
+      for (const std::string& next :
+           {fmt::format("-> (%h{})", i), fmt::format("communicate send %h{} ", i)}) {
+        const size_t found = text.find(next);
+        ASSERT_NE(found, std::string::npos) << next;
+        EXPECT_GT(found, at) << next << " on " << ranks << " ranks:\n" << text;
+        at = found;
+      }
+    }
+    EXPECT_GT(text.find("-> (%y0)"), at) << text;
+    EXPECT_GT(text.find("wait $t0"), at) << text;
+    EXPECT_GT(text.find("wait $t1"), text.find("-> (%y0)")) << text;
+  }
 }
 
 TEST(HostPasses, EachPassCanBeLeftOut) {
