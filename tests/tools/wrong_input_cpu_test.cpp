@@ -210,6 +210,10 @@ TEST_F(WrongInputTest, AHostProgramIsHeldAgainstAFusion) {
   };
   EXPECT_EQ(heddle(run + "--reference " + reference("9")).code, 0);
   EXPECT_EQ(heddle(run + "--reference " + reference("8")).code, 1);
+  const CliResult beside =
+      heddle("run examples/moe_dispatch_combine.hostir --device cpu --check --set tokens=3");
+  EXPECT_EQ(beside.code, 0) << beside.text;
+  EXPECT_NE(beside.text.find("against examples/moe_dispatch_combine.fusion"), std::string::npos);
 }
 
 TEST_F(WrongInputTest, TheCommandLine) {

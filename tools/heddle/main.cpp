@@ -63,7 +63,8 @@ void addRun(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"full", "sample"}));
   run->add_option("--reference", o.reference,
                   "with --check: a fusion with the same inputs by name and the same outputs, which "
-                  "the outputs are compared with; a host program needs one");
+                  "the outputs are compared with; of a host program by default the fusion of the "
+                  "same name beside it");
   run->add_option("--repeat", o.repeat, "runs to time after the first")->check(atLeast(1));
   run->add_flag("--json", o.json, "print one JSON object instead of text");
   run->add_flag("!--no-verify", o.verify, "run a program that verify would reject");

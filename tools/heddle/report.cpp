@@ -74,7 +74,8 @@ std::string reportText(const Report& r) {
   text += fmt::format("memory   {} at the peak, temporaries and outputs of one rank\n",
                       bytesText(r.stats.peak_bytes));
   for (const OutputCheck& check : r.checks) {
-    text += fmt::format("check    {} ({})\n", checkText(check), r.check_mode);
+    text += fmt::format("check    {} ({}{})\n", checkText(check), r.check_mode,
+                        r.reference.empty() ? "" : ", against " + r.reference);
   }
   return text;
 }
@@ -96,6 +97,7 @@ std::string reportJson(const Report& r) {
                                {"first", firstElements(r.outputs[i])},
                                {"ranks_that_differ", r.differs[i]}});
   }
+  if (!r.reference.empty()) json["reference"] = r.reference;
   for (const OutputCheck& check : r.checks) {
     json["check"].push_back({{"name", check.name},
                              {"mode", r.check_mode},

@@ -23,6 +23,7 @@ struct Report {
   double prepare_seconds = 0;        // the first run: planning, compiling, running
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was asked for
+  std::string reference;   // the file that the outputs were compared with, if it is another
   std::vector<OutputCheck> checks;
 
   bool passed() const;

@@ -118,6 +118,7 @@ struct Job {
   Source source;
   Inputs inputs;
   host::Program program;
+  std::string reference_file;
   std::optional<Reference> reference;  // instead of the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
 };
@@ -132,29 +133,38 @@ host::Fault faultOf(const std::string& spec, int ranks) {
   return fault;
 }
 
-void checkable(const Source& source, const Options& options) {
+// The fusion that the outputs are compared with, where it is another one: of a host program that of
+// the same name beside it, unless --reference gives one. Empty: none.
+std::string referenceOf(const Source& source, const Options& options) {
   if (options.check.empty()) {
     HEDDLE_USER_CHECK(options.reference.empty(),
                       "--reference {}: nothing is compared without --check", options.reference);
-    return;
+    return "";
   }
-  HEDDLE_USER_CHECK(!options.reference.empty() || std::holds_alternative<Fusion>(source),
-                    "--check: {} is a host program, which has no reference of its own; give a "
-                    "fusion that computes the same by --reference FILE",
-                    options.file);
   HEDDLE_USER_CHECK(options.device != "null", "--check: the null device computes nothing");
+  if (!options.reference.empty() || std::holds_alternative<Fusion>(source)) {
+    return options.reference;
+  }
+  const std::filesystem::path beside =
+      std::filesystem::path(options.file).replace_extension(".fusion");
+  std::error_code error;
+  HEDDLE_USER_CHECK(std::filesystem::exists(beside, error) && beside != options.file,
+                    "--check: {} is a host program, which has no reference of its own; give a "
+                    "fusion that computes the same by --reference FILE, or as {}",
+                    options.file, beside.string());
+  return beside.string();
 }
 
 Job prepareJob(const Options& options, int ranks) {
   Job job;
   job.source = readSource(options.file);
-  checkable(job.source, options);
+  job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   job.program = programOf(job.source, ranks, options);
   if (options.verify) host::verify(job.program);
   job.inputs = makeInputs(job.source, options);
-  if (!options.reference.empty()) {
-    job.reference = readReference(options.reference, job.program, job.inputs, options.seed, ranks);
+  if (!job.reference_file.empty()) {
+    job.reference = readReference(job.reference_file, job.program, job.inputs, options.seed, ranks);
   }
   job.images = std::make_unique<codegen::ImageCache>();
   return job;
@@ -273,6 +283,7 @@ int runCommand(const Options& options) {
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   if (!options.check.empty()) {
     report.check_mode = options.check;
+    report.reference = job.reference_file;
     report.checks = job.reference ? checkOutputs(job.reference->fusion, job.reference->inputs,
                                                  report.outputs, options.check)
                                   : checkOutputs(std::get<Fusion>(job.source), job.inputs,
