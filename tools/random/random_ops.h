@@ -51,6 +51,7 @@ class OpMaker {
   bool pad();
   bool takes(const OpDef& op);
   bool scatters(const OpDef& op);
+  void shrink(std::vector<Size>& sizes, size_t whole_axis);
 
   bool randomAttrs(const OpDef& op, Attrs& attrs);
   ValueId tensor(bool with_axes = false);

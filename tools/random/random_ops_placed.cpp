@@ -69,6 +69,13 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
+// One of the extents that are numbers, but for that of `whole_axis`, becomes less.
+void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
+  const auto axis = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
+  if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;
+  sizes[axis] = Size(choices_.between(1, sizes[axis].constant() - 1));
+}
+
 bool OpMaker::takes(const OpDef& op) {
   const ValueId x = tensor(true);
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
@@ -76,6 +83,7 @@ bool OpMaker::takes(const OpDef& op) {
   const int64_t extent = number(sizes[axis]);
   if (op.name == "take_along_axis") {
     if (choices_.oneIn(2)) sizes[axis] = choices_.pick(context_.extents);
+    if (choices_.oneIn(4)) shrink(sizes, axis);
   } else {
     sizes.assign(static_cast<size_t>(choices_.between(1, 2)), Size(1));
     for (Size& size : sizes) size = choices_.pick(context_.extents);
@@ -99,8 +107,10 @@ bool OpMaker::scatters(const OpDef& op) {
     if (!fits) continue;
     std::vector<Size> index = from;
     bool stretches = false;
+    const bool smaller = choices_.oneIn(4);
+    if (smaller) shrink(index, index.size());
     for (size_t i = 0; i < index.size(); ++i) {
-      if (i == axis || !choices_.oneIn(3)) continue;
+      if (smaller || i == axis || !choices_.oneIn(3)) continue;
       index[i] = Size(1);
       stretches = true;
     }
