@@ -14,7 +14,9 @@ constexpr int kDefaultDeadline = 120;
 constexpr int kYields = 1000;
 constexpr auto kNap = std::chrono::microseconds(100);
 
-std::chrono::seconds deadline() {
+}  // namespace
+
+std::chrono::seconds callDeadline() {
   static const int seconds = [] {
     const char* given = std::getenv("HEDDLE_NCCL_TIMEOUT");
     const int parsed = given == nullptr ? 0 : std::atoi(given);
@@ -22,8 +24,6 @@ std::chrono::seconds deadline() {
   }();
   return std::chrono::seconds(seconds);
 }
-
-}  // namespace
 
 void check(const char* call, ncclResult_t result, ncclComm_t comm) {
   if (result == ncclSuccess || result == ncclInProgress) return;
@@ -49,8 +49,8 @@ void settle(const char* call, ncclComm_t comm, const Fault& fault) {
     }
     const std::string why = fault();
     HEDDLE_USER_CHECK(why.empty(), "{}: {}", call, why);
-    HEDDLE_USER_CHECK(std::chrono::steady_clock::now() - start < deadline(),
-                      "{}: no answer from the other ranks in {} s", call, deadline().count());
+    HEDDLE_USER_CHECK(std::chrono::steady_clock::now() - start < callDeadline(),
+                      "{}: no answer from the other ranks in {} s", call, callDeadline().count());
     std::this_thread::sleep_for(kNap);
   }
 }

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -18,9 +19,12 @@ void checkCuda(const char* call, cudaError_t result);
 // Why the job cannot go on, as World::fault(): empty while it is well.
 using Fault = std::function<std::string()>;
 
+// How long a call waits for the other ranks: two minutes, or what the environment variable
+// HEDDLE_NCCL_TIMEOUT says in seconds.
+std::chrono::seconds callDeadline();
+
 // Polls until `call` on a non-blocking communicator has taken effect. Throws UserError when it
-// failed, when the job has failed meanwhile, or after the deadline: two minutes, or what the
-// environment variable HEDDLE_NCCL_TIMEOUT says in seconds.
+// failed, when the job has failed meanwhile, or after callDeadline().
 void settle(const char* call, ncclComm_t comm, const Fault& fault);
 
 // Bool travels as bytes of 0 and 1.

@@ -1,5 +1,7 @@
 #include "comm/nccl/nccl_communicator.h"
 
+#include <chrono>
+
 #include "comm/nccl/nccl_init.h"
 #include "comm/operation.h"
 #include "ir/error.h"
@@ -12,6 +14,16 @@ const std::byte* elementAt(const void* base, int64_t index, DType dtype) {
 }
 std::byte* elementAt(void* base, int64_t index, DType dtype) {
   return static_cast<std::byte*>(base) + index * sizeOf(dtype);
+}
+
+// For the thread of a call that has been ended. One that does not come back keeps its communicator.
+constexpr auto kLeave = std::chrono::seconds(5);
+
+// The others are made of sends and receives, which must be grouped.
+bool isOneCall(CollectiveKind kind) {
+  return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
+         kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Reduce ||
+         kind == CollectiveKind::Broadcast || kind == CollectiveKind::Barrier;
 }
 
 }  // namespace
@@ -35,45 +47,82 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
   }
 }
 
+// Around calls of NCCL's that may wait for peers, which giveUp() then ends.
+class NcclCommunicator::Busy {
+ public:
+  explicit Busy(NcclCommunicator& self) : self_(self) {
+    std::lock_guard lock(self_.mutex_);
+    HEDDLE_USER_CHECK(self_.failure_.empty(), "{}", self_.failure_);
+    self_.busy_since_.store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                            std::memory_order_relaxed);
+  }
+  ~Busy() {
+    std::lock_guard lock(self_.mutex_);
+    self_.busy_since_.store(0, std::memory_order_relaxed);
+    if (!self_.failure_.empty()) self_.idle_.notify_all();
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  NcclCommunicator& self_;
+};
+
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
   // With the others, while this one is among them.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
+  try {
+    const Busy busy(*this);
+    check("ncclCommFinalize", ncclCommFinalize(comm_), comm_);
+  } catch (const UserError& error) {
+    job_->giveUp(error.what());
+  }
   job_->remove(this);
-  if (comm_ != nullptr) close(comm_, fault_);
+  if (comm_ != nullptr) ncclCommDestroy(comm_);
   cudaFree(flag_);
 }
 
 void NcclCommunicator::giveUp(const std::string& why) noexcept {
   cudaSetDevice(device_);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (comm_ == nullptr) return;
+  failure_ = why;
+#ifdef NCCL_REVOKE_DEFAULT
+  if (busySince() != 0) {
+    // Ends the call but frees nothing that it still looks at, as an older NCCL does.
+    lock.unlock();
+    ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
+    lock.lock();
+    if (!idle_.wait_for(lock, kLeave, [this] { return busySince() == 0; })) return;
+  }
+#endif
   ncclCommAbort(comm_);
   comm_ = nullptr;
-  failure_ = why;
 }
 
 Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   checkGroup(group, rank_, size_);
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
   std::string why;
+  try {
+    const Busy busy(*this);
+    enqueueGroup(group, static_cast<cudaStream_t>(stream));
+  } catch (const UserError& error) {
+    why = error.what();
+  }
   {
     std::lock_guard lock(mutex_);
-    HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-    try {
-      enqueueGroup(group, static_cast<cudaStream_t>(stream));
-      settle("ncclGroupEnd", comm_, fault_);
-      return next_++;
-    } catch (const UserError& error) {
-      why = error.what();
-    }
+    if (!failure_.empty()) why = failure_;  // what ended the call, not how it said so
+    if (why.empty()) return next_++;
   }
   job_->giveUp(why);
   userError("{}", why);
 }
 
 void NcclCommunicator::enqueueGroup(std::span<const Operation> group, cudaStream_t stream) {
+  if (group.size() == 1 && isOneCall(group[0].kind)) return enqueue(group[0], stream);
   check("ncclGroupStart", ncclGroupStart(), comm_);
   try {
     for (const Operation& op : group) enqueue(op, stream);
@@ -191,8 +240,9 @@ void NcclCommunicator::probe() {
   std::string why;
   {
     std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;  // a post is under way, which looks for itself
+    if (!lock) return;  // a call begins or ends
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+    if (busySince() != 0) return;  // the job looks after it
     why = error();
   }
   if (why.empty()) return;

@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,9 +25,13 @@ namespace heddle::comm::nccl {
 // After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
 // their kernels on the device end, and every later call throws UserError with the reason. probe()
 // and test() are safe beside post().
+//
+// The first post of a kind may wait on the host until its peers have posted too, as NCCL connects
+// them then; NcclJob watches such a post and ends it.
 class NcclCommunicator : public Communicator {
  public:
-  // Takes over `comm`, made on CUDA device `device`.
+  // Takes over `comm`, a blocking one (a call on a non-blocking one costs a thread, 60 us), made on
+  // CUDA device `device`.
   NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
   // Lets enqueued operations finish, or gives them up when the job has failed.
   ~NcclCommunicator() override;
@@ -38,10 +44,14 @@ class NcclCommunicator : public Communicator {
   bool test(Ticket ticket) override;
   void probe() override;
 
-  // Aborts NCCL's communicator. For NcclJob, which does so to all; any thread.
+  // For NcclJob; any thread. Aborts NCCL's communicator, beside a call that waits for its peers
+  // too.
   void giveUp(const std::string& why) noexcept;
+  // When the call of NCCL's that is under way began, in ns of the steady clock; 0: there is none.
+  int64_t busySince() const { return busy_since_.load(std::memory_order_relaxed); }
 
  private:
+  class Busy;
   void enqueueGroup(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
   void enqueueRooted(const Operation& operation, cudaStream_t stream);
@@ -55,7 +65,9 @@ class NcclCommunicator : public Communicator {
   int device_;
   std::shared_ptr<NcclJob> job_;
   Fault fault_;
-  std::mutex mutex_;  // guards what follows
+  std::atomic<int64_t> busy_since_{0};
+  std::mutex mutex_;  // guards what follows; comm_ is read without it by the call that is under way
+  std::condition_variable idle_;
   ncclComm_t comm_;
   std::string failure_;  // why it was given up
   Ticket next_ = 0;

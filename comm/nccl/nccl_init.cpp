@@ -18,9 +18,9 @@ std::vector<char> gather(Communicator& comm, const char* mine, size_t bytes) {
   return all;
 }
 
-ncclConfig_t nonBlocking() {
+ncclConfig_t configured(int blocking) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = blocking;
   return config;
 }
 
@@ -32,7 +32,7 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
   if (bootstrap.rank() == 0) check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr);
   const std::vector<char> ids = gather(bootstrap, id.internal, sizeof id.internal);
   std::copy_n(ids.begin(), sizeof id.internal, id.internal);
-  ncclConfig_t config = nonBlocking();
+  ncclConfig_t config = configured(0);
   ncclComm_t comm = nullptr;
   try {
     check("ncclCommInitRankConfig",
@@ -49,7 +49,7 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
 
 // The new communicator is there at once, and both report how it gets on.
 ncclComm_t split(ncclComm_t parent, int color, int key, const Fault& fault) {
-  ncclConfig_t config = nonBlocking();
+  ncclConfig_t config = configured(1);
   ncclComm_t comm = nullptr;
   const int mine = color < 0 ? NCCL_SPLIT_NOCOLOR : color;
   try {

@@ -7,18 +7,18 @@
 
 namespace heddle::comm::nccl {
 
-// Non-blocking communicators on the current device. UserError when the ranks do not come together
-// before the deadline of settle(), or the job fails meanwhile; nothing is left behind then.
+// Communicators on the current device. UserError when the ranks do not come together before
+// callDeadline(), or the job fails meanwhile; nothing is left behind then.
 
-// Of the ranks of `bootstrap`, a communicator on host memory, which is used only here. A barrier of
-// them follows.
+// A non-blocking one, to be split: of the ranks of `bootstrap`, a communicator on host memory,
+// which is used only here. A barrier of them follows.
 ncclComm_t initialise(Communicator& bootstrap, const Fault& fault);
 
-// Collective over `parent`: ranks of the same colour, in the order of their keys. A negative colour
-// takes part in the call and gets nullptr.
+// A blocking one, for collectives. Collective over `parent`: ranks of the same colour, in the order
+// of their keys. A negative colour takes part in the call and gets nullptr.
 ncclComm_t split(ncclComm_t parent, int color, int key, const Fault& fault);
 
-// Lets what was enqueued end and destroys the communicator, or gives it up when the job has failed.
+// Destroys what initialise() has made, or gives it up when the job has failed.
 void close(ncclComm_t comm, const Fault& fault) noexcept;
 
 }  // namespace heddle::comm::nccl

@@ -1,11 +1,28 @@
 #include "comm/nccl/nccl_job.h"
 
-#include <thread>
+#include <fmt/format.h>
+
+#include <chrono>
 #include <vector>
 
 #include "comm/nccl/nccl_communicator.h"
 
 namespace heddle::comm::nccl {
+namespace {
+
+// Calls that are as short as they should be are never seen.
+constexpr auto kLook = std::chrono::milliseconds(100);
+
+}  // namespace
+
+NcclJob::~NcclJob() {
+  {
+    std::lock_guard lock(members_mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_all();
+  if (watcher_.joinable()) watcher_.join();
+}
 
 std::string NcclJob::fault() const {
   {
@@ -23,6 +40,7 @@ void NcclJob::setFault(const std::string& reason) {
 void NcclJob::add(NcclCommunicator* communicator) {
   std::lock_guard lock(members_mutex_);
   members_.insert(communicator);
+  if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
 }
 
 void NcclJob::remove(NcclCommunicator* communicator) {
@@ -38,6 +56,33 @@ void NcclJob::giveUp(const std::string& why) noexcept {
     aborts.emplace_back([member, &why] { member->giveUp(why); });
   }
   for (std::thread& one : aborts) one.join();
+}
+
+void NcclJob::watchCalls() {
+  std::unique_lock lock(members_mutex_);
+  while (!stop_.wait_for(lock, kLook, [this] { return stopping_; })) {
+    const std::string why = whyInVain();
+    if (why.empty()) continue;
+    lock.unlock();
+    giveUp(why);
+    lock.lock();
+  }
+}
+
+std::string NcclJob::whyInVain() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  for (const NcclCommunicator* member : members_) {
+    const int64_t since = member->busySince();
+    if (since == 0) continue;
+    const auto waited = now - std::chrono::steady_clock::duration(since);
+    if (waited < kLook) continue;
+    std::string why = fault();
+    if (why.empty() && waited > callDeadline()) {
+      why = fmt::format("NCCL: no answer from the other ranks in {} s", callDeadline().count());
+    }
+    if (!why.empty()) return why;
+  }
+  return {};
 }
 
 }  // namespace heddle::comm::nccl

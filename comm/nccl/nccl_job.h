@@ -1,9 +1,11 @@
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "comm/communicator.h"
 #include "comm/nccl/nccl_call.h"
@@ -12,11 +14,14 @@ namespace heddle::comm::nccl {
 
 class NcclCommunicator;
 
-// What the world of a rank and its communicators share: whether the job goes on, and how it ends.
-// Thread-safe.
+// What the world of a rank and its communicators share: whether the job goes on, and how it ends. A
+// thread of its own, from the first communicator on, gives all of them up when a call of NCCL's
+// that waits for peers on the host would wait in vain: the job has failed, or the deadline has
+// passed (callDeadline()). Thread-safe.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
+  ~NcclJob();
 
   // Of this rank, or what the bootstrap has heard of the others; empty while all is well.
   std::string fault() const;
@@ -37,8 +42,14 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   std::shared_ptr<const World> bootstrap_;
   mutable std::mutex fault_mutex_;
   std::string fault_;
+  void watchCalls();
+  std::string whyInVain();  // empty: no call waits, or its peers may come yet
+
   std::mutex members_mutex_;
   std::set<NcclCommunicator*> members_;
+  std::condition_variable stop_;  // with members_mutex_
+  bool stopping_ = false;
+  std::thread watcher_;
 };
 
 }  // namespace heddle::comm::nccl

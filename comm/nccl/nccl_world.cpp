@@ -40,7 +40,10 @@ class NcclWorld : public World {
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    return made(initialise(*host, ask_), host->rank(), host->size());
+    ncclComm_t met = initialise(*host, ask_);
+    ncclComm_t comm = nccl::split(met, 0, host->rank(), ask_);
+    close(met, ask_);
+    return made(comm, host->rank(), host->size());
   }
 
   // All teams from the communicator of the whole job, which is made for the first of them.

@@ -70,6 +70,38 @@ TEST(NcclThreads, AnAbortEndsWhatWaitsOnTheDevice) {
   }));
 }
 
+// NCCL connects ranks in their first call, which waits on the host for a peer that never makes it.
+TEST(NcclThreads, AnAbortEndsAFirstPost) {
+  std::string reason;
+  const auto cuda = CudaRuntime::load(kModule, reason);
+  if (cuda == nullptr) GTEST_SKIP() << reason;
+  if (cuda->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda->devices;
+  const auto entry = moduleSymbol<const NcclModule* (*)()>(kModule, "heddleNcclModule", reason);
+  ASSERT_NE(entry, nullptr) << reason;
+  expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& world) {
+    const int device = world->rank();
+    world = entry()->makeWorld(std::move(world), device);
+    DeviceMemory memory(*cuda, device);
+    const auto team = world->split({0, 1});
+    Buffer data(memory, DType::F32, 1000);
+    if (world->rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return world->abort("out of paper");
+    }
+    const Operation first{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    expectUserError("out of paper", [&] {
+      team->post({&first, 1}, memory.stream());
+      while (std::chrono::steady_clock::now() < deadline) {
+        team->probe();
+        std::this_thread::yield();
+      }
+    });
+    expectUserError("out of paper", [&] { team->post({&first, 1}, memory.stream()); });
+    memory.synchronize();
+  }));
+}
+
 TEST(NcclThreads, AbsentDeviceIsAnError) {
   std::string reason;
   const auto cuda = CudaRuntime::load(kModule, reason);
