@@ -2,14 +2,20 @@
 // thread and an NCCL rank a GPU: GPU time with communication on the main stream, beside the
 // computation, and in chunks. One JSON object a case; the peer is bench/peers/torch_mlp.py.
 //
-//   bench_cuda_mlp [TOKENS ...]        default 4096 16384; hidden 8192, features 28672, bf16
+//   bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--block FILE] [TOKENS ...]
+//
+// TOKENS: default 4096 16384; hidden 8192, features 28672, bf16. --overlap: like off,auto,4,4:16,
+// where the second number is Communicate::ctas of the chunks. gelu is the epilogue of the first
+// product ("epilogue"), or an op of the fusion and so a kernel of its own.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +36,7 @@ constexpr const char* kFusion = R"(heddle 1
 mesh @m = [x=ranks]
 fusion mlp(%x: bf16[t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
            %w2: bf16[f, h] shard(@m, 0: x)) with t = {1}, h = 8192, f = 28672 {{
-  %a = matmul(%x, %w1)
-  %g = gelu(%a, approximate=tanh)
+{2}
   %y = matmul(%g, %w2)
   return %y shard(@m{0})
 }}
@@ -84,7 +89,8 @@ double medianMs(cudaStream_t stream, comm::World& world, const std::function<voi
 struct Case {
   std::string name;
   std::string text;
-  int64_t tokens;
+  std::vector<std::pair<std::string, int64_t>> sizes;  // instead of the text's
+  std::string gelu;
 };
 
 host::PassOptions overlapOf(const std::string& text) {
@@ -94,12 +100,35 @@ host::PassOptions overlapOf(const std::string& text) {
   return passes;
 }
 
+int64_t tokensOf(const Case& bench) {
+  const auto sizes = bench.sizes.empty() ? parseFusion(bench.text).size_defaults : bench.sizes;
+  return sizes.front().second;
+}
+
+void setCtas(std::vector<host::Instruction>& body, const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return;
+  const auto ctas = static_cast<int32_t>(std::stoi(text.substr(colon + 1)));
+  for (host::Instruction& x : body) {
+    if (auto* post = std::get_if<host::Communicate>(&x.op); post != nullptr && post->ctas != 0) {
+      post->ctas = ctas;
+    }
+    if (auto* branch = std::get_if<host::If>(&x.op)) {
+      setCtas(branch->then_body, text);
+      setCtas(branch->else_body, text);
+    }
+  }
+}
+
 // This rank's milliseconds, the largest over the ranks.
 double runCase(const Case& bench, const std::string& overlap, host::Device& device,
                comm::World& world) {
   host::CompileOptions options;
   options.passes = overlapOf(overlap);
-  const host::Program program = host::compile(parseFusion(bench.text), world.size(), options);
+  Fusion fusion = parseFusion(bench.text);
+  if (!bench.sizes.empty()) fusion.size_defaults = bench.sizes;
+  host::Program program = host::compile(fusion, world.size(), options);
+  setCtas(program.body, overlap);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
   host::ExecutableOptions executable_options;
   executable_options.passes = options.passes;
@@ -122,28 +151,84 @@ double runCase(const Case& bench, const std::string& overlap, host::Device& devi
   return worst;
 }
 
-void runRank(const std::vector<Case>& cases, std::unique_ptr<comm::World> world) {
+void runRank(const std::vector<Case>& cases, const std::vector<std::string>& overlaps,
+             std::unique_ptr<comm::World> world) {
   const std::unique_ptr<host::Device> device = host::makeCudaDevice(world->rank());
   check(cudaSetDevice(world->rank()), "cudaSetDevice");
   const int ordinal = world->rank();
   world = host::ncclModule().makeWorld(std::move(world), ordinal);
   for (const Case& bench : cases) {
-    for (const char* overlap : {"off", "1", "2", "4", "8", "auto"}) {
+    for (const std::string& overlap : overlaps) {
       const double ms = runCase(bench, overlap, *device, *world);
       if (world->rank() != 0) continue;
       fmt::print(
-          "{{\"name\": \"{}\", \"tokens\": {}, \"overlap\": \"{}\", \"gpus\": {}, \"gpu_ms\": "
-          "{:.4f}}}\n",
-          bench.name, bench.tokens, overlap, world->size(), ms);
+          "{{\"name\": \"{}\", \"tokens\": {}, \"gelu\": \"{}\", \"overlap\": \"{}\", \"gpus\": "
+          "{}, "
+          "\"gpu_ms\": {:.4f}}}\n",
+          bench.name, tokensOf(bench), bench.gelu, overlap, world->size(), ms);
       std::fflush(stdout);
     }
   }
   world->barrier();
 }
 
+std::vector<Case> casesOf(const std::vector<std::string>& all_tokens) {
+  const std::vector<std::pair<std::string, std::string>> forms = {
+      {"epilogue", "  %g = matmul(%x, %w1, activation=gelu_tanh)"},
+      {"op", "  %a = matmul(%x, %w1)\n  %g = gelu(%a, approximate=tanh)"}};
+  std::vector<Case> cases;
+  for (const std::string& tokens : all_tokens) {
+    for (const auto& [name, rows] : {std::pair{"tp_mlp", ""}, std::pair{"sp_mlp", ", 0: x"}}) {
+      for (const auto& [form, lines] : forms) {
+        cases.push_back({name, fmt::format(fmt::runtime(kFusion), rows, tokens, lines), {}, form});
+      }
+    }
+  }
+  return cases;
+}
+
+// A file of f32 fusion text, in bf16.
+Case blockOf(const std::string& path) {
+  std::ifstream in(path);
+  HEDDLE_USER_CHECK(in.good(), "cannot read {}", path);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos; ++at) {
+    text.replace(at, 3, "bf16");
+  }
+  return {"transformer block, forward and backward",
+          text,
+          {{"tokens", 2048}, {"hidden", 8192}, {"heads", 64}, {"width", 128}, {"features", 28672}},
+          "op"};
+}
+
+void runOn(int gpus, const std::vector<Case>& cases, const std::vector<std::string>& overlaps) {
+  std::vector<std::thread> threads;
+  for (auto& world : comm::makeInProcessWorlds(gpus)) {
+    threads.emplace_back([&, own = std::move(world)]() mutable {
+      try {
+        runRank(cases, overlaps, std::move(own));
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench_cuda_mlp: %s\n", error.what());
+        std::_Exit(1);  // the other ranks wait for this one
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  CLI::App app("The MLP of a transformer on several GPUs.");
+  std::vector<std::string> overlaps = {"off", "2", "4", "8", "auto"};
+  std::vector<std::string> tokens = {"4096", "16384"};
+  std::vector<int> sizes;
+  std::string block;
+  app.add_option("tokens", tokens, "numbers of tokens");
+  app.add_option("--overlap", overlaps, "off, auto, N, N:CTAS")->delimiter(',');
+  app.add_option("--gpus", sizes, "numbers of GPUs; default: all")->delimiter(',');
+  app.add_option("--block", block, "a file with the fusion of a block, instead of the MLP");
+  CLI11_PARSE(app, argc, argv);
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
@@ -151,30 +236,7 @@ int main(int argc, char** argv) {
                  why.c_str());
     return 77;
   }
-  std::vector<Case> cases;
-  const std::vector<std::string> given(argv + 1, argv + argc);
-  for (const std::string& tokens :
-       given.empty() ? std::vector<std::string>{"4096", "16384"} : given) {
-    for (const auto& [name, rows] : {std::pair{"tp_mlp", ""}, std::pair{"sp_mlp", ", 0: x"}}) {
-      cases.push_back({name, fmt::format(fmt::runtime(kFusion), rows, tokens), std::stoll(tokens)});
-    }
-  }
-  auto worlds = comm::makeInProcessWorlds(gpus);
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  bool failed = false;
-  for (auto& world : worlds) {
-    threads.emplace_back([&, own = std::move(world)]() mutable {
-      try {
-        runRank(cases, std::move(own));
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        std::fprintf(stderr, "bench_cuda_mlp: %s\n", error.what());
-        failed = true;
-        std::_Exit(1);  // the other ranks wait for this one
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return failed ? 1 : 0;
+  if (sizes.empty()) sizes = {gpus};
+  const std::vector<Case> cases = block.empty() ? casesOf(tokens) : std::vector{blockOf(block)};
+  for (int size : sizes) runOn(size, cases, overlaps);
 }

@@ -126,10 +126,14 @@ class World {
 
   // The same for all teams of a partition of the job at once, collective over the whole job:
   // `members` is this rank's team, empty (and the result nullptr) for a rank in none. Where the
-  // transport can split a communicator this is cheaper than making each on its own.
-  virtual std::unique_ptr<Communicator> split(const std::vector<int>& members) {
+  // transport can split a communicator this is cheaper than making each on its own. `ctas`: most
+  // thread blocks (each on an SM of its own) that a collective of the team may take on a GPU, where
+  // the transport runs kernels; 0: its own choice.
+  virtual std::unique_ptr<Communicator> split(const std::vector<int>& members, int ctas) {
+    static_cast<void>(ctas);
     return members.empty() ? nullptr : communicator(members);
   }
+  std::unique_ptr<Communicator> split(const std::vector<int>& members) { return split(members, 0); }
 
   // This rank cannot go on: peers that wait, now or later, get UserError with `reason` and this
   // rank's number instead of waiting forever. Never blocks, may be called from any thread.

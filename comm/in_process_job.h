@@ -34,7 +34,7 @@ struct Meeting {
   std::vector<Operation> operations;  // by seat; read freely once nobody is missing
   // AllToAllV, by seat: the operation's lists, so that a rank that gives up may take its own away.
   std::vector<std::vector<int64_t>> counts;
-  std::vector<int> members;           // position in the team of each seat
+  std::vector<int> members;  // position in the team of each seat
   std::vector<bool> present;
   int missing = 0;  // seats whose rank has not posted yet
 

@@ -20,6 +20,11 @@ const Team* teamOf(const Op& op) {
   return nullptr;
 }
 
+int32_t ctasOf(const Op& op) {
+  const auto* communicate = std::get_if<Communicate>(&op);
+  return communicate == nullptr ? 0 : communicate->ctas;
+}
+
 std::vector<std::string> linesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -83,28 +88,32 @@ bool hasMatmuls(const Program& program) {
 
 // Every rank finds the same teams of all ranks, so all take part in each split.
 Communicators::Communicators(const Program& program, comm::World& world) {
-  std::vector<Team> seen;
-  std::set<std::vector<int>> known;  // of any rank
+  std::vector<std::pair<Team, int32_t>> seen;
+  std::set<Key> known;  // of any rank
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const Team* team = teamOf(instruction.op);
-    if (team == nullptr || std::find(seen.begin(), seen.end(), *team) != seen.end()) return;
-    seen.push_back(*team);
-    std::set<std::vector<int>> fresh;
+    const int32_t ctas = ctasOf(instruction.op);
+    if (team == nullptr) return;
+    const std::pair wanted(*team, ctas);
+    if (std::find(seen.begin(), seen.end(), wanted) != seen.end()) return;
+    seen.push_back(wanted);
+    std::set<Key> fresh;
     for (int rank = 0; rank < world.size(); ++rank) {
       std::vector<int> members = teamMembers(*team, program.meshes, rank, world.size());
-      if (!members.empty() && !known.contains(members)) fresh.insert(std::move(members));
+      Key key(std::move(members), ctas);
+      if (!key.first.empty() && !known.contains(key)) fresh.insert(std::move(key));
     }
     if (fresh.empty()) return;
     std::vector<int> mine = teamMembers(*team, program.meshes, world.rank(), world.size());
-    if (!fresh.contains(mine)) mine.clear();
+    if (!fresh.contains(Key(mine, ctas))) mine.clear();
     known.merge(fresh);
-    std::unique_ptr<comm::Communicator> made = world.split(mine);
-    if (made) made_.emplace(std::move(mine), std::move(made));
+    std::unique_ptr<comm::Communicator> made = world.split(mine, ctas);
+    if (made) made_.emplace(Key(std::move(mine), ctas), std::move(made));
   });
 }
 
-comm::Communicator& Communicators::of(const std::vector<int>& members) const {
-  auto found = made_.find(members);
+comm::Communicator& Communicators::of(const std::vector<int>& members, int32_t ctas) const {
+  auto found = made_.find(Key(members, ctas));
   HEDDLE_CHECK(found != made_.end(), "no communicator for a team of {} ranks", members.size());
   return *found->second;
 }

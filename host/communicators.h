@@ -20,19 +20,20 @@ bool communicatesAnywhere(const Program& program);
 // Whether some instruction is a library's matrix product.
 bool hasMatmuls(const Program& program);
 
-// The communicators of a program without Calls, one for each distinct member list, split from the
-// job's in the order in which a walk of the program meets their teams: the same on every rank.
-// Collective over the job. Read-only afterwards.
+// The communicators of a program without Calls, one for each distinct list of members and most
+// thread blocks (Communicate::ctas), split from the job's in the order in which a walk of the
+// program meets their teams: the same on every rank. Collective over the job. Read-only afterwards.
 class Communicators {
  public:
   Communicators() = default;
   Communicators(const Program& program, comm::World& world);
 
-  // InternalError for members that no instruction of the program names.
-  comm::Communicator& of(const std::vector<int>& members) const;
+  // InternalError for what no instruction of the program names.
+  comm::Communicator& of(const std::vector<int>& members, int32_t ctas) const;
 
  private:
-  std::map<std::vector<int>, std::unique_ptr<comm::Communicator>> made_;
+  using Key = std::pair<std::vector<int>, int32_t>;
+  std::map<Key, std::unique_ptr<comm::Communicator>> made_;
 };
 
 // World size > 1: every rank must hold the same program. Otherwise UserError on all ranks with the

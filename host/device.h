@@ -122,6 +122,7 @@ struct MatmulSpec {
   Activation activation = Activation::None;
   bool tf32 = false;  // f32 operands may be rounded to 10 bits of mantissa
   Alignment alignment;
+  int32_t spare_sms = 0;  // of a GPU, that the product leaves to what runs beside it
   bool operator==(const MatmulSpec&) const = default;
 };
 
@@ -156,6 +157,8 @@ class Device {
   virtual Allocator& allocator() = 0;           // the device's own pool
 
   virtual Stream createStream() = 0;
+  // Of its work and that of other streams, a GPU begins this first.
+  virtual Stream createUrgentStream() { return createStream(); }
   virtual void destroyStream(Stream stream) noexcept = 0;  // waits for its work
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;

@@ -81,6 +81,7 @@ struct Executable::Impl {
   RunStatePool states;
   std::mutex communicating;  // held while a run that communicates is issued
   std::shared_ptr<Completion> last_communication;
+  Stream last_communication_stream = nullptr;
 
   std::atomic<int64_t> plan_count{0};
   std::atomic<int64_t> run_count{0};
@@ -199,12 +200,17 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
   if (plan->communicates) {
     one_at_a_time = std::unique_lock(communicating);
     // Collectives of two runs on two streams keep their order on the device too.
-    if (last_communication) device.waitEvent(stream, last_communication->event);
+    if (last_communication && last_communication_stream != stream) {
+      device.waitEvent(stream, last_communication->event);
+    }
   }
   RunState& state = states.take(stream);
   try {
     Outputs outputs = issueWith(state, plan, stream, inputs, run_options);
-    if (plan->communicates) last_communication = state.completion;
+    if (plan->communicates) {
+      last_communication = state.completion;
+      last_communication_stream = stream;
+    }
     states.giveBack(state);
     return outputs;
   } catch (...) {

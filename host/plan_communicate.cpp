@@ -31,10 +31,10 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
 }  // namespace
 
 // nullptr: this rank is in no such team.
-comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const TraceStep&) {
+comm::Communicator* PlanBuilder::communicatorOf(const Team& team, int32_t ctas) {
   std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
   if (members.empty()) return nullptr;
-  comm::Communicator* communicator = &target_.communicators.of(members);
+  comm::Communicator* communicator = &target_.communicators.of(members, ctas);
   members_.try_emplace(communicator, std::move(members));
   return communicator;
 }
@@ -56,7 +56,7 @@ int32_t PlanBuilder::teamOfBarrier(comm::Communicator* communicator, int32_t fir
 
 // The trace has checked sizes; what this rank has no part in is an empty view.
 void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
-  comm::Communicator* communicator = communicatorOf(op.team, step);
+  comm::Communicator* communicator = communicatorOf(op.team, op.ctas);
   if (communicator == nullptr) return;
   if (op.kind == comm::CollectiveKind::Send || step.root_apart) {
     return emitOneWay(op, step, communicator);
@@ -81,6 +81,18 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
   emitRecord({true, op.token}, op.stream);
+  if (op.ctas > 0 && communicator->isStreamOrdered()) {
+    under_way_.push_back({op.token, op.stream, op.ctas});
+  }
+}
+
+// SMs that what is computed on the stream leaves to collectives that may run beside it.
+int32_t PlanBuilder::spareSms(StreamId stream) const {
+  int32_t spare = 0;
+  for (const UnderWay& one : under_way_) {
+    if (one.stream != stream) spare = std::max(spare, one.ctas);
+  }
+  return spare;
 }
 
 // Between the root and each of the others: sends and receives of one part each, posted as a group.
@@ -139,7 +151,7 @@ void PlanBuilder::emit(const Recv& op, const TraceStep& step) {
 void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
                            const TraceStep& step) {
-  comm::Communicator* communicator = communicatorOf(team, step);
+  comm::Communicator* communicator = communicatorOf(team, 0);
   if (communicator == nullptr) return;
   operation.count = allocCount(view.desc);
   operation.dtype = view.desc.dtype;
@@ -206,7 +218,12 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   plan_->notes.back().team = teamOfBarrier(communicator, first);
 }
 
-void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }
+void PlanBuilder::emit(const Wait& op, const TraceStep&) {
+  std::erase_if(under_way_, [&](const UnderWay& one) {
+    return one.token == op.token && one.stream != op.stream;
+  });
+  emitWait({true, op.token}, op.stream);
+}
 
 void PlanBuilder::emit(const RecordEvent& op, const TraceStep&) {
   emitRecord({false, op.event}, op.stream);

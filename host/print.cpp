@@ -70,7 +70,8 @@ class InstructionPrinter {
            (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") +
            (x.root ? " root=" + x.root->str() : "") +
            (x.send_counts ? " send_counts=" + slot(*x.send_counts) : "") +
-           (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") + stream(x.stream);
+           (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") +
+           (x.ctas != 0 ? fmt::format(" ctas={}", x.ctas) : "") + stream(x.stream);
   }
   std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
   std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }
@@ -177,8 +178,8 @@ class SectionPrinter {
     }
     head();
     for (const SizeGuard& guard : program_.guards) {
-      out_ +=
-          fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(), heddle::quoted(guard.source));
+      out_ += fmt::format("  guard {} == {} {}\n", guard.a.str(), guard.b.str(),
+                          heddle::quoted(guard.source));
     }
     declarations();
     body();

@@ -144,6 +144,8 @@ struct Copy {
 // ranks are gathered or scattered must be outermost in memory on both sides; of an all-to-all the
 // axis that is split outermost in that of `in`, the one that is joined in that of `out`. A buffer
 // that only the root has is not looked at elsewhere, and its slot may name nothing there.
+inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
+
 struct Communicate {
   comm::CollectiveKind kind;  // any but Recv; Send: the root's to the other of a team of two
   SlotId out;                 // Barrier: kNoSlot, like `in`
@@ -156,6 +158,9 @@ struct Communicate {
   // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
+  // Most thread blocks of a GPU that it may take, where the transport runs kernels; what is computed
+  // meanwhile leaves them free. 0: the transport's choice.
+  int32_t ctas = 0;
   bool operator==(const Communicate&) const = default;
 };
 

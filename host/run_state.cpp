@@ -128,7 +128,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
-      streams.push_back(device_.createStream());
+      // Programs put beside stream 0 what other ranks wait for.
+      streams.push_back(device_.createUrgentStream());
     }
     while (events.size() < static_cast<size_t>(plan->events))
       events.push_back(device_.createEvent());
@@ -164,13 +165,21 @@ void RunStatePool::giveBack(RunState& state) {
 void RunStatePool::watch(std::shared_ptr<Completion> completion) {
   std::lock_guard lock(mutex_);
   watched_.push_back(std::move(completion));
+  while (watched_.size() > kUnasked && watched_.front()->done() &&
+         !watched_.front()->errors.failed()) {
+    watched_.pop_front();
+  }
 }
 
 void RunStatePool::rethrowErrors() {
   std::lock_guard lock(mutex_);
-  while (!watched_.empty() && watched_.front()->done()) {
-    const std::shared_ptr<Completion> over = std::move(watched_.front());
-    watched_.pop_front();
+  for (size_t i = 0; i < watched_.size();) {
+    if (!watched_[i]->errors.failed() || !watched_[i]->done()) {
+      ++i;
+      continue;
+    }
+    const std::shared_ptr<Completion> over = std::move(watched_[i]);
+    watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
     if (!over->reported.load()) over->rethrow();
   }
 }

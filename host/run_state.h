@@ -134,12 +134,16 @@ class RunStatePool {
   void giveBack(RunState& state);
   // From here on the error of the run is told by rethrowErrors() unless its Outputs tell it first.
   void watch(std::shared_ptr<Completion> completion);
-  // Throws the error of an earlier run that is over and of which nobody has been told.
+  // Throws the error of an earlier run that is over and of which nobody has been told. Does not ask
+  // the device, which takes as long as a launch: what it has met is known when watch() has asked.
   void rethrowErrors();
   // The host waits for all runs; an error of which nobody was told goes to stderr.
   void synchronize() noexcept;
 
  private:
+  // So many runs at most are over, as far as the device is concerned, and still watched.
+  static constexpr size_t kUnasked = 2;
+
   Device& device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<RunState>> states_;

@@ -78,6 +78,8 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,
                       rooted ? "needs root=" : "has no root: no root=");
     if (rooted) sameOnTheTeam(*x.root, x.team);
+    HEDDLE_USER_CHECK(x.ctas >= 0 && x.ctas <= kMostCtas, "{}: ctas={}, expected 1 to {}", kind,
+                      x.ctas, kMostCtas);
     const bool counts = x.kind == CollectiveKind::AllToAllV;
     HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),
                       "{} {}", kind,

@@ -48,8 +48,9 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
 }
 
 // The new communicator is there at once, and both report how it gets on.
-ncclComm_t split(ncclComm_t parent, int color, int key, const Fault& fault) {
+ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& fault) {
   ncclConfig_t config = configured(1);
+  if (ctas > 0) config.maxCTAs = ctas;
   ncclComm_t comm = nullptr;
   const int mine = color < 0 ? NCCL_SPLIT_NOCOLOR : color;
   try {

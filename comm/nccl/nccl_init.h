@@ -15,8 +15,9 @@ namespace heddle::comm::nccl {
 ncclComm_t initialise(Communicator& bootstrap, const Fault& fault);
 
 // A blocking one, for collectives. Collective over `parent`: ranks of the same colour, in the order
-// of their keys. A negative colour takes part in the call and gets nullptr.
-ncclComm_t split(ncclComm_t parent, int color, int key, const Fault& fault);
+// of their keys. A negative colour takes part in the call and gets nullptr. `ctas` as in
+// World::split.
+ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& fault);
 
 // Destroys what initialise() has made, or gives it up when the job has failed.
 void close(ncclComm_t comm, const Fault& fault) noexcept;

@@ -30,6 +30,7 @@ class NcclWorld : public World {
     close(whole_, ask_);
   }
 
+  using World::split;
   int rank() const override { return bootstrap_->rank(); }
   int size() const override { return bootstrap_->size(); }
   std::string transport() const override { return "nccl"; }
@@ -41,13 +42,13 @@ class NcclWorld : public World {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     ncclComm_t met = initialise(*host, ask_);
-    ncclComm_t comm = nccl::split(met, 0, host->rank(), ask_);
+    ncclComm_t comm = nccl::split(met, 0, host->rank(), 0, ask_);
     close(met, ask_);
     return made(comm, host->rank(), host->size());
   }
 
   // All teams from the communicator of the whole job, which is made for the first of them.
-  std::unique_ptr<Communicator> split(const std::vector<int>& members) override {
+  std::unique_ptr<Communicator> split(const std::vector<int>& members, int ctas) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     if (whole_ == nullptr) {
@@ -57,7 +58,7 @@ class NcclWorld : public World {
       whole_ = initialise(*host, ask_);
     }
     const int color = members.empty() ? -1 : *std::min_element(members.begin(), members.end());
-    ncclComm_t comm = nccl::split(whole_, color, position, ask_);
+    ncclComm_t comm = nccl::split(whole_, color, position, ctas, ask_);
     std::unique_ptr<Communicator> mine;
     if (comm != nullptr) mine = made(comm, position, static_cast<int>(members.size()));
     barrier();

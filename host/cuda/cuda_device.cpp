@@ -98,6 +98,15 @@ Stream CudaDevice::createStream() {
   return stream;
 }
 
+Stream CudaDevice::createUrgentStream() {
+  DeviceGuard guard(ordinal_);
+  int least = 0, greatest = 0;
+  HEDDLE_CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest);
+  cudaStream_t stream = nullptr;
+  HEDDLE_CUDA(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking, greatest);
+  return stream;
+}
+
 // Errors of the work stay with the device and are thrown by the next call.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;

@@ -41,6 +41,7 @@ class CudaDevice : public Device {
   Allocator& allocator() override { return *allocator_; }
 
   Stream createStream() override;
+  Stream createUrgentStream() override;
   void destroyStream(Stream stream) noexcept override;
   Event createEvent() override;
   void destroyEvent(Event event) noexcept override;

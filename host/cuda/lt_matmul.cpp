@@ -86,6 +86,13 @@ T* mutablePointer(const T& descriptor) {
   return const_cast<T*>(&descriptor);
 }
 
+int32_t smCount() {
+  int device = 0, count = 0;
+  HEDDLE_CUDA(cudaGetDevice, &device);
+  HEDDLE_CUDA(cudaDeviceGetAttribute, &count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
 constexpr float kOne32 = 1, kZero32 = 0;
 constexpr double kOne64 = 1, kZero64 = 0;
 
@@ -100,6 +107,10 @@ LtMatmul::LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem)
   setOperation(operation_, CUBLASLT_MATMUL_DESC_TRANSB,
                problem.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   setEpilogue(problem);
+  if (problem.spare_sms > 0) {
+    setOperation(operation_, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET,
+                 std::max(smCount() - problem.spare_sms, 1));
+  }
   initLayout(first_, problem.b, problem.k, problem.n, problem.batches);
   initLayout(second_, problem.a, problem.m, problem.k, problem.batches);
   initLayout(result_, problem.c, problem.m, problem.n, problem.batches);

@@ -53,6 +53,7 @@ class Layouting {
       : shape_(matmulShape(spec)), alignment_(spec.alignment) {
     problem_.tf32 = spec.tf32;
     problem_.activation = spec.activation;
+    problem_.spare_sms = spec.spare_sms;
   }
 
   MatmulLayout run() {

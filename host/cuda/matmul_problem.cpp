@@ -24,8 +24,9 @@ void readSide(std::istream& in, MatmulProblem::Side& side) {
 }  // namespace
 
 std::string MatmulProblem::text() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", m, n, k, batches, sideText(a), sideText(b),
-                     sideText(c), tf32 ? 1 : 0, static_cast<int>(activation), bias_alignment);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", m, n, k, batches, sideText(a), sideText(b),
+                     sideText(c), tf32 ? 1 : 0, static_cast<int>(activation), bias_alignment,
+                     spare_sms);
 }
 
 std::string MatmulProblem::sizes() const {
@@ -41,7 +42,7 @@ MatmulProblem parseProblem(const std::string& text) {
   readSide(in, problem.b);
   readSide(in, problem.c);
   int activation = 0;
-  in >> problem.tf32 >> activation >> problem.bias_alignment;
+  in >> problem.tf32 >> activation >> problem.bias_alignment >> problem.spare_sms;
   HEDDLE_CHECK(
       !in.fail() && activation >= 0 && activation <= static_cast<int>(Activation::GeluTanh),
       "'{}' is no matrix product", text);

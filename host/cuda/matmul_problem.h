@@ -29,6 +29,7 @@ struct MatmulProblem {
   bool tf32 = false;
   Activation activation = Activation::None;
   int64_t bias_alignment = 0;  // 0: no bias
+  int32_t spare_sms = 0;       // MatmulSpec::spare_sms
   bool operator==(const MatmulProblem&) const = default;
 
   // One line, "bf16 8192x8192x8192 ..."; parseProblem(text()) is this problem again.

@@ -283,6 +283,7 @@ class Chunker {
       tokens.push_back(newToken());
       emit(Allocate{gathered.back(), 0});
       Communicate chunk = x;
+      chunk.ctas = kChunkCtas;
       chunk.in = part;
       chunk.out = gathered.back();
       chunk.token = tokens.back();
@@ -318,6 +319,7 @@ class Chunker {
       part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
       part.outputs[0] = newSlot(x.in, "_chunk", sizes);
       Communicate chunk = x;
+      chunk.ctas = kChunkCtas;
       chunk.in = part.outputs[0];
       chunk.out = chunkOf(results, x.out, i);
       chunk.token = newToken();

@@ -20,6 +20,10 @@ struct ChunkedWork {
 // current data-centre GPUs: every rank must choose alike, so nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
 
+// Communicate::ctas of a part: its kernels hold that many SMs all the time, and the product beside
+// them does without. Measured on four H200 (docs/benchmarks.md).
+inline constexpr int32_t kChunkCtas = 8;
+
 // The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 5 % or more.
 int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed);
 
