@@ -2,7 +2,7 @@
 """The MLP of bench/cuda_mlp.cpp in PyTorch: eager, torch.compile and, for the sequence-parallel one, async tensor
 parallelism. One JSON object a case, with the time of the products alone.
 
-    torchrun --standalone --nproc-per-node N bench/peers/torch_mlp.py [TOKENS ...]
+    torchrun --standalone --nproc-per-node N bench/peers/torch_mlp.py [TOKENS ...]        MLP_FEATURES=N for another size than 28672
 """
 import json
 import os
@@ -14,7 +14,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as collectives
 import torch.nn.functional as functional
 
-HIDDEN, FEATURES = 8192, 28672
+HIDDEN, FEATURES = 8192, int(os.environ.get("MLP_FEATURES", 28672))
 RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
