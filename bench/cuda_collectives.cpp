@@ -1,6 +1,8 @@
 // Collectives through a host program against the same NCCL calls made by hand, on all GPUs of the
-// machine, a thread and a rank a GPU, the two in turn. GPU time by events, and the host time of one
-// Communicate with its Wait against one raw call. One JSON object a kind and size.
+// machine, a thread and a rank a GPU, the two in turn. GPU time by events of one collective among
+// several in a program (gpu_us) and of a program that is nothing else, its run included (alone_us);
+// the host time of one Communicate with its Wait against one raw call. One JSON object a kind and
+// size.
 //
 //   bench_cuda_collectives [BYTES ...]     default 16 KiB to 1 GiB; bytes of the larger buffer
 #include <cuda_runtime_api.h>
@@ -132,15 +134,23 @@ class Rank {
     const auto raw = [&] {
       kind.raw(in.data, out.data, static_cast<size_t>(part), ranks, raw_, stream_);
     };
-    const auto [ours_us, raw_us] = gpuPair(ours, raw, bytes);
+    const auto raw_many = [&] {
+      for (int i = 0; i < kManyPosts; ++i) raw();
+    };
+    const auto [many_us, raw_many_us] = gpuPair(ours_many, raw_many, bytes);
+    const double ours_us = many_us / kManyPosts, raw_us = raw_many_us / kManyPosts;
+    const auto [alone_us, raw_alone_us] = gpuPair(ours, raw, bytes);
     const double host_one = hostUs(ours);
     const double host_us = (hostUs(ours_many) - host_one) / (kManyPosts - 1);
     const double host_raw_us = hostUs(raw);
     if (world_->rank() != 0) return;
     fmt::print(
         "{{\"name\": \"{}\", \"bytes\": {}, \"gpus\": {}, \"gpu_us\": {:.2f}, \"nccl_us\": {:.2f}, "
-        "\"of_nccl\": {:.3f}, \"host_us\": {:.2f}, \"nccl_host_us\": {:.2f}}}\n",
-        kind.name, bytes, ranks, ours_us, raw_us, raw_us / ours_us, host_us, host_raw_us);
+        "\"of_nccl\": {:.3f}, \"alone_us\": {:.2f}, \"nccl_alone_us\": {:.2f}, \"host_us\": "
+        "{:.2f}, "
+        "\"nccl_host_us\": {:.2f}}}\n",
+        kind.name, bytes, ranks, ours_us, raw_us, raw_us / ours_us, alone_us, raw_alone_us, host_us,
+        host_raw_us);
     std::fflush(stdout);
   }
 
@@ -158,7 +168,7 @@ class Rank {
   // Median microseconds of each, in turn, on the GPU; the slowest rank counts.
   std::pair<double, double> gpuPair(const std::function<void()>& ours,
                                     const std::function<void()>& raw, int64_t bytes) {
-    const int runs = bytes > (64 << 20) ? 20 : 60;
+    const int runs = bytes > (64 << 20) ? 10 : 40;
     std::vector<double> a, b;
     for (int i = 0; i < runs + 5; ++i) {
       const double ours_us = gpuUs(ours), raw_us = gpuUs(raw);

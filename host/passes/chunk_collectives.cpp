@@ -132,6 +132,7 @@ class Chunker {
                  (site.kind == CollectiveKind::Allreduce ? 2 : 1);
     work.half_rate = sizeOf(dtype) >= 4;
     work.calls = static_cast<int64_t>(site.products.size());
+    work.ctas = chunkCtas(x.kind);
     for (size_t product : site.products) {
       const Slot& a = slot(call(product).inputs[0]);
       work.flops +=
@@ -283,7 +284,7 @@ class Chunker {
       tokens.push_back(newToken());
       emit(Allocate{gathered.back(), 0});
       Communicate chunk = x;
-      chunk.ctas = kChunkCtas;
+      chunk.ctas = chunkCtas(x.kind);
       chunk.in = part;
       chunk.out = gathered.back();
       chunk.token = tokens.back();
@@ -319,7 +320,7 @@ class Chunker {
       part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
       part.outputs[0] = newSlot(x.in, "_chunk", sizes);
       Communicate chunk = x;
-      chunk.ctas = kChunkCtas;
+      chunk.ctas = chunkCtas(x.kind);
       chunk.in = part.outputs[0];
       chunk.out = chunkOf(results, x.out, i);
       chunk.token = newToken();

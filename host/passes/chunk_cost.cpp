@@ -5,10 +5,13 @@
 namespace heddle::host {
 namespace {
 
-constexpr double kHalfFlops = 6e14;      // f16, bf16 with f32 accumulation, sustained
-constexpr double kFullFlops = 5e13;      // f32
-constexpr double kLinkBytes = 3.5e11;    // a device sends so much a second over NVLink
+constexpr double kHalfFlops = 6e14;     // f16, bf16 with f32 accumulation, sustained
+constexpr double kFullFlops = 5e13;     // f32
+constexpr double kLinkBytes = 3.5e11;   // a device sends so much a second over NVLink
+constexpr double kBlockBytes = 2.2e10;  // of which one thread block moves so much
+constexpr double kSms = 132;
 constexpr double kCallSeconds = 6e-6;    // one product launched
+constexpr double kPartSeconds = 2.5e-5;  // more of a part's, whose last wave of tiles is not full
 constexpr double kPostSeconds = 1.5e-5;  // one collective begun and ended
 constexpr double kGain = 0.95;
 
@@ -16,10 +19,18 @@ constexpr double kGain = 0.95;
 
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks) {
   const auto parts = static_cast<double>(chunks);
-  const double rate = work.half_rate ? kFullFlops : kHalfFlops;
-  const double compute = work.flops / parts / rate + kCallSeconds * static_cast<double>(work.calls);
-  const double communicate = work.bytes / parts / kLinkBytes + kPostSeconds;
+  const bool whole = chunks == 1;
+  const double sms = whole ? kSms : kSms - work.ctas;
+  const double rate = (work.half_rate ? kFullFlops : kHalfFlops) * sms / kSms;
+  const double link = whole ? kLinkBytes : std::min(kLinkBytes, work.ctas * kBlockBytes);
+  const double call = whole ? kCallSeconds : kCallSeconds + kPartSeconds;
+  const double compute = work.flops / parts / rate + call * static_cast<double>(work.calls);
+  const double communicate = work.bytes / parts / link + kPostSeconds;
   return compute + communicate + (parts - 1) * std::max(compute, communicate);
+}
+
+int32_t chunkCtas(comm::CollectiveKind kind) {
+  return kind == comm::CollectiveKind::Allreduce ? 16 : 8;
 }
 
 int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed) {

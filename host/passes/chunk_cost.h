@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/communicator.h"
+
 namespace heddle::host {
 
 // What one product next to one collective costs, as far as the number of chunks depends on it.
@@ -11,18 +13,21 @@ struct ChunkedWork {
   double bytes = 0;        // that one device sends
   bool half_rate = false;  // operands of four bytes or more: not at the rate of the half types
   int64_t calls = 1;       // products that read one gathered tensor
+  int32_t ctas = 8;        // Communicate::ctas of a part
 };
 
 // Seconds for `chunks` parts, of which the communication of one runs beside the product of another:
 // the first and last part stand alone, between them the slower side decides,
 //   compute + communicate + (chunks - 1) * max(compute, communicate),
-// each for one part, launch and start-up costs of a part included. The rates are nominal ones of
-// current data-centre GPUs: every rank must choose alike, so nothing is measured.
+// each for one part, launch and start-up costs of a part included; a part's product does without
+// the SMs that the collective holds, and the collective without the speed that more of them would
+// give. The rates are nominal ones of current data-centre GPUs: every rank must choose alike, so
+// nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
 
-// Communicate::ctas of a part: its kernels hold that many SMs all the time, and the product beside
-// them does without. Measured on four H200 (docs/benchmarks.md).
-inline constexpr int32_t kChunkCtas = 8;
+// Communicate::ctas of a part. Of 8 and 16 the faster on two and four H200: a gather or
+// reduce-scatter has time enough beside a product, an allreduce moves twice as much.
+int32_t chunkCtas(comm::CollectiveKind kind);
 
 // The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 5 % or more.
 int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed);

@@ -296,9 +296,12 @@ TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
   // Nothing to hide: one chunk. Equal sides: half of one of them can be hidden by two chunks.
   EXPECT_EQ(cheapestChunks({0, 1e9, false, 1}, {1, 2, 4}), 1);
   EXPECT_EQ(cheapestChunks({6e9, 3.5e6, false, 1}, {1, 2, 4, 8}), 1);
-  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1}, {1, 2}), 2);
-  // 1 ms each: whole 2 ms, in two parts 0.5 + 0.5 + 0.5, and what the calls cost.
-  EXPECT_NEAR(chunkedSeconds({6e11, 3.5e8, false, 1}, 2), 1.5e-3, 5e-5);
+  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1, 16}, {1, 2}), 2);
+  // 1 ms each: whole 2 ms. In two parts 0.5 + 2 * 0.5, the product without 16 of 132 SMs, and what
+  // the calls cost.
+  EXPECT_NEAR(chunkedSeconds({6e11, 3.5e8, false, 1, 16}, 2), 1.64e-3, 1e-4);
+  // 8 blocks move half as much: the collective decides, and stays whole.
+  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1, 8}, {1, 2}), 1);
 }
 
 }  // namespace
