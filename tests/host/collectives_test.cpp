@@ -46,6 +46,8 @@ TEST(HostCollectives, WhatEachKindTakes) {
   EXPECT_EQ(errorOf(posted("scatter %w -> %y team=@m root=0")), "no error");
   EXPECT_EQ(errorOf(posted("all_to_all %x -> %y team=@m")), "no error");
   EXPECT_EQ(errorOf(posted("send %x -> %y team=@m[x] root=1")), "no error");
+  EXPECT_EQ(errorOf(posted("allgather %x -> %w team=@m ctas=8")), "no error");
+  failsWith(posted("allgather %x -> %w team=@m ctas=65"), "ctas=65 is not in 1 .. 64");
   EXPECT_EQ(errorOf("$p = communicate barrier team=@m[y]\nwait $p\n"), "no error");
   failsWith(posted("send %x -> %y team=@m[x]"), "send needs root=");
   failsWith(posted("send %x -> %y team=@m root=1"), "send in a team of 4: it is for two ranks");
