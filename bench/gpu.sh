@@ -56,12 +56,6 @@ examples() {
     $build/bin/heddle run examples/$file.hostir --device cuda --ranks 3 || status=1
   done
   $build/bin/heddle run examples/in_place_loop.hostir --device cuda || status=1
-  if [ "$gpus" -ge 2 ]; then
-    mpirun -n 2 $build/bin/heddle run examples/tp_mlp.fusion --device cuda --check=full || status=1
-    for file in ring_allgather uneven_exchange; do
-      mpirun -n 2 $build/bin/heddle run examples/$file.hostir --device cuda || status=1
-    done
-  fi
   return $status
 }
 
@@ -83,7 +77,11 @@ bench() {
 multi() {
   local status=0
   $build/bin/bench_cuda_collectives >"$results/multi.jsonl" || status=1
-  $build/bin/bench_cuda_mlp >>"$results/multi.jsonl" || status=1
+  $build/bin/bench_cuda_mlp --overlap off,auto,4 >>"$results/multi.jsonl" || status=1
+  for size in 2 4 8; do
+    [ $size -gt "$gpus" ] || $build/bin/bench_cuda_mlp --gpus $size --overlap off,auto \
+      --block examples/transformer_block_tp.fusion >>"$results/multi.jsonl" || status=1
+  done
   torchrun --standalone --nproc-per-node "$gpus" bench/peers/torch_mlp.py >>"$results/multi.jsonl" || status=1
   cat "$results/multi.jsonl"
   return $status

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # The sharded examples one after the other as jobs of several processes, each against its reference.
-# Arguments: the heddle command, the number of ranks, which is even.
+# Arguments: the heddle command, the number of ranks, which is even, the device. Skipped (77) without as many GPUs.
 set -euo pipefail
 heddle=$1
 ranks=$2
+device=$3
 bad=0
+if [ "$device" = cuda ] && [ "$("$heddle" devices | grep -c 'cuda:' || true)" -lt "$ranks" ]; then
+  echo "skipped: $ranks GPUs are needed"
+  exit 77
+fi
 
 # check FILE ARGUMENTS...
 check() {
   local out
-  if out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$1" --device cpu --check "${@:2}" 2>&1 </dev/null); then
+  if out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$1" --device "$device" --check "${@:2}" 2>&1 </dev/null); then
     return
   fi
   echo "mpi_examples: $*:"

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# A rank with a GPU that throws, dies, stalls or is stopped between collectives that others wait for on their device:
+# every other rank ends within 10 s, non-zero, says who is to blame, and leaves nothing behind; the next job works.
+# Arguments: the heddle command, the number of ranks. Skipped (77) without as many GPUs.
+set -euo pipefail
+export heddle=$1
+ranks=$2
+if [ "$("$heddle" devices | grep -c 'cuda:' || true)" -lt "$ranks" ]; then
+  echo "skipped: $ranks GPUs are needed"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# Instruction 1 is a copy, 5 the allreduce.
+cat >"$work/sum.hostir" <<'TEXT'
+heddle 1
+mesh @m = [x=ranks]
+program sum(%x: f32[n]) -> (%y) with n = 65536 {
+  slot %a: f32[n]
+  slot %y: f32[n]
+  %a = allocate stream=0
+  copy %x -> %a stream=0
+  %y = allocate stream=0
+  !e = record_event stream=0
+  wait_event !e stream=1
+  $t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1
+  wait $t stream=0
+  free %a stream=0
+}
+TEXT
+export program=$work/sum.hostir
+
+complain() {
+  echo "mpi_losses_cuda: $1"
+  cat "$work/out.txt"
+  bad=1
+}
+leftovers() {
+  for process in /proc/[0-9]*; do
+    if { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$program"; then echo "${process#/proc/}"; fi
+  done
+}
+# lost SECONDS COMMAND: the fault comes so long after the start, and 10 s later, at most, the job has ended.
+lost() {
+  local most=$(($1 + 10)) begin=$SECONDS code=0
+  shift
+  timeout 90 "${MPIEXEC:-mpirun}" -n "$ranks" sh -c "rank=\$OMPI_COMM_WORLD_RANK; $*" >"$work/out.txt" 2>&1 </dev/null || code=$?
+  [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || complain "exit code $code ($*)"
+  [ $((SECONDS - begin)) -le "$most" ] || complain "$((SECONDS - begin)) s, at most $most expected ($*)"
+  grep -qF " ends: rank 1 " "$work/out.txt" || complain "nobody says that rank 1 is to blame ($*)"
+  sleep 1
+  [ -z "$(leftovers)" ] || complain "processes are left behind: $(leftovers) ($*)"
+}
+export run="exec $heddle run --device cuda $program"
+start=10  # MPI, CUDA and NCCL, with room
+
+lost $start '$run --inject rank=1,instr=1,throw'
+lost $start '$run --inject rank=1,instr=5,die'
+lost $start '$run --inject rank=1,instr=1,stall --patience 1'
+lost $((start + 10)) 'if [ $rank = 1 ]; then (sleep 10; kill -KILL $$) & fi; $run --deadline 3 --inject rank=1,instr=1,delay=60s'
+lost $((start + 10)) 'if [ $rank = 1 ]; then (sleep 10; kill -STOP $$) & fi; $run --deadline 3 --inject rank=1,instr=1,delay=60s'
+
+code=0
+timeout 90 "${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run examples/tp_mlp.fusion --device cuda --check=full --trace "$work/trace.json" \
+  >"$work/out.txt" 2>&1 </dev/null || code=$?
+[ "$code" -eq 0 ] || complain "exit code $code of the job after them"
+for rank in $(seq 0 $((ranks - 1))); do
+  grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
+done
+[ "$bad" -eq 0 ] && echo "mpi_losses_cuda: ok"
+exit "$bad"
