@@ -11,7 +11,7 @@ constexpr double kLinkBytes = 3.5e11;   // a device sends so much a second over 
 constexpr double kBlockBytes = 2.2e10;  // of which one thread block moves so much
 constexpr double kSms = 132;
 constexpr double kCallSeconds = 6e-6;    // one product launched
-constexpr double kPartSeconds = 2.5e-5;  // more of a part's, whose last wave of tiles is not full
+constexpr double kPartSeconds = 1.2e-5;  // more of a part, whose last wave of tiles is not full
 constexpr double kPostSeconds = 1.5e-5;  // one collective begun and ended
 constexpr double kGain = 0.95;
 

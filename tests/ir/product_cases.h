@@ -130,6 +130,7 @@ class ExpectedProduct {
     }
     if (case_.bias) sum += toDouble(inputs_[2].at(column));
     magnitude += std::fabs(sum);
+    sum = wrapped(sum);
     if (case_.activation == "relu") return std::max(sum, 0.0);
     if (case_.activation == "none") return sum;
     return 0.5 * sum *
@@ -137,6 +138,21 @@ class ExpectedProduct {
   }
 
  private:
+  // Integers are wrapped before the activation.
+  double wrapped(double sum) const {
+    const auto integer = [&] { return static_cast<int64_t>(sum); };
+    switch (inputs_[0].dtype) {
+      case DType::I8:
+        return static_cast<int8_t>(integer());
+      case DType::U8:
+        return static_cast<uint8_t>(integer());
+      case DType::I32:
+        return static_cast<int32_t>(integer());
+      default:
+        return sum;
+    }
+  }
+
   static int64_t fromRight(const std::vector<int64_t>& sizes, size_t i) {
     return i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
   }
