@@ -15,6 +15,9 @@ stages=("$@")
 mkdir -p "$results"
 build=build/release
 failed=()
+# Run by four ranks of one process on one GPU.
+sharded="tp_mlp sp_mlp layer_norm_sharded embedding_vocab_sharded dp_tp_2d attention_tp transformer_block_tp
+  pipeline_2stage between_meshes all_reshardings"
 
 gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -43,6 +46,11 @@ sanitize() {
       tail -3 "$results/sanitize_$tool.$(basename "$exe").log"
     done
   done
+  for file in $sharded; do
+    timeout 120 compute-sanitizer --report-api-errors no --error-exitcode 9 --print-limit 5 $build/bin/heddle run \
+      examples/$file.fusion --device cuda --ranks 4 --check=full >"$results/sanitize.$file.log" 2>&1 ||
+      { echo "memcheck $file failed"; tail -5 "$results/sanitize.$file.log"; status=1; }
+  done
   return $status
 }
 
@@ -51,7 +59,11 @@ examples() {
   for file in gelu_backward_bias_grad softmax layer_norm swiglu; do
     $build/bin/heddle run examples/$file.fusion --device cuda --check=full --repeat 5 || status=1
   done
-  $build/bin/heddle run examples/tp_mlp.fusion --device cuda --ranks 2 --check=full || status=1
+  for file in $sharded; do
+    $build/bin/heddle run examples/$file.fusion --device cuda --ranks 4 --check=full | grep -E "^check" || status=1
+  done
+  $build/bin/heddle run examples/moe_dispatch_combine.hostir --device cuda --ranks 4 \
+    --reference examples/moe_dispatch_combine.fusion --check=full | grep -E "^check" || status=1
   for file in ring_allgather uneven_exchange; do
     $build/bin/heddle run examples/$file.hostir --device cuda --ranks 3 || status=1
   done

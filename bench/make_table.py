@@ -23,6 +23,12 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
 - *eager*, *torch.compile*: the same fusion in PyTorch on the same device.
 - *dispatch*: what the host spends on an instruction of a prepared program, and on a launch against a
   plain loop of launches of the same kernel.
+- *allreduce* and its like (`bench/gpu.sh DIR multi`): a collective of a host program on several GPUs beside the same
+  NCCL call made by hand. *gpu_us*, *nccl_us*: one of nine in a row; *alone_us*: a program, or one call, alone, what the host does before it
+  included; *host_us*: to issue one with its wait.
+- *tp_mlp*, *sp_mlp*: the MLP of a transformer with hidden size 8192, bf16, tensor and sequence parallel. *gelu*: as the epilogue of
+  the first product or as an op. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. The peer's: eager,
+  torch.compile, and async tensor parallelism (`bench/peers/torch_mlp.py`).
 """
 
 # Field -> column: what is shown, and how.
@@ -37,15 +43,27 @@ COLUMNS = {
     "raw_ns_per_launch": "plain loop {:.0f} ns",
     "added_ns": "added {:.0f} ns",
     "ns_per_instruction": "{:.1f} ns an instruction",
+    "eager_ms": "eager {:.4f} ms",
+    "compile_ms": "torch.compile {:.4f} ms",
+    "async_ms": "async {:.4f} ms",
+    "compute_only_ms": "products alone {:.4f} ms",
 }
 
 
 def cells(result):
     shown = [form.format(result[field]) for field, form in COLUMNS.items() if field in result]
-    known = set(COLUMNS) | {"name", "device", "version", "bytes"}
+    known = set(COLUMNS) | {"name", "device", "version", "bytes", "tokens", "gpus", "peer", "async_why_not"}
     shown += [f"{field} {value}" for field, value in result.items() if field not in known]
     version = f" ({result['version']})" if "version" in result else ""
-    return f"| {result['name']}{version} | {', '.join(shown)} |"
+    return f"| {title(result)}{version} | {', '.join(shown)} |"
+
+
+def title(result):
+    name = result["name"] + (f", {result['peer']}" if "peer" in result else "")
+    if "gpus" not in result:
+        return name
+    size = f"{result['tokens']} tokens" if "tokens" in result else f"{result['bytes']} bytes"
+    return f"{name}, {size}, {result['gpus']} GPUs"
 
 
 def table(path):
@@ -59,7 +77,7 @@ def add(source, device, date, command):
     lines = [line for line in pathlib.Path(source).read_text().splitlines() if line.strip()]
     run = {"device": device, "date": date, "command": command,
            "results": [json.loads(line) for line in lines]}
-    name = device.split()[-1].lower() + "_" + date + ".json"
+    name = device.lower().replace(" ", "-") + "_" + date + ".json"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / name).write_text(json.dumps(run, indent=1) + "\n")
 
