@@ -142,7 +142,7 @@ class RunStatePool {
 
  private:
   // So many runs at most are over, as far as the device is concerned, and still watched.
-  static constexpr size_t kUnasked = 2;
+  static constexpr size_t kUnasked = 1;
 
   Device& device_;
   std::mutex mutex_;
