@@ -40,17 +40,21 @@ Scalar constantValue(const Expression& constant) {
   throwInternalError(__FILE__, __LINE__, "constant", "the value of a constant is no scalar");
 }
 
-// x ** 2 and x ** 3 need no pow(). x ** 0.5 does: sqrt() differs at -0.0 and -inf.
-std::string_view cheaperPower(const Fusion& segment, const Expression& expr) {
-  if (expr.op->name != "pow") return {};
+// The text of a pow with a number as exponent: x ** 2 and x ** 3 are products, as in PyTorch.
+std::string_view powerText(const Fusion& segment, const Expression& expr) {
+  if (!isPowByNumber(segment, expr)) return expr.op->text;
   ExprId definition = segment.value(expr.inputs[1]).definition;
-  if (definition == kNoExpr) return {};
+  const bool integer = !isFloat(segment.tensor(expr.outputs[0]).dtype);
+  const std::string_view unknown = integer ? expr.op->text : "hd::powByNumber({0}, {1})";
+  if (definition == kNoExpr) return unknown;
   const Expression& exponent = segment.expr(definition);
-  if (exponent.op->kind != OpKind::Constant) return {};
+  if (exponent.op->kind != OpKind::Constant) return unknown;
   double value = toDouble(constantValue(exponent));
   if (value == 2) return "({0} * {0})";
   if (value == 3) return "({0} * {0} * {0})";
-  return {};
+  if (value == 0.5) return "hd::sqrt({0})";
+  if (value == -0.5) return "hd::rsqrt({0})";
+  return expr.op->text;
 }
 
 // Writes the nodes that some values need, in one of the two phases.
@@ -132,8 +136,7 @@ class BodyWriter {
       }
       case OpKind::Pointwise: {
         node.kind = Node::Kind::Apply;
-        std::string_view cheaper = cheaperPower(segment_, expr);
-        node.text = cheaper.empty() ? expr.op->text : cheaper;
+        node.text = powerText(segment_, expr);
         node.compute = computeTypeOf(segment_, expr);
         node.conditions = expr.op->bool_operands;
         for (ValueId input : expr.inputs) node.operands.push_back(nodeOf(input));

@@ -1,4 +1,5 @@
 #include "codegen/emit_common.h"
+#include "codegen/libm_text.h"
 #include "ir/error.h"
 
 namespace heddle::codegen {
@@ -14,7 +15,7 @@ class CppEmitter {
 
   std::string emit() {
     std::string args = "Args_" + nest_.entry;
-    std::string text = nest_.args.structText(args);
+    std::string text = libmText(computation()) + nest_.args.structText(args);
     out_.open(fmt::format(
         "extern \"C\" void {}(const void* raw, long long tile_begin, long long tile_end) {{",
         nest_.entry));

@@ -189,4 +189,9 @@ DType computeTypeOf(const Fusion& fusion, const Expression& expr) {
   return operandType(*expr.op, fusion.tensor(expr.outputs[0]).dtype, promoteOperands(operands));
 }
 
+bool isPowByNumber(const Fusion& fusion, const Expression& expr) {
+  return expr.op->name == "pow" && !fusion.value(expr.outputs[0]).is_scalar &&
+         !fusion.value(expr.inputs[0]).is_scalar && fusion.value(expr.inputs[1]).is_scalar;
+}
+
 }  // namespace heddle

@@ -105,6 +105,11 @@ int64_t pow(int64_t base, int64_t exponent) {
   return wrap(result);
 }
 
+double powByNumber(const double* a) {
+  if (a[1] == 0.5) return std::sqrt(a[0]);
+  return a[1] == -0.5 ? 1.0 / std::sqrt(a[0]) : std::pow(a[0], a[1]);
+}
+
 int64_t shiftLeft(int64_t a, int64_t by) { return by < 0 || by > 63 ? 0 : wrap(u(a) << by); }
 
 int64_t shiftRight(int64_t a, int64_t by) { return a >> (by < 0 || by > 63 ? 63 : by); }

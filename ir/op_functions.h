@@ -23,6 +23,8 @@ int64_t divFloor(int64_t a, int64_t b);
 int64_t divTrunc(int64_t a, int64_t b);
 // A negative exponent gives the reciprocal toward zero, and 0 for the base 0.
 int64_t pow(int64_t base, int64_t exponent);
+// a[0] to a power that is a number, not a tensor (isPowByNumber).
+double powByNumber(const double* a);
 
 // Bits shifted out are lost; by less than 0 or more than 63 everything is.
 int64_t shiftLeft(int64_t a, int64_t by);

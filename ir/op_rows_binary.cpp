@@ -52,8 +52,9 @@ std::vector<OpDef> arithmeticOps() {
           "pow", 2, R::Promote, "hd::pow({0}, {1})", [](D a) { return std::pow(a[0], a[1]); },
           [](I a) { return fn::pow(a[0], a[1]); })
           .noBools()
-          .says("Integers wrap; a negative integer exponent rounds the result toward zero, where "
-                "PyTorch raises for a scalar exponent"),
+          .says("By a scalar 0.5 it is sqrt, by -0.5 rsqrt (PyTorch's pow of f16 on the CPU is "
+                "not); integers wrap; a negative integer exponent rounds the result toward zero, "
+                "where PyTorch raises for a scalar exponent"),
       Row("atan2", 2, R::PromoteFloat, "hd::atan2({0}, {1})",
           [](D a) { return std::atan2(a[0], a[1]); }),
       Row("maximum", 2, R::Promote, "hd::maximum({0}, {1})", maxNan, greater)

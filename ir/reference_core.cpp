@@ -5,6 +5,7 @@
 
 #include "ir/compute_type.h"
 #include "ir/error.h"
+#include "ir/op_functions.h"
 
 namespace heddle {
 namespace {
@@ -169,6 +170,7 @@ void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte*
 
 ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
     : op_(expr.op),
+      on_floats_(isPowByNumber(fusion, expr) ? op_functions::powByNumber : expr.op->on_floats),
       compute_(computeTypeOf(fusion, expr)),
       result_(fusion.tensor(expr.outputs[0]).dtype) {
   HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= kMaxOperands, "{} takes {} operands", op_->name, op_->arity);
@@ -199,7 +201,7 @@ void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::
   if (compute_ == DType::F32 && op_->on_singles != nullptr) {
     applySingles(*op_, in, count, results);
   } else {
-    applyOp(op_->on_floats, op_->arity, in, count, results);
+    applyOp(on_floats_, op_->arity, in, count, results);
   }
   storeElements(results, count, result_, out);
 }

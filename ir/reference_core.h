@@ -39,6 +39,7 @@ class ElementCore {
 
  private:
   const OpDef* op_;
+  double (*on_floats_)(const double*);
   DType compute_;
   DType result_;
 };

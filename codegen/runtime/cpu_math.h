@@ -1,68 +1,116 @@
-// Functions of the op table for generated C++ kernels, after cpu_runtime.h. The declarations of
-// libm carry the simd attribute, so that vectorized loops call libmvec.
+// Functions of the op table for generated C++ kernels, after cpu_runtime.h.
+//
+// GCC puts calls of libmvec into the vector part of a loop and calls of libm into the rest, and
+// their last bits differ, as do those of libmvec's functions for vectors of different widths. So
+// loops call functions with names of our own, hd_sinf, which exist for one element and for every
+// width and all come down to libmvec's for 32 bytes: an element has the same bits wherever it
+// stands. The text of a kernel defines those that it needs (codegen/libm_text.h). Where there is no
+// libmvec, all is libm's.
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define HD_SIMD __attribute__((simd("notinbranch")))
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
+#define HD_LIBMVEC
+#define HD_SIMD __attribute__((simd("notinbranch"), const, nothrow))
+#define HD_LIBM(name) hd_##name
+
+namespace hd {
+
+template <class T, int bytes>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(bytes)));
+};
+template <class T, int bytes>
+using Vector = typename VectorOf<T, bytes>::Type;
+
+// Part `index` of a vector, and the vector of two equal parts.
+template <class Part, class Whole>
+HD_INLINE Part partOf(const Whole& whole, int index) {
+  Part part;
+  __builtin_memcpy(&part, (const char*)&whole + index * sizeof(Part), sizeof(Part));
+  return part;
+}
+template <class Whole, class Part>
+HD_INLINE Whole joined(const Part& low, const Part& high) {
+  Whole whole;
+  __builtin_memcpy(&whole, &low, sizeof(Part));
+  __builtin_memcpy((char*)&whole + sizeof(Part), &high, sizeof(Part));
+  return whole;
+}
+template <class T>
+HD_INLINE Vector<T, 32> everywhere(T x) {
+  Vector<T, 32> all;
+  for (int i = 0; i < (int)(32 / sizeof(T)); ++i) all[i] = x;
+  return all;
+}
+
+}  // namespace hd
+#define HD_V16(T) hd::Vector<T, 16>
+#define HD_V32(T) hd::Vector<T, 32>
+#define HD_V64(T) hd::Vector<T, 64>
+// The head of a definition: `name` is known to nobody, `symbol` is what loops call.
+#define HD_FORM(type, name, symbol, parameters)                                \
+  __attribute__((visibility("hidden"))) type name parameters __asm__(symbol); \
+  type name parameters
 #else
 #define HD_SIMD
+#define HD_LIBM(name) name
 #endif
 
-#define HD_LIBM(name)           \
-  HD_SIMD float name##f(float); \
-  HD_SIMD double name(double);
-#define HD_LIBM2(name)                 \
-  HD_SIMD float name##f(float, float); \
-  HD_SIMD double name(double, double);
+#define HD_DECLARE1(name)                \
+  HD_SIMD float HD_LIBM(name##f)(float); \
+  HD_SIMD double HD_LIBM(name)(double);
+#define HD_DECLARE2(name)                       \
+  HD_SIMD float HD_LIBM(name##f)(float, float); \
+  HD_SIMD double HD_LIBM(name)(double, double);
 
 extern "C" {
-HD_SIMD double exp(double);
-HD_LIBM(exp2)
-HD_SIMD double expm1(double);
-HD_SIMD double log(double);
-HD_LIBM(log2)
-HD_LIBM(log10)
-HD_SIMD double log1p(double);
-HD_LIBM(sin)
-HD_LIBM(cos)
-HD_LIBM(tan)
-HD_LIBM(asin)
-HD_LIBM(acos)
-HD_LIBM(atan)
-HD_LIBM(sinh)
-HD_LIBM(cosh)
-HD_SIMD double tanh(double);
-HD_LIBM(asinh)
-HD_LIBM(acosh)
-HD_LIBM(atanh)
-HD_SIMD double erf(double);
-HD_LIBM(erfc)
-HD_LIBM2(pow)
-HD_LIBM2(atan2)
+HD_SIMD double HD_LIBM(exp)(double);
+HD_DECLARE1(exp2)
+HD_SIMD double HD_LIBM(expm1)(double);
+HD_SIMD double HD_LIBM(log)(double);
+HD_DECLARE1(log2)
+HD_DECLARE1(log10)
+HD_SIMD double HD_LIBM(log1p)(double);
+HD_DECLARE1(sin)
+HD_DECLARE1(cos)
+HD_DECLARE1(tan)
+HD_DECLARE1(asin)
+HD_DECLARE1(acos)
+HD_DECLARE1(atan)
+HD_DECLARE1(sinh)
+HD_DECLARE1(cosh)
+HD_SIMD double HD_LIBM(tanh)(double);
+HD_DECLARE1(asinh)
+HD_DECLARE1(acosh)
+HD_DECLARE1(atanh)
+HD_SIMD double HD_LIBM(erf)(double);
+HD_DECLARE1(erfc)
+HD_DECLARE2(pow)
+HD_DECLARE2(atan2)
 float fmodf(float, float);
 double fmod(double, double);
 float lgammaf_r(float, int*);
 double lgamma_r(double, int*);
 }
 
-#define HD_UNARY(name)                                \
-  inline float name(float x) { return ::name##f(x); } \
-  inline double name(double x) { return ::name(x); }
-#define HD_BINARY(name)                                           \
-  inline float name(float x, float y) { return ::name##f(x, y); } \
-  inline double name(double x, double y) { return ::name(x, y); }
+#define HD_UNARY(name)                                         \
+  inline float name(float x) { return ::HD_LIBM(name##f)(x); } \
+  inline double name(double x) { return ::HD_LIBM(name)(x); }
+#define HD_BINARY(name)                                                    \
+  inline float name(float x, float y) { return ::HD_LIBM(name##f)(x, y); } \
+  inline double name(double x, double y) { return ::HD_LIBM(name)(x, y); }
 #define HD_BUILTIN(name)                                        \
   inline float name(float x) { return __builtin_##name##f(x); } \
   inline double name(double x) { return __builtin_##name(x); }
 
 namespace hd {
 
-inline double exp(double x) { return ::exp(x); }
+inline double exp(double x) { return ::HD_LIBM(exp)(x); }
 HD_UNARY(exp2)
-inline double expm1(double x) { return ::expm1(x); }
-inline double log(double x) { return ::log(x); }
+inline double expm1(double x) { return ::HD_LIBM(expm1)(x); }
+inline double log(double x) { return ::HD_LIBM(log)(x); }
 HD_UNARY(log2)
 HD_UNARY(log10)
-inline double log1p(double x) { return ::log1p(x); }
+inline double log1p(double x) { return ::HD_LIBM(log1p)(x); }
 HD_UNARY(sin)
 HD_UNARY(cos)
 HD_UNARY(tan)
@@ -71,15 +119,16 @@ HD_UNARY(acos)
 HD_UNARY(atan)
 HD_UNARY(sinh)
 HD_UNARY(cosh)
-inline double tanh(double x) { return ::tanh(x); }
+inline double tanh(double x) { return ::HD_LIBM(tanh)(x); }
 HD_UNARY(asinh)
 HD_UNARY(acosh)
 HD_UNARY(atanh)
-inline double erf(double x) { return ::erf(x); }
+inline double erf(double x) { return ::HD_LIBM(erf)(x); }
 HD_UNARY(erfc)
 HD_BINARY(pow)
 HD_BINARY(atan2)
-HD_BINARY(fmod)
+inline float fmod(float x, float y) { return ::fmodf(x, y); }
+inline double fmod(double x, double y) { return ::fmod(x, y); }
 HD_BUILTIN(sqrt)
 HD_BUILTIN(floor)
 HD_BUILTIN(ceil)
@@ -223,6 +272,11 @@ inline float remainder(float a, float b) { return remainderOf(a, b); }
 inline double remainder(double a, double b) { return remainderOf(a, b); }
 inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
+// By a number rather than a tensor: PyTorch takes roots, which differ at -0.0 and -inf.
+template <class T>
+inline T powByNumber(T x, T y) {
+  return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
+}
 inline long long pow(long long x, long long y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
   unsigned long long result = 1;

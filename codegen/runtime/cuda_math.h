@@ -125,6 +125,11 @@ __device__ inline float remainder(float a, float b) { return remainderOf(a, b); 
 __device__ inline double remainder(double a, double b) { return remainderOf(a, b); }
 __device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
+// By a number rather than a tensor: PyTorch takes roots, which differ at -0.0 and -inf.
+template <class T>
+__device__ inline T powByNumber(T x, T y) {
+  return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
+}
 __device__ inline long long pow(long long x, long long y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
   unsigned long long result = 1;

@@ -1,6 +1,7 @@
 // The f32 functions of codegen/runtime/cpu_vector_math.h over all magnitudes.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/codegen/kernel_runner.h"
 #include "tests/sanitized.h"
@@ -72,20 +73,117 @@ TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
   }
 }
 
-// Also in the rest of a loop that no vector fills.
+// Every function of reals of %x, some of two operands, and one that makes the loop of another width.
+Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
+  FusionBuilder b("real_functions");
+  const ValueId x = b.input("x", dtype, symbols("n"));
+  const ValueId y = b.input("y", dtype, symbols("n"));
+  const auto add = [&](const std::string& name, ValueId id) {
+    names.push_back(name);
+    b.output(id);
+  };
+  for (const OpDef& op : opTable()) {
+    if (op.kind != OpKind::Pointwise || op.dtype_rule != DTypeRule::PromoteFloat) continue;
+    const size_t needed = static_cast<size_t>(op.arity) - op.defaults.size();
+    if (needed == 1) add(std::string(op.name), b.pointwise(op.name, {x}));
+    if (needed == 2) add(std::string(op.name), b.pointwise(op.name, {x, y}));
+  }
+  add("pow", b.pointwise("pow", {x, y}));
+  for (double exponent : {0.5, -0.5, 0.3}) {
+    add(fmt::format("pow {}", exponent), b.pointwise("pow", {x, b.constant(exponent)}));
+  }
+  return std::move(b).build();
+}
+
+// The first element that has not the bits of element 0, or -1.
+int64_t oddElement(Buffer& buffer) {
+  const auto* values = static_cast<const char*>(buffer.data());
+  const auto size = static_cast<size_t>(sizeOf(buffer.desc.dtype));
+  for (int64_t i = 1; i < buffer.desc.numel(); ++i) {
+    if (std::memcmp(values, values + static_cast<size_t>(i) * size, size) != 0) return i;
+  }
+  return -1;
+}
+
+// Also in the rest of a loop that no vector fills, where libm and libmvec would differ.
 TEST(VectorMathCpu, AnElementHasTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
-  for (double x : {0.37, -1.9, 3e-3, 17.0}) {
-    Buffer in(DType::F32, {n});
-    for (int64_t i = 0; i < n; ++i) in.set({i}, x);
-    std::vector<Buffer> outs = run(in);
-    for (size_t f = 0; f < outs.size(); ++f) {
-      const auto* values = static_cast<const char*>(outs[f].data());
-      for (size_t i = 1; i < n; ++i) {
-        ASSERT_EQ(std::memcmp(values, values + i * sizeof(float), sizeof(float)), 0)
-            << kFunctions[f].name << " of " << x << " in lane " << i;
+  const double inf = std::numeric_limits<double>::infinity();
+  for (DType dtype : {DType::F32, DType::F64}) {
+    std::vector<std::string> names;
+    const Fusion fusion = everyRealFunction(dtype, names);
+    for (double value : {0.37, -1.9, 3e-3, 17.0, 0.61, 1.3, -0.2, -0.0, inf, -inf, 1e-41, 2.2e9}) {
+      Buffer x(dtype, {n}), y(dtype, {n});
+      for (int64_t i = 0; i < n; ++i) {
+        x.set({i}, value);
+        y.set({i}, 2.7 - value);
+      }
+      std::vector<Buffer> outs(names.size(), Buffer(dtype, {n}));
+      std::vector<Buffer*> pointers;
+      for (Buffer& out : outs) pointers.push_back(&out);
+      CpuKernels::shared().run(fusion, {&x, &y}, pointers);
+      for (size_t f = 0; f < outs.size(); ++f) {
+        ASSERT_EQ(oddElement(outs[f]), -1) << names[f] << " of " << value << ", " << name(dtype);
       }
     }
+  }
+}
+
+// A line of a sum is taken in blocks of lanes and one by one; with bools beside it a loop has more
+// lanes than a vector of f32.
+TEST(VectorMathCpu, AFunctionHasTheSameBitsInEveryLoop) {
+  const auto sine = [](FusionBuilder& b) {
+    const ValueId x = b.input("x", DType::F32, symbols("ab"));
+    const ValueId flag = b.input("flag", DType::Bool, symbols("ab"));
+    return b.pointwise("where", {flag, b.pointwise("sin", {x}), b.constant(-2.0)});
+  };
+  std::vector<Fusion> fusions;
+  for (int64_t axis : {1, 0}) {
+    FusionBuilder b("largest");
+    b.output(b.reduce("max", sine(b), {axis}));
+    fusions.push_back(std::move(b).build());
+  }
+  FusionBuilder b("every");
+  b.output(sine(b));
+  fusions.push_back(std::move(b).build());
+  constexpr int64_t n = 37;
+  for (double value : {0.37, -1.9, 17.0, 0.61, 1.3, 2.2, 401.25}) {
+    Buffer x(DType::F32, {n, n}), flag(DType::Bool, {n, n});
+    // One element of each line and column counts.
+    for (int64_t i = 0; i < n; ++i) {
+      x.set({i, i}, value);
+      flag.set({i, i}, 1);
+    }
+    std::vector<Buffer> outs = {Buffer(DType::F32, {n}), Buffer(DType::F32, {n}),
+                                Buffer(DType::F32, {n, n})};
+    for (size_t i = 0; i < outs.size(); ++i) {
+      CpuKernels::shared().run(fusions[i], {&x, &flag}, {&outs[i]});
+    }
+    EXPECT_EQ(oddElement(outs[0]), -1) << value;
+    EXPECT_EQ(oddElement(outs[1]), -1) << value;
+    EXPECT_EQ(outs[0].at({0}), outs[1].at({0})) << value;
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(outs[2].at({i, i}), outs[0].at({0})) << value;
+  }
+}
+
+TEST(VectorMathCpu, APowerByAScalarIsARootInEveryLane) {
+  FusionBuilder b("power");
+  const ValueId x = b.input("x", DType::F32, symbols("n"));
+  b.output(b.pointwise("pow", {x, b.scalarInput("s", DType::F64)}));
+  const Fusion fusion = std::move(b).build();
+  constexpr int64_t n = 21;
+  const double inf = std::numeric_limits<double>::infinity();
+  Buffer in(DType::F32, {n}), root(DType::F32, {n}), inverse(DType::F32, {n});
+  for (int64_t i = 0; i < n; ++i) in.set({i}, i % 3 == 0 ? -inf : i % 3 == 1 ? -0.0 : 6.25);
+  CpuKernels::shared().run(fusion, {&in, nullptr}, {&root}, {0.0, 0.5});
+  CpuKernels::shared().run(fusion, {&in, nullptr}, {&inverse}, {0.0, -0.5});
+  for (int64_t i = 0; i < n; i += 3) {
+    EXPECT_TRUE(std::isnan(root.at({i}))) << i;
+    EXPECT_TRUE(std::isnan(inverse.at({i}))) << i;
+    EXPECT_TRUE(root.at({i + 1}) == 0 && std::signbit(root.at({i + 1}))) << i;
+    EXPECT_EQ(inverse.at({i + 1}), -inf) << i;
+    EXPECT_EQ(root.at({i + 2}), 2.5) << i;
+    EXPECT_NEAR(inverse.at({i + 2}), 0.4, 1e-7) << i;
   }
 }
 

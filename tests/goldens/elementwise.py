@@ -36,6 +36,8 @@ def truncated(a, b):
     return torch.div(a.to(wide), b.to(wide), rounding_mode="trunc").to(a.dtype)
 
 
+FLOATS_OF_POWERS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, -7.25, 20.0, 1e4, INF, -INF, NAN, 1e-7, 2.0]
+
 DIVISIONS = {"div_floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
              "div_trunc": truncated,
              "fmod": torch.fmod, "remainder": torch.remainder}
@@ -89,6 +91,17 @@ def pairs(g):
             g.attempt(f"{op}(%x0, %x1)", getattr(torch, op), [a, shifts])
 
 
+def powers(g):
+    """By a number: roots and products, of f16 too, where PyTorch's pow on the CPU takes no roots."""
+    for dtype in FLOATS + ("i64", "u8"):
+        x = filled(FLOATS_OF_POWERS, dtype) if dtype in FLOATS else filled([0, 1, 2, 3, 7, 200], dtype)
+        for exponent in (0.5, -0.5, 2, 3, -1, -2.0, 0.25, 1, 0):
+            if dtype not in FLOATS and isinstance(exponent, int) and exponent < 0:
+                continue  # PyTorch refuses it
+            result = torch.pow(x.float(), exponent).half() if dtype == "f16" else torch.pow(x, exponent)
+            g.case(f"pow(%x0, {exponent})", [x], result)
+
+
 def promotion(g):
     """The dtype of each pair of types, once for every rule, and of scalars with tensors."""
     for dtype in TYPES:
@@ -140,3 +153,4 @@ def fill(g):
     promotion(g)
     parameters(g)
     shapes(g)
+    powers(g)
