@@ -127,8 +127,10 @@ struct Philox {
 };
 // i64: the words 0 (low half) and 1 (high half) of the block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// low + u * (high - low), with u from as many bits as the type has digits: f32 (word 0 >> 8) *
-// 2^-24, f64 (both words >> 11) * 2^-53, f16 (word 0 >> 21) * 2^-11, bf16 (word 0 >> 24) * 2^-8.
+// In [low, high), both rounded to the type first: min(low + u * (high - low), the number of the type
+// before high) in f64, rounded once, with u from as many bits as the type has digits: f32 (word 0 >>
+// 8) * 2^-24, f64 (both words >> 11) * 2^-53, f16 (word 0 >> 21) * 2^-11, bf16 (word 0 >> 24) *
+// 2^-8. Where high - low is infinite, u * high + (1 - u) * low stands for the sum.
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
                 double high = 1, DType dtype = DType::F32);
 // mean + std * z, z = sqrt(-2 log u1) cos(2 pi u2) (Box and Muller 1958) in f64 with

@@ -1,5 +1,6 @@
 // Random tensors: a pure function of seed, offset and the place in the unsharded tensor.
 #include <cmath>
+#include <limits>
 
 #include "ir/composite.h"
 #include "ir/composite_terms.h"
@@ -51,16 +52,33 @@ Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
 }
 
-// u in [0, 1) with the digits of `dtype`; of a half type in f32, which holds it exactly.
-Term unitOf(Term bits, DType dtype) {
+// u in [0, 1) with the digits of `dtype`, computed in `wide`, which holds it exactly.
+Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24
                      : dtype == DType::BF16 ? 8
                                             : 11;
   const Term top = dtype == DType::F64 ? lowBits(shiftedRight(bits, 64 - digits), digits)
                                        : lowBits(shiftedRight(bits, 32 - digits), digits);
-  const Term number = composite::cast(top, composite::wideType(dtype));
-  return number * std::ldexp(1.0, -digits);
+  return composite::cast(top, wide) * std::ldexp(1.0, -digits);
+}
+
+Term unitOf(Term bits) { return unitOf(bits, DType::F32, DType::F32); }
+
+// The greatest number of `dtype` below `value`, which is one.
+double numberBelow(DType dtype, double value) {
+  if (dtype == DType::F64) return std::nextafter(value, -std::numeric_limits<double>::infinity());
+  uint32_t bits = 0;
+  storeElement(&bits, dtype, 0, value);
+  const uint32_t sign = 1u << (8 * sizeOf(dtype) - 1);
+  bits = value > 0 ? bits - 1 : value == 0 ? sign | 1u : bits + 1;
+  return toDouble(loadElement(&bits, dtype, 0));
+}
+
+// low + u (high - low), without overflow, in f64.
+Term between(Term u, double low, double high) {
+  if (std::isfinite(high - low)) return u * (high - low) + low;
+  return u * high + (1.0 - u) * low;
 }
 
 void checkProbability(FusionBuilder& b, const char* op_name, double p) {
@@ -100,11 +118,24 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
                 double high, DType dtype) {
   Result result(b);
   checkRandomType(b, "uniform", dtype);
+  const double first = toDouble(roundTo(dtype, low));
+  const double end = toDouble(roundTo(dtype, high));
+  HEDDLE_USER_CHECK(std::isfinite(first) && std::isfinite(end),
+                    "{}: low={} and high={} are not both finite in {}", b.where("uniform"), low,
+                    high, name(dtype));
   HEDDLE_USER_CHECK(low <= high, "{}: there is nothing between low={} and high={}",
                     b.where("uniform"), low, high);
-  Term u = unitOf(bitsOf(b, "uniform", sizes, philox), dtype);
-  if (low != 0 || high != 1) u = u * (high - low) + low;
-  return result(u, dtype);
+  const Term bits = bitsOf(b, "uniform", sizes, philox);
+  if (first == 0 && end == 1) {
+    return result(unitOf(bits, dtype, composite::wideType(dtype)), dtype);
+  }
+  Term value = between(unitOf(bits, dtype, DType::F64), first, end);
+  // Rounding may reach the end.
+  if (first < end) {
+    value = composite::call("minimum",
+                            {value, composite::constant(b, numberBelow(dtype, end))});
+  }
+  return result(value, dtype);
 }
 
 ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean,
@@ -124,7 +155,7 @@ ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, 
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p) {
   Result result(b);
   checkProbability(b, "bernoulli", p);
-  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox), DType::F32);
+  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox));
   return result(below(unit, p));
 }
 
@@ -132,7 +163,7 @@ ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox) {
   Result result(b);
   const Term chance = composite::floatOperand(b, "bernoulli", p);
   const std::vector<Size> sizes = chance.tensor().sizes();
-  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox), DType::F32);
+  const Term unit = unitOf(bitsOf(b, "bernoulli", sizes, philox));
   const Term hit = composite::call("lt", {unit, composite::cast(chance, DType::F32)});
   return result(hit, chance.dtype());
 }
@@ -157,7 +188,7 @@ Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p) {
   const Term value = composite::floatOperand(b, "dropout", x);
   checkProbability(b, "dropout", p);
   const std::vector<Size> sizes = value.tensor().sizes();
-  const Term unit = unitOf(bitsOf(b, "dropout", sizes, philox), DType::F32);
+  const Term unit = unitOf(bitsOf(b, "dropout", sizes, philox));
   const Term mask = below(unit, 1 - p);
   const double scale = p == 1 ? 0 : 1 / (1 - p);
   return {result(composite::widen(value) * mask * scale, value.dtype()), mask.id};

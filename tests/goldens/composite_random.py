@@ -53,6 +53,21 @@ def box_muller(a, b):
     return math.sqrt(-2 * math.log((a + 1) * 2.0**-32)) * math.cos(2 * math.pi * (b * 2.0**-32))
 
 
+# Neighbours, the widest ranges, and ends that are no numbers of the type.
+RANGES = (("f16", 1000.0, 1000.5), ("bf16", 1000.0, 1004.0), ("f32", 16777216.0, 16777218.0), ("f32", -3e38, 3e38),
+          ("f64", -1.7e308, 1.7e308), ("f16", -65504.0, 65504.0), ("bf16", -3e38, 3e38), ("f16", 0.1, 0.7),
+          ("bf16", -0.3, 0.0), ("f32", 5.0, 5.0), ("f16", 0.0, 1000.0))
+
+
+def between(u, low, high, name):
+    """By the formula that docs/ops.md states."""
+    low, high = (torch.tensor(x, dtype=torch.float64).to(DTYPES[name]) for x in (low, high))
+    last = torch.nextafter(high, torch.tensor(-math.inf, dtype=high.dtype)).item()
+    low, high = low.item(), high.item()
+    value = low + u * (high - low) if math.isfinite(high - low) else u * high + (1 - u) * low
+    return min(value, last) if low < high else value
+
+
 STATES = ((0, 0), (1, 2), (-1, -1), (1234567890123456789, 9876543210))
 
 
@@ -84,6 +99,9 @@ def fill(g):
     x = torch.randn(4, 3)
     g.case("uniform(%x0, 3, 4, low=-2, high=6)", [x],
            drawn(3, 4, [4, 3], lambda a, b: unit(a, b, "f32") * 8 - 2, torch.float32), ulps=0)
+    for name, low, high in RANGES:
+        g.case(f"uniform(1, 2, sizes=[4, 3], low={low!r}, high={high!r}, dtype={name})", [],
+               drawn(1, 2, [4, 3], lambda a, b: between(unit(a, b, name), low, high, name), DTYPES[name]), ulps=0)
     chances = torch.rand(4, 3)
     u = drawn(5, 6, [4, 3], lambda a, b: unit(a, b, "f32"), torch.float32)
     for name in ("f32", "bf16", "f64"):
