@@ -51,7 +51,7 @@ class CppCompiler : public KernelCompiler {
     std::vector<std::string> command = {program_};
     command.insert(command.end(), kFlags.begin(), kFlags.end());
     command.insert(command.end(), {in, "-o", out});
-    if (mvec_) command.push_back("-lmvec");
+    command.push_back(mvec_ ? "-lmvec" : "-DHD_NO_LIBMVEC");
     command.push_back("-lm");
     ProcessResult result = runProcess(command);
     HEDDLE_USER_CHECK(result.started && result.exit_code == 0,

@@ -2,63 +2,80 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "ir/dtype.h"
 
 namespace heddle::codegen {
 namespace {
 
-// Functions whose f32 form is in cpu_vector_math.h are called in f64 alone.
-constexpr std::string_view kBothTypes[] = {"exp2", "log2", "log10", "sin",  "cos",   "tan",
-                                           "asin", "acos", "atan",  "sinh", "cosh",  "asinh",
-                                           "acosh", "atanh", "erfc", "pow", "atan2"};
-constexpr std::string_view kOnlyF64[] = {"exp", "expm1", "log", "log1p", "tanh", "erf"};
+struct LibmFunction {
+  std::string_view name;
+  int operands = 1;
+  bool f32 = true;  // false: the f32 form is in cpu_vector_math.h
+};
+constexpr LibmFunction kLibmFunctions[] = {
+    {"exp", 1, false},
+    {"exp2"},
+    {"expm1", 1, false},
+    {"log", 1, false},
+    {"log2"},
+    {"log10"},
+    {"log1p", 1, false},
+    {"sin"},
+    {"cos"},
+    {"tan"},
+    {"asin"},
+    {"acos"},
+    {"atan"},
+    {"sinh"},
+    {"cosh"},
+    {"tanh", 1, false},
+    {"asinh"},
+    {"acosh"},
+    {"atanh"},
+    {"erf", 1, false},
+    {"erfc"},
+    {"pow", 2},
+    {"atan2", 2},
+};
 
-// Functions of cpu_math.h that call others of f64, for operands of f64 alone or of both types.
-struct Caller {
+// Functions of cpu_math.h that call others for f64; `of_f32`: also when their operands are f32.
+struct LibmCaller {
   std::string_view name;
   bool of_f32;
-  std::initializer_list<std::string_view> calls;
+  std::vector<std::string_view> calls;
 };
-const Caller kCallers[] = {{"softplus", false, {"exp", "log1p"}},
-                           {"erfinv", true, {"exp", "log", "erf", "erfc"}}};
+const LibmCaller kLibmCallers[] = {{"softplus", false, {"exp", "log1p"}},
+                                   {"erfinv", true, {"exp", "log", "erf", "erfc"}}};
 
-struct Function {
-  std::string_view name;
-  bool f64;
-  auto operator<=>(const Function&) const = default;
-};
-
-bool calls(std::string_view text, std::string_view function) {
+bool callsHd(std::string_view text, std::string_view function) {
   return text.find(fmt::format("hd::{}(", function)) != std::string_view::npos;
 }
 
-void collect(std::string_view text, bool f64, std::set<Function>& used) {
-  for (std::string_view name : kBothTypes) {
-    if (calls(text, name)) used.insert({name, f64});
-  }
-  for (std::string_view name : kOnlyF64) {
-    if (f64 && calls(text, name)) used.insert({name, true});
-  }
-  for (const Caller& caller : kCallers) {
-    if (!calls(text, caller.name) || !(f64 || caller.of_f32)) continue;
-    for (std::string_view name : caller.calls) used.insert({name, true});
-  }
-  if (calls(text, "powByNumber")) used.insert({"pow", f64});
+bool callsLibmByAnother(std::string_view text, std::string_view function, bool f64) {
+  return std::any_of(
+      std::begin(kLibmCallers), std::end(kLibmCallers), [&](const LibmCaller& caller) {
+        return (f64 || caller.of_f32) && callsHd(text, caller.name) &&
+               std::find(caller.calls.begin(), caller.calls.end(), function) != caller.calls.end();
+      });
 }
 
-void collect(const Body& body, std::set<Function>& used) {
-  for (const Node& node : body.nodes) {
-    if (node.kind != Node::Kind::Apply || !isFloat(node.compute)) continue;
-    collect(node.text, node.compute == DType::F64, used);
-  }
+// Whether a node of f32 or f64 needs the form of a function for f64, or that for f32.
+bool needsLibm(const Node& node, const LibmFunction& function, bool f64) {
+  if (node.kind != Node::Kind::Apply || !isFloat(node.compute)) return false;
+  const bool wide = node.compute == DType::F64;
+  if (f64 && callsLibmByAnother(node.text, function.name, wide)) return true;
+  if (wide != f64 || (!f64 && !function.f32)) return false;
+  return callsHd(node.text, function.name) ||
+         (function.name == "pow" && callsHd(node.text, "powByNumber"));
 }
 
 // {0}: the function of libm, {1}: its type, {2} to {4}: elements of 16, 32 and 64 bytes. Symbols
 // are those by which GCC finds a function's forms for vectors of SSE, AVX2 and AVX-512.
-constexpr std::string_view kOfOne = R"(
+constexpr std::string_view kLibmOfOne = R"(
 HD_V32({1}) _ZGVdN{3}v_{0}(HD_V32({1}));
 HD_FORM({1}, hd_one_{0}, "hd_{0}", ({1} x)) {{
   return _ZGVdN{3}v_{0}(hd::everywhere(x))[0];
@@ -76,7 +93,7 @@ HD_FORM(HD_V64({1}), hd_64_{0}, "_ZGVeN{4}v_hd_{0}", (HD_V64({1}) x)) {{
 }}
 #endif
 )";
-constexpr std::string_view kOfTwo = R"(
+constexpr std::string_view kLibmOfTwo = R"(
 HD_V32({1}) _ZGVdN{3}vv_{0}(HD_V32({1}), HD_V32({1}));
 HD_FORM({1}, hd_one_{0}, "hd_{0}", ({1} x, {1} y)) {{
   return _ZGVdN{3}vv_{0}(hd::everywhere(x), hd::everywhere(y))[0];
@@ -97,25 +114,33 @@ HD_FORM(HD_V64({1}), hd_64_{0}, "_ZGVeN{4}vv_hd_{0}", (HD_V64({1}) x, HD_V64({1}
 #endif
 )";
 
-std::string definition(const Function& function) {
-  const std::string symbol = std::string(function.name) + (function.f64 ? "" : "f");
-  const bool two = function.name == "pow" || function.name == "atan2";
-  const int lanes = function.f64 ? 2 : 4;
-  return fmt::format("#if defined(HD_LIBMVEC) && !defined(HD_DEFINED_{0})\n#define HD_DEFINED_{0}\n"
-                     "extern \"C\" {{{1}}}\n#endif\n",
-                     symbol,
-                     fmt::format(fmt::runtime(two ? kOfTwo : kOfOne), symbol,
-                                 function.f64 ? "double" : "float", lanes, 2 * lanes, 4 * lanes));
+std::string libmDefinition(const LibmFunction& function, bool f64) {
+  const std::string symbol = std::string(function.name) + (f64 ? "" : "f");
+  const int lanes = f64 ? 2 : 4;
+  const std::string forms =
+      fmt::format(fmt::runtime(function.operands == 2 ? kLibmOfTwo : kLibmOfOne), symbol,
+                  f64 ? "double" : "float", lanes, 2 * lanes, 4 * lanes);
+  return fmt::format(
+      "#if defined(HD_LIBMVEC) && !defined(HD_DEFINED_{0})\n#define HD_DEFINED_{0}\n"
+      "extern \"C\" {{{1}}}\n#endif\n",
+      symbol, forms);
 }
 
 }  // namespace
 
 std::string libmText(const Computation& computation) {
-  std::set<Function> used;
-  collect(computation.loop, used);
-  collect(computation.finish, used);
   std::string text;
-  for (const Function& function : used) text += definition(function);
+  for (const LibmFunction& function : kLibmFunctions) {
+    for (bool f64 : {false, true}) {
+      const auto needed = [&](const Node& node) { return needsLibm(node, function, f64); };
+      const auto& loop = computation.loop.nodes;
+      const auto& finish = computation.finish.nodes;
+      if (std::any_of(loop.begin(), loop.end(), needed) ||
+          std::any_of(finish.begin(), finish.end(), needed)) {
+        text += libmDefinition(function, f64);
+      }
+    }
+  }
   return text;
 }
 

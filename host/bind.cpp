@@ -142,6 +142,8 @@ void completeSizes(const Program& program, SizeBindings& sizes) {
   for (const SizeGuard& guard : program.guards) {
     const int64_t a = guard.a.evaluate(lookupIn(sizes));
     const int64_t b = guard.b.evaluate(lookupIn(sizes));
+    HEDDLE_USER_CHECK(a == b || !guard.b.isConstant(), "{}: {} is {}, expected {}", guard.source,
+                      guard.a.str(), a, b);
     HEDDLE_USER_CHECK(a == b, "{} = {} differs from {} = {}: {}", guard.a.str(), a, guard.b.str(),
                       b, guard.source);
   }

@@ -216,13 +216,14 @@ void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scr
   const int64_t ordered = std::min(work.call.first, work.shape.n);
   if (ordered < work.shape.n) std::nth_element(items, items + ordered, items + work.shape.n);
   std::sort(items, items + ordered);
-  for (int64_t i = 0; i < work.shape.n; ++i) {
+  for (int64_t i = 0; i < ordered; ++i) {
     if constexpr (sizeof(Key) == 8) {
       out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i].place);
     } else {
       out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i] & ~uint32_t{0});
     }
   }
+  for (int64_t i = ordered; i < work.shape.n; ++i) out[i * work.shape.strides[0]] = -1;
 }
 
 template <class E>

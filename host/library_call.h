@@ -19,7 +19,7 @@ struct LibraryCall {
   LibraryFunction function = LibraryFunction::Cumsum;
   int64_t axis = 0;
   bool descending = false;                       // argsort
-  int64_t first = INT64_MAX;  // argsort: places that must be in order; a device may order more
+  int64_t first = INT64_MAX;  // argsort: places of a line that are wanted; the others are -1
   std::array<const void*, kMostInputs> in = {};  // scatter: tensor, index, source
   void* out = nullptr;
   std::array<const TensorDesc*, kMostInputs> in_descs = {};  // these outlive the enqueued work

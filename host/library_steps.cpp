@@ -212,6 +212,7 @@ Sorter argsortOf(const LibraryCall& call) {
   Sorter sorter;
   sorter.args = baseArgs(call);
   sorter.args.lines = lineSpaceOf(call);
+  sorter.args.extent = std::min(call.first, sorter.args.n);
   const DType dtype = call.in_descs[0]->dtype;
   sorter.wide = isLong(dtype);
   sorter.bits = keyBits(dtype);

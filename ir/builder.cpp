@@ -186,17 +186,6 @@ void FusionBuilder::checkFloat8Operands(std::string_view op_name,
   }
 }
 
-// Once it has axes, a 0-d tensor would widen the type of the others: it is cast where it would.
-void FusionBuilder::narrowZeroDim(std::vector<ValueId>& operands, size_t first, DType dtype) {
-  std::string result_name = std::exchange(pending_name_, "");
-  for (size_t i = first; i < operands.size(); ++i) {
-    const Value& value = fusion_.value(operands[i]);
-    if (kindOf(value) != OperandKind::ZeroDim || value.tensor.dtype == dtype) continue;
-    if (promote(value.tensor.dtype, dtype) != dtype) operands[i] = cast(operands[i], dtype);
-  }
-  pending_name_ = std::move(result_name);
-}
-
 int64_t FusionBuilder::normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const {
   const auto n = static_cast<int64_t>(rank);
   HEDDLE_USER_CHECK(axis >= -n && axis < n, "{}: axis {} is out of range for {} axes",

@@ -49,7 +49,7 @@ class FusionBuilder {
   ValueId sizeOf(ValueId tensor, int64_t axis);
   // Operands of different rank or with broadcast axes are broadcast as PyTorch does. With only
   // scalar operands the result is a scalar. A 0-d tensor does not widen the type of tensors with
-  // axes within its category: it is cast to it first.
+  // axes within its category: it is cast to it first, as integers are to a half type beside them.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
   ValueId cast(ValueId value, DType dtype);
   // Negative axes count from the end, and no axes mean all; the reduced axes vanish or, with
@@ -166,8 +166,6 @@ class FusionBuilder {
   // UserError when an f8 tensor, from operand `first` on, stands beside another type.
   void checkFloat8Operands(std::string_view op_name, const std::vector<ValueId>& operands,
                            int first) const;
-  // Casts 0-d tensors, from operand `first` on, that do not count in the promoted type.
-  void narrowZeroDim(std::vector<ValueId>& operands, size_t first, DType dtype);
   // Constants for the trailing operands that a call left out.
   void addDefaults(const OpDef& op, std::vector<ValueId>& operands);
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,

@@ -3,6 +3,7 @@
 
 #include "ir/builder.h"
 #include "ir/error.h"
+#include "ir/operand_types.h"
 #include "ir/size_quotient.h"
 
 namespace heddle {
@@ -122,6 +123,7 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   }
   if (def.kind != OpKind::Pointwise) return applyStructural(def, operands, attrs);
 
+  fitParameters(*this, def, operands);
   std::vector<OperandType> types;
   size_t rank = 0;
   bool all_scalars = true;
@@ -147,7 +149,7 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   if (only_scalars && !all_scalars && isFloat(dtype)) dtype = DType::F32;
   if (def.dtype_rule == DTypeRule::PromoteFloat) dtype = resultType(def, dtype);
   checkType(def, dtype, where(op_name));
-  if (rank > 0) narrowZeroDim(operands, static_cast<size_t>(def.bool_operands), dtype);
+  if (!all_scalars) fitOperands(*this, def, operands, dtype);
   dtype = resultType(def, dtype);
   if (def.dtype_rule == DTypeRule::Attribute) dtype = std::get<DType>(*findAttr(attrs, "dtype"));
   if (all_scalars) {

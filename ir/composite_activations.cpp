@@ -85,8 +85,7 @@ ValueId glu(FusionBuilder& b, ValueId x, int64_t axis) {
   const Term value = composite::floatOperand(b, "glu", x);
   const int64_t along = composite::axisOf(b, "glu", value, axis);
   const Size extent = value.extent(static_cast<size_t>(along));
-  HEDDLE_USER_CHECK(!extent.isConstant() || extent.constant() % 2 == 0,
-                    "glu: axis {} of {} has an odd extent", along, b.typeOf(x));
+  composite::guardEven(b, "glu", extent, along, x);
   const Size half = Size::floorDiv(extent, 2);
   const Term first{&b, sliceAxis(b, x, along, Size(0), half)};
   const Term second{&b, sliceAxis(b, x, along, extent - half, extent)};

@@ -23,8 +23,7 @@ Halves halvesOf(FusionBuilder& b, ValueId x) {
   HEDDLE_USER_CHECK(value.rank() >= 2, "{}: {} needs two axes or more", b.where("rope"),
                     b.typeOf(x));
   const Size d = value.extent(value.rank() - 1);
-  HEDDLE_USER_CHECK(!d.isConstant() || d.constant() % 2 == 0,
-                    "{}: the last axis of {} has an odd extent", b.where("rope"), b.typeOf(x));
+  composite::guardEven(b, "rope", d, static_cast<int64_t>(value.rank()) - 1, x);
   const Size half = Size::floorDiv(d, 2);
   const Term first{&b, sliceAxis(b, x, -1, Size(0), half)};
   const Term second{&b, sliceAxis(b, x, -1, half, half + half)};
@@ -173,15 +172,11 @@ Term masked(FusionBuilder& b, const char* op_name, Term scores, ValueId mask, bo
   return scores + composite::cast(term, scores.dtype());
 }
 
-// The softmax of scores of which a whole row may be -inf: such a row is 0.
-Term safeSoftmax(Term scores, bool rows_may_be_empty) {
+// The softmax of scores of which a whole row may be -inf, by a mask or by overflow: it is 0.
+Term safeSoftmax(Term scores) {
   FusionBuilder& b = *scores.b;
   const Axes last = {static_cast<int64_t>(scores.rank()) - 1};
   const Term top = composite::max(scores, last);
-  if (!rows_may_be_empty) {
-    const Term e = composite::exp(scores - top);
-    return e / composite::sum(e, last);
-  }
   const Term never = composite::constant(b, -std::numeric_limits<double>::infinity());
   const Term empty = composite::call("eq", {top, never});
   const Term zero = composite::constant(b, 0.0);
@@ -207,7 +202,7 @@ Scores scoresOf(FusionBuilder& b, const char* op_name, ValueId q, ValueId k, Val
   s.q = rowsOfHeads(s.q, heads);
   const Term raw = headsOfRows(product(s.q, transposed(s.k)) * s.scale, heads);
   const Term scores = masked(b, op_name, raw, mask, options.causal);
-  s.probabilities = safeSoftmax(scores, mask != kNoValue);
+  s.probabilities = safeSoftmax(scores);
   return s;
 }
 

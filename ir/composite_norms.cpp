@@ -171,6 +171,10 @@ composite::Term composite::channelOperand(FusionBuilder& b, std::string_view op_
   HEDDLE_USER_CHECK(!elements.isConstant(1),
                     "{}: {} has one element a channel, whose variance says nothing",
                     b.where(op_name), b.typeOf(x));
+  const Size two(2);
+  guardSize(b, Size::mod(Size::min(elements, two), two), 0,
+            fmt::format("{}: {} must not have one element a channel, {}", b.where(op_name),
+                        b.typeOf(x), elements.str()));
   return value;
 }
 

@@ -73,10 +73,12 @@ ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
   Result result(b);
   const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
   const int64_t n = arangeCount(b, start, stop, step);
-  const DType computed = integers ? DType::I64 : DType::F64;
+  // PyTorch counts by the numbers as they are and makes integers of them before it steps.
+  const bool in_integers = integers || (dtype && !isFloat(*dtype));
+  const DType computed = in_integers ? DType::I64 : DType::F64;
   Term value = composite::cast({&b, b.iota({Size(n)}, 0)}, computed);
   auto scalar = [&](const Scalar& v) {
-    return composite::constant(b, integers ? Scalar(toInt(v)) : Scalar(toDouble(v)));
+    return composite::constant(b, in_integers ? Scalar(toInt(v)) : Scalar(toDouble(v)));
   };
   if (toDouble(step) != 1) value = value * scalar(step);
   if (toDouble(start) != 0) value = value + scalar(start);
@@ -186,6 +188,9 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) 
   HEDDLE_USER_CHECK(k >= 0 && (!extent.isConstant() || k <= extent.constant()),
                     "{}: axis {} of {} does not have k={} elements", b.where("topk"), along,
                     b.typeOf(x), k);
+  composite::guardSize(b, Size::min(extent, Size(k)), k,
+                       fmt::format("{}: axis {} of {} must have k={} elements or more",
+                                   b.where("topk"), along, b.typeOf(x), k));
   const ValueId order =
       b.apply("argsort", {x}, {{"axis", along}, {"descending", largest}, {"first", k}});
   const Term first{&b, sliceAxis(b, order, along, Size(0), Size(k))};

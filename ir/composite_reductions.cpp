@@ -61,6 +61,9 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
   HEDDLE_USER_CHECK(!x.extent(static_cast<size_t>(along)).isConstant(0),
                     "{}: {} has no elements along axis {}", b.where(op_name), b.typeOf(value),
                     along);
+  composite::guardSize(b, Size::min(x.extent(static_cast<size_t>(along)), Size(1)), 1,
+                       fmt::format("{}: {} must have elements along axis {}", b.where(op_name),
+                                   b.typeOf(value), along));
   const Term extreme{&b, b.reduce(reduction, x.id, {along}, true)};
   Term hit = composite::call("eq", {x, extreme});
   // The extreme of what holds a NaN is NaN, which equals nothing.
@@ -145,7 +148,8 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis, bool ke
 
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
   Result result(b);
-  const Term value = composite::floatOperand(b, "logsumexp", x);
+  Term value{&b, x};
+  if (!isFloat(b.tensorOf("logsumexp", x).dtype)) value = composite::cast(value, DType::F32);
   const Axes over = composite::axesOf(b, "logsumexp", value, axes);
   const Term wide = composite::widen(value);
   const Term top = composite::max(wide, over, keepdim);

@@ -124,6 +124,20 @@ void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y) {
   }
 }
 
+void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says) {
+  if (!holds.isConstant()) b.mutableFusion().guards.push_back({holds, Size(value), std::move(says)});
+}
+
+void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
+               ValueId operand) {
+  HEDDLE_USER_CHECK(!extent.isConstant() || extent.constant() % 2 == 0,
+                    "{}: axis {} of {} has an odd extent", b.where(op_name), axis,
+                    b.typeOf(operand));
+  guardSize(b, Size::mod(extent, Size(2)), 0,
+            fmt::format("{}: axis {} of {} must have an even extent", b.where(op_name), axis,
+                        b.typeOf(operand)));
+}
+
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y) {
   HEDDLE_USER_CHECK(x.dtype() == y.dtype(), "{}: {} and {} differ in dtype", b.where(op_name),
                     b.typeOf(x.id), b.typeOf(y.id));

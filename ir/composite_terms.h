@@ -91,6 +91,12 @@ void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // UserError when axes, counted from the right, are of different numbers of elements and neither
 // is 1.
 void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
+// Sizes that must have a value which `holds` is only for: a guard, unless it is known. The caller
+// refuses what is known to be wrong; `says` names the op, the operand and what it must be.
+void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says);
+// The same: an extent is even.
+void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
+               ValueId operand);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // A scale or bias over the axes of `x` from `axis` to `axis + rank of parameter`; of the dtype of
 // `x`, or f32 beside a half type.

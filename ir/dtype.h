@@ -10,7 +10,7 @@ namespace heddle {
 // Element types. A value has the bits of its type whether or not it was stored between two ops:
 //  - F16 and BF16 are computed in f32, and each result is rounded to nearest even;
 //  - U8, I8 and I32 are computed in i64, and each result wraps to its type;
-//  - F8E4M3 (no infinities: what is too large is NaN) and F8E5M2 take part in casts, moves, products.
+//  - F8E4M3 (no infinities: 448 is the largest) and F8E5M2 take part in casts, moves, products.
 enum class DType : uint8_t { Bool, U8, I8, I32, I64, F8E4M3, F8E5M2, F16, BF16, F32, F64 };
 
 inline constexpr DType kAllDTypes[] = {DType::Bool, DType::U8,     DType::I8,     DType::I32,
@@ -39,7 +39,7 @@ IntRange rangeOf(DType dtype);
 // there is no i16. UserError for an f8 type with another type: they meet nothing uncast.
 DType promote(DType a, DType b);
 
-// Round to nearest even; NaN stays a quiet NaN. What is too large becomes inf, in F8E4M3 NaN.
+// Round to nearest even; NaN stays a quiet NaN. What is too large becomes inf, in F8E4M3 448.
 uint16_t bf16FromFloat(float value);
 float floatFromBf16(uint16_t bits);
 uint16_t f16FromFloat(float value);

@@ -170,6 +170,8 @@ void checkGuards(const Fusion& fusion, const SizeBindings& bindings) {
   for (const SizeGuard& guard : fusion.guards) {
     const int64_t a = guard.a.evaluate(lookupIn(bindings));
     const int64_t b = guard.b.evaluate(lookupIn(bindings));
+    HEDDLE_USER_CHECK(a == b || !guard.b.isConstant(), "{}: {} is {}, expected {}", guard.source,
+                      guard.a.str(), a, b);
     HEDDLE_USER_CHECK(a == b, "sizes disagree: {} = {} and {} = {} ({})", guard.a.str(), a,
                       guard.b.str(), b, guard.source);
   }

@@ -76,10 +76,9 @@ constexpr OpDef kStructuralRows[] = {
           {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("Integers and bools give i64",
           {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted(
-        "axis -1 unless given; stable; NaN is above every number; with `first` no more places of a "
-        "line need be in order, the others hold the rest of the indices",
-        {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
+    noted("axis -1 unless given; stable; NaN is above every number; with `first` only so many "
+          "places of a line are found, the others are -1",
+          {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
     noted("Operands: x, index, source; of several at one place the last in row-major order wins; "
           "an index outside puts nothing, where PyTorch raises; the index may be smaller than the "
           "source, and but along the axis than x, where these sizes are numbers (else they are "

@@ -145,6 +145,10 @@ bool below(const Scalar& a, const Scalar& b) {
 HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value, HostTensor out) {
   const bool descending = expr.find("descending") != nullptr && expr.attr<bool>("descending");
   std::vector<int64_t> order(static_cast<size_t>(value.sizes[axis]));
+  const Attr* asked = expr.find("first");
+  const size_t ordered = asked == nullptr
+                             ? order.size()
+                             : std::min(order.size(), static_cast<size_t>(std::get<int64_t>(*asked)));
   forLines(value.sizes, axis, [&](int64_t first, int64_t step) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -153,7 +157,7 @@ HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value,
       return descending ? below(y, x) : below(x, y);
     });
     for (size_t i = 0; i < order.size(); ++i) {
-      out.set(first + static_cast<int64_t>(i) * step, order[i]);
+      out.set(first + static_cast<int64_t>(i) * step, i < ordered ? order[i] : int64_t{-1});
     }
   });
   return out;

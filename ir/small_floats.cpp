@@ -9,13 +9,14 @@ namespace heddle {
 namespace {
 
 // A format of 1 sign bit, then the exponent with `bias`, then `mantissa` bits. `overflow` is what a
-// magnitude becomes that is too large: the pattern of infinity, or NaN where there is none.
+// magnitude becomes that is too large: the pattern of infinity, or where there is none the largest.
 struct SmallFloat {
   int width;
   int mantissa;
   int bias;
   uint32_t overflow;
   uint32_t nan;
+  bool has_infinity = true;
 
   uint32_t from(float value) const {
     const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -29,8 +30,8 @@ struct SmallFloat {
   float toFloat(uint32_t bits) const {
     const uint32_t magnitude = bits & ~(1u << (width - 1));
     const uint32_t sign = bits >> (width - 1) << 31;
-    if (magnitude == overflow && overflow != nan) return std::bit_cast<float>(sign | 0x7F800000);
-    if (magnitude >= overflow) return std::bit_cast<float>(sign | 0x7FC00000);
+    if (magnitude == overflow && has_infinity) return std::bit_cast<float>(sign | 0x7F800000);
+    if (magnitude > overflow) return std::bit_cast<float>(sign | 0x7FC00000);
     const float value = magnitude >> mantissa == 0
                             ? static_cast<float>(magnitude) * smallest()
                             : std::bit_cast<float>((magnitude << (23 - mantissa)) + rebias());
@@ -61,7 +62,7 @@ struct SmallFloat {
 };
 
 constexpr SmallFloat kF16 = {16, 10, 15, 0x7C00, 0x7E00};
-constexpr SmallFloat kF8E4M3 = {8, 3, 7, 0x7F, 0x7F};
+constexpr SmallFloat kF8E4M3 = {8, 3, 7, 0x7E, 0x7F, false};
 constexpr SmallFloat kF8E5M2 = {8, 2, 15, 0x7C, 0x7F};
 
 }  // namespace

@@ -208,6 +208,14 @@ class Verifier {
 
   // --- types -------------------------------------------------------------------------------------
 
+  // A literal as it is, for its value counts; nullopt for every other operand.
+  std::optional<ValueId> literalAgain(FusionBuilder& builder, const Value& operand) const {
+    if (operand.definition == kNoExpr) return std::nullopt;
+    const Expression& definition = fusion_.expr(operand.definition);
+    if (definition.op->kind != OpKind::Constant) return std::nullopt;
+    return builder.apply("constant", {}, definition.attrs);
+  }
+
   // The builder holds the rules of each op: made again, the op must come out the same.
   void replay(size_t i) const {
     const Expression& old = expr(i);
@@ -219,26 +227,33 @@ class Verifier {
       TensorView bare;
       bare.dtype = operand.tensor.dtype;
       bare.domain = operand.tensor.domain;
-      operands.push_back(operand.is_scalar ? builder.scalarInput(name, bare.dtype)
-                                           : builder.input(name, std::move(bare)));
+      const std::optional<ValueId> literal = literalAgain(builder, operand);
+      operands.push_back(literal             ? *literal
+                         : operand.is_scalar ? builder.scalarInput(name, bare.dtype)
+                                             : builder.input(name, std::move(bare)));
     }
+    const size_t literals = builder.fusion().exprs().size();
     try {
       builder.apply(old.op->name, operands, old.attrs);
     } catch (const UserError& error) {
       HEDDLE_CHECK(false, "{} that makes %{}: {}", describe(i), fusion_.value(old.outputs[0]).name,
                    error.what());
     }
-    compare(i, operands, builder.fusion());
+    compare(i, operands, builder.fusion(), literals);
   }
 
-  void compare(size_t i, const std::vector<ValueId>& operands, const Fusion& again) const {
+  // `again` makes the op behind so many literals.
+  void compare(size_t i, const std::vector<ValueId>& operands, const Fusion& again,
+               size_t literals) const {
     const Value& value = fusion_.value(expr(i).outputs[0]);
-    HEDDLE_CHECK(again.exprs().size() == 1 && again.expr(0).inputs == operands,
-                 "{} that makes %{}: its operands are not of equal rank", describe(i), value.name);
-    HEDDLE_CHECK(sameAttrs(again.expr(0).attrs, expr(i).attrs),
+    const Expression& last = again.exprs().back();
+    HEDDLE_CHECK(again.exprs().size() == literals + 1 && last.inputs == operands,
+                 "{} that makes %{}: its operands are not of equal rank or type", describe(i),
+                 value.name);
+    HEDDLE_CHECK(sameAttrs(last.attrs, expr(i).attrs),
                  "{} that makes %{}: its attributes are not as the builder writes them",
                  describe(i), value.name);
-    const Value& fresh = again.value(again.expr(0).outputs[0]);
+    const Value& fresh = again.value(last.outputs[0]);
     HEDDLE_CHECK(value.is_scalar == fresh.is_scalar, "%{}: {}, by the rules of {} it is {}",
                  value.name, value.is_scalar ? "a scalar" : "a tensor", expr(i).op->name,
                  fresh.is_scalar ? "a scalar" : "a tensor");

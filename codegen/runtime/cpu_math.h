@@ -7,7 +7,8 @@
 // stands. The text of a kernel defines those that it needs (codegen/libm_text.h). Where there is no
 // libmvec, all is libm's.
 
-#if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(HD_NO_LIBMVEC)
 #define HD_LIBMVEC
 #define HD_SIMD __attribute__((simd("notinbranch"), const, nothrow))
 #define HD_LIBM(name) hd_##name

@@ -53,8 +53,9 @@ inline unsigned bf16Bits(float x) {
 inline float roundBf16(float x) { return floatOf(bf16Bits(x) << 16); }
 
 // A float of `width` bits: a sign, an exponent with `bias`, `mantissa` bits. What is too large
-// becomes `overflow`: infinity, or NaN where there is none. No branches, so that loops vectorize.
-template <int width, int mantissa, int bias, unsigned overflow, unsigned nan>
+// becomes `overflow`: infinity, or the largest where there is none. No branches, so that loops
+// vectorize.
+template <int width, int mantissa, int bias, unsigned overflow, unsigned nan, bool infinite = true>
 struct SmallFloat {
   static constexpr unsigned rebias = (127u - bias) << 23;
   static constexpr unsigned sign = 1u << (width - 1);
@@ -78,12 +79,13 @@ struct SmallFloat {
     const unsigned normal = (magnitude << (23 - mantissa)) + rebias;
     const unsigned subnormal = bitsOf((float)(int)magnitude * floatOf(smallest));
     const unsigned finite = magnitude < (1u << mantissa) ? subnormal : normal;
-    const unsigned other = overflow == nan || magnitude > overflow ? 0x7fc00000u : 0x7f800000u;
-    return floatOf((magnitude < overflow ? finite : other) | (x & sign) << (32 - width));
+    const unsigned other = magnitude > overflow ? 0x7fc00000u : 0x7f800000u;
+    const bool number = infinite ? magnitude < overflow : magnitude <= overflow;
+    return floatOf((number ? finite : other) | (x & sign) << (32 - width));
   }
 };
 typedef SmallFloat<16, 10, 15, 0x7c00u, 0x7e00u> F16Format;
-typedef SmallFloat<8, 3, 7, 0x7fu, 0x7fu> F8E4M3Format;
+typedef SmallFloat<8, 3, 7, 0x7eu, 0x7fu, false> F8E4M3Format;
 typedef SmallFloat<8, 2, 15, 0x7cu, 0x7fu> F8E5M2Format;
 
 inline unsigned f16Bits(float x) { return F16Format::bits(x); }

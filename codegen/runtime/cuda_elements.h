@@ -119,7 +119,7 @@ __device__ inline void storeAs(I64 type, void* to, I64 i, double value) {
       ((unsigned short*)to)[i] = toHalf((float)value);
       break;
     case kF8E4M3:
-      ((unsigned char*)to)[i] = toByte((float)value, 3, 7, 0x7f);
+      ((unsigned char*)to)[i] = toByte((float)value, 3, 7, 0x7e);
       break;
     case kF8E5M2:
       ((unsigned char*)to)[i] = toByte((float)value, 2, 15, 0x7c);

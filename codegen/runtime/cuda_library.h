@@ -415,12 +415,13 @@ __device__ inline void combine(const Args& args) {
   }
 }
 
+// The first `extent` of each line; what follows is -1.
 __device__ inline void putPlaces(const Args& args) {
   for (I64 item = firstItem(); item < args.group * args.n; item += itemStep()) {
     const I64 line = item / args.n;
     const I64 i = item - line * args.n;
     const I64 to = offsetOf(args.lines, 0, args.first_line + line) + i * args.axis_strides[0];
-    ((I64*)args.out)[to] = args.places[args.from][item];
+    ((I64*)args.out)[to] = i < args.extent ? (I64)args.places[args.from][item] : -1;
   }
 }
 

@@ -42,7 +42,7 @@ __device__ inline float roundBf16(float x) {
   return __uint_as_float(bits);
 }
 
-// --- floats of fewer bits: to nearest even; what is too large becomes inf, in f8e4m3 NaN ---------
+// --- floats of fewer bits: to nearest even; what is too large becomes inf, in f8e4m3 448 ---------
 
 __device__ inline unsigned short f16Bits(float x) {
   unsigned short bits;
@@ -56,7 +56,7 @@ __device__ inline float f16Value(unsigned short bits) {
 }
 
 // A byte of a sign, an exponent with `bias` and `mantissa` bits. What is too large becomes
-// `overflow`: infinity, or NaN where there is none.
+// `overflow`: infinity, or the largest where there is none.
 template <int mantissa, int bias, unsigned overflow>
 __device__ inline unsigned char f8Bits(float x) {
   constexpr int dropped = 23 - mantissa;
@@ -73,7 +73,7 @@ __device__ inline unsigned char f8Bits(float x) {
   const unsigned limited = finite < overflow ? finite : overflow;
   return (unsigned char)((magnitude > 0x7f800000u ? 0x7fu : limited) | (bits >> 31 << 7));
 }
-__device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7fu>(x); }
+__device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7eu>(x); }
 __device__ inline unsigned char f8e5m2Bits(float x) { return f8Bits<2, 15, 0x7cu>(x); }
 // Read as an f16, the byte lacks 8 of the bias of its exponent; its NaN would be a number.
 __device__ inline float f8e4m3Value(unsigned char x) {

@@ -252,6 +252,15 @@ def attention(g):
                    **how)
 
 
+def overflows(g):
+    """Rows of which every score is -inf without a mask are 0 too."""
+    q = torch.tensor([[-1e30, 1.0]])
+    k = torch.tensor([[1e30, 1.0], [1e30, -1.0], [1e30, 0.25]])
+    v = torch.arange(6.0).reshape(3, 2)
+    g.case("scaled_dot_product_attention(%x0, %x1, %x2)", [q, k, v],
+           F.scaled_dot_product_attention(q[None], k[None], v[None])[0])
+
+
 def float16(g):
     """f16 computes as bf16 does; a sample."""
     x = (randn(4, 6) * 3).half()
@@ -278,4 +287,5 @@ def fill(g):
     norms(g)
     losses(g)
     attention(g)
+    overflows(g)
     float16(g)

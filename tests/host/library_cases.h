@@ -114,22 +114,30 @@ inline void checkArgsort(LibraryRun& run, std::mt19937& random, const RunLibrary
   forIndices(starts, [&](std::vector<int64_t> index) {
     std::vector<bool> seen(static_cast<size_t>(n), false);
     int64_t last = -1;
+    const auto follows = [&](int64_t place) {
+      index[axis] = last;
+      const Scalar a = scalarAt(x, index);
+      index[axis] = place;
+      const Scalar b = scalarAt(x, index);
+      const bool wrong = run.descending ? above(b, a) : above(a, b);
+      ASSERT_FALSE(wrong) << str(index) << ": " << last << " before " << place;
+      ASSERT_TRUE(run.descending ? above(a, b) || last < place : above(b, a) || last < place)
+          << "unstable at " << str(index);
+    };
     for (int64_t i = 0; i < n; ++i) {
       index[axis] = i;
       const int64_t place = toInt(scalarAt(run.out, index));
+      if (i >= run.first) {
+        ASSERT_EQ(place, -1) << str(index);
+        continue;
+      }
       ASSERT_TRUE(place >= 0 && place < n && !seen[static_cast<size_t>(place)]) << str(index);
       seen[static_cast<size_t>(place)] = true;
-      if (last >= 0) {
-        index[axis] = last;
-        const Scalar a = scalarAt(x, index);
-        index[axis] = place;
-        const Scalar b = scalarAt(x, index);
-        const bool wrong = run.descending ? above(b, a) : above(a, b);
-        ASSERT_FALSE(wrong) << str(index) << ": " << last << " before " << place;
-        ASSERT_TRUE(run.descending ? above(a, b) || last < place : above(b, a) || last < place)
-            << "unstable at " << str(index);
-      }
-      if (i < run.first) last = place;  // what is not in order lies behind what is
+      if (last >= 0) follows(place);
+      last = place;
+    }
+    for (int64_t place = 0; place < n && last >= 0; ++place) {
+      if (!seen[static_cast<size_t>(place)]) follows(place);
     }
   });
 }

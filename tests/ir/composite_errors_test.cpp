@@ -42,7 +42,6 @@ TEST(CompositeErrorTest, Reductions) {
   EXPECT_EQ(refusal("std(%b)"), "std: %b: bool[2, 6] is not of a float type");
   EXPECT_EQ(refusal("var_mean(%i)", "%r, %q"), "var_mean: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("welford(%i)", "%r, %q, %p"), "welford: %i: i64[2, 6] is not of a float type");
-  EXPECT_EQ(refusal("logsumexp(%i)"), "logsumexp: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("mean(%x, axes=[2])"), "mean: axis 2 is out of range for 2 axes");
   EXPECT_EQ(refusal("any(%x, axes=[-3])"), "any: axis -3 is out of range for 2 axes");
   EXPECT_EQ(refusal("all(%x, axes=[0, -2])"), "all: axis 0 is listed twice");
@@ -127,6 +126,8 @@ TEST(CompositeErrorTest, Random) {
             "random_bits: the offset %x: f32[2, 6] must be an i64 scalar");
   EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], low=2)"),
             "uniform: there is nothing between low=2 and high=1");
+  EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], high=1e6, dtype=f16)"),
+            "uniform: low=0 and high=1000000 are not both finite in f16");
   EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], dtype=i64)"),
             "uniform: i64 is not f64, f32, f16 or bf16");
   EXPECT_EQ(refusal("normal(%s, %s, sizes=[2], std=-1)"), "normal: std is -1, expected 0 or more");
@@ -249,7 +250,7 @@ TEST(CompositeErrorTest, Losses) {
 
 TEST(CompositeErrorTest, Attention) {
   EXPECT_EQ(refusal("rope(%w)"), "rope: %w: f32[6] needs two axes or more");
-  EXPECT_EQ(refusal("rope(%y)"), "rope: the last axis of %y: f32[2, 3] has an odd extent");
+  EXPECT_EQ(refusal("rope(%y)"), "rope: axis 1 of %y: f32[2, 3] has an odd extent");
   EXPECT_EQ(refusal("rope(%x, base=0)"), "rope: base is 0, expected more than 0");
   EXPECT_EQ(refusal("rope(%x, %y)"), "rope: takes (x) with base, or (x, cos, sin)");
   EXPECT_EQ(refusal("rope(%x, %w, %w)"), "rope: %w: f32[6] must be [t, d/2]");
@@ -266,6 +267,69 @@ TEST(CompositeErrorTest, Attention) {
             op + ": the mask %i: i64[2, 6] must be bool or of a float type");
   EXPECT_EQ(refusal(op + "_backward(%d, %x, %x, %x)", "%r, %q, %p"),
             op + "_backward: %d: f64[2, 6] does not have the dtype and rank of %x: f32[2, 6]");
+}
+
+// What is refused of a number is refused of a symbol once it has that value.
+TEST(CompositeErrorTest, SizesThatARunBinds) {
+  const auto bound = [](const std::string& call, int64_t t, const std::string& names = "%r") {
+    const Fusion fusion = parseFusion("heddle 1 fusion f(%x: f32[2, t], %m: f32[2]) { " + names +
+                                      " = " + call + " return %r }");
+    std::string message = "no error";
+    try {
+      bindSizes(fusion, {{2, t}, {2}});
+    } catch (const UserError& error) {
+      message = error.what();
+    }
+    const size_t at = message.find(" at line 1");
+    return at == std::string::npos ? message : message.erase(at, 10);
+  };
+  EXPECT_EQ(bound("rope(%x)", 5),
+            "rope: axis 1 of %x: f32[2, t] must have an even extent: t % 2 is 1, expected 0");
+  EXPECT_EQ(bound("rope(%x)", 6), "no error");
+  EXPECT_EQ(bound("glu(%x)", 3),
+            "glu: axis 1 of %x: f32[2, t] must have an even extent: t % 2 is 1, expected 0");
+  EXPECT_EQ(bound("topk(%x, k=3)", 2, "%r, %i"),
+            "topk: axis 1 of %x: f32[2, t] must have k=3 elements or more: min(t, 3) is 2, "
+            "expected 3");
+  EXPECT_EQ(bound("topk(%x, k=3)", 3, "%r, %i"), "no error");
+  EXPECT_EQ(bound("argmax(%x, axis=1)", 0),
+            "argmax: %x: f32[2, t] must have elements along axis 1: min(t, 1) is 0, expected 1");
+  EXPECT_EQ(bound("argmin(%x)", 0),
+            "argmin: %x: f32[2, t] must have elements along axis 0: min(2*t, 1) is 0, expected 1");
+  EXPECT_EQ(bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 1, "%y"),
+            "batch_norm: %y: f32[t, 2] must not have one element a channel, t: min(t, 2) % 2 is 1, "
+            "expected 0");
+  EXPECT_EQ(bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 2, "%y"),
+            "no error");
+}
+
+// Beside integers of 8 and 32 bits a literal must be one of their numbers where it is compared,
+// divides or bounds.
+TEST(CompositeErrorTest, LiteralsBesideSmallIntegers) {
+  const auto refused = [](const std::string& call) {
+    try {
+      parseFusion("heddle 1 fusion f(%u: u8[4], %i: i8[4], %b: bool[4]) { %r = " + call +
+                  " return %r }");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string bytes = " is no number of u8, which holds 0 to 255";
+  EXPECT_NE(refused("lt(%u, 300)").find("lt at line 1: 300" + bytes), std::string::npos);
+  for (const char* call :
+       {"eq(%u, -1)", "remainder(%u, 256)", "div_floor(%u, 300)", "threshold(%u, 300, 7)",
+        "where(%b, %u, 300)", "clamp(%u, 300, 400)", "clamp(%u, -7, -1)", "maximum(%u, 256)",
+        "minimum(%u, -1)", "bitwise_left_shift(%u, 256)"}) {
+    EXPECT_NE(refused(call).find(bytes), std::string::npos) << call << ": " << refused(call);
+  }
+  EXPECT_NE(refused("ge(%i, 128)").find("128 is no number of i8, which holds -128 to 127"),
+            std::string::npos);
+  for (const char* call :
+       {"add(%u, 300)", "mul(%u, -1)", "bitwise_and(%u, 511)", "lt(%u, 255)", "clamp(%u, -1, 300)",
+        "minimum(%u, 300)", "div(%u, 300)", "lt(%u, 1.5)"}) {
+    EXPECT_EQ(refused(call), "no error") << call;
+  }
 }
 
 }  // namespace
