@@ -148,8 +148,9 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis, bool ke
 
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes, bool keepdim) {
   Result result(b);
-  Term value{&b, x};
-  if (!isFloat(b.tensorOf("logsumexp", x).dtype)) value = composite::cast(value, DType::F32);
+  const bool real = isFloat(b.tensorOf("logsumexp", x).dtype);
+  const Term value =
+      real ? composite::floatOperand(b, "logsumexp", x) : composite::cast({&b, x}, DType::F32);
   const Axes over = composite::axesOf(b, "logsumexp", value, axes);
   const Term wide = composite::widen(value);
   const Term top = composite::max(wide, over, keepdim);
