@@ -36,6 +36,17 @@ HD_INLINE Whole joined(const Part& low, const Part& high) {
   __builtin_memcpy((char*)&whole + sizeof(Part), &high, sizeof(Part));
   return whole;
 }
+#if __GNUC__ >= 12
+// In registers: what is stored in two parts is slow to load as one.
+template <>
+HD_INLINE Vector<float, 64> joined(const Vector<float, 32>& a, const Vector<float, 32>& b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+template <>
+HD_INLINE Vector<double, 64> joined(const Vector<double, 32>& a, const Vector<double, 32>& b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+#endif
 template <class T>
 HD_INLINE Vector<T, 32> everywhere(T x) {
   Vector<T, 32> all;
