@@ -91,8 +91,10 @@ class Communicator {
   virtual bool isStreamOrdered() const = 0;
 
   // Begins the operations together: their sends and receives are matched as one group, so a ring
-  // of sends and receives cannot deadlock. `stream` is the native stream when isStreamOrdered().
-  // Returns without waiting for peers when not stream-ordered.
+  // of sends and receives cannot deadlock. Several collectives in one are under way at once where
+  // the transport can, in one launch with NCCL; none touches what another writes. `stream` is the
+  // native stream when isStreamOrdered(). Returns without waiting for peers when not
+  // stream-ordered.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
   // Makes progress and tells whether the group is complete. Throws UserError when a peer has

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "ir/error.h"
+#include "ir/size_solve.h"
 
 namespace heddle::host {
 namespace {
@@ -30,16 +31,43 @@ void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindi
   }
 }
 
-// Constant and composite extents, once every symbol has its value.
-void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& sizes) {
+// " (heads = 4 by default)": what no input has said of an extent.
+std::string defaultsIn(const Size& extent, const SizeBindings& said, const SizeBindings& sizes) {
+  std::vector<std::string> symbols;
+  extent.collectSymbols(symbols);
+  std::string list;
+  for (const std::string& symbol : symbols) {
+    const auto at = sizes.find(symbol);
+    if (said.count(symbol) > 0 || at == sizes.end()) continue;
+    list += fmt::format("{}{} = {}", list.empty() ? " (" : ", ", symbol, at->second);
+  }
+  return list.empty() ? list : list + " by default)";
+}
+
+// Constant and composite extents, once every symbol has its value. `said`: those by the inputs.
+void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& said,
+                  const SizeBindings& sizes) {
   for (size_t axis = 0; axis < global.size(); ++axis) {
     const Size& extent = slot.tensor.domain[axis].extent;
     if (extent.kind() == Size::Kind::Symbol) continue;
     const int64_t expected = extent.evaluate(lookupIn(sizes));
-    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program says {}{}",
+    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program says {}{}{}",
                       axisOf(slot, axis), global[axis], expected,
-                      extent.isConstant() ? "" : " = " + extent.str());
+                      extent.isConstant() ? "" : " = " + extent.str(),
+                      defaultsIn(extent, said, sizes));
   }
+}
+
+// Symbols that only composite extents name.
+void solveSymbols(const Program& program, TraceRequest& request) {
+  std::vector<std::pair<Size, int64_t>> extents;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[i]));
+    for (size_t axis = 0; axis < request.inputs[i].global.size(); ++axis) {
+      extents.emplace_back(slot.tensor.domain[axis].extent, request.inputs[i].global[axis]);
+    }
+  }
+  solveSizes(extents, request.sizes);
 }
 
 bool isSplit(const Slot& slot) {
@@ -167,11 +195,13 @@ TraceRequest bindInputs(const Program& program, const std::vector<Argument>& inp
     request.inputs[i] = complete(slotOf(i), std::get<Tensor>(inputs[i]).desc);
     bindSymbols(slotOf(i), request.inputs[i].global, request.sizes, sources);
   }
+  solveSymbols(program, request);
+  const SizeBindings said = request.sizes;
   completeSizes(program, request.sizes);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slotOf(i).is_scalar) continue;
     const Tensor& tensor = std::get<Tensor>(inputs[i]);
-    checkExtents(slotOf(i), request.inputs[i].global, request.sizes);
+    checkExtents(slotOf(i), request.inputs[i].global, said, request.sizes);
     checkBlock(slotOf(i), program, request.sizes, rank, ranks, request.inputs[i]);
     checkObserved(slotOf(i), request.inputs[i]);
     HEDDLE_USER_CHECK(tensor.data != nullptr || request.inputs[i].numel() == 0,

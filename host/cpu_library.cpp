@@ -255,8 +255,12 @@ void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   }
   for (int64_t i = 0; i < work.shape.n; ++i) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      const int64_t target = indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]);
-      if (target < 0 || target >= work.shape.extent) continue;
+      // Targets before the first one wrap around to beyond the last.
+      const auto named = static_cast<uint64_t>(
+          indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]));
+      const uint64_t local = named - static_cast<uint64_t>(work.shape.first);
+      if (local >= static_cast<uint64_t>(work.shape.extent)) continue;
+      const auto target = static_cast<int64_t>(local);
       const auto element = E::load(source[block.at[3][lane] + i * strides[3]]);
       auto& sum = sums[target * lanes + lane];
       sum = kAdds ? sum + element : element;

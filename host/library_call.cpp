@@ -86,6 +86,7 @@ LineShape lineShapeOf(const LibraryCall& call) {
   const auto axis = static_cast<size_t>(call.axis);
   LineShape shape;
   shape.extent = call.out_desc->sizes[axis];
+  shape.first = call.out_desc->offset[axis];
   shape.n = call.scatters() ? call.in_descs[2]->sizes[axis] : shape.extent;
   for (size_t i = 0; i < LineSpace::kMostOperands; ++i) {
     shape.strides[i] = strideOf(descOf(call, i), axis);

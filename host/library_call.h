@@ -10,9 +10,11 @@ namespace heddle::host {
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
 // One call of a function that works on whole lines along an axis; what it means is told by the
-// builder's member of the same name (ir/builder.h). Any strides >= 0 and all dtypes, except that f8
-// is neither summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded
-// once (cumsum: once an element), those of integers wrap; sources are added in row-major order.
+// builder's member of the same name (ir/builder.h). Of a scatter the tensor and the result may be
+// the same block of a sharded axis: the index counts from the start of the unsharded one, and what
+// it puts in other blocks is dropped. Any strides >= 0 and all dtypes, except that f8 is neither
+// summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded once
+// (cumsum: once an element), those of integers wrap; sources are added in row-major order.
 // Deterministic on each device.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
@@ -58,6 +60,7 @@ LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 struct LineShape {
   int64_t extent = 0;
   int64_t n = 0;
+  int64_t first = 0;  // the unsharded index of the result's first element
   int64_t strides[LineSpace::kMostOperands] = {};
 };
 LineShape lineShapeOf(const LibraryCall& call);

@@ -59,6 +59,7 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
 }
 
 // One line along the axis is one piece of work: every operand has the axis, and has all of it.
+// Where a scatter puts things may be cut, alike on both sides.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[static_cast<size_t>(call.outputs[0])];
@@ -67,15 +68,23 @@ void verifyLines(const Program& program, const OpDef& op, const CallLibrary& cal
                     op.name, axis, out.name, rank - 1);
   std::vector<SlotId> slots = call.inputs;
   slots.push_back(call.outputs[0]);
+  const auto cutsOf = [&](const Slot& slot) {
+    const std::optional<Sharding>& sharding = slot.tensor.sharding;
+    const bool cut = sharding && sharding->isSharded(static_cast<size_t>(axis));
+    return cut ? sharding->axes[static_cast<size_t>(axis)] : std::vector<MeshAxis>{};
+  };
   for (SlotId id : slots) {
     const Slot& slot = program.slots[static_cast<size_t>(id)];
     HEDDLE_USER_CHECK(slot.tensor.rank() == out.tensor.rank(),
                       "{}: %{} has rank {} and %{} rank {}", op.name, slot.name, slot.tensor.rank(),
                       out.name, rank);
-    const std::optional<Sharding>& sharding = slot.tensor.sharding;
-    HEDDLE_USER_CHECK(!sharding || !sharding->isSharded(static_cast<size_t>(axis)),
+    const bool target = op.kind == OpKind::Scatter && (id == call.inputs[0] || &slot == &out);
+    HEDDLE_USER_CHECK(cutsOf(slot).empty() || target,
                       "{}: axis {} of %{} is sharded; whole lines are needed along it", op.name,
                       axis, slot.name);
+    HEDDLE_USER_CHECK(!target || cutsOf(slot) == cutsOf(out),
+                      "{}: axis {} of %{} and of %{} are sharded in different ways", op.name, axis,
+                      slot.name, out.name);
   }
 }
 

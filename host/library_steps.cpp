@@ -56,6 +56,7 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   std::copy(std::begin(shape.strides), std::end(shape.strides), args.axis_strides);
   args.n = shape.n;
   args.extent = shape.extent;
+  args.first_target = shape.first;
   args.in_type = typeOf(dtype);
   args.out_type = typeOf(call.out_desc->dtype);
   return args;

@@ -47,8 +47,9 @@ struct LibraryArgs {
   uint32_t* starts = nullptr;
   int64_t* counts = nullptr;
   void* totals = nullptr;
-  int64_t n = 0;           // elements of a line; scatter: of its source
-  int64_t extent = 0;      // targets of a scatter
+  int64_t n = 0;       // elements of a line; scatter: of its source
+  int64_t extent = 0;  // targets of a scatter
+  int64_t first_target = 0;
   int64_t first_line = 0;  // of those that are sorted together
   int64_t group = 0;       // how many they are
   int64_t chunk = 0;

@@ -18,6 +18,11 @@ Op InstructionParser::communicate(TokenId token) {
     out.in = slot();
     arrow();
     out.out = slot();
+    while (in_.acceptSymbol(",")) {
+      const SlotId in = slot();
+      arrow();
+      out.also.push_back({in, slot()});
+    }
   }
   out.team = team();
   if (acceptKey("op")) {

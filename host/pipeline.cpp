@@ -4,6 +4,7 @@
 #include "host/passes.h"
 #include "host/passes/assign_streams.h"
 #include "host/passes/chunk_collectives.h"
+#include "host/passes/coalesce_collectives.h"
 #include "host/passes/either_version.h"
 #include "host/passes/inline_calls.h"
 #include "host/passes/insert_frees.h"
@@ -18,24 +19,33 @@ namespace {
 
 struct Pass {
   std::string_view name;
-  Program (*run)(Program);
+  Program (*run)(Program, const PassOptions&);
   bool overlap_only;     // left out when communication stays on stream 0
   std::string_view why;  // here, in this order
 };
 
-constexpr Pass kFirst = {"inline_calls", &expandCalls, false, "the other passes see every access"};
+template <Program (*pass)(Program)>
+Program plain(Program program, const PassOptions&) {
+  return pass(std::move(program));
+}
+
+constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false,
+                         "the other passes see every access"};
 
 // Here, as long as a wait still follows each post. Where the sizes of a run decide whether chunks
 // are even, the passes below go over both versions, and the run takes one.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
-    {"lift_posts", &liftPosts, true, "a post goes out as soon as its input is ready"},
-    {"assign_streams", &assignStreams, true, "waits sink to the stream that needs them"},
-    {"sink_waits", &sinkWaits, true, "what is between a post and its wait overlaps"},
-    {"insert_sync", &insertSync, false,
+    {"lift_posts", &plain<liftPosts>, true, "a post goes out as soon as its input is ready"},
+    {"coalesce_collectives", &coalesceCollectives, true,
+     "posts that became neighbours are one; their wait is still to sink"},
+    {"assign_streams", &plain<assignStreams>, true, "waits sink to the stream that needs them"},
+    {"sink_waits", &plain<sinkWaits>, true, "what is between a post and its wait overlaps"},
+    {"insert_sync", &plain<insertSync>, false,
      "streams and waits stand: only now is it known what is missing"},
-    {"insert_frees", &insertFrees, false, "a free goes where stream 0 is ordered after all uses"},
+    {"insert_frees", &plain<insertFrees>, false,
+     "a free goes where stream 0 is ordered after all uses"},
 };
 
 bool isSkipped(std::string_view name, const PassOptions& options) {
@@ -56,7 +66,7 @@ Program through(const Pass& pass, Program program, const PassOptions& options) {
   if (isSkipped(pass.name, options)) return program;
   if (pass.overlap_only && !options.overlap) return program;
   const Program before = options.dump ? program : Program();
-  program = timed(pass.name, options, [&] { return pass.run(std::move(program)); });
+  program = timed(pass.name, options, [&] { return pass.run(std::move(program), options); });
   if (options.dump && !sameProgram(before, program)) options.dump(pass.name, program);
   return program;
 }

@@ -61,23 +61,27 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   if (op.kind == comm::CollectiveKind::Send || step.root_apart) {
     return emitOneWay(op, step, communicator);
   }
+  const auto first = static_cast<int32_t>(plan_->operations.size());
   comm::Operation operation;
   operation.kind = op.kind;
   operation.reduce = op.reduce.value_or(ReduceOp::Sum);
   operation.root = static_cast<int>(step.peer);
-  Plan::OperationPlaces places;
-  if (op.kind != comm::CollectiveKind::Barrier) {
-    const View& in = step.inputs.at(0);
-    const View& out = step.outputs.at(0);
-    places = {placeOf(in), placeOf(out)};
+  const auto post = [&](const Plan::OperationPlaces& places) {
+    plan_->operations.push_back(operation);
+    plan_->operation_places.push_back(places);
+  };
+  const std::vector<Communicate::Pair> pairs = op.pairs();
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const View& in = step.inputs.at(i);
+    const View& out = step.outputs.at(i);
+    Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
     // Such a root receives in place.
     if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
-    operation.dtype = slot(op.in).tensor.dtype;
+    operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
+    post(places);
   }
-  const auto first = static_cast<int32_t>(plan_->operations.size());
-  plan_->operations.push_back(operation);
-  plan_->operation_places.push_back(places);
+  if (pairs.empty()) post({});  // a barrier
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
   emitRecord({true, op.token}, op.stream);

@@ -64,10 +64,12 @@ class InstructionPrinter {
     return "copy " + slot(x.in) + " -> " + slot(x.out) + stream(x.stream);
   }
   std::string operator()(const Communicate& x) const {
-    const bool moves = x.kind != comm::CollectiveKind::Barrier;
-    return token(x.token) + " = communicate " + std::string(collectiveName(x.kind)) +
-           (moves ? " " + slot(x.in) + " -> " + slot(x.out) : "") + team(x.team) +
-           (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") +
+    std::string moved;
+    for (const auto& [in, out] : x.pairs()) {
+      moved += (moved.empty() ? " " : ", ") + slot(in) + " -> " + slot(out);
+    }
+    return token(x.token) + " = communicate " + std::string(collectiveName(x.kind)) + moved +
+           team(x.team) + (x.reduce ? " op=" + std::string(name(*x.reduce)) : "") +
            (x.root ? " root=" + x.root->str() : "") +
            (x.send_counts ? " send_counts=" + slot(*x.send_counts) : "") +
            (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") +

@@ -71,6 +71,19 @@ bool sameKernel(const Kernel& a, const Kernel& b) {
 
 }  // namespace
 
+bool mayGroup(comm::CollectiveKind kind) {
+  using enum comm::CollectiveKind;
+  return kind == Allreduce || kind == Reduce || kind == Broadcast || kind == Allgather ||
+         kind == ReduceScatter || kind == AllToAll;
+}
+
+std::vector<Communicate::Pair> Communicate::pairs() const {
+  if (kind == comm::CollectiveKind::Barrier) return {};
+  std::vector<Pair> out_pairs{{in, out}};
+  out_pairs.insert(out_pairs.end(), also.begin(), also.end());
+  return out_pairs;
+}
+
 std::optional<SlotId> Program::findSlot(std::string_view slot_name) const {
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].name == slot_name) return static_cast<SlotId>(i);
@@ -119,8 +132,12 @@ std::vector<Access> accessesOf(const Op& op) {
                           return List{{x.in, false}, {x.out, true}};
                         },
                         [](const Communicate& x) {
-                          if (x.kind == comm::CollectiveKind::Barrier) return List{};
-                          return List{{x.in, false, true}, {x.out, true, true}};
+                          List list;
+                          for (const auto& [in, out] : x.pairs()) {
+                            list.push_back({in, false, true});
+                            list.push_back({out, true, true});
+                          }
+                          return list;
                         },
                         [](const Send& x) {
                           return List{{x.slot, false, true}};
@@ -227,9 +244,12 @@ void forEachSlot(const Op& op, const std::function<void(SlotId, bool)>& visit) {
                  [&](const CallLibrary& x) { use(x.inputs, false), use(x.outputs, false); },
                  [&](const Copy& x) { visit(x.in, false), visit(x.out, false); },
                  [&](const Communicate& x) {
-                   for (SlotId id : {x.in, x.out, x.send_counts.value_or(kNoSlot),
-                                     x.recv_counts.value_or(kNoSlot)}) {
+                   const auto named = [&](SlotId id) {
                      if (id != kNoSlot) visit(id, false);
+                   };
+                   for (const auto& [in, out] : x.pairs()) named(in), named(out);
+                   for (const auto& counts : {x.send_counts, x.recv_counts}) {
+                     named(counts.value_or(kNoSlot));
                    }
                  },
                  [&](const Send& x) { visit(x.slot, false); },

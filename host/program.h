@@ -120,8 +120,8 @@ struct LaunchKernel {
   bool operator==(const LaunchKernel&) const = default;
 };
 
-// What a library does better: an op that no kernel is generated for, with the attributes that it has
-// in a fusion (host/library_op.h).
+// What a library does better: an op that no kernel is generated for, with the attributes that it
+// has in a fusion (host/library_op.h).
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
@@ -161,8 +161,20 @@ struct Communicate {
   // Most thread blocks of a GPU that it may take, where the transport runs kernels; what is computed
   // meanwhile leaves them free. 0: the transport's choice.
   int32_t ctas = 0;
+  // More of the same kind, posted with the first as one group under the one token; no two of them
+  // share memory that either writes. Only of a kind that mayGroup().
+  struct Pair {
+    SlotId in;
+    SlotId out;
+    bool operator==(const Pair&) const = default;
+  };
+  std::vector<Pair> also = {};
+  std::vector<Pair> pairs() const;  // all of them, the first before the others
   bool operator==(const Communicate&) const = default;
 };
+
+// Allreduce, Reduce, Broadcast, Allgather, ReduceScatter, AllToAll: which several pairs may share.
+bool mayGroup(comm::CollectiveKind kind);
 
 // Point to point with a peer of the team, given by an expression of `rank`, `ranks`, mesh indices
 // and loop indices (a rank within the team). Outside a group the token is the operation's own;

@@ -45,6 +45,10 @@ class Renamer {
     token(x.token);
     if (x.in != kNoSlot) slot(x.in);
     if (x.out != kNoSlot) slot(x.out);
+    for (Communicate::Pair& pair : x.also) {
+      slot(pair.in);
+      slot(pair.out);
+    }
     team(x.team);
     if (x.root) size(*x.root);
     if (x.send_counts) slot(*x.send_counts);

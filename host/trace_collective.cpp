@@ -1,4 +1,5 @@
 // What a collective asks of its views.
+#include <algorithm>
 #include <numeric>
 
 #include "comm/operation.h"
@@ -16,10 +17,16 @@ int64_t allocatedIn(const View& view) {
   return std::accumulate(alloc.begin(), alloc.end(), int64_t{1}, std::multiplies<>());
 }
 
+bool viewsOverlap(const View& a, const View& b) {
+  return a.buffer >= 0 && a.buffer == b.buffer &&
+         a.byte_offset < b.byte_offset + b.desc.allocBytes() &&
+         b.byte_offset < a.byte_offset + a.desc.allocBytes();
+}
+
 class CollectiveChecker {
  public:
-  CollectiveChecker(const Communicate& x, const TraceStep& step, const TeamPlace& place)
-      : x_(x), in_(step.inputs.front()), out_(step.outputs.front()), place_(place) {}
+  CollectiveChecker(const Communicate& x, const View& in, const View& out, const TeamPlace& place)
+      : x_(x), in_(in), out_(out), place_(place) {}
 
   void run() const {
     const std::string_view kind = collectiveName(x_.kind);
@@ -71,9 +78,7 @@ class CollectiveChecker {
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
-    if (in_.buffer != out_.buffer || in_end <= out_.byte_offset || out_end <= in_.byte_offset) {
-      return;
-    }
+    if (!viewsOverlap(in_, out_)) return;
     int64_t in_part = 0, out_part = 0;  // offset of this rank's part
     if (isGathered()) out_part = place_.rank * in_.desc.allocBytes();
     if (isScattered()) in_part = place_.rank * out_.desc.allocBytes();
@@ -89,7 +94,8 @@ class CollectiveChecker {
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
-    if (x_.kind == CollectiveKind::AllToAll || in.rank() != out.rank()) return;
+    if (in.rank() != out.rank()) return;
+    if (x_.kind == CollectiveKind::AllToAll) return partsInOrder();
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       if (in.alloc[axis] != out.alloc[axis]) {
         if (isGathered()) outermost(out, axis);
@@ -101,6 +107,24 @@ class CollectiveChecker {
       if (in.alloc[axis] != out.alloc[axis] || in.alloc[axis] == 1) continue;
       HEDDLE_USER_CHECK(in.strides[axis] == out.strides[axis],
                         "{}: the sides lie in different orders in memory, strides {} and {}",
+                        collectiveName(x_.kind), str(in.strides), str(out.strides));
+    }
+  }
+
+  // Part r is the r-th stretch of memory on both sides: the axis that is cut is outermost in the
+  // one, the axis that is joined in the other, and the part lies the same way in both.
+  void partsInOrder() const {
+    const TensorDesc& in = in_.desc;
+    const TensorDesc& out = out_.desc;
+    for (size_t axis = 0; axis < in.rank(); ++axis) {
+      if (in.alloc[axis] == place_.size * out.alloc[axis]) outermost(in, axis);
+      if (out.alloc[axis] == place_.size * in.alloc[axis]) outermost(out, axis);
+    }
+    for (size_t axis = 0; axis < in.rank(); ++axis) {
+      const int64_t part = std::min(in.alloc[axis], out.alloc[axis]);
+      HEDDLE_USER_CHECK(part == 1 || in.strides[axis] == out.strides[axis],
+                        "{}: a part lies in different orders in the memory of the two sides, "
+                        "strides {} and {}",
                         collectiveName(x_.kind), str(in.strides), str(out.strides));
     }
   }
@@ -123,7 +147,15 @@ class CollectiveChecker {
 }  // namespace
 
 void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place) {
-  CollectiveChecker(x, step, place).run();
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    CollectiveChecker(x, step.inputs[i], step.outputs[i], place).run();
+    for (size_t j = 0; j < step.outputs.size(); ++j) {
+      const bool apart = i == j || (!viewsOverlap(step.outputs[i], step.outputs[j]) &&
+                                    !viewsOverlap(step.outputs[i], step.inputs[j]));
+      HEDDLE_USER_CHECK(apart, "{}: part {} of the group writes to memory of part {}",
+                        collectiveName(x.kind), i, j);
+    }
+  }
 }
 
 }  // namespace heddle::host

@@ -183,17 +183,19 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   HEDDLE_USER_CHECK(!one_way || size == 2,
                     "send in a team of {}: it is for two ranks, the root and the other", size);
   step.root_apart = rootIsApart(x, team);
-  bool sends = one_way ? root : comm::hasSend(x.kind, root);
-  bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
-  // The root of a broadcast to a mesh without it has only what it sends.
-  const bool outside = root && x.kind == comm::CollectiveKind::Broadcast &&
-                       viewOf(x.out).buffer < 0 && !scope_.describe(slot(x.out)).held;
-  if (outside || (root && step.root_apart)) {
-    (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
+  for (const auto& [in, out] : x.pairs()) {
+    bool sends = one_way ? root : comm::hasSend(x.kind, root);
+    bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
+    // The root of a broadcast to a mesh without it has only what it sends.
+    const bool outside = root && x.kind == comm::CollectiveKind::Broadcast &&
+                         viewOf(out).buffer < 0 && !scope_.describe(slot(out)).held;
+    if (outside || (root && step.root_apart)) {
+      (x.kind == comm::CollectiveKind::Gather ? sends : receives) = false;
+    }
+    step.scalar_inputs.push_back(-1);
+    step.inputs.push_back(sends ? tensor(in) : View{});
+    step.outputs.push_back(receives ? tensor(out) : View{});
   }
-  step.scalar_inputs.push_back(-1);
-  step.inputs.push_back(sends ? tensor(x.in) : View{});
-  step.outputs.push_back(receives ? tensor(x.out) : View{});
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
   if (sends != receives) place.elsewhere = allocatedByType(sends ? x.out : x.in);

@@ -64,12 +64,13 @@ void Tracer::instruction(const Instruction& x, InstructionIndex index) {
   step.index = index;
   step.stream = streamOf(x.op).value_or(-1);
   fill(step, x.op);
+  const bool collective = std::holds_alternative<Communicate>(x.op);
+  size_t read = 0, written = 0;  // of a collective, whose views may be empty
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
-    const bool collective = std::holds_alternative<Communicate>(x.op);
     const View& view = !collective    ? viewOf(access.slot)
-                       : access.write ? step.outputs.front()
-                                      : step.inputs.front();
+                       : access.write ? step.outputs[written++]
+                                      : step.inputs[read++];
     if (view.buffer < 0) continue;  // a rank that has no part in it
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});

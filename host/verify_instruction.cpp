@@ -89,11 +89,12 @@ class InstructionVerifier {
       HEDDLE_USER_CHECK(!id || slot(*id).isList(), "%{} is no list, as in list i64[ranks]",
                         slot(id.value_or(0)).name);
     }
+    HEDDLE_USER_CHECK(mayGroup(x.kind) || x.also.empty(), "{}: no group of several", kind);
     if (x.kind == CollectiveKind::Barrier) {
       HEDDLE_USER_CHECK(x.in == kNoSlot && x.out == kNoSlot, "a barrier moves no slot");
       return;
     }
-    moves(x);
+    for (const Communicate::Pair& pair : x.pairs()) moves(x, pair);
   }
   void operator()(const Send& x) const { tensor(x.slot); }
   void operator()(const Recv& x) const { tensor(x.slot); }
@@ -160,17 +161,17 @@ class InstructionVerifier {
     }
   }
   // The operands of a collective that has some.
-  void moves(const Communicate& x) const {
-    HEDDLE_USER_CHECK(x.in != kNoSlot && x.out != kNoSlot, "{} without its slots",
+  void moves(const Communicate& x, const Communicate::Pair& pair) const {
+    HEDDLE_USER_CHECK(pair.in != kNoSlot && pair.out != kNoSlot, "{} without its slots",
                       collectiveName(x.kind));
-    tensor(x.in);
-    tensor(x.out);
-    sameType(x.in, x.out);
-    const DType dtype = slot(x.in).tensor.dtype;
+    tensor(pair.in);
+    tensor(pair.out);
+    sameType(pair.in, pair.out);
+    const DType dtype = slot(pair.in).tensor.dtype;
     if (!x.reduce) return;
     HEDDLE_USER_CHECK(*x.reduce != ReduceOp::Avg || isFloat(dtype), "avg is for floats, %{} is {}",
-                      slot(x.in).name, name(dtype));
-    HEDDLE_USER_CHECK(!isFloat8(dtype), "f8 types can only be moved, %{} is {}", slot(x.in).name,
+                      slot(pair.in).name, name(dtype));
+    HEDDLE_USER_CHECK(!isFloat8(dtype), "f8 types can only be moved, %{} is {}", slot(pair.in).name,
                       name(dtype));
   }
   void sameType(SlotId a, SlotId b) const {

@@ -4,6 +4,7 @@
 
 #include "ir/compute_type.h"
 #include "ir/error.h"
+#include "ir/size_solve.h"
 
 namespace heddle {
 
@@ -156,6 +157,11 @@ SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64
                       extent.symbolName(), found->second, source[extent.symbolName()], got, here);
     if (fresh) source[extent.symbolName()] = here;
   });
+  std::vector<std::pair<Size, int64_t>> extents;
+  each([&](const Value&, size_t, const Size& extent, int64_t got) {
+    extents.emplace_back(extent, got);
+  });
+  solveSizes(extents, bindings);
   for (const auto& [symbol, value] : fusion.size_defaults) bindings.try_emplace(symbol, value);
   each([&](const Value& value, size_t axis, const Size& extent, int64_t got) {
     const int64_t expected = extent.evaluate(lookupIn(bindings));

@@ -131,6 +131,10 @@ SpreadMap spreadMapOf(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind == OpKind::Reshape) {
     addRegrouped(fusion.tensor(expr.inputs[0]), fusion.tensor(expr.outputs[0]), spread);
   }
+  if (expr.op->kind == OpKind::Scatter) {
+    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    spread.map.inputs[0][axis] = static_cast<int>(axis);  // of the space: the result's
+  }
   if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, spread);
   spread.may = spreadable(fusion, expr, spread.map);
   return spread;

@@ -11,7 +11,10 @@ namespace heddle {
 //  - reshape: of axes that are regrouped, the outermost of each side, as long as both divide evenly
 //    by the devices: a block of whole outer rows is the same block on both sides;
 //  - take, take_along_axis: the axis that is read by value is one more axis of the space, reduced
-//    by a sum: a rank looks up what lies in its block, and has 0 for the rest.
+//    by a sum: a rank looks up what lies in its block, and has 0 for the rest;
+//  - scatter, scatter_add: the axis along which the index says where to put things: a rank puts
+//  what
+//    belongs in its block.
 struct SpreadMap {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be spread

@@ -25,6 +25,7 @@ struct Args {
   void* totals;
   I64 n;
   I64 extent;
+  I64 first_target;
   I64 first_line;
   I64 group;
   I64 chunk;
@@ -207,8 +208,9 @@ __device__ void makeKeys(const Args& args) {
     const I64 at = offsetOf(args.lines, operand, args.first_line + line) + i * args.axis_strides[operand];
     U64 key;
     if (args.by_index != 0) {
-      const I64 target = (I64)loadAs(U64(), args.index_type, args.in[1], at);
-      key = (U64)(target < 0 || target >= args.extent ? args.extent : target);
+      // Targets that lie before the first one wrap around to beyond the last.
+      const U64 target = loadAs(U64(), args.index_type, args.in[1], at) - (U64)args.first_target;
+      key = target < (U64)args.extent ? target : (U64)args.extent;
     } else {
       key = keyOf(args.in_type, args.in[0], at) ^ (U64)args.flip;
     }

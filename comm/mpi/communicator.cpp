@@ -12,6 +12,8 @@ namespace heddle::comm::mpi {
 namespace {
 
 constexpr auto kGrace = std::chrono::seconds(1);
+// Collectives of one post have tags of their own; MPI promises tags up to 32767.
+constexpr int kMostTogether = 32000;
 
 }  // namespace
 
@@ -21,6 +23,7 @@ struct Group {
   std::vector<Transfer> transfers;
   std::vector<bool> done;
   std::vector<bool> failed;
+  int collectives = 0;  // not done
   std::string error;
   std::atomic<int> state{Running};
   std::atomic<bool> idle{false};  // MPI no longer touches the buffers
@@ -47,6 +50,9 @@ bool Group::advance(Channel& channel) {
       state.store(Failed, std::memory_order_release);
     }
     if (!done[i]) all = false;
+    // One that failed keeps the turn.
+    const bool collective = !isPointToPoint(transfers[i].operation().kind);
+    if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.turn;
   }
   if (!all) return false;
   state.store(result, std::memory_order_release);
@@ -84,8 +90,13 @@ Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stre
   group->done.resize(operations.size(), false);
   group->failed.resize(operations.size(), false);
   for (const Operation& op : operations) {
-    group->transfers.emplace_back(op, isPointToPoint(op.kind) ? -1 : collectives_++);
+    const bool collective = !isPointToPoint(op.kind);
+    group->transfers.emplace_back(op, turns_, group->collectives);
+    if (collective) ++group->collectives;
   }
+  HEDDLE_USER_CHECK(group->collectives <= kMostTogether, "{} collectives in one post, at most {}",
+                    group->collectives, kMostTogether);
+  if (group->collectives > 0) ++turns_;
   pending_.emplace(next_, group);
   engine_->submit([group, channel = channel_] { return group->advance(*channel); });
   return next_++;

@@ -15,10 +15,10 @@ struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 0;
-  // Collectives of one communicator run one after the other, because MPI matches them by the order
-  // in which they are called and those of two stages would else interleave differently on each
-  // rank.
-  int64_t turn = 0;  // the collective that may run
+  // The collectives of one post run together, posts of one communicator one after the other,
+  // because MPI matches messages by the order in which they are called and those of two stages
+  // would else interleave differently on each rank.
+  int64_t turn = 0;  // the post that may run its collectives
 };
 
 struct Group;
@@ -53,7 +53,7 @@ class MpiCommunicator : public Communicator {
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Channel> channel_;
   Ticket next_ = 0;
-  int64_t collectives_ = 0;
+  int64_t turns_ = 0;  // given out
   std::map<Ticket, std::shared_ptr<Group>> pending_;
   std::string fault_;  // what test() threw last
 };

@@ -10,7 +10,7 @@ namespace heddle::comm::mpi {
 namespace {
 
 constexpr int kTransferTag = 0;
-constexpr int kCollectiveTag = 1;
+constexpr int kCollectiveTag = 1;  // of the first of a post
 
 // MPI counts in int, and 4.x of Open MPI has no call that counts further: longer messages go in
 // pieces, which stay in order.
@@ -18,7 +18,8 @@ constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
 
-Transfer::Transfer(const Operation& operation, int64_t turn) : operation_(operation), turn_(turn) {
+Transfer::Transfer(const Operation& operation, int64_t turn, int place)
+    : operation_(operation), turn_(turn), tag_(kCollectiveTag + place) {
   if (operation.kind != CollectiveKind::AllToAllV) return;
   counts_.assign(operation.send_counts.begin(), operation.send_counts.end());
   counts_.insert(counts_.end(), operation.recv_counts.begin(), operation.recv_counts.end());
@@ -36,9 +37,7 @@ bool Transfer::advance(Channel& channel) {
   }
   if (stage_ == Stage::First && messagesAreDone()) finishFirst(channel);
   if (stage_ == Stage::Second && messagesAreDone()) stage_ = Stage::Done;
-  if (stage_ != Stage::Done) return false;
-  if (!transfer) ++channel.turn;
-  return true;
+  return stage_ == Stage::Done;
 }
 
 bool Transfer::messagesAreDone() {
@@ -236,11 +235,11 @@ void Transfer::reduceChunk(Channel& channel, void* result) {
 // --- messages ----------------------------------------------------------------------------------
 
 void Transfer::sendTo(Channel& channel, int peer, const void* data, int64_t count) {
-  post(channel, Way::Send, const_cast<void*>(data), count, peer, kCollectiveTag);
+  post(channel, Way::Send, const_cast<void*>(data), count, peer, tag_);
 }
 
 void Transfer::receiveFrom(Channel& channel, int peer, void* data, int64_t count) {
-  post(channel, Way::Receive, data, count, peer, kCollectiveTag);
+  post(channel, Way::Receive, data, count, peer, tag_);
 }
 
 // No elements are a message too.

@@ -21,8 +21,10 @@ namespace heddle::comm::mpi {
 //   the rest            parts straight to where they belong
 class Transfer {
  public:
-  // `turn` is the number of a collective within its communicator.
-  Transfer(const Operation& operation, int64_t turn);
+  // `turn` is the number of its post among those of its communicator that have a collective,
+  // `place` that of a collective in the post, the same on every rank: messages of several
+  // collectives that are under way at once differ in their tags.
+  Transfer(const Operation& operation, int64_t turn, int place);
   Transfer(Transfer&&) = default;
 
   const Operation& operation() const { return operation_; }
@@ -69,6 +71,7 @@ class Transfer {
   std::vector<int64_t> counts_;  // both lists of an AllToAllV, which the operation then names
   Operation operation_;
   int64_t turn_;
+  int tag_;
   Stage stage_ = Stage::Waiting;
   std::vector<Message> messages_;
   size_t next_ = 0;                     // those before it are complete

@@ -8,6 +8,7 @@
 
 #include "host/passes/chunk_cost.h"
 #include "host/passes/chunk_sites.h"
+#include "host/passes/nominal_sizes.h"
 #include "ir/error.h"
 
 namespace heddle::host {
@@ -15,15 +16,12 @@ namespace {
 
 using comm::CollectiveKind;
 
-constexpr int64_t kNominalExtent = 4096;
 const std::vector<int64_t> kAutoCounts = {1, 2, 4, 8};
 
 class Chunker {
  public:
   Chunker(const Program& program, const PassOptions& options)
-      : old_(program), options_(options), new_(program) {
-    for (const auto& [symbol, value] : program.size_defaults) sizes_[symbol] = value;
-    for (const auto& [symbol, value] : options.chunk_sizes) sizes_[symbol] = value;
+      : old_(program), options_(options), new_(program), sizes_(program, options) {
     for (const Slot& slot : program.slots) names_.insert(slot.name);
     names_.insert(program.tokens.begin(), program.tokens.end());
   }
@@ -67,24 +65,6 @@ class Chunker {
 
   // --- how many ---------------------------------------------------------------------------------
 
-  double value(const Size& size) const {
-    const auto lookup = [&](const std::string& symbol) {
-      const auto found = sizes_.find(symbol);
-      return found == sizes_.end() ? std::optional<int64_t>(kNominalExtent) : found->second;
-    };
-    try {
-      return static_cast<double>(size.evaluate(lookup));
-    } catch (const UserError&) {
-      return static_cast<double>(kNominalExtent);  // of symbols without defaults: too many, or none
-    }
-  }
-
-  double elements(SlotId id) const {
-    double n = 1;
-    for (size_t i = 0; i < slot(id).tensor.rank(); ++i) n *= value(evenExtent(new_, slot(id), i));
-    return n;
-  }
-
   // Of the tensors around a site, those for which the text asks for chunks.
   std::optional<int64_t> wantedFor(const ChunkSite& site) {
     std::vector<SlotId> around = {post(site).in, post(site).out};
@@ -126,7 +106,8 @@ class Chunker {
     const Communicate& x = post(site);
     ChunkedWork work;
     const DType dtype = slot(x.in).tensor.dtype;
-    const double whole = elements(site.kind == CollectiveKind::Allgather ? x.out : x.in);
+    const double whole =
+        sizes_.elements(new_, slot(site.kind == CollectiveKind::Allgather ? x.out : x.in));
     const double share = 1 - 1 / static_cast<double>(site.team);
     work.bytes = whole * static_cast<double>(sizeOf(dtype)) * share *
                  (site.kind == CollectiveKind::Allreduce ? 2 : 1);
@@ -135,8 +116,8 @@ class Chunker {
     work.ctas = chunkCtas(x.kind);
     for (size_t product : site.products) {
       const Slot& a = slot(call(product).inputs[0]);
-      work.flops +=
-          2 * elements(call(product).outputs[0]) * value(evenExtent(new_, a, a.tensor.rank() - 1));
+      work.flops += 2 * sizes_.elements(new_, slot(call(product).outputs[0])) *
+                    sizes_.value(evenExtent(new_, a, a.tensor.rank() - 1));
     }
     return cheapestChunks(work, kAutoCounts);
   }
@@ -335,7 +316,7 @@ class Chunker {
   const Program& old_;
   const PassOptions& options_;
   Program new_;
-  SizeBindings sizes_;
+  const NominalSizes sizes_;
   std::set<std::string> names_;
   Rests rests_;                                                   // of all sites
   std::vector<std::optional<std::vector<Instruction>>> instead_;  // by position

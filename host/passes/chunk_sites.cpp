@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/passes/items.h"
+#include "host/passes/nominal_sizes.h"
 #include "host/visit.h"
 
 namespace heddle::host {
@@ -59,7 +60,7 @@ class SiteFinder {
 
   std::optional<ChunkSite> siteAt(size_t post) const {
     const auto* x = std::get_if<Communicate>(&at(post).op);
-    if (x == nullptr || x->team.mesh < 0) return std::nullopt;
+    if (x == nullptr || x->team.mesh < 0 || !x->also.empty()) return std::nullopt;
     const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(x->team.mesh)];
     if (mesh.sizeIsFromJob()) return std::nullopt;
     ChunkSite site{x->kind, 0, post, 0, {}, 1};
@@ -172,20 +173,6 @@ class SiteFinder {
 };
 
 }  // namespace
-
-int64_t devicesOf(const Program& program, const Slot& slot, size_t axis) {
-  if (!slot.tensor.sharding || !slot.tensor.sharding->isSharded(axis)) return 1;
-  const DeviceMesh& mesh = program.meshes[static_cast<size_t>(slot.tensor.sharding->mesh)];
-  int64_t devices = 1;
-  for (MeshAxis each : slot.tensor.sharding->axes[axis]) devices *= mesh.size(each);
-  return devices;
-}
-
-Size evenExtent(const Program& program, const Slot& slot, size_t axis) {
-  const int64_t devices = devicesOf(program, slot, axis);
-  const Size& extent = slot.tensor.domain[axis].extent;
-  return devices == 1 ? extent : Size::floorDiv(extent, Size(devices));
-}
 
 std::vector<ChunkSite> findChunkSites(const Program& program) {
   const Items items = itemsOf(program);

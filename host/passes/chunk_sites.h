@@ -21,8 +21,4 @@ struct ChunkSite {
 // hand already.
 std::vector<ChunkSite> findChunkSites(const Program& program);
 
-// Devices over which `axis` of the slot is spread, and what each has of it when that is even.
-int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
-Size evenExtent(const Program& program, const Slot& slot, size_t axis);
-
 }  // namespace heddle::host

@@ -8,13 +8,18 @@
 namespace heddle::host {
 namespace {
 
+bool names(const Communicate& post, SlotId slot) {
+  bool found = false;
+  forEachSlot(post, [&](SlotId named, bool) { found = found || named == slot; });
+  return found;
+}
+
 // Whether `x` gives or takes away the meaning of a slot that `post` names.
 bool definesFor(const Instruction& x, const Communicate& post) {
   bool found = false;
   forEachInstruction({x}, [&](const Instruction& inner, InstructionIndex) {
     forEachSlot(inner.op, [&](SlotId slot, bool defines) {
-      found = found || (defines && (slot == post.in || slot == post.out ||
-                                    slot == post.send_counts || slot == post.recv_counts));
+      found = found || (defines && names(post, slot));
     });
   });
   return found;
@@ -27,7 +32,7 @@ bool orders(const Instruction& x) {
 
 bool allocates(const Instruction& x, const Communicate& post) {
   const auto* made = std::get_if<Allocate>(&x.op);
-  return made != nullptr && made->out == post.out && post.in != post.out;
+  return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
 
 // Whether `x` waits for a post before it that the item has nothing to do with.

@@ -84,14 +84,24 @@ ReshardPaths::ReshardPaths(const Fusion& fusion) : fusion_(fusion) {
 
 double ReshardPaths::bytes(const TensorView& tensor) const {
   double total = static_cast<double>(sizeOf(tensor.dtype));
-  auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {
-    auto found = sizes_.find(symbol);
-    return found == sizes_.end() ? kNominalExtent : found->second;
-  };
-  for (const IterDomain& axis : tensor.domain) {
-    total *= static_cast<double>(axis.extent.evaluate(lookup));
-  }
+  for (const IterDomain& axis : tensor.domain) total *= nominal(axis.extent);
   return total;
+}
+
+// An extent of many symbols without defaults is beyond 64 bits: it counts with smaller ones.
+double ReshardPaths::nominal(const Size& extent) const {
+  for (int64_t each = kNominalExtent; each > 1; each /= 8) {
+    const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {
+      const auto found = sizes_.find(symbol);
+      return found == sizes_.end() ? each : found->second;
+    };
+    try {
+      return static_cast<double>(extent.evaluate(lookup));
+    } catch (const UserError&) {
+      continue;
+    }
+  }
+  return static_cast<double>(kNominalExtent);
 }
 
 std::optional<int64_t> ReshardPaths::byDefaults(const Size& extent) const {

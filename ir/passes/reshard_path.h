@@ -41,6 +41,7 @@ class ReshardPaths {
  private:
   std::vector<Sharding> neighbours(const Sharding& state, const Sharding& goal) const;
   double cost(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
+  double nominal(const Size& extent) const;
   double localBytes(const TensorView& tensor, const Sharding& state) const;
   const DeviceMesh& meshOf(const Sharding& state) const;
 

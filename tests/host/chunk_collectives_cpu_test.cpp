@@ -105,6 +105,36 @@ void expectRight(const char* text, int ranks, int64_t chunks, const SizeBindings
   }
 }
 
+// Two gathered operands and three gradients: five collectives of two kinds, in two posts.
+TEST(CoalesceCollectives, GathersAndGradientsOnOneToFourRanks) {
+  constexpr const char* kGradients = R"(heddle 1
+mesh @m = [x=ranks]
+fusion gradients(%x: f32[t, h] shard(@m, 0: x), %k: f32[f, h] shard(@m, 0: x),
+                 %v: f32[h, f] shard(@m, 0: x), %q: f32[s, h] shard(@m))
+    with t = 12, h = 12, f = 24, s = 5 {
+  %k_all = set(%k) shard(@m)
+  %v_all = set(%v) shard(@m)
+  %kt = permute(%k_all, axes=[1, 0])
+  %scores = matmul(%q, %kt)
+  %p = relu(%scores)
+  %vt = permute(%v_all, axes=[1, 0])
+  %o = matmul(%p, %vt)
+  %xt = permute(%x, axes=[1, 0])
+  %dw = matmul(%xt, %x)
+  %db = sum(%x, axes=[0])
+  %e = exp(%x)
+  %dc = sum(%e, axes=[0])
+  return %o shard(@m), %dw shard(@m), %db shard(@m), %dc shard(@m)
+}
+)";
+  for (int ranks : {1, 2, 3, 4}) {
+    for (int64_t t : {0, 7, 12}) expectRight(kGradients, ranks, 1, {{"t", t}});
+  }
+  const Program program = compiled(parseFusion(kGradients), 4, 1);
+  EXPECT_EQ(posts(program.body, CollectiveKind::Allgather), 1) << print(program);
+  EXPECT_EQ(posts(program.body, CollectiveKind::Allreduce), 1) << print(program);
+}
+
 TEST(ChunkCollectives, AllgatherAndReduceScatterOnOneToFourRanks) {
   for (int ranks : {1, 2, 3, 4}) {
     for (int64_t t : {0, 7, 24}) expectRight(kSequenceParallel, ranks, 2, {{"t", t}});

@@ -220,6 +220,79 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int, int64_t i) {
          return givenTo(team[static_cast<size_t>(i / kCollectiveCount)], i % kCollectiveCount);
        }},
+      // One post of different sizes, one of them read twice.
+      {"SeveralAllreducesInOnePost", R"(
+  slot %y: f32[29]
+  slot %tail: f32[5]
+  slot %a: f32[12]
+  slot %b: f32[5]
+  slot %c: f32[12]
+  %y = allocate
+  %tail = alias %x slice starts=[7] stops=[12]
+  %a = alias %y slice starts=[0] stops=[12]
+  %b = alias %y slice starts=[12] stops=[17]
+  %c = alias %y slice starts=[17] stops=[29]
+  for i in 0 .. 2 {
+    $t = communicate allreduce %x -> %a, %tail -> %b, %x -> %c team=TEAM op=sum
+    wait $t
+  }
+)",
+       [](const std::vector<int>& team, int, int64_t i) {
+         return sumOver(team, i < 12 ? i : i < 17 ? i - 5 : i - 17);
+       }},
+      {"SeveralAllgathersInOnePost", R"(
+  slot %y: f32[2, 12 * SIZE]
+  slot %a: f32[SIZE, 12]
+  slot %b: f32[12 * SIZE]
+  slot %twice: f32[12]
+  slot %row: f32[12 * SIZE]
+  slot %flat: f32[12 * SIZE]
+  %y = allocate
+  %a = allocate
+  %twice = allocate
+  copy %x -> %twice
+  %b = alias %y[1]
+  $t = communicate allgather %x -> %a, %twice -> %b team=TEAM
+  wait $t
+  %row = alias %y[0]
+  %flat = alias %a reshape
+  copy %flat -> %row
+)",
+       [](const std::vector<int>& team, int, int64_t i) {
+         const auto row = static_cast<size_t>(i / kCollectiveCount) % team.size();
+         return givenTo(team[row], i % kCollectiveCount);
+       }},
+      // What only the root has is there for neither elsewhere.
+      {"SeveralReductionsToTheLastInOnePost", R"(
+  slot %y: f32[2, 12]
+  slot %a: f32[12]
+  slot %b: f32[12]
+  slot %to: f32[12]
+  %y = allocate
+  %to = alias %y[0]
+  copy %x -> %to
+  %to = alias %y[1]
+  copy %x -> %to
+  if INDEX == SIZE - 1 {
+    %a = allocate
+    %b = allocate
+  }
+  $t = communicate reduce %x -> %a, %x -> %b team=TEAM op=sum root=SIZE - 1
+  wait $t
+  if INDEX == SIZE - 1 {
+    %to = alias %y[0]
+    copy %a -> %to
+    %to = alias %y[1]
+    copy %b -> %to
+    free %a
+    free %b
+  }
+)",
+       [](const std::vector<int>& team, int me, int64_t i) {
+         const bool root = me + 1 == static_cast<int>(team.size());
+         const int64_t at = i % kCollectiveCount;
+         return root ? sumOver(team, at) : givenTo(team[static_cast<size_t>(me)], at);
+       }},
       {"AllToAllVTakesItsCountsFromTheDevice", kUnevenExchange,
        [](const std::vector<int>& team, int me, int64_t i) {
          const float got = exchangedTo(team, me, i);

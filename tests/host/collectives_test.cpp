@@ -14,7 +14,8 @@ std::string errorOf(const std::string& body) {
         parseProgram("heddle 1\nmesh @m = [y=2, x=2]\n"
                      "program main(%x: f32[4, 8], %i: i64[4], %k: i64[2]) -> () {\n"
                      "slot %y: f32[4, 8]\nslot %w: f32[16, 8]\nslot %v: f32[4, 32]\n"
-                     "slot %t: f32[4, 8] stride_order=[1, 0]\nslot %c: list i64[4]\n"
+                     "slot %t: f32[4, 8] stride_order=[1, 0]\nslot %u: f32[1, 32]\n"
+                     "slot %z: f32[16, 2]\nslot %c: list i64[4]\n"
                      "slot %d: list i64[2]\nslot %n: i64\nslot %j: i32[4]\n" +
                      body + "}\n"));
   } catch (const UserError& error) {
@@ -31,7 +32,7 @@ void failsWith(const std::string& body, const std::string& expected) {
 // The operands of a post to the whole mesh, with what is made and given back around it.
 std::string posted(const std::string& post) {
   std::string text, after;
-  for (const char* slot : {"%y", "%w", "%v", "%t"}) {
+  for (const char* slot : {"%y", "%w", "%v", "%t", "%u", "%z"}) {
     if (post.find(slot) == std::string::npos) continue;
     text += std::string(slot) + " = allocate\n";
     after += std::string("free ") + slot + "\n";
@@ -119,6 +120,10 @@ TEST(HostCollectives, MemoryMovesAsItLies) {
   failsWith(posted("allgather %x -> %v team=@m"), "along axis 1, which is not outermost in memory");
   failsWith(posted("broadcast %x -> %t team=@m root=0"), "different orders in memory");
   failsWith(posted("allreduce %x -> %t team=@m op=sum"), "different orders in memory");
+  // Rows to ranks and columns from them is right as it lies; the other way round is not.
+  EXPECT_EQ(errorOf(posted("all_to_all %x -> %u team=@m")), "no error");
+  failsWith(posted("all_to_all %x -> %z team=@m"), "along axis 1, which is not outermost");
+  failsWith(posted("all_to_all %x -> %t team=@m"), "a part lies in different orders");
 }
 
 TEST(HostCollectives, SidesLieApartOrExactly) {

@@ -55,6 +55,28 @@ program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
   EXPECT_EQ(errorOf({a, b, s}), "") << "an error leaves nothing behind";
 }
 
+// A symbol that only a product names follows from the others; its default is for what says nothing.
+TEST_F(ErrorTextTest, SizesInProducts) {
+  Executable executable(programOf(R"(
+program p(%a: f32[heads * width], %b: f32[heads, 2], %c: f32[width * depth + 1]) -> (%a)
+    with heads = 4, width = 8, depth = 2 {
+}
+)"),
+                        context);
+  const auto errorOf = [&](int64_t a, int64_t b, int64_t c) {
+    const auto made = [&](int64_t n, std::vector<int64_t> sizes) {
+      return deviceFloats(*device, std::vector<float>(static_cast<size_t>(n)), std::move(sizes));
+    };
+    return userErrorOf([&] { executable.run({made(a, {a}), made(2 * b, {b, 2}), made(c, {c})}); });
+  };
+  EXPECT_EQ(errorOf(32, 4, 17), "");
+  EXPECT_EQ(errorOf(12, 3, 21), "");
+  EXPECT_EQ(errorOf(10, 3, 17),
+            "axis 0 of %a has size 10, the program says 24 = heads*width (width = 8 by default)");
+  EXPECT_EQ(errorOf(12, 3, 20),
+            "axis 0 of %c has size 20, the program says 9 = width*depth+1 (depth = 2 by default)");
+}
+
 const char* const kFourth = R"(
 program fourth(%x: f32[n, n]) -> (%x4) with n = 4 {
   slot %x2: f32[n, n]

@@ -1,6 +1,8 @@
 // Library functions in compiled fusions: sharded along another axis, and along their own.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "host/text.h"
 #include "ir/text.h"
 #include "tests/host/rank_harness.h"
@@ -100,6 +102,43 @@ TEST(LibraryRanks, GradientOfALookup) {
     EXPECT_EQ(testing::relativeError(testing::runProgram(program, options)[0],
                                      testing::expectedOf(fusion, options)[0]),
               0);
+  }
+}
+
+// The rows themselves cut, evenly, unevenly and with ranks that have none: each takes its own,
+// nothing of the size of the table moves. Indices outside, also just past a block's end, put
+// nothing.
+TEST(LibraryRanks, GradientOfALookupInBlocksOfRows) {
+  for (const char* op : {"scatter_add", "scatter"}) {
+    for (const auto& [ranks, mesh, rows] : {std::tuple{2, "[x=2]", "x"},
+                                            {3, "[x=3]", "x"},
+                                            {4, "[x=4]", "x"},
+                                            {4, "[y=2, x=2]", "[y, x]"},
+                                            {4, "[y=2, x=2]", "[x, y]"},
+                                            {4, "[y=2, x=2]", "y"}}) {
+      const std::string at = std::string(" shard(@m, 0: ") + rows + ")";
+      const Fusion fusion =
+          parseFusion("heddle 1\nmesh @m = " + std::string(mesh) + "\nfusion f(%w: f32[v, h]" + at +
+                      ", %i: i64[n, 1] shard(@m), %g: f32[n, h] shard(@m))\n"
+                      "    with v = 7, h = 5, n = 23 {\n  %two = constant(2)\n"
+                      "  %all = sub(%i, %two)\n  %y = " +
+                      op +
+                      "(%w, %all, %g, axis=0)\n"
+                      "  return %y" +
+                      at + "\n}\n");
+      for (int64_t v : {1, 5, 7, 8}) {
+        HarnessOptions options;
+        options.ranks = ranks;
+        options.sizes = testing::defaultSizes(fusion.size_defaults);
+        options.sizes["v"] = v;
+        const Program program = compile(fusion, ranks);
+        EXPECT_EQ(count(print(program), "communicate"), 0u) << print(program);
+        EXPECT_EQ(testing::relativeError(testing::runProgram(program, options)[0],
+                                         testing::expectedOf(fusion, options)[0]),
+                  0)
+            << op << " on " << mesh << " " << rows << ", v = " << v;
+      }
+    }
   }
 }
 

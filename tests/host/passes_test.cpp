@@ -98,7 +98,7 @@ void expectAllNecessary(const Program& program, int at_least) {
 }
 
 TEST(HostPasses, EveryWaitEventAndFreeIsNecessary) {
-  expectAllNecessary(runPasses(parseProgram(kLowered)), 12);
+  expectAllNecessary(runPasses(parseProgram(kLowered)), 11);
   PassOptions serial;
   serial.overlap = false;
   expectAllNecessary(runPasses(parseProgram(kLowered), serial), 7);
@@ -150,13 +150,14 @@ TEST(HostPasses, SendsOfAPipelineGoOutBeforeTheNextMicroBatch) {
 }
 
 TEST(HostPasses, EachPassCanBeLeftOut) {
-  for (const char* name : {"chunk_collectives", "lift_posts", "assign_streams", "sink_waits"}) {
+  for (const char* name : {"chunk_collectives", "lift_posts", "coalesce_collectives",
+                           "assign_streams", "sink_waits"}) {
     PassOptions options;
     options.skip = {name};
     std::vector<std::string> timed;
     options.timing = [&](std::string_view pass, double) { timed.emplace_back(pass); };
     EXPECT_NO_THROW(runPasses(parseProgram(kLowered), options)) << name;
-    EXPECT_EQ(timed.size(), 6u);
+    EXPECT_EQ(timed.size(), 7u);
   }
   PassOptions options;
   options.skip = {"no_such_pass"};

@@ -77,6 +77,19 @@ TEST(BuilderTest, GuardsNameBothSources) {
             "add)");
 }
 
+// What is named in sums and products only is solved when the rest is known.
+TEST(BuilderTest, SymbolsOfCompositeExtentsAreSolved) {
+  FusionBuilder b;
+  const Size w = Size::symbol("w"), k = Size::symbol("k");
+  b.output(b.input("x", DType::F32, {t * w + 1, t, w * k - t}));
+  const Fusion fusion = std::move(b).build();
+  EXPECT_EQ(bindSizes(fusion, {{13, 3, 5}}), (SizeBindings{{"t", 3}, {"w", 4}, {"k", 2}}));
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{12, 3, 5}, {13, 3, 6}, {1, 0, 0}}) {
+    EXPECT_NE(messageOf([&] { bindSizes(fusion, {sizes}); }), "no error") << str(sizes);
+  }
+}
+
 TEST(BuilderTest, OneSymbolHasOneValue) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t});

@@ -84,6 +84,19 @@ fusion f(%a: f32[t] shard(@m, 0: [y, x])) {
   EXPECT_TRUE(f.guards.empty());
 }
 
+// Costs of sizes that no default says stay numbers, however many there are.
+TEST(InsertResharding, ExtentsOfManySymbols) {
+  Fusion f = lowered(R"(
+mesh @m = [x=4]
+fusion f(%a: f32[q*r*s*t*u*v, h] shard(@m, 0: x)) {
+  %b = set(%a) shard(@m)
+  %c = exp(%b)
+  return %c shard(@m, 1: x)
+})",
+                     4);
+  EXPECT_EQ(listing(f).size(), 2u) << listing(f).front();
+}
+
 // An uneven split over one mesh axis is fine: the blocks are padded alike.
 TEST(InsertResharding, OneUnevenAxisNeedsNoGuard) {
   Fusion f = lowered(R"(
