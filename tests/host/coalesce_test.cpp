@@ -74,14 +74,14 @@ TEST(CoalesceCollectives, NeighboursAreOnePost) {
   // What is of another team is no obstacle, and joins its own.
   EXPECT_EQ(postsOf(R"(
   %d = allocate
-  $1 = communicate allreduce %x -> %a team=@m[x] op=sum
-  wait $1
-  $2 = communicate allreduce %x -> %c team=@m[y] op=sum
-  wait $2
-  $3 = communicate allreduce %w -> %b team=@m[x] op=sum
-  wait $3
-  $4 = communicate allreduce %w -> %d team=@m[y] op=sum
-  wait $4
+  $p = communicate allreduce %x -> %a team=@m[x] op=sum
+  wait $p
+  $q = communicate allreduce %x -> %c team=@m[y] op=sum
+  wait $q
+  $r = communicate allreduce %w -> %b team=@m[x] op=sum
+  wait $r
+  $s = communicate allreduce %w -> %d team=@m[y] op=sum
+  wait $s
 )"),
             (Posts{"allreduce %x -> %a, %w -> %b", "allreduce %x -> %c, %w -> %d"}));
 }

@@ -257,6 +257,8 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
   %row = alias %y[0]
   %flat = alias %a reshape
   copy %flat -> %row
+  free %a
+  free %twice
 )",
        [](const std::vector<int>& team, int, int64_t i) {
          const auto row = static_cast<size_t>(i / kCollectiveCount) % team.size();

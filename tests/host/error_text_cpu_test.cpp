@@ -73,8 +73,9 @@ program p(%a: f32[heads * width], %b: f32[heads, 2], %c: f32[width * depth + 1])
   EXPECT_EQ(errorOf(12, 3, 21), "");
   EXPECT_EQ(errorOf(10, 3, 17),
             "axis 0 of %a has size 10, the program says 24 = heads*width (width = 8 by default)");
-  EXPECT_EQ(errorOf(12, 3, 20),
-            "axis 0 of %c has size 20, the program says 9 = width*depth+1 (depth = 2 by default)");
+  EXPECT_EQ(
+      errorOf(12, 3, 20),
+      "axis 0 of %c has size 20, the program says 9 = width*depth + 1 (depth = 2 by default)");
 }
 
 const char* const kFourth = R"(
