@@ -26,6 +26,8 @@ program main(%x: f32[t], %w: f32[t], %n: i64) -> (%a, %b, %c) with t = 8 {
   slot %b: f32[t]
   slot %c: f32[t]
   slot %d: f32[t]
+  slot %g: f32[t]
+  slot %h: f32[t]
   slot %half: f32[4]
   slot %rest: f32[4]
   slot %e: f32[4]
@@ -74,16 +76,20 @@ TEST(CoalesceCollectives, NeighboursAreOnePost) {
   // What is of another team is no obstacle, and joins its own.
   EXPECT_EQ(postsOf(R"(
   %d = allocate
+  %g = allocate
+  launch @k(%x) -> (%g)
+  %h = allocate
+  launch @k(%w) -> (%h)
   $p = communicate allreduce %x -> %a team=@m[x] op=sum
   wait $p
-  $q = communicate allreduce %x -> %c team=@m[y] op=sum
+  $q = communicate allreduce %g -> %c team=@m[y] op=sum
   wait $q
   $r = communicate allreduce %w -> %b team=@m[x] op=sum
   wait $r
-  $s = communicate allreduce %w -> %d team=@m[y] op=sum
+  $s = communicate allreduce %h -> %d team=@m[y] op=sum
   wait $s
 )"),
-            (Posts{"allreduce %x -> %a, %w -> %b", "allreduce %x -> %c, %w -> %d"}));
+            (Posts{"allreduce %x -> %a, %w -> %b", "allreduce %g -> %c, %h -> %d"}));
 }
 
 // The second sends %c, which is made only after `between`.
