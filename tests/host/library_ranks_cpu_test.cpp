@@ -123,7 +123,7 @@ TEST(LibraryRanks, GradientOfALookupInBlocksOfRows) {
                       "    with v = 7, h = 5, n = 23 {\n  %two = constant(2)\n"
                       "  %all = sub(%i, %two)\n  %y = " +
                       op +
-                      "(%w, %all, %g, axis=0)\n"
+                      "(%w, %all, %g, axis=0, stretch=true)\n"
                       "  return %y" +
                       at + "\n}\n");
       for (int64_t v : {1, 5, 7, 8}) {
