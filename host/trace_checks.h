@@ -21,8 +21,8 @@ struct TeamPlace {
   int64_t rank;
   int64_t size;
   int64_t parts;  // of the larger side, one a rank but where the root is apart
-  // Elements that the side without a view has elsewhere, where its type tells.
-  std::optional<int64_t> elsewhere;
+  // Of each pair, elements that the side without a view has elsewhere, where its type tells.
+  std::vector<std::optional<int64_t>> elsewhere;
 };
 // Dtypes, allocated elements and memory order on both sides, and that they lie apart or as the
 // transports allow (comm/communicator.h).

@@ -25,8 +25,13 @@ bool viewsOverlap(const View& a, const View& b) {
 
 class CollectiveChecker {
  public:
-  CollectiveChecker(const Communicate& x, const View& in, const View& out, const TeamPlace& place)
-      : x_(x), in_(in), out_(out), place_(place) {}
+  CollectiveChecker(const Communicate& x, const TraceStep& step, size_t pair,
+                    const TeamPlace& place)
+      : x_(x),
+        in_(step.inputs[pair]),
+        out_(step.outputs[pair]),
+        place_(place),
+        elsewhere_(place.elsewhere[pair]) {}
 
   void run() const {
     const std::string_view kind = collectiveName(x_.kind);
@@ -34,7 +39,7 @@ class CollectiveChecker {
     if (has(out_)) checkDense(out_, kind);
     if (!has(in_) || !has(out_)) {
       parts();
-      if (place_.elsewhere) counts();
+      if (elsewhere_) counts();
       return;
     }
     HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
@@ -56,8 +61,8 @@ class CollectiveChecker {
   }
 
   void counts() const {
-    const int64_t in = has(in_) ? allocatedIn(in_) : *place_.elsewhere;
-    const int64_t out = has(out_) ? allocatedIn(out_) : *place_.elsewhere;
+    const int64_t in = has(in_) ? allocatedIn(in_) : *elsewhere_;
+    const int64_t out = has(out_) ? allocatedIn(out_) : *elsewhere_;
     const bool fits =
         in * (isGathered() ? place_.parts : 1) == out * (isScattered() ? place_.parts : 1);
     HEDDLE_USER_CHECK(fits, "{} in a team of {}: {} allocated elements to {}",
@@ -141,14 +146,15 @@ class CollectiveChecker {
   const Communicate& x_;
   const View& in_;
   const View& out_;
-  TeamPlace place_;
+  const TeamPlace& place_;
+  const std::optional<int64_t> elsewhere_;
 };
 
 }  // namespace
 
 void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
-    CollectiveChecker(x, step.inputs[i], step.outputs[i], place).run();
+    CollectiveChecker(x, step, i, place).run();
     for (size_t j = 0; j < step.outputs.size(); ++j) {
       const bool apart = i == j || (!viewsOverlap(step.outputs[i], step.outputs[j]) &&
                                     !viewsOverlap(step.outputs[i], step.inputs[j]));

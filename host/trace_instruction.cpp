@@ -183,6 +183,7 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   HEDDLE_USER_CHECK(!one_way || size == 2,
                     "send in a team of {}: it is for two ranks, the root and the other", size);
   step.root_apart = rootIsApart(x, team);
+  TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
   for (const auto& [in, out] : x.pairs()) {
     bool sends = one_way ? root : comm::hasSend(x.kind, root);
     bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
@@ -195,10 +196,10 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
     step.scalar_inputs.push_back(-1);
     step.inputs.push_back(sends ? tensor(in) : View{});
     step.outputs.push_back(receives ? tensor(out) : View{});
+    const bool one_side = sends != receives;
+    place.elsewhere.push_back(one_side ? allocatedByType(sends ? out : in) : std::nullopt);
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
-  TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
-  if (sends != receives) place.elsewhere = allocatedByType(sends ? x.out : x.in);
   checkCollective(x, step, place);
 }
 
