@@ -30,6 +30,19 @@ if(HEDDLE_WITH_NCCL AND heddle_have_cuda)
   endif()
 endif()
 
+# The graph library of cuDNN 9, which the older ones have not.
+set(heddle_have_cudnn OFF)
+if(HEDDLE_WITH_CUDNN AND heddle_have_cuda)
+  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(CUDNN_LIBRARY NAMES cudnn_graph libcudnn_graph.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR})
+  if(CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY)
+    set(heddle_have_cudnn ON)
+    message(STATUS "heddle: cuDNN in ${CUDNN_LIBRARY}")
+  else()
+    message(STATUS "heddle: no cuDNN 9 (cudnn_graph.h, libcudnn_graph): its module is not built")
+  endif()
+endif()
+
 set(heddle_have_mpi OFF)
 if(HEDDLE_WITH_MPI)
   # heddle calls the C interface only, so the deprecated C++ bindings need not be there.

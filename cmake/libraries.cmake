@@ -1,6 +1,6 @@
 # libheddle and its modules. Folders are globbed: a new file needs no edit here.
 set(heddle_rooms ir codegen comm host)
-set(heddle_module_folders codegen/cuda host/cuda comm/cuda comm/nccl comm/mpi)
+set(heddle_module_folders codegen/cuda host/cuda host/cudnn comm/cuda comm/nccl comm/mpi)
 
 function(heddle_glob out)
   set(found)
@@ -77,6 +77,10 @@ endfunction()
 if(heddle_have_cuda)
   heddle_module(heddle_cuda FOLDERS codegen/cuda host/cuda comm/cuda
     LIBRARIES CUDA::cudart CUDA::nvrtc CUDA::cublasLt)
+endif()
+if(heddle_have_cudnn)
+  heddle_module(heddle_cudnn FOLDERS host/cudnn
+    LIBRARIES ${CUDNN_LIBRARY} CUDA::cudart INCLUDES ${CUDNN_INCLUDE_DIR})
 endif()
 if(heddle_have_nccl)
   heddle_module(heddle_nccl FOLDERS comm/nccl

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "host/library_op.h"
 #include "host/text.h"
 #include "host/visit.h"
 #include "ir/error.h"
@@ -81,7 +82,7 @@ bool hasMatmuls(const Program& program) {
   bool found = false;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const auto* call = std::get_if<CallLibrary>(&instruction.op);
-    found = found || (call != nullptr && op(call->function).kind == OpKind::Matmul);
+    found = found || (call != nullptr && findLibraryOp(call->function)->kind == OpKind::Matmul);
   });
   return found;
 }

@@ -20,6 +20,8 @@ struct CudaModule {
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
   // The reduction that those ranks use: comm::reduceOnHost for memory of GPU `device`.
   comm::DeviceReduce (*makeReduce)(int device);
+  // Of a device that makeDevice() made.
+  int (*ordinalOf)(const Device& device);
 };
 
 }  // namespace heddle::host

@@ -3,6 +3,8 @@
 #include <mutex>
 #include <numeric>
 
+#include "host/attention.h"
+#include "host/bind.h"
 #include "host/executable.h"
 #include "host/run_state.h"
 #include "ir/error.h"
@@ -62,8 +64,13 @@ bool sameLayout(const TensorDesc& a, const TensorDesc& b) {
 }  // namespace
 
 struct FusionExecutor::Impl {
+  // Which programs fit the sizes of a run: the last extents of the operands of its attentions, and
+  // whether they have keys. Empty where no library computes attention.
+  using Widths = std::vector<int64_t>;
+
   struct Entry {
     LayoutClass layouts;
+    Widths widths;
     std::vector<TensorDesc> latest;  // inputs of the latest run, compared before the class is made
     Executable executable;
   };
@@ -71,6 +78,7 @@ struct FusionExecutor::Impl {
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o) {
     HEDDLE_USER_CHECK(context.device != nullptr, "a FusionExecutor needs a device");
+    if (context.device->kind() == DeviceKind::Cuda) attentions = attentionsOf(fusion);
     stream = std::make_shared<SharedStream>(*context.device);
   }
 
@@ -96,15 +104,20 @@ struct FusionExecutor::Impl {
     if (!entries.empty() && isLatest(entries.front(), inputs)) return entries.front().executable;
     const int64_t ranks = context.world == nullptr ? 1 : context.world->size();
     LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
-    auto found = std::find_if(entries.begin(), entries.end(),
-                              [&](const Entry& entry) { return entry.layouts == layouts; });
+    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesOf(inputs, ranks);
+    Widths widths = widthsFor(sizes);
+    auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return entry.layouts == layouts && entry.widths == widths;
+    });
     if (found == entries.end()) {
       ExecutableOptions executable_options;
       executable_options.passes = options.passes;
       executable_options.stream = stream;
-      Program program = build(withLayouts(fusion, layouts), ranks);
-      entries.push_front(
-          {std::move(layouts), {}, Executable(std::move(program), context, executable_options)});
+      Program program = build(withLayouts(fusion, layouts), ranks, sizes);
+      entries.push_front({std::move(layouts),
+                          std::move(widths),
+                          {},
+                          Executable(std::move(program), context, executable_options)});
     } else {
       entries.splice(entries.begin(), entries, found);
     }
@@ -112,9 +125,35 @@ struct FusionExecutor::Impl {
     return entries.front().executable;
   }
 
-  Program build(const Fusion& fusion_of_class, int64_t ranks) const {
+  // None for inputs that do not fit, of which run() tells.
+  SizeBindings sizesOf(const std::vector<Argument>& inputs, int64_t ranks) {
+    if (!any_sizes) any_sizes = build(fusion, ranks, {});
     try {
-      return compile(fusion_of_class, ranks, options);
+      const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
+      return bindInputs(*any_sizes, inputs, rank, ranks).sizes;
+    } catch (const UserError&) {
+      return {};
+    }
+  }
+
+  Widths widthsFor(const SizeBindings& sizes) const {
+    Widths widths;
+    for (const Attention& attention : attentions) {
+      if (sizes.empty() || attention.q == kNoValue || attention.v == kNoValue) continue;
+      const Size& keys = fusion.tensor(attention.v).sizes().end()[-2];
+      for (ValueId id : {attention.q, attention.v}) {
+        widths.push_back(fusion.tensor(id).domain.back().extent.evaluate(lookupIn(sizes)));
+      }
+      widths.push_back(keys.evaluate(lookupIn(sizes)) == 0 ? 0 : 1);
+    }
+    return widths;
+  }
+
+  Program build(const Fusion& fusion_of_class, int64_t ranks, const SizeBindings& sizes) const {
+    try {
+      return compile(
+          fusion_of_class, ranks, options,
+          attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes));
     } catch (const std::exception& e) {
       if (ranks > 1) context.world->abort(e.what());
       throw;
@@ -124,6 +163,8 @@ struct FusionExecutor::Impl {
   Fusion fusion;
   Context context;
   CompileOptions options;
+  std::vector<Attention> attentions;  // of the fusion, on devices with a library for them
+  std::optional<Program> any_sizes;   // good for any sizes: it tells those of the inputs
   std::shared_ptr<SharedStream> stream;
   mutable std::mutex mutex;
   std::list<Entry> entries;  // the latest used first; an Executable stays where it is

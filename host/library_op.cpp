@@ -7,6 +7,11 @@
 namespace heddle::host {
 namespace {
 
+constexpr AttrSpec kAttentionAttrs[] = {{"causal", AttrType::Bool, false},
+                                        {"scale", AttrType::Float, false}};
+constexpr OpDef kAttention{"attention", OpKind::Scan, 3,       DTypeRule::Promote,
+                           "",          nullptr,      nullptr, kAttentionAttrs};
+
 const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   for (const auto& [key, value] : call.attrs) {
     if (key == name) return &value;
@@ -106,9 +111,32 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
   expectType(op, slot(call.inputs[2]), first);
 }
 
+void verifyAttention(const Program& program, const OpDef& op, const CallLibrary& call) {
+  const Slot& result = program.slots[static_cast<size_t>(call.outputs[0])];
+  const DType dtype = result.tensor.dtype;
+  const size_t rank = result.tensor.rank();
+  HEDDLE_USER_CHECK(dtype == DType::F16 || dtype == DType::BF16,
+                    "{}: %{} is {}, expected f16 or bf16", op.name, result.name, name(dtype));
+  HEDDLE_USER_CHECK(rank >= 2 && rank <= 4, "{}: %{} has rank {}, expected 2 to 4", op.name,
+                    result.name, rank);
+  std::vector<SlotId> slots = call.inputs;
+  slots.push_back(call.outputs[0]);
+  for (SlotId id : slots) {
+    const Slot& slot = program.slots[static_cast<size_t>(id)];
+    expectType(op, slot, dtype);
+    HEDDLE_USER_CHECK(slot.tensor.rank() == rank, "{}: %{} has rank {} and %{} rank {}", op.name,
+                      slot.name, slot.tensor.rank(), result.name, rank);
+    const std::optional<Sharding>& sharding = slot.tensor.sharding;
+    HEDDLE_USER_CHECK(
+        !sharding || (!sharding->isSharded(rank - 1) && !sharding->isSharded(rank - 2)),
+        "{}: the tokens and the width of %{} must not be sharded", op.name, slot.name);
+  }
+}
+
 }  // namespace
 
 const OpDef* findLibraryOp(std::string_view name) {
+  if (name == kAttention.name) return &kAttention;
   const OpDef* op = findOp(name);
   if (op == nullptr) return nullptr;
   const bool library =
@@ -122,7 +150,8 @@ std::string noLibraryFunction(std::string_view name) {
     if (findLibraryOp(op.name) == nullptr) continue;
     all += (all.empty() ? "" : ", ") + std::string(op.name);
   }
-  return fmt::format("there is no library function {}; there are {}", name, all);
+  return fmt::format("there is no library function {}; there are {}, {}", name, all,
+                     kAttention.name);
 }
 
 std::string libraryArgumentsOf(const OpDef& op) {
@@ -145,6 +174,7 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
       most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
       call.inputs.size(), call.outputs.size());
   verifyAttributes(*op, call);
+  if (isAttention(call)) return verifyAttention(program, *op, call);
   if (op->kind == OpKind::Matmul) {
     const Slot& result = program.slots[static_cast<size_t>(call.outputs[0])];
     if (const Attr* dtype = findAttr(call, "dtype")) {
@@ -167,6 +197,12 @@ std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view na
   const Attr* count = findAttr(call, name);
   if (count == nullptr || !std::holds_alternative<int64_t>(*count)) return std::nullopt;
   return std::get<int64_t>(*count);
+}
+
+std::optional<double> libraryNumber(const CallLibrary& call, std::string_view name) {
+  const Attr* number = findAttr(call, name);
+  if (number == nullptr || !std::holds_alternative<double>(*number)) return std::nullopt;
+  return std::get<double>(*number);
 }
 
 bool libraryFlag(const CallLibrary& call, std::string_view name) {

@@ -8,10 +8,13 @@
 
 namespace heddle::host {
 
-// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter.
+// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter, and `attention`,
+// which a fusion has as the ops it is made of (ir/attention.h): softmax(q k^T scale) v.
 
 // nullptr when `name` is none of them.
 const OpDef* findLibraryOp(std::string_view name);
+
+inline bool isAttention(const CallLibrary& call) { return call.function == "attention"; }
 
 // What is said of a name that is no library function, and of an argument that a function does not
 // take: what would fit.
@@ -24,6 +27,7 @@ void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // Attributes of a call that verifyLibrary() has passed.
 int64_t libraryAxis(const CallLibrary& call);
+std::optional<double> libraryNumber(const CallLibrary& call, std::string_view name);
 std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view name);
 bool libraryFlag(const CallLibrary& call, std::string_view name);  // false when it is not there
 

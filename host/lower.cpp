@@ -108,6 +108,8 @@ class Lowering {
       case GroupKind::Kernel:
         return lowerKernel(group);
       case GroupKind::Library:
+        if (group.attention) return lowerAttention(*group.attention);
+        [[fallthrough]];
       case GroupKind::Communication:
       case GroupKind::Metadata:
         for (ExprId id : group.exprs) lowerExpression(group.kind, fusion_.expr(id));
@@ -146,6 +148,17 @@ class Lowering {
     const int ranks = on(expr.outputs[0]);
     emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
     emit(std::move(call), expr.line, ranks);
+  }
+
+  void lowerAttention(const Attention& attention) {
+    CallLibrary call{"attention", {}, {slotOf(attention.result)}, 0, {}};
+    for (ValueId id : {attention.q, attention.k, attention.v}) call.inputs.push_back(slotOf(id));
+    if (attention.causal) call.attrs.emplace_back("causal", true);
+    if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
+    const int line = fusion_.expr(attention.exprs.back()).line;
+    const int ranks = on(attention.result);
+    emit(Allocate{call.outputs[0], 0}, line, ranks);
+    emit(std::move(call), line, ranks);
   }
 
   static Alias::Slice sliceOf(const Expression& expr) {

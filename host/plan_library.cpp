@@ -57,6 +57,7 @@ LibraryFunction functionOf(std::string_view name) {
 }  // namespace
 
 void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
+  if (isAttention(call)) return emitAttention(call, step);
   if (op(call.function).kind != OpKind::Matmul) return emitLines(call, step);
   const View& a = step.inputs.at(0);
   const View& b = step.inputs.at(1);
@@ -134,6 +135,7 @@ void PlanBuilder::prepareMatmuls() {
   }
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];
+    if (index == kReady) continue;
     plan_->matmuls[i].prepared = planned_matmuls_[index].prepared;
     int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(stream)];
     workspace = std::max(workspace, plan_->matmuls[i].prepared->workspaceBytes());

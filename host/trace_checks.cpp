@@ -77,6 +77,20 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
                     x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
+void checkAttention(const CallLibrary& x, const TraceStep& step) {
+  const TensorDesc& q = step.inputs[0].desc;
+  const TensorDesc& k = step.inputs[1].desc;
+  const TensorDesc& v = step.inputs[2].desc;
+  const TensorDesc& out = step.outputs[0].desc;
+  bool fits = fromEnd(q, 0) == fromEnd(k, 0) && fromEnd(k, 1) == fromEnd(v, 1) &&
+              fromEnd(out, 1) == fromEnd(q, 1) && fromEnd(out, 0) == fromEnd(v, 0);
+  for (size_t i = 2; i < out.rank(); ++i) {
+    for (const TensorDesc* each : {&q, &k, &v}) fits = fits && fromEnd(*each, i) == fromEnd(out, i);
+  }
+  HEDDLE_USER_CHECK(fits, "{} of {}, {} and {} to {}: sizes do not fit", x.function, str(q.sizes),
+                    str(k.sizes), str(v.sizes), str(out.sizes));
+}
+
 }  // namespace
 
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got) {
@@ -104,6 +118,7 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step) {
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
   const TensorDesc& out = step.outputs.at(0).desc;
   if (op.kind == OpKind::Matmul) return checkProduct(x, step);
+  if (isAttention(x)) return checkAttention(x, step);
   HEDDLE_USER_CHECK(in(0).sizes == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
                     str(in(0).sizes), str(out.sizes));
   if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));

@@ -74,7 +74,8 @@ class Segmenter {
     }
   }
 
-  SegmentedFusion run() {
+  SegmentedFusion run(const SegmentOptions& options) {
+    if (options.attention) takeAttentions(options);
     for (size_t i = 0; i < fusion_.exprs().size(); ++i) joinProducers(static_cast<ExprId>(i));
     listGroups();
     fillBoundaries();
@@ -87,6 +88,42 @@ class Segmenter {
   bool isKernel(ExprId id) const {
     return kinds_[static_cast<size_t>(id)] == GroupKind::Kernel &&
            !isHostScalar(fusion_, fusion_.expr(id));
+  }
+
+  // First of all: what one library call computes belongs to no kernel.
+  void takeAttentions(const SegmentOptions& options) {
+    for (Attention& one : attentionsOf(fusion_)) {
+      const std::string why = one.why_not.empty() ? options.attention(fusion_, one) : one.why_not;
+      if (!why.empty()) {
+        result_.notes.push_back(fmt::format("attention of %{} is no library call: {}",
+                                            fusion_.value(one.result).name, why));
+        continue;
+      }
+      mergeAll(one.exprs);
+      for (ExprId id : one.exprs) kinds_[static_cast<size_t>(id)] = GroupKind::Library;
+      attentions_.push_back(std::move(one));
+    }
+  }
+
+  // In the order of the fusion, each with those of its operands. Nothing can stand in between:
+  // nobody else reads a step.
+  void mergeAll(const std::vector<ExprId>& exprs) {
+    for (ExprId user : exprs) {
+      for (ValueId input : fusion_.expr(user).inputs) {
+        const ExprId producer = fusion_.value(input).definition;
+        if (!std::binary_search(exprs.begin(), exprs.end(), producer)) continue;
+        const ExprId a = graph_.groupOf(producer);
+        const ExprId b = graph_.groupOf(user);
+        HEDDLE_CHECK(a == b || graph_.merge(a, b), "%{} cannot join its attention", nameOf(user));
+      }
+    }
+  }
+
+  const Attention* attentionOf(ExprId id) const {
+    for (const Attention& one : attentions_) {
+      if (std::binary_search(one.exprs.begin(), one.exprs.end(), id)) return &one;
+    }
+    return nullptr;
   }
 
   // Greedy, in the order of the fusion: each expression joins the groups of its operands, one after
@@ -131,6 +168,8 @@ class Segmenter {
       for (ExprId member : group.exprs) {
         result_.group_of[static_cast<size_t>(member)] = static_cast<int>(result_.groups.size());
       }
+      const Attention* attention = attentionOf(group.exprs.front());
+      if (attention != nullptr) group.attention = *attention;
       result_.groups.push_back(std::move(group));
     }
     for (auto& [user, reason] : joins_) groupOf(user).joins.push_back(std::move(reason));
@@ -191,8 +230,12 @@ class Segmenter {
   std::string whyCut(ExprId producer, ExprId user) const {
     auto found = refusals_.find({producer, user});
     if (found != refusals_.end()) return found->second;
-    if (!isKernel(user)) return whatItIs(fusion_, fusion_.expr(user));
-    return whatItIs(fusion_, fusion_.expr(producer));
+    const ExprId other = isKernel(user) ? producer : user;
+    if (const Attention* attention = attentionOf(other)) {
+      return fmt::format("attention of %{} is a library call",
+                         fusion_.value(attention->result).name);
+    }
+    return whatItIs(fusion_, fusion_.expr(other));
   }
 
   // A kernel that is bound to no other kernel by a value is alone for that reason.
@@ -223,6 +266,7 @@ class Segmenter {
   KernelRules rules_;
   SegmentGraph graph_;
   std::vector<GroupKind> kinds_;  // per expression
+  std::vector<Attention> attentions_;
   std::vector<std::pair<ExprId, std::string>> joins_;
   std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user)
   SegmentedFusion result_;
@@ -244,7 +288,9 @@ std::string_view name(GroupKind kind) {
   return "";
 }
 
-SegmentedFusion segment(const Fusion& fusion) { return Segmenter(fusion).run(); }
+SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
+  return Segmenter(fusion).run(options);
+}
 
 Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   const Fusion& from = segmented.fusion;

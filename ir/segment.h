@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ir/attention.h"
 #include "ir/fusion.h"
 
 namespace heddle {
@@ -18,6 +21,8 @@ struct Group {
   std::vector<ValueId> outputs;    // read outside or outputs of the fusion
   std::vector<std::string> joins;  // why expressions were put together, one reason a join
   std::vector<std::string> cuts;   // why the group ends where it does, one reason a cut
+  // Of a library call that is not one expression: what it computes instead of them.
+  std::optional<Attention> attention;
 };
 
 // A Fusion cut into groups, listed in an order in which they can run. Scalar expressions
@@ -28,9 +33,17 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   std::vector<int> group_of;  // per ExprId; -1 for host scalars
+  // Why an attention stays the ops it is made of, one each; only with SegmentOptions::attention.
+  std::vector<std::string> notes;
 };
 
-SegmentedFusion segment(const Fusion& fusion);
+struct SegmentOptions {
+  // Why the library that runs the fusion does not compute an attention as one call; empty: it does.
+  // Unset: attentions are as any other ops. The same answers on every rank of a job.
+  std::function<std::string(const Fusion&, const Attention&)> attention;
+};
+
+SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
 // The group alone as a Fusion: its inputs and outputs with their names, scalars it reads as
 // scalar inputs (constants stay constants). Meshes and shardings stay: which axes of a value are

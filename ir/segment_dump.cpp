@@ -72,8 +72,15 @@ std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
   return gelu && dtype == DType::F64 ? "; on CUDA gelu by a kernel of its own" : "";
 }
 
+std::string describeAttention(const Attention& attention) {
+  const std::string scale =
+      attention.scale ? fmt::format(", scale {}", *attention.scale) : std::string();
+  return fmt::format("library, cudnn attention{}{}", attention.causal ? ", causal" : "", scale);
+}
+
 // kernel (sum over [0, 1] and 4 more), library (matmul), ...
 std::string describe(const SegmentedFusion& segmented, const Group& group) {
+  if (group.attention) return describeAttention(*group.attention);
   std::string kind(name(group.kind));
   if (group.kind != GroupKind::Kernel) {
     const Expression& first = segmented.fusion.expr(group.exprs.front());
@@ -188,6 +195,8 @@ std::string dumpText(const SegmentedFusion& segmented) {
     for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
     for (const std::string& cut : group.cuts) out += "  cut: " + cut + '\n';
   }
+  if (!segmented.notes.empty()) out += '\n';
+  for (const std::string& note : segmented.notes) out += note + '\n';
   const std::string moves = dumpResharding(segmented.fusion);
   if (!moves.empty()) out += "\nresharding, with the bytes that a device sends:\n" + moves;
   return out;

@@ -24,14 +24,14 @@ includes | awk -F: '
   }
   function complain(why) { printf "%s:%s: includes %s: %s\n", $1, $2, $3, why; bad++ }
   BEGIN {
-    modules = split("codegen/cuda host/cuda comm/cuda comm/nccl comm/mpi", module, " ")
+    modules = split("codegen/cuda host/cuda host/cudnn comm/cuda comm/nccl comm/mpi", module, " ")
     allowed["ir"] = " ir "
     allowed["codegen"] = " ir codegen "
     allowed["comm"] = " ir comm "
     allowed["host"] = " ir codegen comm host "
     rooms = " ir codegen comm host tools tests examples bench "
     # Headers of optional parts, and the only folders that may name them.
-    vendor = "^(cuda.*|nvrtc|cublas.*|nvToolsExt|nccl|mpi)\\.h$"
+    vendor = "^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi)\\.h$"
   }
   {
     from = $1; sub(/\/.*/, "", from)
@@ -48,7 +48,7 @@ includes | awk -F: '
           !(under($1, "host/cuda") && (into == "codegen/cuda" || into == "comm/cuda")))
         complain(into "/ is an optional module, loaded at run time")
     } else if ((from in allowed) && target ~ vendor && moduleOf($1) == "") {
-      complain("the core is built without CUDA, NCCL and MPI")
+      complain("the core is built without CUDA, cuDNN, NCCL and MPI")
     }
     if (from == "ir" && angle) {
       if (target ~ /^(boost|fmt)\//) next

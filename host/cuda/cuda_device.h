@@ -38,6 +38,7 @@ class CudaDevice : public Device {
 
   DeviceKind kind() const override { return DeviceKind::Cuda; }
   std::string description() const override { return description_; }
+  int ordinal() const { return ordinal_; }
   Allocator& allocator() override { return *allocator_; }
 
   Stream createStream() override;

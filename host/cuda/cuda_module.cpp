@@ -23,7 +23,13 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorlds(int size, int devi
   return comm::makeInProcessCudaWorlds(size, device, makeReduce(device));
 }
 
-constexpr CudaModule kModule = {countCudaDevices, makeDevice, makeInProcessWorlds, makeReduce};
+int ordinalOf(const Device& device) {
+  HEDDLE_CHECK(device.kind() == DeviceKind::Cuda, "{} is no GPU", device.description());
+  return static_cast<const CudaDevice&>(device).ordinal();
+}
+
+constexpr CudaModule kModule = {countCudaDevices, makeDevice, makeInProcessWorlds, makeReduce,
+                                ordinalOf};
 
 }  // namespace
 }  // namespace heddle::host

@@ -12,7 +12,7 @@
 namespace heddle::host {
 
 // A GPU and a stream; the test is skipped where there is no GPU.
-class GpuDeviceTest : public testing::Test {
+class GpuDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "host/device.h"
+#include "host/executable.h"
+#include "host/text.h"
 #include "ir/error.h"
 #include "tests/host/library_cases.h"
 
@@ -82,6 +84,28 @@ TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {
       LibraryFunction::Argsort, 0, false, {{DType::Bool, sizes, strides}}, {DType::I64, sizes, {}}};
   auto device = makeCpuDevice();
   EXPECT_THROW(device->libraryWorkspace(run.call()), UserError);
+}
+
+TEST(CpuAttention, IsNoCallOfALibraryHere) {
+  const auto device = makeCpuDevice();
+  Executable executable(parseProgram("heddle 1\nprogram p(%q: f16[8, 16]) -> (%y) {\n"
+                                     "  slot %y: f16[8, 16]\n  %y = allocate\n"
+                                     "  call_library attention(%q, %q, %q) -> (%y)\n}\n"),
+                        {device.get()});
+  const TensorDesc desc = denseDesc(DType::F16, {8, 16});
+  const Tensor q = toDevice(*device, device->allocator(), HostTensor(DType::F16, {8, 16}), desc);
+  try {
+    executable.run({q});
+    ADD_FAILURE() << "it ran";
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("call_library attention(%q, %q, %q)"), std::string::npos) << text;
+    EXPECT_NE(text.find("attention as one call is cuDNN's, on CUDA only"), std::string::npos)
+        << text;
+  }
+  const auto null = makeNullDevice();
+  Executable idle(executable.program(), {null.get()});
+  EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
 }
 
 }  // namespace

@@ -83,5 +83,34 @@ TEST(LibraryText, Operands) {
   failsWith("cumsum(%x, axis=1) -> (%c)", "cumsum: axis 1 of %c is sharded");
 }
 
+TEST(LibraryText, Attention) {
+  const auto errorWith = [](const std::string& type, const std::string& v,
+                            const std::string& call) {
+    const std::string text = "heddle 1\nmesh @m = [x=2]\nprogram p(%q: " + type + ", %v: " + v +
+                             ") -> (%y) {\n  slot %y: " + type +
+                             "\n  %y = allocate\n  call_library " + call + "\n}\n";
+    try {
+      const Program program = parseProgram(text, "p.hostir");
+      verify(program);
+      EXPECT_EQ(print(parseProgram(print(program))), print(program));
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string good = "attention(%q, %q, %v, scale=0.5, causal=true) -> (%y)";
+  EXPECT_EQ(errorWith("f16[2, 8, 16]", "f16[2, 8, 16]", good), "no error");
+  EXPECT_EQ(errorWith("bf16[8, 16]", "bf16[8, 16]", "attention(%q, %q, %v) -> (%y)"), "no error");
+  const auto fails = [&](const std::string& type, const std::string& v, const std::string& why) {
+    const std::string error = errorWith(type, v, good);
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+  };
+  fails("f32[8, 16]", "f32[8, 16]", "attention: %y is f32, expected f16 or bf16");
+  fails("f16[8, 16]", "bf16[8, 16]", "attention: %v is bf16, expected f16");
+  fails("f16[8, 16]", "f16[2, 8, 16]", "attention: %v has rank 3 and %y rank 2");
+  fails("f16[2, 2, 2, 8, 16]", "f16[2, 2, 2, 8, 16]", "has rank 5, expected 2 to 4");
+  fails("f16[8, 16]", "f16[8, 16] shard(@m, 1: x)", "the width of %v must not be sharded");
+}
+
 }  // namespace
 }  // namespace heddle::host

@@ -7,6 +7,8 @@
 #include "ir/composite.h"
 #include "ir/error.h"
 #include "ir/kernel_rules.h"
+#include "ir/passes/remove_dead.h"
+#include "ir/rewrite.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -67,6 +69,82 @@ TEST(Segment, UnconnectedSumAndPowAreTwoKernels) {
   SegmentedFusion segmented = segmentText(kSumAndPow);
   EXPECT_EQ(groupsOf(segmented), (Names{"kernel: T10", "kernel: T19"}));
   EXPECT_TRUE(anyContains(segmented.groups[0].cuts, "no expression here reads a result"));
+}
+
+// What a library that takes every attention makes of the ops; `more` follows the attention.
+SegmentedFusion withLibrary(const std::string& call, const std::string& more = "",
+                            const std::string& dtype = "bf16") {
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const std::string text = fmt::format(
+      "heddle 1\nfusion f(%q: {0}[h, t, e], %k: {0}[h, s, e], %v: {0}[h, s, d], "
+      "%m: bool[t, s], %w: {0}[2*h, t, e]) {{\n  %y = scaled_dot_product_attention({1})\n{2}"
+      "  return %y\n}}\n",
+      dtype, call, more);
+  return segment(removeDead(parseFusion(text)), options);
+}
+
+TEST(Segment, AnAttentionIsOneGroupWhereALibraryTakesIt) {
+  for (const bool causal : {false, true}) {
+    for (const char* scale : {"", ", scale=0.5"}) {
+      const SegmentedFusion segmented =
+          withLibrary(fmt::format("%q, %k, %v, causal={}{}", causal, scale));
+      ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
+      EXPECT_TRUE(segmented.notes.empty());
+      const Group& group = segmented.groups[0];
+      EXPECT_EQ(group.kind, GroupKind::Library);
+      ASSERT_TRUE(group.attention.has_value());
+      EXPECT_EQ(group.attention->causal, causal);
+      EXPECT_EQ(group.attention->scale.value_or(0), scale[0] == 0 ? 0 : 0.5);
+      EXPECT_EQ(valueNames(segmented.fusion,
+                           {group.attention->q, group.attention->k, group.attention->v}),
+                (Names{"q", "k", "v"}));
+      EXPECT_EQ(valueNames(segmented.fusion, group.outputs), Names{"y"});
+      EXPECT_NE(dumpText(segmented).find("g0: library, cudnn attention"), std::string::npos);
+    }
+  }
+}
+
+TEST(Segment, WhyAnAttentionStaysItsOps) {
+  const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
+    EXPECT_TRUE(anyContains(segmented.notes, "is no library call: " + why)) << dumpText(segmented);
+    for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
+    EXPECT_NE(dumpText(segmented).find(why), std::string::npos);
+  };
+  noted(withLibrary("%q, %k, %v, %m"), "a mask other than the causal one");
+  noted(withLibrary("%q, %k, %v", "", "f32"), "its result is f32");
+  noted(withLibrary("%w, %k, %v, gqa=true"), "heads of q share those of k");
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%q: bf16[t, e], %k: bf16[t, e], %v: bf16[t, e]) {\n"
+      "  %y = scaled_dot_product_attention(%q, %k, %v)\n  return %y\n}\n");
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string("not today"); };
+  noted(segment(fusion, options), "not today");
+  EXPECT_TRUE(segment(fusion).notes.empty());  // nobody was asked
+}
+
+TEST(Segment, AStepOfAnAttentionThatIsReadElsewhereIsComputed) {
+  FusionBuilder b("f");
+  TensorView type;
+  type.dtype = DType::F16;
+  type.domain = {{Size::symbol("t"), IterKind::Iteration}, {Size(64), IterKind::Iteration}};
+  const ValueId q = b.input("q", type);
+  b.output(attention(b, q, q, q));
+  Fusion fusion = std::move(b).build();
+  for (const Expression& expr : fusion.exprs()) {
+    if (expr.op->name != "exp") continue;
+    const std::vector<Attention> before = attentionsOf(fusion);
+    ASSERT_EQ(before.size(), 1u);
+    EXPECT_EQ(before[0].why_not, "");
+    FusionRewriter rewriter(fusion);
+    rewriter.inputs();
+    for (size_t i = 0; i < fusion.exprs().size(); ++i) rewriter.copy(static_cast<ExprId>(i));
+    rewriter.output(expr.outputs[0]);
+    rewriter.output(fusion.outputs()[0]);
+    const std::vector<Attention> after = attentionsOf(std::move(rewriter).finishPart());
+    ASSERT_EQ(after.size(), 1u);
+    EXPECT_NE(after[0].why_not.find("is a result"), std::string::npos) << after[0].why_not;
+  }
 }
 
 TEST(Segment, DumpShowsTheWholeFusionOnceWithItsGroups) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "codegen/kernel.h"
+#include "host/attention.h"
 #include "host/executable.h"
 #include "host/text.h"
 #include "host/trace.h"
@@ -52,6 +53,12 @@ std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
   return descs;
 }
 
+// What libraries compute on the device whose kernels are shown.
+SegmentOptions libraryOptions(const Source& source, const Options& options) {
+  const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
+  return host::attentionOptions(kind, settingsOf(source, options).sizes);
+}
+
 // Schedule and source of every kernel of one rank, each kernel once.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
@@ -97,7 +104,8 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
   if (wants(options, "segments")) {
     pieces.push_back({"02_segments." + suffix, "segments",
-                      segmentsIn(options.format, segment(runPasses(fusion, ranks)))});
+                      segmentsIn(options.format, segment(runPasses(fusion, ranks),
+                                                         libraryOptions(fusion, options)))});
   }
 }
 
@@ -131,8 +139,9 @@ int dumpCommand(const Options& options) {
   if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
     host::CompileOptions compile;
     compile.passes = passOptions(options, settingsOf(source, options).sizes);
-    const host::Program program = fusion != nullptr ? host::compile(*fusion, ranks, compile)
-                                                    : std::get<host::Program>(source);
+    const host::Program program =
+        fusion != nullptr ? host::compile(*fusion, ranks, compile, libraryOptions(source, options))
+                          : std::get<host::Program>(source);
     if (wants(options, "schedule") || wants(options, "kernel")) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);

@@ -9,6 +9,7 @@
 
 #include "codegen/kernel.h"
 #include "comm/process_info.h"
+#include "host/attention.h"
 #include "host/executable.h"
 #include "host/text.h"
 #include "host/timeline.h"
@@ -31,11 +32,14 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-host::Program programOf(const Source& source, int ranks, const Options& options) {
+// `sizes`: those of the run.
+host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
+                        const Options& options) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   host::CompileOptions compile;
   compile.passes = passOptions(options, settingsOf(source, options).sizes);
-  return host::compile(std::get<Fusion>(source), ranks, compile);
+  return host::compile(std::get<Fusion>(source), ranks, compile,
+                       host::attentionOptions(chooseDevice(options.device), sizes));
 }
 
 // This rank's part of every input, on its device.
@@ -78,11 +82,13 @@ std::vector<std::string> inputTexts(const Source& source, const Inputs& inputs) 
   return texts;
 }
 
-std::vector<std::string> segmentTexts(const Source& source, int ranks) {
+std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& sizes, int ranks,
+                                      const Options& options) {
   std::vector<std::string> texts;
   const auto* fusion = std::get_if<Fusion>(&source);
   if (fusion == nullptr) return texts;
-  const SegmentedFusion segmented = segment(runPasses(*fusion, ranks));
+  const SegmentedFusion segmented = segment(
+      runPasses(*fusion, ranks), host::attentionOptions(chooseDevice(options.device), sizes));
   for (size_t g = 0; g < segmented.groups.size(); ++g) {
     const Group& group = segmented.groups[g];
     std::string results;
@@ -160,9 +166,9 @@ Job prepareJob(const Options& options, int ranks) {
   job.source = readSource(options.file);
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
-  job.program = programOf(job.source, ranks, options);
-  if (options.verify) host::verify(job.program);
   job.inputs = makeInputs(job.source, options);
+  job.program = programOf(job.source, job.inputs.sizes, ranks, options);
+  if (options.verify) host::verify(job.program);
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, options.seed, ranks);
   }
@@ -279,7 +285,7 @@ int runCommand(const Options& options) {
       });
   if (!prints) return 0;  // another process of the job holds rank 0
   report.inputs = inputTexts(job.source, job.inputs);
-  report.segments = segmentTexts(job.source, report.ranks);
+  report.segments = segmentTexts(job.source, job.inputs.sizes, report.ranks, options);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   if (!options.check.empty()) {
     report.check_mode = options.check;

@@ -1,0 +1,27 @@
+#include "host/cudnn/cudnn_check.h"
+
+#include "ir/error.h"
+
+namespace heddle::host::cudnn {
+
+void check(cudnnStatus_t status, std::string_view what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  char text[1024] = "";
+  cudnnGetLastErrorString(text, sizeof text);
+  userError("cuDNN {}: {}: {}: {}", cudnnGetVersion(), what, cudnnGetErrorString(status), text);
+}
+
+void check(cudaError_t status, std::string_view what) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // else seen again by the next call that looks
+  userError("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+CurrentDevice::CurrentDevice(int device) {
+  check(cudaGetDevice(&before_), "cudaGetDevice");
+  if (before_ != device) check(cudaSetDevice(device), "cudaSetDevice");
+}
+
+CurrentDevice::~CurrentDevice() { cudaSetDevice(before_); }
+
+}  // namespace heddle::host::cudnn

@@ -1,0 +1,174 @@
+#include "host/cudnn/cudnn_graph.h"
+
+#include "ir/error.h"
+
+namespace heddle::host::cudnn {
+namespace {
+
+constexpr int64_t kAlignment = 16;
+constexpr size_t kMostProposals = 8;
+
+using Handle = cudnnBackendDescriptor_t;
+
+void finish(Handle descriptor, const char* what) { check(cudnnBackendFinalize(descriptor), what); }
+
+void setFlag(Handle descriptor, cudnnBackendAttributeName_t name, bool value) {
+  check(cudnnBackendSetAttribute(descriptor, name, CUDNN_TYPE_BOOLEAN, 1, &value),
+        "cudnnBackendSetAttribute");
+}
+
+void setType(Handle descriptor, cudnnBackendAttributeName_t name, cudnnDataType_t type) {
+  setAttributes(descriptor, name, CUDNN_TYPE_DATA_TYPE, std::vector{type});
+}
+
+void setPart(Handle descriptor, cudnnBackendAttributeName_t name, Handle part) {
+  setAttributes(descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::vector{part});
+}
+
+cudnnDataType_t computeTypeOf(cudnnPointwiseMode_t mode) {
+  if (mode == CUDNN_POINTWISE_GEN_INDEX) return CUDNN_DATA_INT32;
+  return mode == CUDNN_POINTWISE_CMP_GE ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
+}
+
+}  // namespace
+
+Descriptor makeDescriptor(cudnnBackendDescriptorType_t type) {
+  cudnnBackendDescriptor_t made = nullptr;
+  check(cudnnBackendCreateDescriptor(type, &made), "cudnnBackendCreateDescriptor");
+  return {made, cudnnBackendDestroyDescriptor};
+}
+
+cudnnBackendDescriptor_t Graph::make(cudnnBackendDescriptorType_t type) {
+  descriptors_.push_back(makeDescriptor(type));
+  return descriptors_.back().get();
+}
+
+Graph::Tensor Graph::addTensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides,
+                               bool in_memory, bool by_value) {
+  const Tensor tensor{make(CUDNN_BACKEND_TENSOR_DESCRIPTOR), ++ids_};
+  setType(tensor.descriptor, CUDNN_ATTR_TENSOR_DATA_TYPE, type);
+  setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes);
+  setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
+  setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, Sizes{tensor.id});
+  setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64,
+                Sizes{kAlignment});
+  setFlag(tensor.descriptor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, !in_memory);
+  if (by_value) setFlag(tensor.descriptor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
+  finish(tensor.descriptor, "a tensor");
+  return tensor;
+}
+
+Graph::Tensor Graph::tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides) {
+  return addTensor(type, sizes, strides, true, false);
+}
+
+Graph::Tensor Graph::number() {
+  const Sizes one(4, 1);
+  return addTensor(CUDNN_DATA_FLOAT, one, one, true, true);
+}
+
+Graph::Tensor Graph::inner(cudnnDataType_t type, const Sizes& sizes) {
+  Sizes strides(sizes.size(), 1);
+  for (size_t i = sizes.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * sizes[i + 1];
+  return addTensor(type, sizes, strides, false, false);
+}
+
+void Graph::product(Tensor a, Tensor b, Tensor result) {
+  const Handle kind = make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  setType(kind, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
+  finish(kind, "a product");
+  const Handle op = make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+  setPart(op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_MATMUL_DESC, kind);
+  finish(op, "a product's operation");
+  ops_.push_back(op);
+}
+
+void Graph::pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands,
+                      Tensor result, int64_t axis) {
+  constexpr cudnnBackendAttributeName_t kOperands[] = {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                                                       CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                                                       CUDNN_ATTR_OPERATION_POINTWISE_TDESC};
+  const Handle kind = make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  setAttributes(kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, std::vector{mode});
+  setType(kind, CUDNN_ATTR_POINTWISE_MATH_PREC, computeTypeOf(mode));
+  if (axis >= 0) {
+    setAttributes(kind, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, Sizes{axis});
+  }
+  finish(kind, "a pointwise op");
+  const Handle op = make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  setPart(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
+  const cudnnBackendAttributeName_t* name = kOperands;
+  for (const Tensor& operand : operands) setPart(op, *name++, operand.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result.descriptor);
+  finish(op, "a pointwise operation");
+  ops_.push_back(op);
+}
+
+void Graph::reduction(cudnnReduceTensorOp_t kind_of, Tensor operand, Tensor result) {
+  const Handle kind = make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  setAttributes(kind, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                std::vector{kind_of});
+  setType(kind, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+  finish(kind, "a reduction");
+  const Handle op = make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+  setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, operand.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind);
+  finish(op, "a reduction's operation");
+  ops_.push_back(op);
+}
+
+void Graph::plan(cudnnHandle_t handle) {
+  const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);
+  setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
+  finish(graph, "the graph");
+  const Handle heuristic = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  setPart(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  setAttributes(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE,
+                std::vector{CUDNN_HEUR_MODE_A});
+  finish(heuristic, "the heuristic");
+  std::vector<Handle> proposals;
+  for (size_t i = 0; i < kMostProposals; ++i) {
+    proposals.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+  }
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 static_cast<int64_t>(kMostProposals), &count, proposals.data()),
+        "the heuristic's proposals");
+  cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
+  for (size_t i = 0; i < static_cast<size_t>(count) && plan_ == nullptr; ++i) {
+    const Handle plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    setAttributes(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{handle});
+    setPart(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposals[i]);
+    status = cudnnBackendFinalize(plan);
+    if (status == CUDNN_STATUS_SUCCESS) plan_ = plan;
+  }
+  if (plan_ == nullptr) check(status, fmt::format("no plan among {} proposals", count));
+  check(cudnnBackendGetAttribute(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                 1, &count, &workspace_bytes_),
+        "the plan's workspace");
+}
+
+void Graph::execute(cudnnHandle_t handle, const std::vector<Binding>& bindings,
+                    void* workspace) const {
+  std::vector<int64_t> ids;
+  std::vector<void*> memory;
+  for (const Binding& binding : bindings) {
+    ids.push_back(binding.id);
+    memory.push_back(binding.memory);
+  }
+  const Descriptor pack = makeDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  setAttributes(pack.get(), CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, memory);
+  setAttributes(pack.get(), CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
+  setAttributes(pack.get(), CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
+                std::vector{workspace});
+  finish(pack.get(), "the operands");
+  check(cudnnBackendExecute(handle, plan_, pack.get()), "cudnnBackendExecute");
+}
+
+}  // namespace heddle::host::cudnn

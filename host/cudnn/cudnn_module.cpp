@@ -1,0 +1,16 @@
+#include "host/cudnn/cudnn_attention.h"
+#include "host/cudnn/cudnn_check.h"
+
+namespace heddle::host::cudnn {
+namespace {
+
+int64_t version() { return static_cast<int64_t>(cudnnGetVersion()); }
+
+constexpr CudnnModule kModule = {version, prepareAttention};
+
+}  // namespace
+}  // namespace heddle::host::cudnn
+
+extern "C" const heddle::host::CudnnModule* heddleCudnnModule() {
+  return &heddle::host::cudnn::kModule;
+}
