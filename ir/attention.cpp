@@ -28,7 +28,10 @@ class AttentionMatch {
     const Expression& product = fusion_.expr(product_);
     found_.result = product.outputs[0];
     const Expression* regrouped = definition(product.inputs[0], "reshape");
-    const ValueId softmax = regrouped == nullptr ? product.inputs[0] : regrouped->inputs[0];
+    const Expression* turned = definition(product.inputs[0], "permute");
+    const ValueId softmax = regrouped != nullptr ? regrouped->inputs[0]
+                            : turned != nullptr  ? turned->inputs[0]
+                                                 : product.inputs[0];
     const Expression* safe = definition(softmax, "where");
     const Expression* shares = safe == nullptr ? nullptr : definition(safe->inputs[2], "div");
     if (shares == nullptr) return std::nullopt;
@@ -37,7 +40,9 @@ class AttentionMatch {
     if (powers == nullptr || sums == nullptr || sums->inputs[0] != powers->outputs[0]) {
       return std::nullopt;
     }
-    found_.why_not = regrouped != nullptr ? "heads of q share those of k" : whyNot(product, *safe);
+    found_.why_not = regrouped != nullptr ? "heads of q share those of k"
+                     : turned != nullptr  ? "it is a backward, which stays its ops"
+                                          : whyNot(product, *safe);
     if (found_.why_not.empty()) found_.why_not = whyNotPlaced();
     std::sort(found_.exprs.begin(), found_.exprs.end());
     found_.exprs.erase(std::unique(found_.exprs.begin(), found_.exprs.end()), found_.exprs.end());

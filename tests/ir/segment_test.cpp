@@ -119,6 +119,10 @@ TEST(Segment, WhyAnAttentionStaysItsOps) {
       "  %y = scaled_dot_product_attention(%q, %k, %v)\n  return %y\n}\n");
   SegmentOptions options;
   options.attention = [](const Fusion&, const Attention&) { return std::string("not today"); };
+  const Fusion backward = parseFusion(
+      "heddle 1\nfusion f(%g: bf16[t, e], %q: bf16[t, e]) {\n  %dq, %dk, %dv = "
+      "scaled_dot_product_attention_backward(%g, %q, %q, %q)\n  return %dq, %dk, %dv\n}\n");
+  noted(segment(backward, options), "it is a backward");
   noted(segment(fusion, options), "not today");
   EXPECT_TRUE(segment(fusion).notes.empty());  // nobody was asked
 }
