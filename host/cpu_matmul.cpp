@@ -184,6 +184,16 @@ class Reader {
   std::vector<Compute> packed_;
 };
 
+// What `Stored` holds of an integer, with its sign: an activation is behind the wrapping.
+template <class Stored, class T>
+T wrapped(T x) {
+  if constexpr (std::is_integral_v<Stored>) {
+    return static_cast<T>(static_cast<Stored>(x));
+  } else {
+    return x;
+  }
+}
+
 template <class T>
 T activated(T x, Activation activation) {
   if (activation == Activation::Relu) {
@@ -268,7 +278,9 @@ class Multiplication {
       }
     }
     if (shape_.activation == Activation::None) return;
-    for (int64_t j = 0; j < count; ++j) values[j] = activated(values[j], shape_.activation);
+    for (int64_t j = 0; j < count; ++j) {
+      values[j] = activated(wrapped<C>(values[j]), shape_.activation);
+    }
   }
 
   void put(const Compute* values, int64_t count, C* to) const {

@@ -99,7 +99,6 @@ void checkType(const OpDef& op, DType promoted, const std::string& where) {
 
 void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands) {
   const size_t required = static_cast<size_t>(def.arity) - def.defaults.size();
-  if (operands.size() < required) return;
   std::string result_name = std::exchange(pending_name_, "");
   while (operands.size() < static_cast<size_t>(def.arity)) {
     operands.push_back(constant(def.defaults[operands.size() - required]));
@@ -109,13 +108,13 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
 
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
-  addDefaults(def, operands);
-  const auto least = static_cast<size_t>(def.arity);
-  const size_t most = least + static_cast<size_t>(def.optional_operands);
+  const size_t least = static_cast<size_t>(def.arity) - def.defaults.size();
+  const auto most = static_cast<size_t>(def.arity + def.optional_operands);
   HEDDLE_USER_CHECK(operands.size() >= least && operands.size() <= most,
                     "{} takes {} operand(s), got {}", where(op_name),
                     most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
                     operands.size());
+  addDefaults(def, operands);
   checkAttrs(def, where(op_name), attrs);
   for (ValueId id : operands) {
     HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),

@@ -239,8 +239,8 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
 // torch.nn.functional.mse_loss; broadcasts, as PyTorch does with a warning.
 ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
                 LossReduction reduction = LossReduction::Mean);
-// The gradient of `weight` [num_embeddings, d], added in the order of the indices. Rows of
-// padding_idx get none.
+// The gradient of `weight` [num_embeddings, d], added in the order of the indices. The row of
+// padding_idx, which if negative counts from the end, gets none.
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
                           std::optional<int64_t> padding_idx = {});
 

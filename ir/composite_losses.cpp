@@ -167,6 +167,20 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
+// An extent known only at run time bounds nothing here: no index reaches a row that is not there.
+int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
+  const std::string where = b.where("embedding_backward");
+  if (!rows.isConstant()) {
+    HEDDLE_USER_CHECK(index >= 0, "{}: padding_idx is {}, expected 0 or more of {} rows", where,
+                      index, rows.str());
+    return index;
+  }
+  const int64_t n = rows.constant();
+  HEDDLE_USER_CHECK(index >= -n && index < n, "{}: padding_idx is {}, expected {} to below {}",
+                    where, index, -n, n);
+  return index < 0 ? index + n : index;
+}
+
 }  // namespace
 
 ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
@@ -217,7 +231,8 @@ ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Siz
                     b.where(op_name), b.typeOf(dy), b.typeOf(index));
   for (size_t i = 0; i < rows.rank(); ++i) b.agree(op_name, dy, i, index, i);
   if (padding_idx) {
-    const Term padding = composite::call("eq", {rows, composite::constant(b, *padding_idx)});
+    const int64_t row = paddingRow(b, num_embeddings, *padding_idx);
+    const Term padding = composite::call("eq", {rows, composite::constant(b, row)});
     rows = composite::where(padding, composite::constant(b, int64_t{-1}), rows);
   }
   const Size d = grad.extent(grad.rank() - 1);

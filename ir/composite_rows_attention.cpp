@@ -32,7 +32,7 @@ const CompositeDef kAttentions[] = {
     {"scaled_dot_product_attention",
      "softmax(q k^T scale + mask) v: (q, k, v[, mask]), leading axes broadcast; gqa: the heads of "
      "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too; a "
-     "query that sees no key gives 0",
+     "query that sees no key gives 0; without scale, heads of size 0 give NaN",
      3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};

@@ -37,8 +37,8 @@ const CompositeDef kLosses[] = {
     {"mse_loss", "mean squared difference, of operands that broadcast", 2, 0, kReduction,
      [](B b, V v, A a) { return Operands{mseLoss(b, v[0], v[1], lossReduction("mse_loss", a))}; }},
     {"embedding_backward",
-     "gradient of weight: (dy, index), added in the order of the indices; rows of padding_idx get "
-     "none",
+     "gradient of weight: (dy, index), added in the order of the indices; the row of "
+     "padding_idx, which counts from the end if negative, gets none",
      2, 0, kEmbedding, embeddingBackwardRow},
 };
 

@@ -80,8 +80,11 @@ const CompositeDef kRandoms[] = {
      2, 1, kUniform, uniformRow},
     {"normal", "normal distribution of mean (0) and std (1): ([like,] seed, offset)", 2, 1, kNormal,
      normalRow},
-    {"bernoulli", "true with p (0.5): ([like,] seed, offset); without p by operand 0", 2, 1,
-     kBernoulli, bernoulliRow},
+    {"bernoulli",
+     "bool, true with p (0.5), from 0 to 1: ([like,] seed, offset); of three operands without p, "
+     "operand 0 says each element's probability: 1 or 0 in its type; of a probability below 0 or "
+     "NaN 0, above 1 always 1, where PyTorch raises",
+     2, 1, kBernoulli, bernoulliRow},
     {"randint", "integers from low (0) to below high (i64): ([like,] seed, offset)", 2, 1, kRandint,
      randintRow},
     {"dropout", "y and mask of (x, seed, offset), dropped with p (0.5): two results", 3, 0,

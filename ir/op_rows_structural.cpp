@@ -55,9 +55,10 @@ constexpr OpDef kStructuralRows[] = {
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
     product("matmul", 0,
             "Operands of one dtype; accumulated in f32 or wider and rounded once, behind "
-            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap; of f8 "
-            "operands, which may be of two f8 types, `dtype` is f32, bf16 or f16, and what they "
-            "are scaled by is multiplied to the result"),
+            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap, before "
+            "the activation; of bools an OR of ANDs; of f8 operands the result is of their type, "
+            "or of `dtype`, f32, bf16 or f16, which two f8 types need; what they are scaled by is "
+            "multiplied to the result"),
     product("linear", 1,
             "x[..., k] by weight[n, k] transposed, plus bias[n] (one element: for every n); a "
             "weight[k] gives no axis n and takes no bias; else as matmul"),

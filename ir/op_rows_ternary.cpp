@@ -28,9 +28,12 @@ std::span<const OpDef> ternaryOps() {
           .conditions(1),
       Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
           [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
-          .says("Operands: x, min, max; with one bound it is maximum or minimum"),
+          .says("Operands: x, min, max, both bounds; one alone is written as maximum (min) or "
+                "minimum "
+                "(max)"),
       Row("lerp", 3, R::Promote, "hd::lerp({0}, {1}, {2})", lerp)
-          .says("Operands: start, end, weight"),
+          .says("Operands: start, end, weight; integers and bools beside one that makes the common "
+                "type a float, as a weight of 0.5 does"),
       Row(
           "addcmul", 4, R::Promote, "({0} + {3} * {1} * {2})",
           [](D a) { return a[0] + a[3] * a[1] * a[2]; },

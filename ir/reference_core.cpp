@@ -206,15 +206,16 @@ void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::
   storeElements(results, count, result_, out);
 }
 
-double activated(double sum, const Expression& expr) {
+double activated(double sum, DType, const Expression& expr) {
   if (expr.find("activation") == nullptr) return sum;
   if (expr.attr<std::string>("activation") == "relu") return sum < 0 ? 0 : sum;  // NaN stays
   // Hendrycks and Gimpel 2016, the tanh form.
   return 0.5 * sum * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
 }
 
-int64_t activated(int64_t sum, const Expression& expr) {
-  return expr.find("activation") == nullptr ? sum : std::max<int64_t>(sum, 0);
+int64_t activated(int64_t sum, DType dtype, const Expression& expr) {
+  if (expr.find("activation") == nullptr) return sum;
+  return std::max<int64_t>(toInt(roundTo(dtype, Scalar(sum))), 0);
 }
 
 }  // namespace heddle

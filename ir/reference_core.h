@@ -76,9 +76,10 @@ struct Arithmetic<int64_t> {
   }
 };
 
-// A product's attribute `activation` (none when it is not there), on the sum before it is rounded.
-double activated(double sum, const Expression& expr);
-int64_t activated(int64_t sum, const Expression& expr);
+// A product's attribute `activation` (none when it is not there), on the sum before it is rounded;
+// integers wrap to the result's `dtype` first.
+double activated(double sum, DType dtype, const Expression& expr);
+int64_t activated(int64_t sum, DType dtype, const Expression& expr);
 
 // --- evaluation ----------------------------------------------------------------------------------
 

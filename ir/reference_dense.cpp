@@ -251,7 +251,7 @@ class MatrixProduct {
       for (int64_t j = 0; j < columns; ++j) {
         T& sum = acc[r * kColumns + j];
         if (bias_ != nullptr) sum = Arithmetic<T>::multiplyAdd(sum, bias[j], T{1});
-        sum = activated(sum, expr_);
+        sum = activated(sum, dtype_, expr_);
       }
     }
   }

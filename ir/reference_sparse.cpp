@@ -252,7 +252,7 @@ class SparseEvaluator {
                       : Arithmetic<T>::combine(*expr.op)(pair);
       }
       if (product && lists.size() > 2) acc = Arithmetic<T>::multiplyAdd(acc, lists[2][0], T{1});
-      results.push_back(product ? activated(acc, expr) : acc);
+      results.push_back(product ? activated(acc, out.dtype, expr) : acc);
     }
     storeElements(results.data(), out.numel(), out.dtype, out.data.get());
   }

@@ -51,6 +51,18 @@ __device__ inline U64 activated(U64 x, I64 activation) {
   return activation == 1 && (I64)x < 0 ? 0 : x;
 }
 
+// What c's type holds of an integer, with its sign: an activation is behind the wrapping.
+template <class V>
+__device__ inline V wrapped(I64, V x) {
+  return x;
+}
+__device__ inline U64 wrapped(I64 type, U64 x) {
+  if (type == hdl::kI32) return (U64)(I64)(int)(hdl::U32)x;
+  if (type == hdl::kI8) return (U64)(I64)(signed char)(unsigned char)x;
+  if (type == hdl::kU8) return (U64)(unsigned char)x;
+  return x;
+}
+
 __device__ inline I64 sizeOfStride(I64 stride) { return stride < 0 ? -stride : stride; }
 
 struct Offsets {
@@ -106,7 +118,7 @@ __device__ void storeTile(const Args& args, I64 offset, I64 first_row, I64 first
       const V sum = args.bias != 0 ? sums[i][j] + added : sums[i][j];
       hdl::storeAs(args.types[2], args.c,
                    offset + row * args.row_strides[2] + column * args.column_strides[2],
-                   activated(sum, args.activation));
+                   activated(wrapped(args.types[2], sum), args.activation));
     }
   }
 }

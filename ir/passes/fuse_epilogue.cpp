@@ -8,9 +8,6 @@
 namespace heddle {
 namespace {
 
-// A product applies its activation to the sum, which narrow integers cut behind it.
-bool wrapsBefore(DType dtype) { return !isFloat(dtype) && dtype != DType::I64; }
-
 // The product whose result `expr` alone reads, when it can take `expr` as its activation.
 std::vector<ExprId> productsOf(const Fusion& fusion) {
   const std::vector<std::vector<ExprId>> users = fusion.users();
@@ -28,8 +25,7 @@ std::vector<ExprId> productsOf(const Fusion& fusion) {
     const bool fits = product.op->kind == OpKind::Matmul && product.find("activation") == nullptr &&
                       users[static_cast<size_t>(input)].size() == 1 &&
                       std::find(outputs.begin(), outputs.end(), input) == outputs.end() &&
-                      from.dtype == to.dtype && !wrapsBefore(from.dtype) &&
-                      from.domain == to.domain &&
+                      from.dtype == to.dtype && from.domain == to.domain &&
                       from.sharding.has_value() == to.sharding.has_value() &&
                       (!from.sharding || samePlacement(from.sharding, *to.sharding));
     if (fits) products[i] = definition;

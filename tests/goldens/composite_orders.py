@@ -33,8 +33,9 @@ def embedding_grads(g):
         back = wide_grads if dtype == "bf16" else grads
         g.case("embedding_backward(%x0, %x1, num_embeddings=5)", [dy, index],
                back(lambda w: F.embedding(index, w), [weight], dy), ulps=8, sums=True)
-        g.case("embedding_backward(%x0, %x1, num_embeddings=5, padding_idx=3)", [dy, index],
-               back(lambda w: F.embedding(index, w, padding_idx=3), [weight], dy), ulps=8, sums=True)
+        for row in (3, -2):
+            g.case(f"embedding_backward(%x0, %x1, num_embeddings=5, padding_idx={row})", [dy, index],
+                   back(lambda w: F.embedding(index, w, padding_idx=row), [weight], dy), ulps=8, sums=True)
 
 
 def fill(g):

@@ -12,7 +12,8 @@ using testing::relativeError;
 using testing::runProgram;
 
 TEST(ProductCpu, AgainstLoops) {
-  constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64};
+  constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64,
+                               DType::I32, DType::I8,  DType::U8};
   expectProducts(*makeCpuDevice(), kDTypes);
 }
 
@@ -39,6 +40,29 @@ TEST(ProductCpu, ShardedLinearIsTheWholeOne) {
       }
     }
   }
+}
+
+// The relu is behind the sum over the ranks, and the wrapping.
+TEST(ProductCpu, ReluOfIntegersInPartsOfTheSum) {
+  const Fusion fusion = parseFusion(
+      "heddle 1 mesh @m = [x=2] fusion f(%a: i8[3, 300] shard(@m, 1: x), %w: i8[8, 300] shard(@m, "
+      "1: x)) { %y = linear(%a, %w, activation=relu) return %y shard(@m) }");
+  HarnessOptions options;
+  options.ranks = 2;
+  const auto got = runProgram(compile(fusion, 2), options);
+  const HostTensor a = randomTensor(DType::I8, {3, 300}, options.seed, "a");
+  const HostTensor w = randomTensor(DType::I8, {8, 300}, options.seed, "w");
+  int64_t overflows = 0;
+  for (int64_t i = 0; i < 24; ++i) {
+    int64_t sum = 0;
+    for (int64_t k = 0; k < 300; ++k) {
+      sum += toInt(a.at(i / 8 * 300 + k)) * toInt(w.at(i % 8 * 300 + k));
+    }
+    const int64_t wrapped = static_cast<int8_t>(sum);
+    overflows += wrapped != sum;
+    EXPECT_EQ(toInt(got[0].at(i)), std::max<int64_t>(wrapped, 0)) << i;
+  }
+  EXPECT_GT(overflows, 0);
 }
 
 }  // namespace

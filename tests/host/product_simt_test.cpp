@@ -137,10 +137,12 @@ TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
   }
 }
 
-TEST(ProductSimtIntegers, WrapBehindBiasAndRelu) {
+TEST(ProductSimtIntegers, WrapBehindBiasAndBeforeRelu) {
   for (const auto& [dtype, big] : {std::pair{DType::I64, int64_t{1} << 62},
                                    {DType::I32, int64_t{1} << 30},
-                                   {DType::I8, int64_t{100}},
+                                   {DType::I32, -(int64_t{1} << 30)},
+                                   {DType::I8, int64_t{50}},
+                                   {DType::I8, int64_t{-50}},
                                    {DType::U8, int64_t{200}}}) {
     Matrix a(dtype, {1, 2}, {}), b(dtype, {2, 3}, {}), c(dtype, {1, 3}, {}), bias(dtype, {3}, {});
     const int64_t left[] = {big, 3}, right[] = {5, 1, 0, big, 0, big}, added[] = {0, 1, 7};
@@ -149,14 +151,19 @@ TEST(ProductSimtIntegers, WrapBehindBiasAndRelu) {
     for (int64_t i = 0; i < 3; ++i) storeElement(bias.bytes.data(), dtype, i, Scalar(added[i]));
     MatmulSpec spec = specOf(a, b, c);
     spec.bias = bias.desc;
-    EXPECT_EQ(libraryPart(spec, true), std::nullopt);
-    launch(ownProduct(spec), &a, &b, &bias, c, 1);
     const auto big_bits = static_cast<uint64_t>(big);
     const uint64_t sums[] = {8 * big_bits, big_bits + 1, 3 * big_bits + 7};
-    for (int64_t i = 0; i < 3; ++i) {
-      Matrix expected(dtype, {1}, {});
-      storeElement(expected.bytes.data(), dtype, 0, Scalar(static_cast<int64_t>(sums[i])));
-      EXPECT_EQ(c.at({0, i}), expected.at({0})) << name(dtype) << " " << i;
+    for (const bool relu : {false, true}) {
+      spec.activation = relu ? Activation::Relu : Activation::None;
+      EXPECT_EQ(libraryPart(spec, true), std::nullopt);
+      launch(ownProduct(spec), &a, &b, &bias, c, 1);
+      for (int64_t i = 0; i < 3; ++i) {
+        Matrix expected(dtype, {1}, {});
+        storeElement(expected.bytes.data(), dtype, 0, Scalar(static_cast<int64_t>(sums[i])));
+        const double wrapped = expected.at({0});
+        EXPECT_EQ(c.at({0, i}), relu ? std::max(wrapped, 0.0) : wrapped)
+            << name(dtype) << " " << i << (relu ? " relu" : "");
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 // What composite ops refuse, one message at a time.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/error.h"
@@ -246,6 +247,11 @@ TEST(CompositeErrorTest, Losses) {
             "mse_loss: found reduction=max, expected mean, sum or none");
   EXPECT_EQ(refusal("embedding_backward(%x, %i, num_embeddings=3)"),
             "embedding_backward: %x: f32[2, 6] must have the axes of %i: i64[2, 6] and one more");
+  for (const char* row : {"3", "-4"}) {
+    EXPECT_EQ(
+        refusal(fmt::format("embedding_backward(%x, %n, num_embeddings=3, padding_idx={})", row)),
+        fmt::format("embedding_backward: padding_idx is {}, expected -3 to below 3", row));
+  }
 }
 
 TEST(CompositeErrorTest, Attention) {

@@ -113,7 +113,30 @@ TEST(ElementwiseTest, TypesThatAnOpDoesNotTakeAreRefused) {
             std::string::npos);
   EXPECT_NE(refusal("bitwise_not(%x0)", {f}).find("f32 is not an integer type"), std::string::npos);
   EXPECT_NE(refusal("frac(%x0)", {i}).find("i64 is not a float type"), std::string::npos);
-  EXPECT_NE(refusal("softplus()", {}).find("takes 3 operand(s), got 0"), std::string::npos);
+  EXPECT_NE(refusal("softplus()", {}).find("takes 1 to 3 operand(s), got 0"), std::string::npos);
+  EXPECT_NE(refusal("addcmul(%x0)", {f}).find("takes 3 to 4 operand(s), got 1"), std::string::npos);
+}
+
+// What the notes of docs/ops.md say beyond PyTorch.
+TEST(ElementwiseTest, EdgesThatTheNotesName) {
+  const HostTensor i = tensor<int64_t>(DType::I64, {2, 5});
+  const HostTensor between =
+      evaluate("lerp(%x0, %x1, 0.5)", {i, tensor<int64_t>(DType::I64, {3, 1})});
+  EXPECT_EQ(between.dtype, DType::F32);
+  EXPECT_EQ(toDouble(between.at(0)), 2.5);
+  EXPECT_EQ(toDouble(between.at(1)), 3);
+  EXPECT_NE(refusal("lerp(%x0, %x0, 2)", {i}).find("i64 is not a float type"), std::string::npos);
+
+  const HostTensor chances = tensor<double>(DType::F64, {-1, 2, std::nan("")});
+  const HostTensor hits = evaluate("bernoulli(%x0, 3, 4)", {chances});
+  EXPECT_EQ(hits.dtype, DType::F64);
+  for (int64_t k = 0; k < 3; ++k) EXPECT_EQ(toDouble(hits.at(k)), k == 1 ? 1 : 0) << k;
+  EXPECT_EQ(evaluate("bernoulli(%x0, 3, 4, p=0.5)", {chances}).dtype, DType::Bool);
+
+  const HostTensor none(DType::F32, {3, 0}), v(DType::F32, {3, 2});
+  const std::string attention = "scaled_dot_product_attention(%x0, %x0, %x1";
+  EXPECT_TRUE(std::isnan(toDouble(evaluate(attention + ")", {none, v}).at(0))));
+  EXPECT_EQ(toDouble(evaluate(attention + ", scale=1.0)", {none, v}).at(0)), 0);
 }
 
 TEST(ElementwiseTest, OperandsThatAreLeftOutPrintAsConstants) {

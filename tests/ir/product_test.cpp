@@ -144,7 +144,8 @@ TEST(ProductText, PrintsWhatItParses) {
 }
 
 TEST(ProductReference, AgainstLoopsDenseAndSparse) {
-  for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64}) {
+  for (DType dtype :
+       {DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::I8, DType::U8}) {
     for (const ProductCase& c : productCases()) {
       if (!isFloat(dtype) && c.activation == "gelu_tanh") continue;
       SCOPED_TRACE(std::string(name(dtype)) + " " + nameOf(c));
@@ -205,10 +206,10 @@ TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
             (Ops{"matmul2", "relu", "neg"}));
   EXPECT_EQ(fused("%m = linear(%x, %w, activation=relu) %y = relu(%m) return %y"),
             (Ops{"linear+2", "relu"}));
-  // A narrow integer wraps before its relu.
+  // In the product too, a narrow integer wraps before its relu.
   EXPECT_EQ(opsOf(fuseEpilogue(parseFusion("heddle 1 fusion f(%x: i8[4, 4]) {%m = matmul(%x, %x) "
                                            "%y = relu(%m) return %y}"))),
-            (Ops{"matmul2", "relu"}));
+            (Ops{"matmul+2"}));
 }
 
 }  // namespace
