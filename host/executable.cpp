@@ -33,6 +33,9 @@ void sayReference() {
   });
 }
 
+// cudaStreamPerThread, 2, is another stream in each thread.
+bool standsForMany(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
+
 }  // namespace
 
 struct Executable::Impl {
@@ -69,6 +72,9 @@ struct Executable::Impl {
   std::unique_ptr<comm::ControlBoard> own_board;
   comm::ControlBoard* board = nullptr;
   uint64_t hash = 0;  // of the program, on the board
+  // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
+  // leave the job when it has begun as many.
+  bool communicates = false;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   Communicators communicators;
   KernelStore kernels;
@@ -112,6 +118,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (verifies) verify(p);
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
+    communicates = communicatesAnywhere(inlined);
     // Before ranks meet the next time: who runs can be named by all.
     if (board != nullptr) hash = nameInstructions();
     if (ranks > 1) checkAgreement(program, *world);
@@ -123,7 +130,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
   if (board != nullptr) resources->job.open(*world, *board, hash);
   matmuls = std::make_unique<MatmulAgreement>(
-      world, communicatesAnywhere(inlined) && hasMatmuls(inlined) && device.choosesAlgorithms());
+      world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
                                                 rank, ranks);
 }
@@ -151,7 +158,7 @@ void Executable::Impl::tellJob(const char* reason) const noexcept {
 
 // A team of one needs a transport that takes this device's memory, whatever the job's is.
 void Executable::Impl::makeCommunicators() {
-  if (!communicatesAnywhere(inlined)) return;
+  if (!communicates) return;
   if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
   communicators = Communicators(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
@@ -200,7 +207,7 @@ Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream 
   if (plan->communicates) {
     one_at_a_time = std::unique_lock(communicating);
     // Collectives of two runs on two streams keep their order on the device too.
-    if (last_communication && last_communication_stream != stream) {
+    if (last_communication && (last_communication_stream != stream || standsForMany(stream))) {
       device.waitEvent(stream, last_communication->event);
     }
   }
@@ -229,7 +236,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.fault = faultOfRun(*plan);
   state.trace = run_options.trace;
   if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
-  state.completion->run = resources->job.beginRun(plan->sizes_hash, plan->communicates);
+  state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
   try {

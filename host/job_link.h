@@ -23,7 +23,7 @@ class JobLink {
   // Around what may take as long as a compiler; on an exception the rank stays there.
   void beginCompiling();
   void endCompiling();
-  // `sizes`: hash of what tells the plans of one program apart. The number of the run for endRun().
+  // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program apart. The number of the run for endRun().
   int64_t beginRun(uint64_t sizes, bool communicates);
   void endRun(int64_t number);
   // The host waits for a device that does not say where it is.

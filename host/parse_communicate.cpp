@@ -33,14 +33,7 @@ Op InstructionParser::communicate(TokenId token) {
   if (acceptKey("root")) out.root = parseSize(in_);
   if (acceptKey("send_counts")) out.send_counts = slot();
   if (acceptKey("recv_counts")) out.recv_counts = slot();
-  if (acceptKey("ctas")) {
-    const Token at = in_.peek();
-    const int64_t ctas = in_.expectInt("a number of thread blocks");
-    if (ctas < 1 || ctas > kMostCtas) {
-      in_.failAt(at, fmt::format("ctas={} is not in 1 .. {}", ctas, kMostCtas));
-    }
-    out.ctas = static_cast<int32_t>(ctas);
-  }
+  out.ctas = threadBlocks("ctas");
   out.stream = stream();
   return out;
 }

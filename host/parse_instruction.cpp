@@ -180,8 +180,20 @@ Op InstructionParser::callLibrary() {
   libraryArguments(*op, out);
   arrow();
   out.outputs = slots();
+  out.spare_sms = threadBlocks("spare_sms");
   out.stream = stream();
   return out;
+}
+
+// KEY=8, or 0 without it.
+int32_t InstructionParser::threadBlocks(std::string_view key) {
+  if (!acceptKey(key)) return 0;
+  const Token at = in_.peek();
+  const int64_t count = in_.expectInt("a number of thread blocks");
+  if (count < 1 || count > kMostCtas) {
+    in_.failAt(at, fmt::format("{}={} is not in 1 .. {}", key, count, kMostCtas));
+  }
+  return static_cast<int32_t>(count);
 }
 
 // (%a, %b, axis=1): slots first; attributes in any order, kept in that of the table.

@@ -46,6 +46,7 @@ class InstructionParser {
   TokenId token();
   EventId event();
   StreamId stream();
+  int32_t threadBlocks(std::string_view key);
   Team team();
   bool acceptKey(std::string_view key);
   std::string named(std::string_view what);  // the word after a sigil

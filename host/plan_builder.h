@@ -116,7 +116,6 @@ class PlanBuilder {
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
   comm::Communicator* communicatorOf(const Team& team, int32_t ctas);
-  int32_t spareSms(StreamId stream) const;
   int32_t teamOfBarrier(comm::Communicator* communicator, int32_t first);
 
   // plan_values.cpp
@@ -170,13 +169,6 @@ class PlanBuilder {
     bool operator==(const Posted&) const = default;
   };
   std::vector<Posted> posted_;
-  // Collectives with a limit on their thread blocks that no other stream has waited for yet.
-  struct UnderWay {
-    TokenId token;
-    StreamId stream;
-    int32_t ctas;
-  };
-  std::vector<UnderWay> under_way_;
   bool branches_ = false;  // at run time: which of the posts so far took place is not known
 };
 

@@ -85,18 +85,6 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
   emitRecord({true, op.token}, op.stream);
-  if (op.ctas > 0 && communicator->isStreamOrdered()) {
-    under_way_.push_back({op.token, op.stream, op.ctas});
-  }
-}
-
-// SMs that what is computed on the stream leaves to collectives that may run beside it.
-int32_t PlanBuilder::spareSms(StreamId stream) const {
-  int32_t spare = 0;
-  for (const UnderWay& one : under_way_) {
-    if (one.stream != stream) spare = std::max(spare, one.ctas);
-  }
-  return spare;
 }
 
 // Between the root and each of the others: sends and receives of one part each, posted as a group.
@@ -222,12 +210,7 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   plan_->notes.back().team = teamOfBarrier(communicator, first);
 }
 
-void PlanBuilder::emit(const Wait& op, const TraceStep&) {
-  std::erase_if(under_way_, [&](const UnderWay& one) {
-    return one.token == op.token && one.stream != op.stream;
-  });
-  emitWait({true, op.token}, op.stream);
-}
+void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }
 
 void PlanBuilder::emit(const RecordEvent& op, const TraceStep&) {
   emitRecord({false, op.event}, op.stream);

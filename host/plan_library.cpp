@@ -69,7 +69,7 @@ void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
   spec.c = c.desc;
   spec.activation = activationOf(call);
   spec.tf32 = isTf32(call);
-  spec.spare_sms = spareSms(call.stream);
+  spec.spare_sms = call.spare_sms;
   spec.alignment = {alignmentOf(a), alignmentOf(b), alignmentOf(c), 256};
   Plan::Matmul matmul{placeOf(a), placeOf(b), {}, placeOf(c), nullptr};
   if (step.inputs.size() > 2) {

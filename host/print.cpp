@@ -58,7 +58,7 @@ class InstructionPrinter {
       arguments += (arguments.size() > 1 ? ", " : "") + name + "=" + printAttr(value);
     }
     return "call_library " + word(x.function) + arguments + ") -> " + slots(x.outputs) +
-           stream(x.stream);
+           (x.spare_sms != 0 ? fmt::format(" spare_sms={}", x.spare_sms) : "") + stream(x.stream);
   }
   std::string operator()(const Copy& x) const {
     return "copy " + slot(x.in) + " -> " + slot(x.out) + stream(x.stream);

@@ -122,12 +122,16 @@ struct LaunchKernel {
 
 // What a library does better: an op that no kernel is generated for, with the attributes that it
 // has in a fusion (host/library_op.h).
+inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
+
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   StreamId stream = 0;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
+  // Of a GPU, that a product leaves to a collective beside it (Communicate::ctas).
+  int32_t spare_sms = 0;
   bool operator==(const CallLibrary&) const = default;
 };
 
@@ -144,8 +148,6 @@ struct Copy {
 // ranks are gathered or scattered must be outermost in memory on both sides; of an all-to-all the
 // axis that is split outermost in that of `in`, the one that is joined in that of `out`. A buffer
 // that only the root has is not looked at elsewhere, and its slot may name nothing there.
-inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
-
 struct Communicate {
   comm::CollectiveKind kind;  // any but Recv; Send: the root's to the other of a team of two
   SlotId out;                 // Barrier: kNoSlot, like `in`

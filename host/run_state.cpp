@@ -97,6 +97,10 @@ void Completion::waitForDevice() {
   if (!plan) return device.synchronize(event);
   if (!plan->stream_ordered.empty()) resources->job.waitForDevice();
   awaitEvent(device, event, *plan);
+  // Collectives on a device also end when another wait has given them up.
+  if (!plan->stream_ordered.empty() && resources->job.failed()) {
+    throw UserError(resources->job.failure());
+  }
   resources->job.endRun(run);
 }
 

@@ -59,6 +59,8 @@ class InstructionVerifier {
   void operator()(const CallLibrary& x) const {
     for (SlotId id : x.inputs) tensor(id);
     for (SlotId id : x.outputs) tensor(id);
+    HEDDLE_USER_CHECK(x.spare_sms >= 0 && x.spare_sms <= kMostCtas,
+                      "{}: spare_sms={}, expected 1 to {}", x.function, x.spare_sms, kMostCtas);
     verifyLibrary(program_, x);
   }
   void operator()(const Copy& x) const {

@@ -24,7 +24,7 @@ check() {
 
 for name in sp_mlp layer_norm_sharded embedding_vocab_sharded dp_tp_2d attention_tp transformer_block_tp pipeline_2stage \
   between_meshes all_reshardings; do
-  [ "$name" != between_meshes ] || [ "$ranks" -ge 3 ] || continue  # its second mesh names rank 2
+  [ "$name" != between_meshes ] || [ "$ranks" -ge 4 ] || continue  # its meshes name ranks 0 to 3
   check "$name.fusion"
 done
 check moe_dispatch_combine.hostir

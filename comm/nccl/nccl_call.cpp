@@ -11,18 +11,26 @@ namespace {
 
 // Enough for the first connections of a large job, and short of a scheduler's patience.
 constexpr int kDefaultDeadline = 120;
+constexpr int kPostDeadline = 600;
 constexpr int kYields = 1000;
 constexpr auto kNap = std::chrono::microseconds(100);
+
+std::chrono::seconds givenOr(int otherwise) {
+  const char* given = std::getenv("HEDDLE_NCCL_TIMEOUT");
+  const int parsed = given == nullptr ? 0 : std::atoi(given);
+  return std::chrono::seconds(parsed > 0 ? parsed : otherwise);
+}
 
 }  // namespace
 
 std::chrono::seconds callDeadline() {
-  static const int seconds = [] {
-    const char* given = std::getenv("HEDDLE_NCCL_TIMEOUT");
-    const int parsed = given == nullptr ? 0 : std::atoi(given);
-    return parsed > 0 ? parsed : kDefaultDeadline;
-  }();
-  return std::chrono::seconds(seconds);
+  static const std::chrono::seconds given = givenOr(kDefaultDeadline);
+  return given;
+}
+
+std::chrono::seconds postDeadline() {
+  static const std::chrono::seconds given = givenOr(kPostDeadline);
+  return given;
 }
 
 void check(const char* call, ncclResult_t result, ncclComm_t comm) {

@@ -19,9 +19,11 @@ void checkCuda(const char* call, cudaError_t result);
 // Why the job cannot go on, as World::fault(): empty while it is well.
 using Fault = std::function<std::string()>;
 
-// How long a call waits for the other ranks: two minutes, or what the environment variable
-// HEDDLE_NCCL_TIMEOUT says in seconds.
+// How long ranks wait for each other to make communicators: two minutes, and in a first post, as
+// the control board has its patience, ten; or what the environment variable HEDDLE_NCCL_TIMEOUT
+// says in seconds.
 std::chrono::seconds callDeadline();
+std::chrono::seconds postDeadline();
 
 // Polls until `call` on a non-blocking communicator has taken effect. Throws UserError when it
 // failed, when the job has failed meanwhile, or after callDeadline().

@@ -73,14 +73,8 @@ NcclCommunicator::~NcclCommunicator() {
   // With the others, while this one is among them.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
-  try {
-    const Busy busy(*this);
-    check("ncclCommFinalize", ncclCommFinalize(comm_), comm_);
-  } catch (const UserError& error) {
-    job_->giveUp(error.what());
-  }
   job_->remove(this);
-  if (comm_ != nullptr) ncclCommDestroy(comm_);
+  if (comm_ != nullptr) destroy(comm_, device_, fault_);
   cudaFree(flag_);
 }
 
@@ -91,7 +85,7 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
   failure_ = why;
 #ifdef NCCL_REVOKE_DEFAULT
   if (busySince() != 0) {
-    // Ends the call but frees nothing that it still looks at, as an older NCCL does.
+    // Ends the call but frees nothing that it still looks at. An older NCCL can only do both.
     lock.unlock();
     ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     lock.lock();
@@ -237,6 +231,8 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
+  // Before its kernels end, which who waits for them would take for success.
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", fault_());
   std::string why;
   {
     std::unique_lock lock(mutex_, std::try_to_lock);

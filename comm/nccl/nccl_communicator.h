@@ -36,7 +36,7 @@ class NcclCommunicator : public Communicator {
   // Takes over `comm`, a blocking one (a call on a non-blocking one costs a thread, 60 us), made on
   // CUDA device `device`.
   NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
-  // Lets enqueued operations finish, or gives them up when the job has failed.
+  // What was posted is over, or the job has failed and it is given up.
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }

@@ -1,6 +1,9 @@
 #include "comm/nccl/nccl_init.h"
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "ir/error.h"
@@ -47,21 +50,32 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
   return comm;
 }
 
-// The new communicator is there at once, and both report how it gets on.
+// NCCL stores the new communicator when it is done, also after this has thrown: the place for it is
+// left behind then.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;
-  ncclComm_t comm = nullptr;
+  auto* place = new ncclComm_t(nullptr);
   const int mine = color < 0 ? NCCL_SPLIT_NOCOLOR : color;
-  try {
-    check("ncclCommSplit", ncclCommSplit(parent, mine, key, &comm, &config), parent);
-    settle("ncclCommSplit", parent, fault);
-    if (comm != nullptr) settle("ncclCommSplit", comm, fault);
-  } catch (...) {
-    if (comm != nullptr) ncclCommAbort(comm);
-    throw;
+  check("ncclCommSplit", ncclCommSplit(parent, mine, key, place, &config), parent);
+  settle("ncclCommSplit", parent, fault);
+  const std::unique_ptr<ncclComm_t> owned(place);
+  return *place;
+}
+
+void destroy(ncclComm_t comm, int device, const Fault& fault) {
+  const auto over = std::make_shared<std::promise<void>>();
+  std::future<void> end = over->get_future();
+  std::thread([=] {
+    cudaSetDevice(device);
+    ncclCommFinalize(comm);
+    ncclCommDestroy(comm);
+    over->set_value();
+  }).detach();
+  const auto start = std::chrono::steady_clock::now();
+  while (end.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    if (!fault().empty() || std::chrono::steady_clock::now() - start > callDeadline()) return;
   }
-  return comm;
 }
 
 void close(ncclComm_t comm, const Fault& fault) noexcept {

@@ -19,6 +19,10 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault);
 // World::split.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& fault);
 
+// Destroys a blocking communicator whose work is over. NCCL may wait for its peers there: when the
+// job fails meanwhile, or they do not come, it is left to the end of the process.
+void destroy(ncclComm_t comm, int device, const Fault& fault);
+
 // Destroys what initialise() has made, or gives it up when the job has failed.
 void close(ncclComm_t comm, const Fault& fault) noexcept;
 

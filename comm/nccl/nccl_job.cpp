@@ -39,8 +39,8 @@ void NcclJob::setFault(const std::string& reason) {
 
 void NcclJob::add(NcclCommunicator* communicator) {
   std::lock_guard lock(members_mutex_);
-  members_.insert(communicator);
   if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
+  members_.insert(communicator);
 }
 
 void NcclJob::remove(NcclCommunicator* communicator) {
@@ -50,10 +50,15 @@ void NcclJob::remove(NcclCommunicator* communicator) {
 
 void NcclJob::giveUp(const std::string& why) noexcept {
   setFault(why);
+  gave_up_.store(true);
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (NcclCommunicator* member : members_) {
-    aborts.emplace_back([member, &why] { member->giveUp(why); });
+    try {
+      aborts.emplace_back([member, &why] { member->giveUp(why); });
+    } catch (const std::exception&) {  // no more threads: one after the other, as far as that goes
+      member->giveUp(why);
+    }
   }
   for (std::thread& one : aborts) one.join();
 }
@@ -77,8 +82,8 @@ std::string NcclJob::whyInVain() {
     const auto waited = now - std::chrono::steady_clock::duration(since);
     if (waited < kLook) continue;
     std::string why = fault();
-    if (why.empty() && waited > callDeadline()) {
-      why = fmt::format("NCCL: no answer from the other ranks in {} s", callDeadline().count());
+    if (why.empty() && waited > postDeadline()) {
+      why = fmt::format("NCCL: no answer from the other ranks in {} s", postDeadline().count());
     }
     if (!why.empty()) return why;
   }

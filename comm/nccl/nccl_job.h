@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,7 @@ class NcclCommunicator;
 // What the world of a rank and its communicators share: whether the job goes on, and how it ends. A
 // thread of its own, from the first communicator on, gives all of them up when a call of NCCL's
 // that waits for peers on the host would wait in vain: the job has failed, or the deadline has
-// passed (callDeadline()). Thread-safe.
+// passed (postDeadline()). Thread-safe.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
@@ -37,6 +38,8 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // Gives up every communicator of the rank, all at once: an abort frees device memory, which waits
   // for the whole device, and so for kernels of another communicator that wait for the same peer.
   void giveUp(const std::string& why) noexcept;
+  // From before the first kernel is ended.
+  bool gaveUp() const { return gave_up_.load(); }
 
  private:
   std::shared_ptr<const World> bootstrap_;
@@ -45,6 +48,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   void watchCalls();
   std::string whyInVain();  // empty: no call waits, or its peers may come yet
 
+  std::atomic<bool> gave_up_{false};
   std::mutex members_mutex_;
   std::set<NcclCommunicator*> members_;
   std::condition_variable stop_;  // with members_mutex_

@@ -1,6 +1,7 @@
 // The NCCL world: everything on the host goes to the world it wraps. Also the entry point of the
 // module.
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "comm/modules.h"
@@ -19,6 +20,10 @@ class NcclWorld : public World {
         device_(device),
         job_(std::make_shared<NcclJob>(bootstrap_)),
         ask_(job_->asFault()) {
+    HEDDLE_USER_CHECK(
+        std::getenv("NCCL_COMM_BLOCKING") == nullptr,
+        "the environment variable NCCL_COMM_BLOCKING overrides how heddle makes NCCL's "
+        "communicators: unset it");
     int devices = 0;
     checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
     HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}",
@@ -42,7 +47,13 @@ class NcclWorld : public World {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     ncclComm_t met = initialise(*host, ask_);
-    ncclComm_t comm = nccl::split(met, 0, host->rank(), 0, ask_);
+    ncclComm_t comm = nullptr;
+    try {
+      comm = nccl::split(met, 0, host->rank(), 0, ask_);
+    } catch (...) {
+      ncclCommAbort(met);
+      throw;
+    }
     close(met, ask_);
     return made(comm, host->rank(), host->size());
   }

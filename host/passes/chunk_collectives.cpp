@@ -280,6 +280,8 @@ class Chunker {
         CallLibrary part = whole;
         part.inputs[0] = gathered[static_cast<size_t>(i)];
         part.outputs[0] = chunkOf(results, whole.outputs[0], i);
+        // The last part is gathered by then.
+        if (i + 1 < chunks) part.spare_sms = chunkCtas(x.kind);
         emit(std::move(part));
       }
     }
@@ -300,6 +302,7 @@ class Chunker {
       CallLibrary part = whole;
       part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
       part.outputs[0] = newSlot(x.in, "_chunk", sizes);
+      if (i > 0) part.spare_sms = chunkCtas(x.kind);  // of the part before
       Communicate chunk = x;
       chunk.ctas = chunkCtas(x.kind);
       chunk.in = part.outputs[0];

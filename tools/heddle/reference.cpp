@@ -22,7 +22,8 @@ class ReferenceFitter {
     countsFit();
     for (ValueId id : reference_.fusion.inputs()) addInput(id);
     for (const auto& [symbol, size] : reference_.fusion.size_defaults) {
-      reference_.inputs.sizes.emplace(symbol, size);
+      const auto said = given_.sizes.find(symbol);  // where no input has told it
+      reference_.inputs.sizes.emplace(symbol, said == given_.sizes.end() ? size : said->second);
     }
     for (size_t i = 0; i < program_.outputs.size(); ++i) outputFits(i);
     return std::move(reference_);
