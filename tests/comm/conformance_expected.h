@@ -156,17 +156,18 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
 
 // The root of a rooted one is another rank for each.
 inline std::vector<Case> allCases(int size) {
+  const int many = size <= 3 ? kRepeats : kRepeats / 4;  // more ranks take turns on few cores
   std::vector<Case> cases;
   for (DType dtype : kAllDTypes) {
     for (int64_t count : countsOf(dtype)) {
-      addMoves(cases, dtype, count, count == 37 ? kRepeats : count < 37 ? 3 : 1);
+      addMoves(cases, dtype, count, count == 37 ? many : count < 37 ? 3 : 1);
       if (isFloat8(dtype)) continue;  // only moved
       for (ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
         if (op == ReduceOp::Avg && !isFloat(dtype)) continue;
         if (count > 37 && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
         const bool often = count == 37 && (op == ReduceOp::Sum || op == ReduceOp::Max);
-        addReductions(cases, dtype, count, op, often ? kRepeats : count <= 37 ? 3 : 1);
+        addReductions(cases, dtype, count, op, often ? many : count <= 37 ? 3 : 1);
       }
     }
   }
