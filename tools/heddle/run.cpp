@@ -32,14 +32,26 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// A size that inputs do not tell, as a factor of their sizes may be, is what the program says.
+host::Program withSizes(host::Program program, const SizeBindings& sizes) {
+  for (auto& [symbol, value] : program.size_defaults) {
+    const auto given = sizes.find(symbol);
+    if (given != sizes.end()) value = given->second;
+  }
+  return program;
+}
+
 // `sizes`: those of the run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
                         const Options& options) {
-  if (const auto* program = std::get_if<host::Program>(&source)) return *program;
+  if (const auto* program = std::get_if<host::Program>(&source)) {
+    return withSizes(*program, sizes);
+  }
   host::CompileOptions compile;
   compile.passes = passOptions(options, settingsOf(source, options).sizes);
-  return host::compile(std::get<Fusion>(source), ranks, compile,
-                       host::attentionOptions(chooseDevice(options.device), sizes));
+  return withSizes(host::compile(std::get<Fusion>(source), ranks, compile,
+                                 host::attentionOptions(chooseDevice(options.device), sizes)),
+                   sizes);
 }
 
 // This rank's part of every input, on its device.
