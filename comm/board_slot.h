@@ -46,7 +46,7 @@ struct alignas(64) BoardSlot {
   char host[kHostBytes] = "";        // before `state` is Well
   char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
 
-  // `counts`: the run communicates, so all ranks number it alike.
+  // `counts`: the program communicates on some rank, so all ranks number its runs alike.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
     program.store(program_hash, std::memory_order_relaxed);
     if (counts) {

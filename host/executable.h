@@ -70,7 +70,8 @@ class Outputs {
   explicit Outputs(std::shared_ptr<State> state) : state_(std::move(state)) {}
   // The host waits for the run; throws its first error, naming the instruction, each time it is
   // called. An error of the device that comes from no one instruction (a CUDA fault) names the
-  // call.
+  // call. A run whose collectives wait for peers on the device also throws what the job has failed
+  // of, even if it ended before: collectives that were given up end there like good ones.
   void wait() const;
   size_t size() const;
   const Argument& operator[](size_t i) const;  // data is valid after wait(), or on the run's stream

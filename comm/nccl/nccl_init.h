@@ -8,7 +8,8 @@
 namespace heddle::comm::nccl {
 
 // Communicators on the current device. UserError when the ranks do not come together before
-// callDeadline(), or the job fails meanwhile; nothing is left behind then.
+// callDeadline(), or the job fails meanwhile; nothing is left behind then but,
+// after a failed split, the few bytes into which NCCL may still write.
 
 // A non-blocking one, to be split: of the ranks of `bootstrap`, a communicator on host memory,
 // which is used only here. A barrier of them follows.

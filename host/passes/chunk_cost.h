@@ -25,8 +25,8 @@ struct ChunkedWork {
 // nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
 
-// Communicate::ctas of a part. Of 8 and 16 the faster on two and four H200: a gather or
-// reduce-scatter has time enough beside a product, an allreduce moves twice as much.
+// Communicate::ctas of a part. Of 8 and 16 the faster on two H200 (docs/benchmarks.md): a
+// gather or reduce-scatter has time enough beside a product, an allreduce moves twice as much.
 int32_t chunkCtas(comm::CollectiveKind kind);
 
 // The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 5 % or more.
