@@ -136,6 +136,12 @@ name=corrupt
 job '$run $work/neg.fusion --check=full --inject rank=1,instr=1,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted run, 1 expected"
 
+# The copy of one rank alone: instruction 15 makes the replicated result.
+name='corrupt copy'
+job '$run examples/tp_mlp.fusion --check --inject rank=1,instr=15,corrupt'
+[ "$code" -eq 1 ] || complain "exit code $code of a corrupted copy, 1 expected"
+grep -qF "%z, the copy of rank 1, WRONG in" "$work/out.txt" || complain "the wrong copy is not said"
+
 boards=$(find /dev/shm /tmp -maxdepth 1 -name 'heddle-board-*' -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
 sleep 1
 for board in $boards; do

@@ -1,4 +1,5 @@
 // heddle run --inject and --trace with ranks in one process; processes are in tests/mpi_losses.sh.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -85,6 +86,36 @@ TEST_F(JobFaultsTest, ADelayIsWaitedForAndCorruptionFailsTheCheck) {
   const CliResult corrupt = heddle(run_neg + "--inject rank=1,instr=1,corrupt");
   EXPECT_EQ(corrupt.code, 1) << corrupt.text;
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
+}
+
+// A copy that is not the first in its team, and the first one.
+TEST_F(JobFaultsTest, EveryCopyOfAResultIsChecked) {
+  const std::string text =
+      "heddle 1\nmesh @m = [y=2, x=2]\n"
+      "fusion f(%x: f32[t, k] shard(@m, 0: y, 1: x)) with t = 8, k = 6 {\n"
+      "  %y = sum(%x, axes=[1]) shard(@m, 0: y)\n  return %y\n}\n";
+  const std::string run_sum =
+      "run " + write("copies.fusion", text) + " --device cpu --ranks 4 --check ";
+  const CliResult program = heddle("dump " + (folder_ / "copies.fusion").string() +
+                                   " --ranks 4 --stage host --overlap off");
+  const size_t body = program.text.find("allocate stream=0", program.text.find("program f("));
+  const size_t post = program.text.find("communicate allreduce", body);
+  ASSERT_NE(post, std::string::npos) << program.text;
+  const auto lines = std::count(program.text.begin() + static_cast<std::ptrdiff_t>(body),
+                                program.text.begin() + static_cast<std::ptrdiff_t>(post), '\n');
+  const std::string fault = ",instr=" + std::to_string(lines) + ",corrupt";
+  const auto check = [&](const char* rank, const std::vector<std::string>& parts) {
+    const CliResult result = heddle(run_sum + "--overlap off --inject rank=" + rank + fault);
+    EXPECT_EQ(result.code, 1) << result.text;
+    for (const std::string& part : parts) {
+      EXPECT_NE(result.text.find(part), std::string::npos) << part << " in\n" << result.text;
+    }
+  };
+  EXPECT_EQ(heddle(run_sum).code, 0);
+  check("3", {"%y DIFFERS on rank 3 from rank 2 in 4 of 4", "check    %y right in 8",
+              "%y, the copy of rank 3, WRONG in 4 of 4 elements; [4]: got "});
+  check("0", {"%y DIFFERS on rank 1 from rank 0 in 4 of 4", "check    %y WRONG in 4 of 8 elements",
+              ", on rank 0 (sample)", "%y, the copy of rank 1, right in 4"});
 }
 
 TEST_F(JobFaultsTest, WrongSpecsAreNamed) {

@@ -62,8 +62,10 @@ std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   return reads;
 }
 
-// Spread over the whole range with a stride that is no multiple of usual row lengths.
-std::vector<int64_t> sampleOf(int64_t numel, int64_t reads) {
+// Spread over the whole range with a stride that is no multiple of usual row lengths, and where
+// copies of the output differ.
+std::vector<int64_t> sampleOf(int64_t numel, int64_t reads,
+                              const std::vector<Gathered::Difference>& differences) {
   std::vector<int64_t> picked;
   const int64_t most = std::clamp(kSampleReads / reads, kLeastSample, kSample);
   const int64_t step = std::max<int64_t>(1, numel / most);
@@ -71,6 +73,7 @@ std::vector<int64_t> sampleOf(int64_t numel, int64_t reads) {
     picked.push_back(std::min(numel - 1, i + i / step % step));
   }
   if (numel > 0) picked.push_back(numel - 1);
+  for (const Gathered::Difference& one : differences) picked.push_back(one.first);
   std::sort(picked.begin(), picked.end());
   picked.erase(std::unique(picked.begin(), picked.end()), picked.end());
   return picked;
@@ -91,37 +94,74 @@ bool isRight(double got, double expected, double allowed) {
   return std::fabs(got - expected) <= allowed;
 }
 
-// `expected` yields the reference value of the k-th compared element, `at` its linear index.
-template <class At, class Expected>
-void compare(OutputCheck& check, const HostTensor& got, int64_t count, At at, Expected expected) {
-  double largest = 0;
-  for (int64_t k = 0; k < count; ++k) {
-    const double value = std::fabs(toDouble(expected(k)));
-    if (std::isfinite(value)) largest = std::max(largest, value);
+// What the reference says of some elements of one output.
+struct Expected {
+  HostTensor values;           // of all elements; without data: of some
+  std::vector<int64_t> at;     // these, as linear indices in the whole output, ascending
+  std::vector<Scalar> picked;  // parallel to `at`
+  double largest = 0;          // magnitude of a finite one
+
+  bool isWhole() const { return values.data != nullptr; }
+  int64_t count() const { return isWhole() ? values.numel() : static_cast<int64_t>(at.size()); }
+  int64_t index(int64_t k) const { return isWhole() ? k : at[static_cast<size_t>(k)]; }
+  Scalar value(int64_t k) const {
+    return isWhole() ? values.at(k) : picked[static_cast<size_t>(k)];
   }
+  void findLargest() {
+    for (int64_t k = 0; k < count(); ++k) {
+      const double size = std::fabs(toDouble(value(k)));
+      if (std::isfinite(size)) largest = std::max(largest, size);
+    }
+  }
+};
+
+// `local`: where an element lies in `got`, -1: not there.
+template <class Local>
+void compare(OutputCheck& check, const HostTensor& got, const Expected& expected,
+             const Gathered& output, Local local) {
   const double r = tolerance(got.dtype);
-  check.compared = count;
-  for (int64_t k = 0; k < count; ++k) {
-    const Scalar want = expected(k);
-    const Scalar have = got.at(at(k));
+  for (int64_t k = 0; k < expected.count(); ++k) {
+    const int64_t linear = expected.index(k);
+    const int64_t index = local(linear);
+    if (index < 0) continue;
+    ++check.compared;
+    const Scalar want = expected.value(k);
+    const Scalar have = got.at(index);
     const double e = toDouble(want);
     const double g = toDouble(have);
     const bool exact = std::holds_alternative<double>(want);
-    const bool right = exact ? isRight(g, e, r * (std::fabs(e) + largest)) : have == want;
+    const bool right = exact ? isRight(g, e, r * (std::fabs(e) + expected.largest)) : have == want;
     if (std::isfinite(e) && std::isfinite(g)) {
       check.max_error = std::max(check.max_error, std::fabs(g - e));
     }
-    if (right) continue;
-    if (check.wrong++ == 0) {
-      check.first_wrong = fmt::format("{}: got {}, expected {}", position(at(k), got.sizes), g, e);
-    }
+    if (right || check.wrong++ > 0) continue;
+    const int holder = check.rank >= 0 ? check.rank : output.holderOf(linear);
+    check.first_wrong =
+        fmt::format("{}: got {}, expected {}{}", position(linear, output.whole.sizes), g, e,
+                    holder < 0 ? "" : fmt::format(", on rank {}", holder));
+  }
+}
+
+// The whole output, then the copies that differ from it.
+void checkOutput(std::vector<OutputCheck>& checks, const std::string& name, const Gathered& output,
+                 Expected& expected) {
+  expected.findLargest();
+  OutputCheck whole{name};
+  compare(whole, output.whole, expected, output, [](int64_t linear) { return linear; });
+  checks.push_back(whole);
+  for (const Gathered::Difference& difference : output.differences) {
+    const Block& block = output.blocks[difference.block];
+    OutputCheck copy{name, block.rank};
+    compare(copy, block.data, expected, output,
+            [&](int64_t linear) { return indexInBlock(block, linear, output.whole.sizes); });
+    checks.push_back(copy);
   }
 }
 
 }  // namespace
 
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
-                                      const std::vector<HostTensor>& outputs,
+                                      const std::vector<Gathered>& outputs,
                                       const std::string& mode) {
   ReferenceInputs reference;
   for (size_t i = 0; i < fusion.inputs().size(); ++i) {
@@ -132,21 +172,20 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
       reference.tensors[id] = inputs.tensors[i];
     }
   }
-  std::vector<OutputCheck> checks(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    checks[i].name = fusion.value(fusion.outputs()[i]).name;
-  }
+  const auto nameOf = [&](size_t i) { return fusion.value(fusion.outputs()[i]).name; };
+  std::vector<OutputCheck> checks;
   if (mode == "full") {
-    const std::vector<HostTensor> expected = evaluateReference(fusion, reference, inputs.sizes);
+    const std::vector<HostTensor> values = evaluateReference(fusion, reference, inputs.sizes);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (expected[i].sizes != outputs[i].sizes) {
-        checks[i].first_wrong =
-            fmt::format("got sizes {}, expected {}", str(outputs[i].sizes), str(expected[i].sizes));
+      const std::vector<int64_t>& sizes = outputs[i].whole.sizes;
+      Expected expected{values[i], {}, {}};
+      if (values[i].sizes == sizes) {
+        checkOutput(checks, nameOf(i), outputs[i], expected);
         continue;
       }
-      compare(
-          checks[i], outputs[i], outputs[i].numel(), [](int64_t k) { return k; },
-          [&](int64_t k) { return expected[i].at(k); });
+      checks.push_back({nameOf(i)});
+      checks.back().first_wrong =
+          fmt::format("got sizes {}, expected {}", str(sizes), str(values[i].sizes));
     }
     return checks;
   }
@@ -154,14 +193,12 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
   const std::vector<int64_t> reads = readsOf(fusion, inputs.sizes);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int64_t of_one = reads[static_cast<size_t>(fusion.outputs()[i])];
-    wanted.push_back(sampleOf(outputs[i].numel(), of_one));
+    wanted.push_back(sampleOf(outputs[i].whole.numel(), of_one, outputs[i].differences));
   }
-  const auto expected = evaluateReferenceAt(fusion, reference, inputs.sizes, wanted);
+  const auto values = evaluateReferenceAt(fusion, reference, inputs.sizes, wanted);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    compare(
-        checks[i], outputs[i], static_cast<int64_t>(wanted[i].size()),
-        [&](int64_t k) { return wanted[i][static_cast<size_t>(k)]; },
-        [&](int64_t k) { return expected[i][static_cast<size_t>(k)]; });
+    Expected expected{{}, wanted[i], values[i]};
+    checkOutput(checks, nameOf(i), outputs[i], expected);
   }
   return checks;
 }

@@ -4,18 +4,20 @@
 #include <vector>
 
 #include "ir/fusion.h"
-#include "ir/host_tensor.h"
+#include "tools/heddle/gather.h"
 #include "tools/heddle/source.h"
 
 namespace heddle::tools {
 
-// One output against the reference evaluator.
+// One output, or one rank's own copy of it, against the reference evaluator.
 struct OutputCheck {
   std::string name;
+  int rank = -1;         // whose copy, where copies differ; -1: the whole output
   int64_t compared = 0;  // elements
   int64_t wrong = 0;
-  double max_error = 0;     // largest |got - expected|
-  std::string first_wrong;  // "[3, 5]: got 1.5, expected 1.25", or why nothing could be compared
+  double max_error = 0;  // largest |got - expected|
+  std::string first_wrong =
+      {};  // "[3, 5]: got 1.5, expected 1.25", or why nothing could be compared
   bool passed() const { return wrong == 0 && first_wrong.empty(); }
 };
 
@@ -24,8 +26,12 @@ struct OutputCheck {
 // right when |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11 for f64, 2e-5
 // for f32, 2e-2 for bf16 (three decimal digits and the rounding of each op); integers and bools
 // must be equal; NaN matches NaN, inf the same inf.
+//
+// Where ranks hold copies of an element that differ in some bit, the check of the whole, which has
+// that of the lowest rank, is followed by one of each other copy, with its first element that
+// differs among those compared: so it is said which rank is wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
-                                      const std::vector<HostTensor>& outputs,
+                                      const std::vector<Gathered>& outputs,
                                       const std::string& mode);
 
 }  // namespace heddle::tools

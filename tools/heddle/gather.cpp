@@ -1,7 +1,5 @@
 #include "tools/heddle/gather.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 namespace heddle::tools {
@@ -27,58 +25,82 @@ std::vector<int64_t> decodeList(const std::string& bytes, size_t position, size_
   return list;
 }
 
-// Which elements of the whole are written already.
-struct Assembly {
-  HostTensor whole;
-  std::vector<bool> filled;
-};
+Block decode(const std::string& bytes, int rank, const TensorDesc& desc) {
+  const size_t axes = desc.global.size();
+  Block block{rank, decodeList(bytes, 0, axes), HostTensor(desc.dtype, decodeList(bytes, 1, axes))};
+  std::memcpy(block.data.data.get(), bytes.data() + 2 * axes * sizeof(int64_t),
+              static_cast<size_t>(block.data.bytes()));
+  return block;
+}
 
-bool place(Assembly& assembly, const std::string& bytes) {
-  if (bytes.empty()) return true;
-  const size_t rank = assembly.whole.sizes.size();
-  const std::vector<int64_t> offset = decodeList(bytes, 0, rank);
-  const std::vector<int64_t> sizes = decodeList(bytes, 1, rank);
-  const auto width = static_cast<size_t>(sizeOf(assembly.whole.dtype));
-  const char* elements = bytes.data() + 2 * rank * sizeof(int64_t);
-  int64_t count = 1;
-  for (int64_t size : sizes) count *= size;
-  auto* data = reinterpret_cast<char*>(assembly.whole.data.get());
-  bool agrees = true;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i;
-    int64_t target = 0;
-    int64_t stride = 1;
-    for (size_t axis = rank; axis-- > 0;) {
-      target += (offset[axis] + rest % sizes[axis]) * stride;
-      rest /= sizes[axis];
-      stride *= assembly.whole.sizes[axis];
+// `filled`: which elements of the whole are there already.
+void place(Gathered& all, std::vector<bool>& filled, size_t index) {
+  const Block& block = all.blocks[index];
+  const auto width = static_cast<size_t>(sizeOf(all.whole.dtype));
+  Gathered::Difference difference{index};
+  for (int64_t i = 0; i < block.data.numel(); ++i) {
+    const int64_t target = indexInWhole(block, i, all.whole.sizes);
+    std::byte* to = all.whole.data.get() + static_cast<size_t>(target) * width;
+    const std::byte* from = block.data.data.get() + static_cast<size_t>(i) * width;
+    if (!filled[static_cast<size_t>(target)]) {
+      filled[static_cast<size_t>(target)] = true;
+      std::memcpy(to, from, width);
+    } else if (std::memcmp(to, from, width) != 0 && difference.count++ == 0) {
+      difference.first = target;
     }
-    char* to = data + static_cast<size_t>(target) * width;
-    const char* from = elements + static_cast<size_t>(i) * width;
-    if (assembly.filled[static_cast<size_t>(target)]) {
-      agrees = agrees && std::memcmp(to, from, width) == 0;
-      continue;
-    }
-    assembly.filled[static_cast<size_t>(target)] = true;
-    std::memcpy(to, from, width);
   }
-  return agrees;
+  if (difference.count > 0) all.differences.push_back(difference);
 }
 
 }  // namespace
 
-HostTensor gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
-                        std::string& differs) {
-  if (world.size() == 1) return local;
-  const std::vector<std::string> blocks = world.exchange(encode(local, desc));
-  if (world.rank() != 0) return {};
-  Assembly assembly{HostTensor(desc.dtype, desc.global), {}};
-  assembly.filled.resize(static_cast<size_t>(assembly.whole.numel()));
-  for (size_t rank = 0; rank < blocks.size(); ++rank) {
-    if (place(assembly, blocks[rank])) continue;
-    differs += fmt::format("{}rank {}", differs.empty() ? "" : ", ", rank);
+int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole) {
+  int64_t linear = 0;
+  int64_t stride = 1;
+  for (size_t axis = whole.size(); axis-- > 0;) {
+    linear += (block.offset[axis] + local % block.data.sizes[axis]) * stride;
+    local /= block.data.sizes[axis];
+    stride *= whole[axis];
   }
-  return assembly.whole;
+  return linear;
+}
+
+int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole) {
+  int64_t local = 0;
+  int64_t stride = 1;
+  for (size_t axis = whole.size(); axis-- > 0;) {
+    const int64_t at = linear % whole[axis] - block.offset[axis];
+    if (at < 0 || at >= block.data.sizes[axis]) return -1;
+    local += at * stride;
+    linear /= whole[axis];
+    stride *= block.data.sizes[axis];
+  }
+  return local;
+}
+
+int Gathered::holderOf(int64_t linear) const {
+  for (const Block& block : blocks) {
+    if (indexInBlock(block, linear, whole.sizes) >= 0) return block.rank;
+  }
+  return -1;
+}
+
+Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc) {
+  Gathered all;
+  if (world.size() == 1) {
+    all.whole = local;
+    return all;
+  }
+  const std::vector<std::string> blocks = world.exchange(encode(local, desc));
+  if (world.rank() != 0) return all;
+  all.whole = HostTensor(desc.dtype, desc.global);
+  std::vector<bool> filled(static_cast<size_t>(all.whole.numel()));
+  for (size_t rank = 0; rank < blocks.size(); ++rank) {
+    if (blocks[rank].empty()) continue;
+    all.blocks.push_back(decode(blocks[rank], static_cast<int>(rank), desc));
+    place(all, filled, all.blocks.size() - 1);
+  }
+  return all;
 }
 
 }  // namespace heddle::tools

@@ -39,21 +39,39 @@ std::string bytesText(int64_t bytes) {
 }
 
 std::string checkText(const OutputCheck& check) {
+  const std::string name =
+      check.rank < 0 ? check.name : fmt::format("{}, the copy of rank {},", check.name, check.rank);
   if (check.passed()) {
-    return fmt::format("%{} right in {} elements, largest error {:.3g}", check.name, check.compared,
+    return fmt::format("%{} right in {} elements, largest error {:.3g}", name, check.compared,
                        check.max_error);
   }
-  return fmt::format("%{} WRONG in {} of {} elements; {}", check.name, check.wrong, check.compared,
+  return fmt::format("%{} WRONG in {} of {} elements; {}", name, check.wrong, check.compared,
                      check.first_wrong);
+}
+
+std::vector<int> ranksThatDiffer(const Gathered& output) {
+  std::vector<int> ranks;
+  for (const Gathered::Difference& one : output.differences) {
+    ranks.push_back(output.blocks[one.block].rank);
+  }
+  return ranks;
+}
+
+std::string differenceText(const std::string& name, const Gathered& output,
+                           const Gathered::Difference& difference) {
+  const Block& block = output.blocks[difference.block];
+  return fmt::format("         %{} DIFFERS on rank {} from rank {} in {} of {} elements\n", name,
+                     block.rank, output.holderOf(difference.first), difference.count,
+                     block.data.numel());
 }
 
 }  // namespace
 
 bool Report::passed() const {
   const auto right = [](const OutputCheck& check) { return check.passed(); };
-  const auto same = [](const std::string& ranks) { return ranks.empty(); };
+  const auto same = [](const Gathered& output) { return output.differences.empty(); };
   return std::all_of(checks.begin(), checks.end(), right) &&
-         std::all_of(differs.begin(), differs.end(), same);
+         std::all_of(outputs.begin(), outputs.end(), same);
 }
 
 std::string reportText(const Report& r) {
@@ -62,11 +80,11 @@ std::string reportText(const Report& r) {
   for (const std::string& input : r.inputs) text += fmt::format("input    {}\n", input);
   for (const std::string& segment : r.segments) text += fmt::format("segment  {}\n", segment);
   for (size_t i = 0; i < r.outputs.size(); ++i) {
-    text += fmt::format("output   %{}: {} = {}\n", r.output_names[i], typeText(r.outputs[i]),
-                        firstElements(r.outputs[i]));
-    if (!r.differs[i].empty()) {
-      text +=
-          fmt::format("         %{} DIFFERS from rank 0 on {}\n", r.output_names[i], r.differs[i]);
+    const HostTensor& whole = r.outputs[i].whole;
+    text += fmt::format("output   %{}: {} = {}\n", r.output_names[i], typeText(whole),
+                        firstElements(whole));
+    for (const Gathered::Difference& one : r.outputs[i].differences) {
+      text += differenceText(r.output_names[i], r.outputs[i], one);
     }
   }
   text += fmt::format("time     {:.3f} ms a run (median of {}), first run {:.1f} ms\n",
@@ -93,13 +111,14 @@ std::string reportJson(const Report& r) {
                                  {"peak_bytes", r.stats.peak_bytes}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
-                               {"type", typeText(r.outputs[i])},
-                               {"first", firstElements(r.outputs[i])},
-                               {"ranks_that_differ", r.differs[i]}});
+                               {"type", typeText(r.outputs[i].whole)},
+                               {"first", firstElements(r.outputs[i].whole)},
+                               {"ranks_that_differ", ranksThatDiffer(r.outputs[i])}});
   }
   if (!r.reference.empty()) json["reference"] = r.reference;
   for (const OutputCheck& check : r.checks) {
     json["check"].push_back({{"name", check.name},
+                             {"rank", check.rank},
                              {"mode", r.check_mode},
                              {"compared", check.compared},
                              {"wrong", check.wrong},

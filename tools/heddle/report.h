@@ -17,10 +17,9 @@ struct Report {
   std::vector<std::string> inputs;    // "%T4: f32[16, 512, 4096]"
   std::vector<std::string> segments;  // "g0 kernel: ..."
   std::vector<std::string> output_names;
-  std::vector<HostTensor> outputs;   // whole
-  std::vector<std::string> differs;  // per output: ranks that disagree
-  std::vector<double> seconds;       // per timed run, each until the device had finished
-  double prepare_seconds = 0;        // the first run: planning, compiling, running
+  std::vector<Gathered> outputs;
+  std::vector<double> seconds;  // per timed run, each until the device had finished
+  double prepare_seconds = 0;   // the first run: planning, compiling, running
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was asked for
   std::string reference;   // the file that the outputs were compared with, if it is another

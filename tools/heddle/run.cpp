@@ -115,18 +115,17 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
                     Report& report) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const host::Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
-    std::string differs;
-    HostTensor whole;
+    Gathered all;
     if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
-      whole = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc, differs);
+      all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc);
     } else {
-      whole = HostTensor(slot.tensor.dtype, {});
-      whole.set(0, std::get<Scalar>(outputs[i]));
+      HostTensor value(slot.tensor.dtype, {});
+      value.set(0, std::get<Scalar>(outputs[i]));
+      all = gatherOutput(*rank.world, value, denseDesc(slot.tensor.dtype, {}));
     }
     if (rank.rank != 0) continue;
     report.output_names.push_back(slot.name);
-    report.outputs.push_back(std::move(whole));
-    report.differs.push_back(std::move(differs));
+    report.outputs.push_back(std::move(all));
   }
 }
 
@@ -251,7 +250,7 @@ void writeOutputs(const std::string& folder, const Report& report) {
   HEDDLE_USER_CHECK(!error, "--output-dir {}: {}", folder, error.message());
   for (size_t i = 0; i < report.outputs.size(); ++i) {
     writeNpy((std::filesystem::path(folder) / (report.output_names[i] + ".npy")).string(),
-             report.outputs[i]);
+             report.outputs[i].whole);
   }
 }
 
