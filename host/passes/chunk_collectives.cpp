@@ -1,331 +1,242 @@
 #include "host/passes/chunk_collectives.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "host/passes/chunk_cost.h"
-#include "host/passes/chunk_sites.h"
+#include "host/passes/chunk_rests.h"
+#include "host/passes/chunk_work.h"
+#include "host/passes/chunk_writer.h"
 #include "host/passes/nominal_sizes.h"
+#include "host/text_names.h"
 #include "ir/error.h"
 
 namespace heddle::host {
 namespace {
 
-using comm::CollectiveKind;
-
 const std::vector<int64_t> kAutoCounts = {1, 2, 4, 8};
+
+// What the text asks for, at a tensor of a site.
+struct Wanted {
+  SlotId at;
+  Sharding::StreamSplit split;
+};
+
+// How a site is cut.
+struct Choice {
+  const ChunkCut* cut = nullptr;
+  int64_t chunks = 1;
+  ChunkRests rests;
+};
 
 class Chunker {
  public:
   Chunker(const Program& program, const PassOptions& options)
-      : old_(program), options_(options), new_(program), sizes_(program, options) {
-    for (const Slot& slot : program.slots) names_.insert(slot.name);
-    names_.insert(program.tokens.begin(), program.tokens.end());
-  }
+      : program_(program), options_(options), sizes_(program, options) {}
 
   std::optional<Chunked> run() {
-    instead_.resize(old_.body.size());
-    for (const ChunkSite& site : findChunkSites(old_)) {
-      const std::optional<int64_t> wanted = wantedFor(site);
-      const int64_t chunks = wanted ? *wanted : countFor(site);
-      if (chunks < 2) continue;
-      std::optional<Rests> rests = restsOf(site, chunks);
-      HEDDLE_USER_CHECK(rests || !wanted,
-                        "%{} at line {}: its rows do not divide into {} chunks on every rank",
-                        slot(post(site).out).name, old_.body[site.post].line, chunks);
-      if (!rests) continue;
-      rests_.merge(*rests);
-      cut(site, chunks);
+    const ChunkSites found = findChunkSites(program_);
+    for (const WholeCollective& whole : found.whole) {
+      whys_[whole.post] = fmt::format("stays whole: {}", whole.why);
     }
-    checkServed();
-    if (!cut_) return std::nullopt;
-    std::vector<Instruction> body;
-    for (size_t i = 0; i < old_.body.size(); ++i) {
-      if (!instead_[i]) {
-        body.push_back(old_.body[i]);
-        continue;
-      }
-      for (Instruction& x : *instead_[i]) body.push_back(std::move(x));
+    ChunkWriter writer(program_);
+    ChunkRests rests;
+    for (const ChunkSite& site : found.sites) {
+      const Choice choice = choose(site);
+      whys_[site.post] = told(site, choice);
+      if (choice.chunks < 2) continue;
+      rests.insert(choice.rests.begin(), choice.rests.end());
+      writer.cut(site, *choice.cut, choice.chunks);
     }
-    new_.body = std::move(body);
+    checkServed(found);
+    if (!writer.hasCut()) return std::nullopt;
     Size rest(0);
-    for (const auto& [text, size] : rests_) rest = rest + size;
-    return Chunked{std::move(new_), rest};
+    for (const auto& [text, size] : rests) rest = rest + size;
+    return Chunked{std::move(writer).result(), rest};
+  }
+
+  // Of the latest run.
+  std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    for (const auto& [at, why] : whys_) lines.push_back(postText(at) + " " + why);
+    return lines;
   }
 
  private:
-  const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
-  const CallLibrary& call(size_t at) const { return std::get<CallLibrary>(old_.body[at].op); }
-  const Communicate& post(const ChunkSite& site) const {
-    return std::get<Communicate>(old_.body[site.post].op);
+  const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
+  const Communicate& post(size_t at) const {
+    return std::get<Communicate>(program_.body[at].op);
   }
 
-  // --- how many ---------------------------------------------------------------------------------
+  // --- how many, and of what --------------------------------------------------------------------
 
-  // Of the tensors around a site, those for which the text asks for chunks.
-  std::optional<int64_t> wantedFor(const ChunkSite& site) {
-    std::vector<SlotId> around = {post(site).in, post(site).out};
-    for (size_t product : site.products) around.push_back(call(product).outputs[0]);
-    std::optional<int64_t> wanted;
+  Choice choose(const ChunkSite& site) {
+    if (const auto wanted = wantedFor(site)) return asked(site, *wanted);
+    if (options_.chunks != PassOptions::kAutoChunks) return fixed(site, options_.chunks);
+    return cheapest(site);
+  }
+
+  Choice asked(const ChunkSite& site, const Wanted& wanted) const {
+    const std::string& name = slot(wanted.at).name;
+    const auto [axis, chunks] = wanted.split;
+    for (const ChunkCut& cut : site.cuts) {
+      if (cut.isFlat() || cut.axes.front() != static_cast<size_t>(axis)) continue;
+      if (chunks < 2) return {};
+      auto rests = chunkRests(program_, site, cut, chunks);
+      HEDDLE_USER_CHECK(rests, "%{} at line {}: its rows do not divide into {} chunks on every rank",
+                        name, program_.body[site.post].line, chunks);
+      return {&cut, chunks, std::move(*rests)};
+    }
+    std::vector<std::string> able;
+    for (const ChunkCut& cut : site.cuts) {
+      if (!cut.isFlat()) able.push_back(std::to_string(cut.axes.front()));
+    }
+    userError(
+        "%{}: stream({}: {}): the {} of line {} and its product are cut along axis {}, where a chunk "
+        "of rows is one stretch of memory",
+        name, axis, chunks, collectiveName(site.kind), program_.body[site.post].line,
+        fmt::join(able, " or axis "));
+  }
+
+  // What divides at the sizes that are known goes before what may divide at others.
+  Choice fixed(const ChunkSite& site, int64_t chunks) const {
+    Choice best;
+    if (chunks < 2) return best;
+    for (const ChunkCut& cut : site.cuts) {
+      auto rests = chunkRests(program_, site, cut, chunks);
+      if (!rests) continue;
+      const bool divides = dividesNominally(*rests);
+      if (best.cut == nullptr || divides) best = {&cut, chunks, std::move(*rests)};
+      if (divides) break;
+    }
+    return best;
+  }
+
+  Choice cheapest(const ChunkSite& site) const {
+    Choice best;
+    double seconds = 0;
+    for (const bool must_divide : {true, false}) {
+      for (const ChunkCut& cut : site.cuts) {
+        const ChunkedWork work = chunkedWork(program_, sizes_, site, cut);
+        std::vector<int64_t> allowed;
+        std::copy_if(kAutoCounts.begin(), kAutoCounts.end(), std::back_inserter(allowed),
+                     [&](int64_t chunks) { return isOpen(site, cut, chunks, must_divide); });
+        const int64_t chunks = cheapestChunks(work, allowed);
+        const double needed = chunkedSeconds(work, chunks);
+        if (chunks < 2 || (best.cut != nullptr && needed >= seconds)) continue;
+        best = {&cut, chunks, *chunkRests(program_, site, cut, chunks)};
+        seconds = needed;
+      }
+      if (best.cut != nullptr) break;
+    }
+    return best;
+  }
+
+  bool isOpen(const ChunkSite& site, const ChunkCut& cut, int64_t chunks, bool must_divide) const {
+    if (chunks == 1) return true;
+    const auto rests = chunkRests(program_, site, cut, chunks);
+    return rests && (!must_divide || dividesNominally(*rests));
+  }
+
+  bool dividesNominally(const ChunkRests& rests) const {
+    return std::all_of(rests.begin(), rests.end(),
+                       [&](const auto& rest) { return sizes_.value(rest.second) == 0; });
+  }
+
+  // --- what the text asks for -------------------------------------------------------------------
+
+  // Of the tensors around a site.
+  std::optional<Wanted> wantedFor(const ChunkSite& site) {
+    std::vector<SlotId> around = {post(site.post).in, post(site.post).out};
+    for (size_t product : site.products) {
+      around.push_back(std::get<CallLibrary>(program_.body[product].op).outputs[0]);
+    }
+    std::optional<Wanted> wanted;
     for (SlotId id : around) {
       const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
       if (!sharding || !sharding->stream) continue;
-      HEDDLE_USER_CHECK(sharding->stream->axis == 0,
-                        "%{}: stream({}: {}): a product and a collective are cut along axis 0",
-                        slot(id).name, sharding->stream->axis, sharding->stream->chunks);
-      HEDDLE_USER_CHECK(!wanted || *wanted == sharding->stream->chunks,
-                        "%{}: stream(0: {}) beside stream(0: {}) of the same collective",
-                        slot(id).name, sharding->stream->chunks, *wanted);
-      wanted = sharding->stream->chunks;
-      HEDDLE_USER_CHECK(*wanted <= PassOptions::kMostChunks,
-                        "%{}: stream(0: {}) asks for more than {} chunks", slot(id).name, *wanted,
-                        PassOptions::kMostChunks);
+      const Sharding::StreamSplit& split = *sharding->stream;
+      HEDDLE_USER_CHECK(!wanted || wanted->split == split,
+                        "%{}: stream({}: {}) beside stream({}: {}) of the same collective",
+                        slot(id).name, split.axis, split.chunks, wanted->split.axis,
+                        wanted->split.chunks);
+      HEDDLE_USER_CHECK(split.chunks <= PassOptions::kMostChunks,
+                        "%{}: stream({}: {}) asks for more than {} chunks", slot(id).name,
+                        split.axis, split.chunks, PassOptions::kMostChunks);
+      wanted = Wanted{id, split};
       served_.insert(id);
     }
     return wanted;
   }
 
   // The text asks for chunks of what nothing here can cut.
-  void checkServed() const {
-    for (size_t i = 0; i < old_.slots.size(); ++i) {
-      const std::optional<Sharding>& sharding = old_.slots[i].tensor.sharding;
-      if (!sharding || !sharding->stream || served_.count(static_cast<SlotId>(i)) > 0) continue;
-      const DeviceMesh& mesh = old_.meshes[static_cast<size_t>(sharding->mesh)];
+  void checkServed(const ChunkSites& found) const {
+    for (size_t i = 0; i < program_.slots.size(); ++i) {
+      const auto id = static_cast<SlotId>(i);
+      const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
+      if (!sharding || !sharding->stream || served_.count(id) > 0) continue;
+      const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(sharding->mesh)];
       HEDDLE_USER_CHECK(mesh.size() == 1,
                         "%{}: stream({}: {}): no product next to a collective makes or reads it, "
-                        "so there is nothing to overlap",
-                        old_.slots[i].name, sharding->stream->axis, sharding->stream->chunks);
+                        "so there is nothing to overlap{}",
+                        slot(id).name, sharding->stream->axis, sharding->stream->chunks,
+                        whyWhole(found, id));
     }
   }
 
-  int64_t countFor(const ChunkSite& site) const {
-    if (options_.chunks != PassOptions::kAutoChunks) return options_.chunks;
-    const Communicate& x = post(site);
-    ChunkedWork work;
-    const DType dtype = slot(x.in).tensor.dtype;
-    const double whole =
-        sizes_.elements(new_, slot(site.kind == CollectiveKind::Allgather ? x.out : x.in));
-    const double share = 1 - 1 / static_cast<double>(site.team);
-    work.bytes = whole * static_cast<double>(sizeOf(dtype)) * share *
-                 (site.kind == CollectiveKind::Allreduce ? 2 : 1);
-    work.half_rate = sizeOf(dtype) >= 4;
-    work.calls = static_cast<int64_t>(site.products.size());
-    work.ctas = chunkCtas(x.kind);
-    for (size_t product : site.products) {
-      const Slot& a = slot(call(product).inputs[0]);
-      work.flops += 2 * sizes_.elements(new_, slot(call(product).outputs[0])) *
-                    sizes_.value(evenExtent(new_, a, a.tensor.rank() - 1));
+  std::string whyWhole(const ChunkSites& found, SlotId id) const {
+    for (const WholeCollective& whole : found.whole) {
+      const Communicate& x = post(whole.post);
+      if (x.in == id || x.out == id) return fmt::format(" ({}: {})", postText(whole.post), whole.why);
     }
-    return cheapestChunks(work, kAutoCounts);
+    return {};
   }
 
-  // --- what must be even ------------------------------------------------------------------------
+  // --- what is said of it -----------------------------------------------------------------------
 
-  using Rests = std::map<std::string, Size>;  // by text: each once, in one order
-
-  // All zero where every block and chunk of the site is even; nullopt where no run, or not every
-  // rank alike, can have that.
-  std::optional<Rests> restsOf(const ChunkSite& site, int64_t chunks) const {
-    Rests rests;
-    const bool gathers = site.kind == CollectiveKind::Allgather;
-    const Communicate& x = post(site);
-    addRests(rests, x.in, gathers ? chunks : 1);
-    addRests(rests, x.out, gathers ? 1 : chunks);
-    for (size_t product : site.products) {
-      addRests(rests, call(product).inputs[0], 1);
-      addRests(rests, call(product).outputs[0], 1);
-    }
-    for (const auto& [text, rest] : rests) {
-      std::vector<std::string> symbols;
-      rest.collectSymbols(symbols);
-      const bool differs = std::any_of(symbols.begin(), symbols.end(), [](const auto& symbol) {
-        return symbol == "rank" || symbol.ends_with(".index");
-      });
-      if (rest.isConstant() || differs) return std::nullopt;
-    }
-    return rests;
+  std::string postText(size_t at) const {
+    const Communicate& x = post(at);
+    return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  void addRests(Rests& rests, SlotId id, int64_t parts) const {
-    const auto add = [&](const Size& rest) {
-      if (!rest.isConstant(0)) rests.emplace(rest.str(), rest);
+  std::string told(const ChunkSite& site, const Choice& choice) const {
+    const auto micros = [&](const ChunkCut& cut, int64_t chunks) {
+      return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), chunks);
     };
-    const Slot& of = slot(id);
-    for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
-      const int64_t blocks = devicesOf(new_, of, axis) * (axis == 0 ? parts : 1);
-      if (blocks > 1) add(Size::mod(of.tensor.domain[axis].extent, Size(blocks)));
-      if (!of.alloc.empty()) add(of.alloc[axis] - evenExtent(new_, of, axis));
+    if (choice.chunks > 1) {
+      return fmt::format("is cut with {} product{} in {} chunks of {}: {:.0f} us, whole {:.0f} us",
+                         site.products.size(), site.products.size() == 1 ? "" : "s", choice.chunks,
+                         named(*choice.cut), micros(*choice.cut, choice.chunks),
+                         micros(*choice.cut, 1));
     }
-  }
-
-  // --- new names --------------------------------------------------------------------------------
-
-  std::string fresh(const std::string& base) {
-    for (int i = 0;; ++i) {
-      std::string name = fmt::format("{}_{}", base, i);
-      if (names_.insert(name).second) return name;
-    }
-  }
-
-  // A slot with these local sizes, dense and row-major.
-  SlotId newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes) {
-    Slot made;
-    made.name = fresh(slot(like).name + what);
-    made.tensor.dtype = slot(like).tensor.dtype;
-    for (const Size& size : sizes) made.tensor.domain.push_back({size});
-    new_.slots.push_back(std::move(made));
-    return static_cast<SlotId>(new_.slots.size()) - 1;
-  }
-
-  TokenId newToken() {
-    new_.tokens.push_back(fresh("chunk"));
-    return static_cast<TokenId>(new_.tokens.size()) - 1;
-  }
-
-  std::vector<Size> localSizes(SlotId id) const {
-    std::vector<Size> sizes;
-    for (size_t i = 0; i < slot(id).tensor.rank(); ++i) {
-      sizes.push_back(evenExtent(new_, slot(id), i));
-    }
-    return sizes;
-  }
-
-  // --- writing ----------------------------------------------------------------------------------
-
-  // The instructions that stand for those at `i`, emptied on the first call.
-  std::vector<Instruction>& instead(size_t i) {
-    if (!instead_[i]) instead_[i].emplace();
-    current_ = i;
-    return *instead_[i];
-  }
-
-  void emit(Op op) {
-    const Instruction& old = old_.body[current_];
-    instead_[current_]->push_back({std::move(op), old.on, old.line});
-  }
-
-  // The rows of a tensor as chunks take them: [rows, ...], or [blocks, rows, ...] when each chunk
-  // has rows of every block.
-  struct Rows {
-    SlotId slot;
-    int64_t blocks;
-    Size count;  // rows of one chunk in one block
-  };
-
-  Rows rowsOf(SlotId id, int64_t blocks, int64_t chunks) {
-    std::vector<Size> sizes = localSizes(id);
-    const Size rows = Size::floorDiv(sizes[0], Size(blocks));
-    SlotId view = newSlot(id, "_rows", sizes);
-    emit(Alias{view, id, Alias::Unpad{}});
-    if (blocks > 1) {
-      sizes[0] = rows;
-      sizes.insert(sizes.begin(), Size(blocks));
-      const SlotId regrouped = newSlot(id, "_blocks", sizes);
-      emit(Alias{regrouped, view, Alias::Reshape{}});
-      view = regrouped;
-    }
-    return {view, blocks, Size::floorDiv(rows, Size(chunks))};
-  }
-
-  SlotId chunkOf(const Rows& rows, SlotId of, int64_t chunk) {
-    std::vector<Size> sizes = slot(rows.slot).tensor.sizes();
-    const size_t axis = rows.blocks > 1 ? 1 : 0;
-    Alias::Slice slice{std::vector<Size>(sizes.size(), Size(0)), sizes};
-    slice.starts[axis] = rows.count * Size(chunk);
-    slice.stops[axis] = rows.count * Size(chunk + 1);
-    sizes[axis] = rows.count;
-    const SlotId view = newSlot(of, "_chunk", sizes);
-    emit(Alias{view, rows.slot, std::move(slice)});
-    return view;
-  }
-
-  void cut(const ChunkSite& site, int64_t chunks) {
-    cut_ = true;
-    instead(site.allocate);
-    instead(site.wait);
-    if (site.kind == CollectiveKind::Allgather) return gatherChunks(site, chunks);
-    reduceChunks(site, site.kind == CollectiveKind::ReduceScatter ? site.team : 1, chunks);
-  }
-
-  void gatherChunks(const ChunkSite& site, int64_t chunks) {
-    const Communicate x = post(site);
-    instead(site.post);
-    const Rows rows = rowsOf(x.in, 1, chunks);
-    std::vector<SlotId> gathered;
-    std::vector<TokenId> tokens;
-    std::vector<Size> sizes = localSizes(x.in);
-    sizes[0] = rows.count;
-    sizes.insert(sizes.begin(), Size(site.team));
-    for (int64_t i = 0; i < chunks; ++i) {
-      const SlotId part = chunkOf(rows, x.in, i);
-      gathered.push_back(newSlot(x.out, "_chunk", sizes));
-      tokens.push_back(newToken());
-      emit(Allocate{gathered.back(), 0});
-      Communicate chunk = x;
-      chunk.ctas = chunkCtas(x.kind);
-      chunk.in = part;
-      chunk.out = gathered.back();
-      chunk.token = tokens.back();
-      emit(std::move(chunk));
-    }
-    for (TokenId token : tokens) emit(Wait{token, 0});
-    for (size_t product : site.products) {
-      const CallLibrary whole = call(product);
-      instead(product);
-      const Rows results = rowsOf(whole.outputs[0], site.team, chunks);
-      for (int64_t i = 0; i < chunks; ++i) {
-        CallLibrary part = whole;
-        part.inputs[0] = gathered[static_cast<size_t>(i)];
-        part.outputs[0] = chunkOf(results, whole.outputs[0], i);
-        // The last part is gathered by then.
-        if (i + 1 < chunks) part.spare_sms = chunkCtas(x.kind);
-        emit(std::move(part));
+    if (options_.chunks == 1) return "stays whole: one chunk is asked for";
+    std::vector<std::string> others;
+    for (const ChunkCut& cut : site.cuts) {
+      for (int64_t chunks : kAutoCounts) {
+        if (chunks == 1 || !isOpen(site, cut, chunks, false)) continue;
+        others.push_back(
+            fmt::format("{} chunks of {} {:.0f} us", chunks, named(cut), micros(cut, chunks)));
+        break;
       }
     }
+    if (others.empty()) return "stays whole: its rows never divide on every rank";
+    return fmt::format("stays whole: {:.0f} us, {}", micros(site.cuts.front(), 1),
+                       fmt::join(others, ", "));
   }
 
-  void reduceChunks(const ChunkSite& site, int64_t blocks, int64_t chunks) {
-    const Communicate x = post(site);
-    const CallLibrary whole = call(site.products[0]);
-    instead(site.products[0]);
-    instead(site.post);
-    const Rows rows = rowsOf(whole.inputs[0], blocks, chunks);
-    const Rows results = rowsOf(x.out, 1, chunks);
-    std::vector<Size> sizes = localSizes(x.in);
-    sizes[0] = rows.count;
-    if (blocks > 1) sizes.insert(sizes.begin(), Size(blocks));
-    std::vector<TokenId> tokens;
-    for (int64_t i = 0; i < chunks; ++i) {
-      CallLibrary part = whole;
-      part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
-      part.outputs[0] = newSlot(x.in, "_chunk", sizes);
-      if (i > 0) part.spare_sms = chunkCtas(x.kind);  // of the part before
-      Communicate chunk = x;
-      chunk.ctas = chunkCtas(x.kind);
-      chunk.in = part.outputs[0];
-      chunk.out = chunkOf(results, x.out, i);
-      chunk.token = newToken();
-      tokens.push_back(chunk.token);
-      emit(Allocate{chunk.in, 0});
-      emit(std::move(part));
-      emit(std::move(chunk));
-    }
-    for (TokenId token : tokens) emit(Wait{token, 0});
+  static std::string named(const ChunkCut& cut) {
+    if (!cut.isFlat()) return fmt::format("axis {}", cut.axes.front());
+    return fmt::format("axes {}", fmt::join(cut.axes, ", "));
   }
 
-  const Program& old_;
+  const Program& program_;
   const PassOptions& options_;
-  Program new_;
   const NominalSizes sizes_;
-  std::set<std::string> names_;
-  Rests rests_;                                                   // of all sites
-  std::vector<std::optional<std::vector<Instruction>>> instead_;  // by position
-  size_t current_ = 0;
   std::set<SlotId> served_;  // with a stream split that was heard
-  bool cut_ = false;
+  std::map<size_t, std::string> whys_;  // by position of the post
 };
 
 }  // namespace
@@ -333,6 +244,13 @@ class Chunker {
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options) {
   if (!options.overlap) return std::nullopt;
   return Chunker(program, options).run();
+}
+
+std::vector<std::string> explainChunks(const Program& program, const PassOptions& options) {
+  if (!options.overlap) return {};
+  Chunker chunker(program, options);
+  chunker.run();
+  return chunker.lines();
 }
 
 }  // namespace heddle::host

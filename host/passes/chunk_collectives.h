@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "host/passes.h"
 
@@ -11,7 +13,10 @@ namespace heddle::host {
 //   allgather of rows -> products of them      each chunk gathers some rows of every rank
 //   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
 //   product -> allreduce                       each chunk holds some rows
-// Rows are axis 0 of the tensor. The chunks stand one after the other, as the lowering would have
+// Rows are what a matrix as the second operand leaves as it is, all axes but the last. They are cut
+// where a chunk is one stretch of memory: along the axis that is outermost in it (which of a
+// gathered or scattered tensor is the axis that moves), or, where they lie alike on both sides of
+// the product, all of them as one. The chunks stand one after the other, as the lowering would have
 // written them, and the passes after this one order them; tensors that only the product and the
 // collective see are made a chunk at a time. Where the rows come from or go to, chunks are views.
 struct Chunked {
@@ -26,10 +31,14 @@ struct Chunked {
 // the same on every rank. A collective between instructions of another mesh's ranks, in a body, or
 // of a tensor that more than the product reads stays whole.
 //
-// A stream split of a slot (`stream(0: 4)`) gives the count of its collective whatever the options
-// say. UserError naming the slot: on a mesh of several devices no product and collective that
-// can be cut make or read it, its axis is not 0, it asks for more than PassOptions::kMostChunks,
-// two of one collective differ, or its rows never divide.
+// A stream split of a slot (`stream(1: 4)`) gives axis and count of its collective whatever the
+// options say. UserError naming the slot: on a mesh of several devices no product and collective
+// that can be cut make or read it, they cannot be cut along its axis, it asks for more than
+// PassOptions::kMostChunks, two of one collective differ, or its rows never divide.
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
+
+// One line for each allgather, reduce-scatter and allreduce of several devices: in how many chunks
+// of what it is cut, or why it stays whole. UserError as above.
+std::vector<std::string> explainChunks(const Program& program, const PassOptions& options);
 
 }  // namespace heddle::host

@@ -1,6 +1,7 @@
 #include "host/passes/chunk_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace heddle::host {
 namespace {
@@ -13,7 +14,13 @@ constexpr double kSms = 132;
 constexpr double kCallSeconds = 6e-6;    // one product launched
 constexpr double kPartSeconds = 1.2e-5;  // more of a part, whose last wave of tiles is not full
 constexpr double kPostSeconds = 1.5e-5;  // one collective begun and ended
+constexpr double kTileRows = 128;
 constexpr double kGain = 0.95;
+
+// How much longer a product takes because the last tiles of its rows are not full.
+double tileWaste(double rows) {
+  return rows > 0 ? std::ceil(rows / kTileRows) * kTileRows / rows : 1;
+}
 
 }  // namespace
 
@@ -24,7 +31,8 @@ double chunkedSeconds(const ChunkedWork& work, int64_t chunks) {
   const double rate = (work.half_rate ? kFullFlops : kHalfFlops) * sms / kSms;
   const double link = whole ? kLinkBytes : std::min(kLinkBytes, work.ctas * kBlockBytes);
   const double call = whole ? kCallSeconds : kCallSeconds + kPartSeconds;
-  const double compute = work.flops / parts / rate + call * static_cast<double>(work.calls);
+  const double flops = work.flops / parts * tileWaste(work.rows / parts);
+  const double compute = flops / rate + call * static_cast<double>(work.calls);
   const double communicate = work.bytes / parts / link + kPostSeconds;
   return compute + communicate + (parts - 1) * std::max(compute, communicate);
 }

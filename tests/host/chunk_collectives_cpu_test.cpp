@@ -66,6 +66,42 @@ fusion grid(%x: f32[t, h] shard(@m, 0: [y, x]), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
+// [batch, tokens, hidden], tokens spread at both ends.
+constexpr const char* kBatchedSequence = R"(heddle 1
+mesh @m = [x=ranks]
+fusion bsp(%x: f32[b, t, h] shard(@m, 1: x), %w1: f32[h, f] shard(@m, 1: x),
+           %w2: f32[f, h] shard(@m, 0: x)) with b = 2, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 1: x)
+}
+)";
+
+// Batches too, over the other axis of a mesh.
+constexpr const char* kBatchesAndTokens = R"(heddle 1
+mesh @m = [y=2, x=2]
+fusion bgrid(%x: f32[b, t, h] shard(@m, 0: y, 1: x), %w1: f32[h, f] shard(@m, 1: x),
+             %w2: f32[f, h] shard(@m, 0: x)) with b = 4, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: y, 1: x)
+}
+)";
+
+// [batch, tokens, hidden] whole at both ends.
+constexpr const char* kBatchedTensor = R"(heddle 1
+mesh @m = [x=ranks]
+fusion btp(%x: f32[b, t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
+           %w2: f32[f, h] shard(@m, 0: x)) with b = 2, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+}
+)";
+
 Program compiled(const Fusion& fusion, int ranks, int64_t chunks) {
   CompileOptions options;
   options.passes.chunks = chunks;
@@ -101,6 +137,28 @@ void expectRight(const char* text, int ranks, int64_t chunks, const SizeBindings
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_LT(testing::relativeError(got[i], expected[i]), 1e-5)
           << fusion.name << " on " << ranks << " ranks, " << chunks << " chunks, output " << i;
+    }
+  }
+}
+
+// Of integers, which a product of fewer rows sums to the same bits: a library may round f32 sums
+// in another order at its edges.
+void expectSameBits(std::string text, int ranks, int64_t chunks) {
+  for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text[at] = 'i';
+  const Fusion fusion = parseFusion(text);
+  HarnessOptions options;
+  options.ranks = ranks;
+  for (const auto& [symbol, value] : fusion.size_defaults) options.sizes[symbol] = value;
+  CompileOptions off;
+  off.passes.overlap = false;
+  const auto whole = testing::runProgram(compile(fusion, ranks, off), options);
+  options.cpu.adversarial_seed = 5;
+  const auto parts = testing::runProgram(compiled(fusion, ranks, chunks), options);
+  ASSERT_EQ(whole.size(), parts.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    ASSERT_EQ(whole[i].numel(), parts[i].numel());
+    for (int64_t j = 0; j < whole[i].numel(); ++j) {
+      ASSERT_EQ(whole[i].at(j), parts[i].at(j)) << fusion.name << ", element " << j;
     }
   }
 }
@@ -156,6 +214,31 @@ TEST(ChunkCollectives, SeveralReadersAxesAndMeshAxes) {
   for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
 }
 
+TEST(ChunkCollectives, TokensOfBatchesOnOneToFourRanks) {
+  for (int64_t t : {0, 7, 12}) expectRight(kBatchedSequence, 3, 2, {{"t", t}});
+  for (int ranks : {1, 2, 4}) expectRight(kBatchedSequence, ranks, 2, {{"t", 8 * ranks}});
+  for (int64_t b : {0, 1, 3}) expectRight(kBatchedSequence, 3, 4, {{"b", b}});
+  for (int64_t b : {0, 3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
+}
+
+// Batches and tokens lie behind each other: three chunks of two batches, five of one.
+TEST(ChunkCollectives, BatchesThatDoNotDivideAreCutTogetherWithTheirTokens) {
+  for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
+  expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
+  expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 11}});
+  for (int64_t b : {2, 4, 6}) expectRight(kTwoReaders, 2, 3, {{"b", b}});
+  EXPECT_EQ(posts(choiceOf(compiled(parseFusion(kBatchedTensor), 2, 3)).then_body,
+                  CollectiveKind::Allreduce),
+            3);
+}
+
+TEST(ChunkCollectives, ChunksChangeNoBit) {
+  for (const char* text : {kSequenceParallel, kTensorParallel, kBatchedSequence, kBatchedTensor}) {
+    for (int64_t chunks : {2, 3}) expectSameBits(text, 2, chunks);
+  }
+  expectSameBits(kBatchesAndTokens, 4, 3);
+}
+
 TEST(ChunkCollectives, TheChunksAreThere) {
   for (int64_t chunks : {2, 3, 6}) {
     const Program sp = compiled(parseFusion(kSequenceParallel), 2, chunks);
@@ -166,6 +249,9 @@ TEST(ChunkCollectives, TheChunksAreThere) {
     EXPECT_EQ(posts(choice.else_body, CollectiveKind::ReduceScatter), 1);
     const Program tp = compiled(parseFusion(kTensorParallel), 2, chunks);
     EXPECT_EQ(posts(choiceOf(tp).then_body, CollectiveKind::Allreduce), chunks);
+    const Program batched = compiled(parseFusion(kBatchedSequence), 2, chunks);
+    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::Allgather), chunks);
+    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::ReduceScatter), chunks);
     const Program two = compiled(parseFusion(kTwoReaders), 2, chunks);
     EXPECT_EQ(posts(choiceOf(two).then_body, CollectiveKind::Allgather), chunks);
   }

@@ -1,0 +1,67 @@
+#include "host/passes/chunk_work.h"
+
+#include <algorithm>
+
+#include "host/passes/chunk_rests.h"
+
+namespace heddle::host {
+namespace {
+
+using comm::CollectiveKind;
+
+// A library takes one batch axis a call and the rows that lie behind each other in both operands as
+// one matrix. A part of a flat cut is a matrix for each block; of another cut the axes around the
+// cut one are batches unless all lie in order.
+void countMatrices(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
+                   const ChunkCut& cut, ChunkedWork& work) {
+  const auto& x = std::get<Communicate>(program.body[site.post].op);
+  const bool gathers = site.kind == CollectiveKind::Allgather;
+  const Slot& part = program.slots[static_cast<size_t>(gathers ? x.in : x.out)];
+  work.rows = sizes.value(rowsOf(program, part, cut));
+  if (cut.isFlat()) return;
+  const size_t axis = cut.axes.front();
+  const size_t rank = part.tensor.rank();
+  const bool in_order = site.order == rowMajor(rank);
+  double batches = 1;
+  double longest = site.kind == CollectiveKind::Allreduce ? 1 : static_cast<double>(site.team);
+  for (size_t other = 0; other + 1 < rank; ++other) {
+    if (other == axis) continue;
+    const double extent = sizes.value(evenExtent(program, part, other));
+    if (in_order && other > axis) {
+      work.rows *= extent;
+    } else {
+      batches *= extent;
+      longest = std::max(longest, extent);
+    }
+  }
+  if (site.kind != CollectiveKind::Allreduce) batches *= static_cast<double>(site.team);
+  work.calls *= std::max<int64_t>(1, static_cast<int64_t>(batches / longest));
+}
+
+}  // namespace
+
+ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
+                        const ChunkCut& cut) {
+  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  const auto& x = std::get<Communicate>(program.body[site.post].op);
+  const DType dtype = slot(x.in).tensor.dtype;
+  const bool gathers = site.kind == CollectiveKind::Allgather;
+  ChunkedWork work;
+  const double share = 1 - 1 / static_cast<double>(site.team);
+  work.bytes = sizes.elements(program, slot(gathers ? x.out : x.in)) *
+               static_cast<double>(sizeOf(dtype)) * share *
+               (site.kind == CollectiveKind::Allreduce ? 2 : 1);
+  work.half_rate = sizeOf(dtype) >= 4;
+  work.calls = static_cast<int64_t>(site.products.size());
+  work.ctas = chunkCtas(x.kind);
+  for (size_t product : site.products) {
+    const auto& call = std::get<CallLibrary>(program.body[product].op);
+    const Slot& a = slot(call.inputs[0]);
+    work.flops += 2 * sizes.elements(program, slot(call.outputs[0])) *
+                  sizes.value(evenExtent(program, a, a.tensor.rank() - 1));
+  }
+  countMatrices(program, sizes, site, cut, work);
+  return work;
+}
+
+}  // namespace heddle::host
