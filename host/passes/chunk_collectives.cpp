@@ -67,9 +67,7 @@ class Chunker {
 
  private:
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
-  const Communicate& post(size_t at) const {
-    return std::get<Communicate>(program_.body[at].op);
-  }
+  const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
   // --- how many, and of what --------------------------------------------------------------------
 
@@ -86,8 +84,9 @@ class Chunker {
       if (cut.isFlat() || cut.axes.front() != static_cast<size_t>(axis)) continue;
       if (chunks < 2) return {};
       auto rests = chunkRests(program_, site, cut, chunks);
-      HEDDLE_USER_CHECK(rests, "%{} at line {}: its rows do not divide into {} chunks on every rank",
-                        name, program_.body[site.post].line, chunks);
+      HEDDLE_USER_CHECK(rests,
+                        "%{} at line {}: its rows do not divide into {} chunks on every rank", name,
+                        program_.body[site.post].line, chunks);
       return {&cut, chunks, std::move(*rests)};
     }
     std::vector<std::string> able;
@@ -95,7 +94,8 @@ class Chunker {
       if (!cut.isFlat()) able.push_back(std::to_string(cut.axes.front()));
     }
     userError(
-        "%{}: stream({}: {}): the {} of line {} and its product are cut along axis {}, where a chunk "
+        "%{}: stream({}: {}): the {} of line {} and its product are cut along axis {}, where a "
+        "chunk "
         "of rows is one stretch of memory",
         name, axis, chunks, collectiveName(site.kind), program_.body[site.post].line,
         fmt::join(able, " or axis "));
@@ -190,7 +190,8 @@ class Chunker {
   std::string whyWhole(const ChunkSites& found, SlotId id) const {
     for (const WholeCollective& whole : found.whole) {
       const Communicate& x = post(whole.post);
-      if (x.in == id || x.out == id) return fmt::format(" ({}: {})", postText(whole.post), whole.why);
+      if (x.in == id || x.out == id)
+        return fmt::format(" ({}: {})", postText(whole.post), whole.why);
     }
     return {};
   }
@@ -215,12 +216,14 @@ class Chunker {
     if (options_.chunks == 1) return "stays whole: one chunk is asked for";
     std::vector<std::string> others;
     for (const ChunkCut& cut : site.cuts) {
+      int64_t best = 1;
       for (int64_t chunks : kAutoCounts) {
-        if (chunks == 1 || !isOpen(site, cut, chunks, false)) continue;
-        others.push_back(
-            fmt::format("{} chunks of {} {:.0f} us", chunks, named(cut), micros(cut, chunks)));
-        break;
+        const bool first = best == 1 || micros(cut, chunks) < micros(cut, best);
+        if (chunks > 1 && first && isOpen(site, cut, chunks, false)) best = chunks;
       }
+      if (best == 1) continue;
+      others.push_back(
+          fmt::format("{} chunks of {} {:.0f} us", best, named(cut), micros(cut, best)));
     }
     if (others.empty()) return "stays whole: its rows never divide on every rank";
     return fmt::format("stays whole: {:.0f} us, {}", micros(site.cuts.front(), 1),
@@ -235,7 +238,7 @@ class Chunker {
   const Program& program_;
   const PassOptions& options_;
   const NominalSizes sizes_;
-  std::set<SlotId> served_;  // with a stream split that was heard
+  std::set<SlotId> served_;             // with a stream split that was heard
   std::map<size_t, std::string> whys_;  // by position of the post
 };
 

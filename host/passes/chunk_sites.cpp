@@ -80,9 +80,9 @@ class SiteFinder {
     }
     if (site.products.empty()) return fmt::format("no product reads %{}", slot(between).name);
     if (!gathers && site.products.size() != 1) return "several products make its operand";
-    const bool in_order = gathers ? site.products.front() > site.wait
-                                  : site.products.front() < site.post &&
-                                        mayMove(site.products.front(), site.post);
+    const bool in_order =
+        gathers ? site.products.front() > site.wait
+                : site.products.front() < site.post && mayMove(site.products.front(), site.post);
     if (!in_order) return "what its product reads changes before it is posted";
     site.order = slot(between).tensor.allocationOrder();
     findCuts(site, x);

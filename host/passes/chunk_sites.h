@@ -7,8 +7,8 @@
 
 namespace heddle::host {
 
-// Rows of the tensors at a collective that may be cut: axes that are neither summed over nor made by
-// the product's second operand, outside of all others in memory, so that a chunk of them is one
+// Rows of the tensors at a collective that may be cut: axes that are neither summed over nor made
+// by the product's second operand, outside of all others in memory, so that a chunk of them is one
 // stretch.
 struct ChunkCut {
   std::vector<size_t> axes;  // several: one axis in memory, in ChunkSite::order

@@ -42,7 +42,9 @@ void countMatrices(const Program& program, const NominalSizes& sizes, const Chun
 
 ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
                         const ChunkCut& cut) {
-  const auto slot = [&](SlotId id) -> const Slot& { return program.slots[static_cast<size_t>(id)]; };
+  const auto slot = [&](SlotId id) -> const Slot& {
+    return program.slots[static_cast<size_t>(id)];
+  };
   const auto& x = std::get<Communicate>(program.body[site.post].op);
   const DType dtype = slot(x.in).tensor.dtype;
   const bool gathers = site.kind == CollectiveKind::Allgather;

@@ -9,8 +9,8 @@
 
 namespace heddle::host {
 
-// Writes a program anew, with sites in chunks. Where a site's tensors come from or go to, chunks are
-// views; the tensor between product and collective is made a chunk at a time.
+// Writes a program anew, with sites in chunks. Where a site's tensors come from or go to, chunks
+// are views; the tensor between product and collective is made a chunk at a time.
 class ChunkWriter {
  public:
   explicit ChunkWriter(const Program& program);

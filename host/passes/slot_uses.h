@@ -17,9 +17,9 @@ struct SlotUses {
 // By SlotId.
 std::vector<SlotUses> slotUsesOf(const Program& program);
 
-// The order in which the slot's valid elements lie behind each other, where the program alone tells:
-// allocated once, at the top, or regrouped from such a slot in row-major order; its allocation
-// may be larger than what is valid. Else nullopt.
+// The order in which the slot's valid elements lie behind each other, where the program alone
+// tells: allocated once, at the top, or regrouped from such a slot in row-major order; its
+// allocation may be larger than what is valid. Else nullopt.
 std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
                                       SlotId id);
 

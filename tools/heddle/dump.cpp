@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -6,6 +7,8 @@
 #include "codegen/kernel.h"
 #include "host/attention.h"
 #include "host/executable.h"
+#include "host/lower.h"
+#include "host/passes/chunk_collectives.h"
 #include "host/text.h"
 #include "host/trace.h"
 #include "ir/error.h"
@@ -109,6 +112,29 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
+// Collectives beside products: in how many chunks, of what and why, as comments.
+std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
+                       const host::PassOptions& passes) {
+  if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
+      options.skip.end()) {
+    return {};
+  }
+  heddle::PassOptions fusion_passes;
+  const std::vector<std::string_view> names = passNames();
+  for (const std::string& name : options.skip) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      fusion_passes.skip.push_back(name);
+    }
+  }
+  const SegmentedFusion segmented =
+      segment(runPasses(fusion, ranks, fusion_passes), libraryOptions(fusion, options));
+  std::string notes;
+  for (const std::string& line : host::explainChunks(host::lower(segmented, ranks), passes)) {
+    notes += "# " + line + "\n";
+  }
+  return notes;
+}
+
 void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -153,8 +179,10 @@ int dumpCommand(const Options& options) {
     }
     if (wants(options, "host")) {
       const bool json = options.format == "json";
+      const std::string notes =
+          fusion != nullptr ? chunkNotes(*fusion, ranks, options, compile.passes) : "";
       pieces.push_back({json ? "05_host.json" : "05_host.hostir", "host",
-                        json ? hostJson(program) : host::print(program)});
+                        json ? hostJson(program) : notes + host::print(program)});
     }
   }
   if (!options.dump_dir.empty()) {
