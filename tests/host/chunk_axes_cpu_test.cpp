@@ -1,0 +1,161 @@
+// Products next to collectives in chunks of any axis of rows: which axes, the same results, what is
+// said of it.
+#include <gtest/gtest.h>
+
+#include "host/lower.h"
+#include "host/passes/chunk_collectives.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "tests/host/chunk_programs.h"
+
+namespace heddle::host::chunk_axes_test {
+namespace {
+
+using chunk_testing::choiceOf;
+using chunk_testing::compiled;
+using chunk_testing::expectRefused;
+using chunk_testing::expectRight;
+using chunk_testing::expectSameBits;
+using chunk_testing::kSequenceParallel;
+using chunk_testing::kTensorParallel;
+using chunk_testing::kTwoReaders;
+using chunk_testing::posts;
+using chunk_testing::replaced;
+using comm::CollectiveKind;
+
+// [batch, tokens, hidden], tokens spread at both ends.
+constexpr const char* kBatchedSequence = R"(heddle 1
+mesh @m = [x=ranks]
+fusion bsp(%x: f32[b, t, h] shard(@m, 1: x), %w1: f32[h, f] shard(@m, 1: x),
+           %w2: f32[f, h] shard(@m, 0: x)) with b = 2, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 1: x)
+}
+)";
+
+// Batches too, over the other axis of a mesh.
+constexpr const char* kBatchesAndTokens = R"(heddle 1
+mesh @m = [y=2, x=2]
+fusion bgrid(%x: f32[b, t, h] shard(@m, 0: y, 1: x), %w1: f32[h, f] shard(@m, 1: x),
+             %w2: f32[f, h] shard(@m, 0: x)) with b = 4, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: y, 1: x)
+}
+)";
+
+// [batch, tokens, hidden] whole at both ends.
+constexpr const char* kBatchedTensor = R"(heddle 1
+mesh @m = [x=ranks]
+fusion btp(%x: f32[b, t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
+           %w2: f32[f, h] shard(@m, 0: x)) with b = 2, t = 12, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+}
+)";
+
+TEST(ChunkAxes, TokensOfBatchesOnOneToFourRanks) {
+  for (int64_t t : {0, 7, 12}) expectRight(kBatchedSequence, 3, 2, {{"t", t}});
+  expectRight(kBatchedSequence, 2, 3, {});
+  expectRight(kBatchedSequence, 3, 4, {{"b", 1}});
+  for (int64_t b : {3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
+}
+
+// Batches and tokens lie behind each other: three chunks of two batches, five of one.
+TEST(ChunkAxes, BatchesThatDoNotDivideAreCutTogetherWithTheirTokens) {
+  for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
+  expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
+  expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 11}});
+  for (int64_t b : {2, 4, 6}) expectRight(kTwoReaders, 2, 3, {{"b", b}});
+  EXPECT_EQ(posts(choiceOf(compiled(parseFusion(kBatchedTensor), 2, 3)).then_body,
+                  CollectiveKind::Allreduce),
+            3);
+}
+
+TEST(ChunkAxes, ChunksChangeNoBit) {
+  for (const char* text : {kSequenceParallel, kTensorParallel, kBatchedSequence, kBatchedTensor}) {
+    for (int64_t chunks : {2, 3}) expectSameBits(text, 2, chunks);
+  }
+  expectSameBits(kBatchesAndTokens, 4, 3);
+}
+
+TEST(ChunkAxes, TheChunksAreThere) {
+  for (int64_t chunks : {2, 3, 6}) {
+    const Program batched = compiled(parseFusion(kBatchedSequence), 2, chunks);
+    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::Allgather), chunks);
+    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::ReduceScatter), chunks);
+  }
+}
+
+TEST(ChunkAxes, TheTextNamesTheAxis) {
+  const std::string tokens = replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
+                                      "return %y shard(@m, 1: x) stream(1: 3)");
+  const Program sp = compile(parseFusion(tokens), 2, {});
+  EXPECT_EQ(posts(choiceOf(sp).then_body, CollectiveKind::ReduceScatter), 3);
+  EXPECT_EQ(posts(choiceOf(sp).then_body, CollectiveKind::Allgather), 1);
+  // Batches: the outer ones, and the tokens of a single one.
+  const std::string batches =
+      replaced(kBatchedTensor, "return %y shard(@m)", "return %y shard(@m) stream(0: 2)");
+  const std::string one =
+      replaced(replaced(batches, "stream(0: 2)", "stream(1: 3)"), "b = 2", "b = 1");
+  for (int64_t b : {1, 2}) {
+    expectRight(batches.c_str(), 2, PassOptions::kAutoChunks, {{"b", b}});
+    expectRight(one.c_str(), 2, PassOptions::kAutoChunks, {{"b", b}});
+  }
+  EXPECT_EQ(posts(choiceOf(compile(parseFusion(one), 2, {})).then_body, CollectiveKind::Allreduce),
+            3);
+}
+
+// Batches and tokens of the gathered tensor lie the other way round; the product sums over the last
+// axis.
+TEST(ChunkAxes, AxesOfWhichAChunkIsNoStretchOfMemoryAreRefused) {
+  const std::string cut = "are cut along axis 1";
+  expectRefused(replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
+                         "return %y shard(@m, 1: x) stream(0: 2)"),
+                "%y: stream(0: 2): the reduce_scatter of line 7 and its product " + cut);
+  expectRefused(replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
+                         "return %y shard(@m, 1: x) stream(2: 2)"),
+                cut);
+  const std::string two = replaced(kBatchedTensor, "%x: f32[b, t, h]", "%x: f32[2, t, h]");
+  expectRefused(replaced(two, "return %y shard(@m)", "return %y shard(@m) stream(1: 2)"),
+                "are cut along axis 0");
+}
+
+std::vector<std::string> explained(const Fusion& fusion, int ranks, PassOptions options) {
+  const Fusion ready = heddle::runPasses(fusion, ranks);
+  return explainChunks(lower(segment(ready), ranks), options);
+}
+
+TEST(ChunkAxes, WhatIsCutAndWhyNotIsTold) {
+  const Fusion fusion = parseFusion(kBatchedSequence);
+  PassOptions three;
+  three.chunks = 3;
+  const auto cut = explained(fusion, 2, three);
+  ASSERT_EQ(cut.size(), 2U);
+  EXPECT_NE(cut[0].find("is cut with 1 product in 3 chunks of axis 1"), std::string::npos)
+      << cut[0];
+  const auto whole = explained(fusion, 2, {});
+  EXPECT_NE(whole[1].find("-> %y stays whole: "), std::string::npos) << whole[1];
+  EXPECT_NE(whole[1].find("2 chunks of axis 1"), std::string::npos) << whole[1];
+  const auto flat = explained(parseFusion(kBatchedTensor), 2, three);
+  EXPECT_NE(flat.at(0).find("3 chunks of axes 0, 1"), std::string::npos) << flat[0];
+  const auto seen = explained(parseFusion(R"(heddle 1
+mesh @m = [x=2]
+fusion seen(%x: f32[8, 6] shard(@m, 0: x), %w: f32[6, 8] shard(@m, 1: x)) {
+  %g = set(%x) shard(@m)
+  %a = matmul(%g, %w)
+  return %a shard(@m, 1: x), %g shard(@m)
+}
+)"),
+                              2, {});
+  EXPECT_NE(seen.at(0).find("stays whole: %g is not allocated for it alone"), std::string::npos)
+      << seen[0];
+}
+
+}  // namespace
+}  // namespace heddle::host::chunk_axes_test

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "host/text.h"
+#include "host/visit.h"
+#include "ir/error.h"
+#include "ir/text.h"
+#include "tests/host/rank_harness.h"
+
+// Products next to collectives, and what their chunks must be like.
+namespace heddle::host::chunk_testing {
+
+using comm::CollectiveKind;
+using testing::HarnessOptions;
+
+// Rows spread at both ends: allgather -> product and product -> reduce-scatter.
+inline constexpr const char* kSequenceParallel = R"(heddle 1
+mesh @m = [x=ranks]
+fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: x)
+}
+)";
+
+// Rows whole at both ends: product -> allreduce.
+inline constexpr const char* kTensorParallel = R"(heddle 1
+mesh @m = [x=ranks]
+fusion tp(%x: f32[t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
+          %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m)
+}
+)";
+
+// Three axes, one gathered tensor read by two products, a bias.
+inline constexpr const char* kTwoReaders = R"(heddle 1
+mesh @m = [x=ranks]
+fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
+           %w2: f32[f, h] shard(@m, 0: x), %bias: f32[f] shard(@m, 0: x))
+    with b = 12, t = 3, h = 6, f = 144 {
+  %g = set(%x) shard(@m)
+  %p = linear(%g, %w1, %bias)
+  %q = linear(%g, %w2)
+  return %p shard(@m, 2: x), %q shard(@m, 2: x)
+}
+)";
+
+// Both axes of a mesh at once.
+inline constexpr const char* kTwoAxes = R"(heddle 1
+mesh @m = [y=2, x=2]
+fusion grid(%x: f32[t, h] shard(@m, 0: [y, x]), %w1: f32[h, f] shard(@m, 1: x),
+            %w2: f32[f, h] shard(@m, 0: x)) with t = 24, h = 6, f = 96 {
+  %a = matmul(%x, %w1)
+  %g = relu(%a)
+  %y = matmul(%g, %w2)
+  return %y shard(@m, 0: [y, x])
+}
+)";
+
+inline Program compiled(const Fusion& fusion, int ranks, int64_t chunks) {
+  CompileOptions options;
+  options.passes.chunks = chunks;
+  return compile(fusion, ranks, options);
+}
+
+inline int posts(const std::vector<Instruction>& body, CollectiveKind kind) {
+  int count = 0;
+  forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
+    const auto* post = std::get_if<Communicate>(&x.op);
+    if (post != nullptr && post->kind == kind) ++count;
+  });
+  return count;
+}
+
+inline const If& choiceOf(const Program& program) {
+  HEDDLE_USER_CHECK(program.body.size() == 1, "the program is no choice: {}", print(program));
+  return std::get<If>(program.body.front().op);
+}
+
+inline void expectRight(const char* text, int ranks, int64_t chunks, const SizeBindings& sizes) {
+  const Fusion fusion = parseFusion(text);
+  const Program program = parseProgram(print(compiled(fusion, ranks, chunks)));
+  HarnessOptions options;
+  options.ranks = ranks;
+  for (const auto& [symbol, value] : fusion.size_defaults) options.sizes[symbol] = value;
+  for (const auto& [symbol, value] : sizes) options.sizes[symbol] = value;
+  const auto expected = testing::expectedOf(fusion, options);
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    if (seed > 0) options.cpu.adversarial_seed = seed;
+    const auto got = testing::runProgram(program, options);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LT(testing::relativeError(got[i], expected[i]), 1e-5)
+          << fusion.name << " on " << ranks << " ranks, " << chunks << " chunks, output " << i;
+    }
+  }
+}
+
+// Of integers, which a product of fewer rows sums to the same bits: a library may round f32 sums
+// in another order at its edges.
+inline void expectSameBits(std::string text, int ranks, int64_t chunks) {
+  for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text[at] = 'i';
+  const Fusion fusion = parseFusion(text);
+  HarnessOptions options;
+  options.ranks = ranks;
+  for (const auto& [symbol, value] : fusion.size_defaults) options.sizes[symbol] = value;
+  CompileOptions off;
+  off.passes.overlap = false;
+  const auto whole = testing::runProgram(compile(fusion, ranks, off), options);
+  options.cpu.adversarial_seed = 5;
+  const auto parts = testing::runProgram(compiled(fusion, ranks, chunks), options);
+  ASSERT_EQ(whole.size(), parts.size());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    ASSERT_EQ(whole[i].numel(), parts[i].numel());
+    for (int64_t j = 0; j < whole[i].numel(); ++j) {
+      ASSERT_EQ(whole[i].at(j), parts[i].at(j)) << fusion.name << ", element " << j;
+    }
+  }
+}
+
+inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+inline void expectRefused(const std::string& text, const std::string& why) {
+  try {
+    compile(parseFusion(text), 2, {});
+    ADD_FAILURE() << "compiled:\n" << text;
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace heddle::host::chunk_testing
