@@ -71,6 +71,7 @@ function(heddle_module name)
   target_include_directories(${name} SYSTEM PRIVATE ${arg_INCLUDES})
   target_link_libraries(${name} PRIVATE heddle_core heddle_options ${arg_LIBRARIES} ${CMAKE_DL_LIBS})
   target_link_options(${name} PRIVATE LINKER:--no-undefined)
+  heddle_batch(${name})
   set(heddle_modules ${heddle_modules} ${name} PARENT_SCOPE)
 endfunction()
 

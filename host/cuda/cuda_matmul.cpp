@@ -12,7 +12,7 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;  // how operands of f8 are aligned
+constexpr int64_t kF8Bytes = 16;  // how operands of f8 are aligned
 
 // Of a result without elements, which cuBLASLt does not launch.
 class NoMatmul : public PreparedMatmul {
@@ -102,7 +102,7 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream)
 bool CudaMatmul::hasAlgorithms(const MatmulLayout& layout) const {
   return std::all_of(layout.problems.begin(), layout.problems.end(), [&](const auto& problem) {
     return !LtMatmul(handle_, problem).candidates(1, kWorkspaceBytes).empty() &&
-           !LtMatmul(handle_, alignedTo(problem, kVectorBytes))
+           !LtMatmul(handle_, alignedTo(problem, kF8Bytes))
                 .candidates(1, kWorkspaceBytes)
                 .empty();
   });

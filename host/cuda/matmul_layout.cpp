@@ -10,7 +10,7 @@ namespace {
 // Batches of one call: grids may put the batch on an axis of that many blocks.
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;
-constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kLayoutBytes = 16;
 // Terms of a product of zeros: every algorithm takes that many.
 constexpr int64_t kZeroTerms = 16;
 
@@ -86,8 +86,8 @@ class Layouting {
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;
-    const auto whole = [&](int64_t stride) { return stride * sizeOf(dtype) % kVectorBytes == 0; };
-    return layout.transposed == transposed && whole(layout.ld) && alignment >= kVectorBytes &&
+    const auto whole = [&](int64_t stride) { return stride * sizeOf(dtype) % kLayoutBytes == 0; };
+    return layout.transposed == transposed && whole(layout.ld) && alignment >= kLayoutBytes &&
            std::all_of(matrix.batch_strides.begin(), matrix.batch_strides.end(), whole);
   }
 

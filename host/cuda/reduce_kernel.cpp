@@ -11,7 +11,7 @@ namespace {
 
 // Numbers of dtype and op follow DType and ReduceOp. The product and the sum are kept apart from
 // any other operation, so nothing is contracted to a fused multiply-add.
-constexpr const char* kSource = R"cuda(
+constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
   const void* srcs[64];
@@ -128,7 +128,7 @@ struct ReduceArgs {
 struct Reducer {
   int device;
   std::shared_ptr<const codegen::KernelCompiler> compiler;
-  LazyKernel kernel{kSource, "heddleReduce"};
+  LazyKernel kernel{kReduceSource, "heddleReduce"};
 
   void run(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype, ReduceOp op,
            void* stream) {

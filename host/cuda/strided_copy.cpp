@@ -8,7 +8,7 @@
 namespace heddle::host {
 namespace {
 
-constexpr const char* kSource = R"cuda(
+constexpr const char* kCopySource = R"cuda(
 struct HeddleCopyArgs {
   void* dst;
   const void* src;
@@ -55,7 +55,7 @@ struct CopyArgs {
 
 }  // namespace
 
-StridedCopy::StridedCopy() : kernel_(kSource, "heddleStridedCopy") {}
+StridedCopy::StridedCopy() : kernel_(kCopySource, "heddleStridedCopy") {}
 
 void StridedCopy::run(const codegen::KernelCompiler& compiler, void* dst,
                       const std::vector<int64_t>& dst_strides, const void* src,

@@ -5,7 +5,7 @@
 namespace heddle::host::cudnn {
 namespace {
 
-constexpr int64_t kAlignment = 16;
+constexpr int64_t kTensorAlignment = 16;
 constexpr size_t kMostProposals = 8;
 
 using Handle = cudnnBackendDescriptor_t;
@@ -51,7 +51,7 @@ Graph::Tensor Graph::addTensor(cudnnDataType_t type, const Sizes& sizes, const S
   setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
   setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, Sizes{tensor.id});
   setAttributes(tensor.descriptor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64,
-                Sizes{kAlignment});
+                Sizes{kTensorAlignment});
   setFlag(tensor.descriptor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, !in_memory);
   if (by_value) setFlag(tensor.descriptor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
   finish(tensor.descriptor, "a tensor");

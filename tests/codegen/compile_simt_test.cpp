@@ -7,7 +7,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::compile_simt_test {
 namespace {
 
 // NVRTC from the CUDA module of this build: needs no GPU.
@@ -209,4 +209,4 @@ TEST_P(CompileSimt, AnErrorShowsLogAndNumberedSource) {
 INSTANTIATE_TEST_SUITE_P(Arch, CompileSimt, ::testing::Values("sm_80", "sm_90"));
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::compile_simt_test

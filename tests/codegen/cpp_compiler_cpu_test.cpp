@@ -5,7 +5,7 @@
 #include "ir/composite.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::cpp_compiler_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -104,4 +104,4 @@ TEST(CppCompiler, GeluOfSinglesCallsNothing) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::cpp_compiler_cpu_test

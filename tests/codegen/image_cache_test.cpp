@@ -9,7 +9,7 @@
 #include "codegen/process.h"
 #include "ir/error.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::image_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -226,4 +226,4 @@ TEST(Process, OutputAndExitCode) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::image_cache_test

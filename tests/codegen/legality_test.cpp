@@ -4,7 +4,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::legality_test {
 namespace {
 
 std::vector<Size> sizes(const std::string& names) {
@@ -98,4 +98,4 @@ TEST(Legality, PlanRefusesWithTheReason) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::legality_test

@@ -6,7 +6,7 @@
 #include "ir/reference.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::placed_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -359,4 +359,4 @@ TEST(PlacedCpu, WhatIsReadAtPlacesIsInMemory) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::placed_cpu_test

@@ -7,7 +7,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::planning_test {
 namespace {
 
 using Sizes = std::vector<int64_t>;
@@ -151,4 +151,4 @@ TEST(Plan, ArgumentsHoldThePlacesToPatch) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::planning_test

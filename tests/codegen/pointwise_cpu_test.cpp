@@ -3,7 +3,7 @@
 
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::pointwise_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -157,4 +157,4 @@ TEST(PointwiseCpu, MathCloseToDoubleAndNanPropagates) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::pointwise_cpu_test

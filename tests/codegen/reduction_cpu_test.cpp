@@ -3,7 +3,7 @@
 
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::reduction_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -170,4 +170,4 @@ TEST(ReductionCpu, LongReductionWithFullOutputSplits) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::reduction_cpu_test

@@ -5,7 +5,7 @@
 #include "ir/reference.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::types_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -154,4 +154,4 @@ TEST(TypesCpu, ReductionsStartAndEndInTheirType) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::types_cpu_test

@@ -6,7 +6,7 @@
 #include "tests/codegen/kernel_runner.h"
 #include "tests/sanitized.h"
 
-namespace heddle::codegen {
+namespace heddle::codegen::vector_math_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -188,4 +188,4 @@ TEST(VectorMathCpu, APowerByAScalarIsARootInEveryLane) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen
+}  // namespace heddle::codegen::vector_math_cpu_test

@@ -10,7 +10,7 @@
 #include "ir/error.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::control_board_test {
 namespace {
 
 using WorldPtr = std::unique_ptr<World>;
@@ -242,4 +242,4 @@ TEST(ControlBoard, OptionsAreChecked) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::control_board_test

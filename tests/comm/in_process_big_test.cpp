@@ -1,7 +1,7 @@
 #include "tests/comm/big_cases.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::in_process_big_test {
 namespace {
 
 TEST(InProcessBig, CountsBeyondInt) {
@@ -13,4 +13,4 @@ TEST(InProcessBig, CountsBeyondInt) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::in_process_big_test

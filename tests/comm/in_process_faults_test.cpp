@@ -5,7 +5,7 @@
 #include "tests/comm/conformance.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::in_process_faults_test {
 namespace {
 
 using WorldPtr = std::unique_ptr<World>;
@@ -210,4 +210,4 @@ TEST(InProcessFaults, BuffersMayGoAfterAFault) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::in_process_faults_test

@@ -6,12 +6,12 @@
 #include "tests/comm/module_symbol.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::in_process_gpu_test {
 namespace {
 
 constexpr const char* kModule = "libheddle_cuda.so";
 
-class InProcessGpu : public testing::Test {
+class InProcessGpu : public ::testing::Test {
  public:
   void SetUp() override {
     std::string reason;
@@ -122,4 +122,4 @@ TEST_F(InProcessGpu, MismatchAndAbortEndThePost) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::in_process_gpu_test

@@ -5,11 +5,11 @@
 #include "tests/comm/conformance.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::in_process_test {
 namespace {
 
-class InProcess : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, InProcess, testing::Values(1, 2, 3, 4, 6));
+class InProcess : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InProcess, ::testing::Values(1, 2, 3, 4, 6));
 
 TEST_P(InProcess, Conforms) {
   expectAllWell(runRanks(makeInProcessWorlds(GetParam()), [&](std::unique_ptr<World>& world) {
@@ -128,4 +128,4 @@ TEST(ReduceOnHost, ResultMayBeASource) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::in_process_test

@@ -2,7 +2,7 @@
 #include "tests/comm/big_cases.h"
 #include "tests/comm/module_symbol.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::mpi_big_mpi_test {
 namespace {
 
 TEST(MpiBig, CountsBeyondInt) {
@@ -17,4 +17,4 @@ TEST(MpiBig, CountsBeyondInt) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::mpi_big_mpi_test

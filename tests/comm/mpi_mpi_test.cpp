@@ -3,11 +3,11 @@
 #include "tests/comm/conformance.h"
 #include "tests/comm/module_symbol.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::mpi_mpi_test {
 namespace {
 
 // One world for the whole program, since MPI cannot start twice. Every test is collective.
-class MpiTransport : public testing::Test {
+class MpiTransport : public ::testing::Test {
  public:
   static void SetUpTestSuite() {
     const auto entry =
@@ -120,4 +120,4 @@ TEST_F(MpiTransport, TeamsThatDisagreeAreReported) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::mpi_mpi_test

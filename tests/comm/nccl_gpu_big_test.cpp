@@ -4,7 +4,7 @@
 #include "tests/comm/module_symbol.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::nccl_gpu_big_test {
 namespace {
 
 TEST(NcclBig, CountsBeyondInt) {
@@ -25,4 +25,4 @@ TEST(NcclBig, CountsBeyondInt) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::nccl_gpu_big_test

@@ -3,7 +3,7 @@
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/module_symbol.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::nccl_gpu_mpi_test {
 namespace {
 
 TEST(NcclOverMpi, Conforms) {
@@ -29,4 +29,4 @@ TEST(NcclOverMpi, Conforms) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::nccl_gpu_mpi_test

@@ -8,7 +8,7 @@
 #include "tests/comm/module_symbol.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance {
+namespace heddle::comm::conformance::nccl_gpu_test {
 namespace {
 
 constexpr const char* kModule = "libheddle_nccl.so";
@@ -112,4 +112,4 @@ TEST(NcclThreads, AbsentDeviceIsAnError) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance
+}  // namespace heddle::comm::conformance::nccl_gpu_test

@@ -9,7 +9,7 @@
 #include "tests/host/rank_harness.h"
 #include "tests/sanitized.h"
 
-namespace heddle::host {
+namespace heddle::host::all_reshardings_cpu_test {
 namespace {
 
 constexpr auto kX = MeshAxis::X;
@@ -148,4 +148,4 @@ TEST_F(AllReshardings, BetweenMeshes) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::all_reshardings_cpu_test

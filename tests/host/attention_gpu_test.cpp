@@ -8,7 +8,7 @@
 #include "tests/host/example_files.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host {
+namespace heddle::host::attention_gpu_test {
 namespace {
 
 enum class Lies : uint8_t {
@@ -234,4 +234,4 @@ fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, h, e] shard(@m, 1: x),
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::attention_gpu_test

@@ -11,7 +11,7 @@
 #include "ir/text.h"
 #include "tests/host/chunk_programs.h"
 
-namespace heddle::host {
+namespace heddle::host::chunk_collectives_cpu_test {
 namespace {
 
 using chunk_testing::choiceOf;
@@ -252,4 +252,4 @@ TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::chunk_collectives_cpu_test

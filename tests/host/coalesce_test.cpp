@@ -8,7 +8,7 @@
 #include "host/verify.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::coalesce_test {
 namespace {
 
 using Posts = std::vector<std::string>;
@@ -186,4 +186,4 @@ TEST(CoalesceCollectives, PartsOfAGroupLieApart) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::coalesce_test

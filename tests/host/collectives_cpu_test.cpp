@@ -1,7 +1,7 @@
 // Every collective in a program, on teams of 1 to 4 ranks and along both axes of a mesh.
 #include "tests/host/collective_programs.h"
 
-namespace heddle::host {
+namespace heddle::host::collectives_cpu_test {
 namespace {
 
 using testing::countsOn;
@@ -88,4 +88,4 @@ program p(%x: f32[12]) -> (%y) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::collectives_cpu_test

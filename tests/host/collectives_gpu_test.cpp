@@ -1,7 +1,7 @@
 // Every collective in a program, with several ranks on one GPU.
 #include "tests/host/collective_programs.h"
 
-namespace heddle::host {
+namespace heddle::host::collectives_gpu_test {
 namespace {
 
 TEST(CollectivesOnOneGpu, ProgramsOfEachOnOneToFourRanks) {
@@ -21,4 +21,4 @@ TEST(CollectivesOnOneGpu, ProgramsOfEachOnOneToFourRanks) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::collectives_gpu_test

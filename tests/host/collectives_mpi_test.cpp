@@ -1,7 +1,7 @@
 // Every collective in a program over MPI, on host memory.
 #include "tests/host/collective_programs.h"
 
-namespace heddle::host {
+namespace heddle::host::collectives_mpi_test {
 namespace {
 
 TEST(CollectivesOverMpi, ProgramsOfEach) {
@@ -16,4 +16,4 @@ TEST(CollectivesOverMpi, ProgramsOfEach) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::collectives_mpi_test

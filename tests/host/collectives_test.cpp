@@ -5,7 +5,7 @@
 #include "host/verify.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::collectives_test {
 namespace {
 
 std::string errorOf(const std::string& body) {
@@ -200,4 +200,4 @@ TEST(HostCollectives, Text) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::collectives_test

@@ -7,7 +7,7 @@
 
 #include "host/device.h"
 
-namespace heddle::host {
+namespace heddle::host::device_adversarial_test {
 namespace {
 
 constexpr uint64_t kSeeds = 20;
@@ -141,4 +141,4 @@ TEST(Adversarial, ALegalPipelineComputesTheSameUnderEverySeed) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_adversarial_test

@@ -8,7 +8,7 @@
 #include "ir/error.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host {
+namespace heddle::host::device_gpu_test {
 namespace {
 
 constexpr const char* kKernels = R"(
@@ -209,8 +209,8 @@ TEST_F(CudaDeviceGpu, ALateErrorComesUpInSynchronize) {
     }
     std::_Exit(0);
   };
-  EXPECT_EXIT(fail_late(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(fail_late(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_gpu_test

@@ -11,7 +11,7 @@
 #include "host/device.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::device_kernel_cpu_test {
 namespace {
 
 constexpr const char* kSource = R"(
@@ -30,10 +30,10 @@ struct Args {
 };
 
 // The source above as a shared object, made once.
-class CpuKernels : public testing::Test {
+class CpuKernels : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    path_ = new std::string(testing::TempDir() + "heddle_kernel_" + std::to_string(getpid()));
+    path_ = new std::string(::testing::TempDir() + "heddle_kernel_" + std::to_string(getpid()));
     std::ofstream(*path_ + ".cpp") << kSource;
     const char* compiler = std::getenv("CXX");
     const std::string command = std::string(compiler == nullptr ? "c++" : compiler) +
@@ -188,4 +188,4 @@ TEST(CpuCommunicate, AbortEndsTheWait) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_kernel_cpu_test

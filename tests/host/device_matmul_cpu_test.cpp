@@ -6,7 +6,7 @@
 #include "ir/error.h"
 #include "tests/host/matmul_cases.h"
 
-namespace heddle::host {
+namespace heddle::host::device_matmul_cpu_test {
 namespace {
 
 void multiplyAndCheck(Matrix& a, Matrix& b, Matrix& c) {
@@ -23,7 +23,7 @@ void multiplyAndCheck(Matrix& a, Matrix& b, Matrix& c) {
   checkProduct(a, b, c);
 }
 
-class CpuMatmul : public testing::TestWithParam<DType> {};
+class CpuMatmul : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CpuMatmul, EveryCase) {
   for (const MatmulCase& sizes : matmulCases()) {
@@ -36,7 +36,7 @@ TEST_P(CpuMatmul, EveryCase) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul,
-                         testing::Values(DType::Bool, DType::I64, DType::BF16, DType::F32,
+                         ::testing::Values(DType::Bool, DType::I64, DType::BF16, DType::F32,
                                          DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
@@ -71,4 +71,4 @@ TEST(CpuMatmulRounding, Bf16IsRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_matmul_cpu_test

@@ -4,7 +4,7 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/matmul_cases.h"
 
-namespace heddle::host {
+namespace heddle::host::device_matmul_gpu_test {
 namespace {
 
 class CudaMatmulGpu : public GpuDeviceTest {
@@ -202,4 +202,4 @@ TEST_F(CudaMatmulGpu, IntegersWrap) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_matmul_gpu_test

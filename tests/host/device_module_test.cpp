@@ -8,7 +8,7 @@
 #include "host/worlds.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::device_module_test {
 namespace {
 
 // Sets an environment variable for one test.
@@ -83,4 +83,4 @@ TEST(Worlds, CudaWithoutAGpuSaysWhy) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_module_test

@@ -5,7 +5,7 @@
 #include "host/null_device.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::device_null_test {
 namespace {
 
 TEST(NullDevice, CountsAndTouchesNothing) {
@@ -100,4 +100,4 @@ TEST(ErrorSink, KeepsTheKindOfError) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_null_test

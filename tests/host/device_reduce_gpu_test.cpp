@@ -8,7 +8,7 @@
 #include "ir/error.h"
 #include "tests/host/gpu_device.h"
 
-namespace heddle::host {
+namespace heddle::host::device_reduce_gpu_test {
 namespace {
 
 class CudaReduceGpu : public GpuDeviceTest {
@@ -152,4 +152,4 @@ TEST_F(CudaReduceGpu, InProcessRanksOnOneGpu) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_reduce_gpu_test

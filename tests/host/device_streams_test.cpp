@@ -10,11 +10,11 @@
 #include "host/device.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::device_streams_test {
 namespace {
 
 // Each test with plain streams and with an adversarial order.
-class CpuStreams : public testing::TestWithParam<bool> {
+class CpuStreams : public ::testing::TestWithParam<bool> {
  protected:
   CpuOptions options() const {
     CpuOptions options;
@@ -226,8 +226,8 @@ TEST_P(CpuStreams, AFreedBlockServesTheSameStreamAtOnce) {
   device->destroyStream(b);
 }
 
-INSTANTIATE_TEST_SUITE_P(Orders, CpuStreams, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Orders, CpuStreams, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "adversarial" : "plain"; });
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::device_streams_test

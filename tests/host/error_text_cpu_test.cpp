@@ -9,7 +9,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::error_text_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -205,4 +205,4 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::error_text_cpu_test

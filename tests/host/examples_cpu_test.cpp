@@ -5,7 +5,7 @@
 #include "tests/host/loop_program.h"
 #include "tests/sanitized.h"
 
-namespace heddle::host {
+namespace heddle::host::examples_cpu_test {
 namespace {
 
 using testing::expectClose;
@@ -168,4 +168,4 @@ TEST(ExamplesTest, TheLoopProgramIsSharedByStreamsAndThreads) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::examples_cpu_test

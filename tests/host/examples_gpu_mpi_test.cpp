@@ -3,7 +3,7 @@
 
 #include "tests/host/collective_programs.h"
 
-namespace heddle::host {
+namespace heddle::host::examples_gpu_mpi_test {
 namespace {
 
 using testing::HarnessOptions;
@@ -78,4 +78,4 @@ TEST_F(GpuJob, TheShardedExamplesAndEveryCollectiveAreRight) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::examples_gpu_mpi_test

@@ -6,7 +6,7 @@
 #include "tests/host/example_files.h"
 #include "tests/host/loop_program.h"
 
-namespace heddle::host {
+namespace heddle::host::examples_gpu_test {
 namespace {
 
 using testing::expectClose;
@@ -178,4 +178,4 @@ TEST_F(GpuExamples, NcclByThreadsOnTwoGpus) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::examples_gpu_test

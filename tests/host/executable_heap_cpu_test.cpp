@@ -8,7 +8,7 @@
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_heap_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -90,4 +90,4 @@ TEST(HeapCpuTest, AnInstructionAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_heap_cpu_test

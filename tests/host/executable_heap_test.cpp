@@ -5,7 +5,7 @@
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_heap_test {
 namespace {
 
 using testing::heapAllocations;
@@ -78,4 +78,4 @@ TEST(HeapNullTest, AnInstructionAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_heap_test

@@ -5,7 +5,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_memory_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -199,4 +199,4 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_memory_cpu_test

@@ -4,7 +4,7 @@
 #include "host/null_device.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_null_test {
 namespace {
 
 using testing::nullTensor;
@@ -213,4 +213,4 @@ TEST_F(NullTest, AMeshLargerThanTheJobIsRefused) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_null_test

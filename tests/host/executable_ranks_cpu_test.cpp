@@ -7,7 +7,7 @@
 #include "host/worlds.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_ranks_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -146,4 +146,4 @@ program p(%x: f32[n] shard(@m, 0: x)) -> (%x) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_ranks_cpu_test

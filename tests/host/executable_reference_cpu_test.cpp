@@ -8,7 +8,7 @@
 #include "host/worlds.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_reference_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -84,4 +84,4 @@ program p(%x: f32[5, h] shard(@m, 0: x), %b: f32[h] shard(@m)) -> (%y) with h = 
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_reference_cpu_test

@@ -6,7 +6,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::executable_run_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -202,4 +202,4 @@ program p(%flag: i64[1], %a: f32[n, n]) -> (%value, %c) with n = 2 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::executable_run_cpu_test

@@ -1,7 +1,7 @@
 // Generated C++ kernels and library calls against what PyTorch computes (tests/goldens/).
 #include "tests/host/golden_runs.h"
 
-namespace heddle::host {
+namespace heddle::host::goldens_cpu_test {
 namespace {
 
 class GoldensCpuTest : public ::testing::TestWithParam<std::string> {};
@@ -15,4 +15,4 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldensCpuTest,
                          testing::familyName);
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::goldens_cpu_test

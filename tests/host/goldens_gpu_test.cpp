@@ -1,7 +1,7 @@
 // Generated CUDA kernels and cuBLASLt against what PyTorch computes (tests/goldens/).
 #include "tests/host/golden_runs.h"
 
-namespace heddle::host {
+namespace heddle::host::goldens_gpu_test {
 namespace {
 
 class GoldensGpuTest : public ::testing::TestWithParam<std::string> {};
@@ -17,4 +17,4 @@ INSTANTIATE_TEST_SUITE_P(Families, GoldensGpuTest,
                          testing::familyName);
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::goldens_gpu_test

@@ -6,7 +6,7 @@
 #include "tests/host/host_values.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::host_values_cpu_test {
 namespace {
 
 using testing::hostValue;
@@ -92,4 +92,4 @@ TEST(HostValuesTest, ASegmentThatMakesItsTensorsMeansTheSame) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::host_values_cpu_test

@@ -2,7 +2,7 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/host_values.h"
 
-namespace heddle::host {
+namespace heddle::host::host_values_gpu_test {
 namespace {
 
 class HostValuesGpuTest : public GpuDeviceTest {};
@@ -12,4 +12,4 @@ TEST_F(HostValuesGpuTest, EveryTypeByValue) { testing::expectValuesOfEveryType(*
 TEST_F(HostValuesGpuTest, WhatIsNoKernelReadsMemory) { testing::expectValuesInMemory(*device_); }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::host_values_gpu_test

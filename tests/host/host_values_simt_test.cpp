@@ -7,7 +7,7 @@
 #include "host/value_segment.h"
 #include "tests/host/host_values.h"
 
-namespace heddle::host {
+namespace heddle::host::host_values_simt_test {
 namespace {
 
 TEST(HostValuesSimtTest, NvrtcCompilesValuesOfEveryType) {
@@ -41,4 +41,4 @@ TEST(HostValuesSimtTest, NvrtcCompilesValuesOfEveryType) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::host_values_simt_test

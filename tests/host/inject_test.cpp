@@ -5,7 +5,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::inject_test {
 namespace {
 
 using testing::userErrorOf;
@@ -50,4 +50,4 @@ TEST(Inject, WrongFieldsAreNamed) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::inject_test

@@ -4,7 +4,7 @@
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::instructions_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -158,4 +158,4 @@ program p(%x: f32[n], %s: f64) -> (%x) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::instructions_cpu_test

@@ -9,7 +9,7 @@
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::job_faults_cpu_test {
 namespace {
 
 using testing::argumentsOf;
@@ -174,4 +174,4 @@ program sum(%x: f32[n]) -> (%y) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::job_faults_cpu_test

@@ -6,7 +6,7 @@
 
 #include "tests/host/executable_common.h"
 
-namespace heddle::host {
+namespace heddle::host::large_tensors_big_test {
 namespace {
 
 constexpr int64_t kTwo31 = int64_t{1} << 31;
@@ -215,4 +215,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, LargeTensorsTest,
                          ::testing::Values(DeviceKind::Cpu, DeviceKind::Cuda), kindName);
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::large_tensors_big_test

@@ -6,7 +6,7 @@
 #include "ir/error.h"
 #include "tests/host/library_cases.h"
 
-namespace heddle::host {
+namespace heddle::host::library_cpu_test {
 namespace {
 
 void runOn(Device& device, LibraryRun& run) {
@@ -22,7 +22,7 @@ void runOn(Device& device, LibraryRun& run) {
   errors.rethrow();
 }
 
-class CpuLibrary : public testing::TestWithParam<DType> {};
+class CpuLibrary : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CpuLibrary, EveryCase) {
   for (int threads : {1, 3}) {
@@ -33,7 +33,7 @@ TEST_P(CpuLibrary, EveryCase) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, testing::ValuesIn(kAllDTypes),
+INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, ::testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 // 1 and many times a quarter of the last place of 1; rounded at each step it would stay at 1.
@@ -109,4 +109,4 @@ TEST(CpuAttention, IsNoCallOfALibraryHere) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::library_cpu_test

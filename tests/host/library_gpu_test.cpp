@@ -3,7 +3,7 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/library_cases.h"
 
-namespace heddle::host {
+namespace heddle::host::library_gpu_test {
 namespace {
 
 class CudaLibraryGpu : public GpuDeviceTest {
@@ -106,4 +106,4 @@ TEST_F(CudaLibraryGpu, SumsAreDeterministic) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::library_gpu_test

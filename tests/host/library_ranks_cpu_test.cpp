@@ -7,7 +7,7 @@
 #include "ir/text.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::library_ranks_cpu_test {
 namespace {
 
 using testing::HarnessOptions;
@@ -153,4 +153,4 @@ TEST(LibraryRanks, EmptyAxes) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::library_ranks_cpu_test

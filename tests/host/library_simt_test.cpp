@@ -9,7 +9,7 @@
 //
 #include "codegen/runtime/cuda_library.h"
 
-namespace heddle::host {
+namespace heddle::host::library_simt_test {
 namespace {
 
 static_assert(sizeof(LibraryArgs) == sizeof(hdl::Args));
@@ -64,7 +64,7 @@ void runSteps(LibraryRun& run, uint64_t seed) {
   for (size_t i = bytes; i < workspace.size(); ++i) ASSERT_EQ(workspace[i], std::byte{0xFF});
 }
 
-class LibrarySimt : public testing::TestWithParam<DType> {};
+class LibrarySimt : public ::testing::TestWithParam<DType> {};
 
 // Lines that are sorted by digits, but none that would take minutes.
 TEST_P(LibrarySimt, EveryCase) {
@@ -74,7 +74,7 @@ TEST_P(LibrarySimt, EveryCase) {
 }
 
 // Two values of a sum, keys of 64 and of 32 bits.
-INSTANTIATE_TEST_SUITE_P(DTypes, LibrarySimt, testing::Values(DType::I64, DType::BF16),
+INSTANTIATE_TEST_SUITE_P(DTypes, LibrarySimt, ::testing::Values(DType::I64, DType::BF16),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 // What every other type adds: loads, stores and keys.
@@ -98,4 +98,4 @@ TEST(LibrarySimtScan, ALineInChunks) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::library_simt_test

@@ -5,7 +5,7 @@
 #include "host/verify.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::library_text_test {
 namespace {
 
 const std::string kHead =
@@ -113,4 +113,4 @@ TEST(LibraryText, Attention) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::library_text_test

@@ -10,7 +10,7 @@
 #include "host/matmul_agreement.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::matmul_agreement_cpu_test {
 namespace {
 
 TEST(MatmulAgreement, ARankAloneAsksItsDeviceEachTime) {
@@ -90,4 +90,4 @@ TEST_F(AlgorithmStoreTest, AFolderThatTakesNoFilesKeepsThemInMemory) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::matmul_agreement_cpu_test

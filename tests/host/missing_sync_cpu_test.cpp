@@ -10,7 +10,7 @@
 #include "host/visit.h"
 #include "tests/host/example_files.h"
 
-namespace heddle::host {
+namespace heddle::host::missing_sync_cpu_test {
 namespace {
 
 using testing::HarnessOptions;
@@ -178,4 +178,4 @@ TEST(MissingSyncTest, AMissingWaitGivesAWrongResultUnderSomeOrder) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::missing_sync_cpu_test

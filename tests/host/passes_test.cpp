@@ -12,7 +12,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 
-namespace heddle::host {
+namespace heddle::host::passes_test {
 namespace {
 
 std::string readSource(const std::string& path) {
@@ -180,4 +180,4 @@ program main(%x: f32[4]) -> () {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::passes_test

@@ -8,7 +8,7 @@
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::placed_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -99,4 +99,4 @@ program main(%x: f32[n]) -> (%y) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::placed_cpu_test

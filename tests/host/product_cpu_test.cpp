@@ -2,7 +2,7 @@
 #include "tests/host/product_runs.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::product_cpu_test {
 namespace {
 
 using testing::expectedOf;
@@ -66,4 +66,4 @@ TEST(ProductCpu, ReluOfIntegersInPartsOfTheSum) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::product_cpu_test

@@ -7,7 +7,7 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/product_runs.h"
 
-namespace heddle::host {
+namespace heddle::host::product_gpu_test {
 namespace {
 
 class ProductGpu : public GpuDeviceTest {};
@@ -54,4 +54,4 @@ TEST_F(ProductGpu, ChosenAlgorithmsAreRight) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::product_gpu_test

@@ -16,7 +16,7 @@
 //
 #include "codegen/runtime/cuda_product.h"
 
-namespace heddle::host {
+namespace heddle::host::product_simt_test {
 namespace {
 
 static_assert(sizeof(ProductArgs) == sizeof(hdp::Args));
@@ -46,7 +46,7 @@ void launch(const ProductLaunch& product, const Matrix* a, const Matrix* b, cons
                    [&] { kEntries[static_cast<size_t>(product.kernel)](copy); });
 }
 
-class ProductSimt : public testing::TestWithParam<DType> {};
+class ProductSimt : public ::testing::TestWithParam<DType> {};
 
 TEST_P(ProductSimt, EveryCase) {
   std::mt19937 random(5);
@@ -64,7 +64,7 @@ TEST_P(ProductSimt, EveryCase) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, ProductSimt,
-                         testing::Values(DType::Bool, DType::I8, DType::I64, DType::F16,
+                         ::testing::Values(DType::Bool, DType::I8, DType::I64, DType::F16,
                                          DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
@@ -215,4 +215,4 @@ TEST(ProductSimtText, NvrtcCompilesIt) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::product_simt_test

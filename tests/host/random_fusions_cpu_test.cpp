@@ -1,7 +1,7 @@
 // Random fusions (tools/random/): compiled CPU kernels against the reference.
 #include "tests/host/random_fusions.h"
 
-namespace heddle::host {
+namespace heddle::host::random_fusions_cpu_test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -34,4 +34,4 @@ TEST(RandomFusions, WithoutKernels) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::random_fusions_cpu_test

@@ -2,7 +2,7 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/random_fusions.h"
 
-namespace heddle::host {
+namespace heddle::host::random_fusions_gpu_test {
 namespace {
 
 using RandomFusionsGpuTest = GpuDeviceTest;
@@ -28,4 +28,4 @@ TEST_F(RandomFusionsGpuTest, Seeds4) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::random_fusions_gpu_test

@@ -4,7 +4,7 @@
 #include "ir/text.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::random_ops_cpu_test {
 namespace {
 
 std::string shardedRandom(const std::string& mesh, const std::string& sharding) {
@@ -49,4 +49,4 @@ TEST(RandomOpsTest, OneTensorOnEverySharding) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::random_ops_cpu_test

@@ -14,7 +14,7 @@
 #include "tools/random/reduce.h"
 #include "tools/random/run_case.h"
 
-namespace heddle::random {
+namespace heddle::random::random_reduce_test {
 namespace {
 
 TEST(RandomFusionTest, TheGeneratorKnowsEveryRow) {
@@ -155,4 +155,4 @@ TEST(RandomReduceTest, ACaseReadsBackAsWritten) {
 }
 
 }  // namespace
-}  // namespace heddle::random
+}  // namespace heddle::random::random_reduce_test

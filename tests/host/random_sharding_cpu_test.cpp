@@ -10,7 +10,7 @@
 #include "tests/host/rank_harness.h"
 #include "tests/sanitized.h"
 
-namespace heddle::host {
+namespace heddle::host::random_sharding_cpu_test {
 namespace {
 
 struct Case {
@@ -337,4 +337,4 @@ TEST(RandomShardingTest, SomeFusionsOnCompiledKernels) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::random_sharding_cpu_test

@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host {
+namespace heddle::host::sharded_ops_cpu_test {
 namespace {
 
 constexpr const char* kReductions = R"(heddle 1
@@ -116,4 +116,4 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::sharded_ops_cpu_test

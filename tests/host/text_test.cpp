@@ -8,7 +8,7 @@
 
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::text_test {
 namespace {
 
 std::string readSource(const std::string& path) {
@@ -158,4 +158,4 @@ TEST(HostText, AFileIsAFusionOrAProgram) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::text_test

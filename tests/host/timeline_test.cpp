@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace heddle::host {
+namespace heddle::host::timeline_test {
 namespace {
 
 TimelineEvent event(InstructionIndex instruction, int64_t begin, int64_t end,
@@ -69,4 +69,4 @@ TEST(Timeline, FileForPerfetto) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::timeline_test

@@ -5,7 +5,7 @@
 #include "host/text.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::trace_test {
 namespace {
 
 Program programOf(const std::string& head, const std::string& body) {
@@ -168,4 +168,4 @@ TEST(Trace, AnObservedOrderGivesTheStrides) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::trace_test

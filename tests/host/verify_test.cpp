@@ -5,7 +5,7 @@
 #include "host/text.h"
 #include "ir/error.h"
 
-namespace heddle::host {
+namespace heddle::host::verify_test {
 namespace {
 
 std::string errorOf(const std::string& head, const std::string& body) {
@@ -109,4 +109,4 @@ TEST(HostVerify, Structure) {
 }
 
 }  // namespace
-}  // namespace heddle::host
+}  // namespace heddle::host::verify_test

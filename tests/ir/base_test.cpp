@@ -9,7 +9,7 @@
 #include "ir/sharding.h"
 #include "ir/tensor.h"
 
-namespace heddle {
+namespace heddle::base_test {
 namespace {
 
 std::string messageOf(const std::function<void()>& f) {
@@ -148,4 +148,4 @@ TEST(TensorTest, DescribesMemory) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::base_test

@@ -6,7 +6,7 @@
 #include "ir/axis_map.h"
 #include "ir/error.h"
 
-namespace heddle {
+namespace heddle::builder_test {
 namespace {
 
 const Size t = Size::symbol("t");
@@ -188,4 +188,4 @@ TEST(AxisMapTest, ReshapeKeepsUntouchedAxes) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::builder_test

@@ -5,7 +5,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::composite_errors_test {
 namespace {
 
 // The error of one statement, without the place; `names`: the results.
@@ -339,4 +339,4 @@ TEST(CompositeErrorTest, LiteralsBesideSmallIntegers) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::composite_errors_test

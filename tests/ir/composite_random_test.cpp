@@ -7,7 +7,7 @@
 #include "ir/reference.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::composite_random_test {
 namespace {
 
 constexpr int64_t kCount = 40000;
@@ -75,4 +75,4 @@ TEST(CompositeRandomTest, SeedsOffsetsAndNeighboursAreUnrelated) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::composite_random_test

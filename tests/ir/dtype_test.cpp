@@ -9,7 +9,7 @@
 #include "ir/error.h"
 #include "ir/op.h"
 
-namespace heddle {
+namespace heddle::dtype_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -223,4 +223,4 @@ TEST(DTypeTest, ElementsOfEveryTypeRoundTrip) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::dtype_test

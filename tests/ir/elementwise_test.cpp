@@ -8,7 +8,7 @@
 #include "ir/reference.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::elementwise_test {
 namespace {
 
 // The result of `call` on the tensors %x0, %x1, ...
@@ -147,4 +147,4 @@ TEST(ElementwiseTest, OperandsThatAreLeftOutPrintAsConstants) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::elementwise_test

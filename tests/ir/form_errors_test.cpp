@@ -5,7 +5,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::form_errors_test {
 namespace {
 
 struct Refusal {
@@ -188,4 +188,4 @@ TEST(FormErrorTest, Attention) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::form_errors_test

@@ -5,7 +5,7 @@
 
 #include "ir/reference.h"
 
-namespace heddle {
+namespace heddle::goldens_test {
 namespace {
 
 TEST(GoldensTest, TheReferenceComputesWhatPyTorchDoes) {
@@ -30,4 +30,4 @@ TEST(GoldensTest, TheReferenceComputesWhatPyTorchDoes) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::goldens_test

@@ -6,7 +6,7 @@
 
 #include "ir/error.h"
 
-namespace heddle {
+namespace heddle::host_tensor_test {
 namespace {
 
 HostTensor iota(std::vector<int64_t> sizes) {
@@ -110,4 +110,4 @@ TEST(HostTensorTest, PackAndUnpackStrided) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::host_tensor_test

@@ -6,7 +6,7 @@
 
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::lexer_test {
 namespace {
 
 std::string lexError(std::string_view text) {
@@ -107,4 +107,4 @@ TEST(LexerTest, RandomBytesNeverCrash) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::lexer_test

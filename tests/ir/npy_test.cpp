@@ -7,7 +7,7 @@
 
 #include "ir/error.h"
 
-namespace heddle {
+namespace heddle::npy_test {
 namespace {
 
 // A version 1 file, put together by hand.
@@ -128,4 +128,4 @@ TEST(NpyTest, Errors) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::npy_test

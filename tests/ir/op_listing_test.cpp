@@ -9,7 +9,7 @@
 
 #include "ir/op.h"
 
-namespace heddle {
+namespace heddle::op_listing_test {
 namespace {
 
 TEST(OpListingTest, NamesEveryOpOnALineOfItsOwn) {
@@ -27,4 +27,4 @@ TEST(OpListingTest, ThePageOfTheOpsIsCurrent) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::op_listing_test

@@ -4,7 +4,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::parse_errors_test {
 namespace {
 
 std::string errorOf(const std::string& text) {
@@ -163,4 +163,4 @@ TEST(ParseErrorTest, DeepAndLongSizes) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::parse_errors_test

@@ -8,7 +8,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-namespace heddle {
+namespace heddle::pipeline_test {
 namespace {
 
 constexpr const char* kMlp = R"(heddle 1
@@ -138,4 +138,4 @@ TEST(SetStep, EachKind) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::pipeline_test

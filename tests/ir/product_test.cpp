@@ -9,7 +9,7 @@
 #include "ir/reference.h"
 #include "tests/ir/product_cases.h"
 
-namespace heddle {
+namespace heddle::product_test {
 namespace {
 
 using testing::expectProduct;
@@ -213,4 +213,4 @@ TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::product_test

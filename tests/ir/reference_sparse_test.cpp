@@ -11,7 +11,7 @@
 #include "ir/reference.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::reference_sparse_test {
 namespace {
 
 void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_t step) {
@@ -95,4 +95,4 @@ TEST(ReferenceSparseTest, RefusesElementsThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::reference_sparse_test

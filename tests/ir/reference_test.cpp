@@ -9,7 +9,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::reference_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -244,4 +244,4 @@ TEST(ReferenceTest, Errors) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::reference_test

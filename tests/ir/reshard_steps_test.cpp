@@ -4,7 +4,7 @@
 #include "ir/reshard_moves.h"
 #include "tests/ir/resharding_listing.h"
 
-namespace heddle {
+namespace heddle::reshard_steps_test {
 namespace {
 
 // The axis that is cut is the outermost in memory, by a hint.
@@ -254,4 +254,4 @@ fusion f(%a: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x),
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::reshard_steps_test

@@ -3,10 +3,10 @@
 
 #include "tests/ir/resharding_listing.h"
 
-namespace heddle {
+namespace heddle::resharding_test {
 namespace {
 
-class TensorParallelMlp : public testing::TestWithParam<int> {};
+class TensorParallelMlp : public ::testing::TestWithParam<int> {};
 
 // Megatron: the first matmul by columns, the second by rows, one allreduce.
 TEST_P(TensorParallelMlp, HasOneAllreduce) {
@@ -24,7 +24,7 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
   EXPECT_EQ(f.meshes[0].size(), GetParam());
   EXPECT_EQ(f.exprs()[3].line, 7);  // of the matmul
 }
-INSTANTIATE_TEST_SUITE_P(Devices, TensorParallelMlp, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Devices, TensorParallelMlp, ::testing::Values(1, 2, 4));
 
 // Sequence parallel: gather before the first matmul, reduce-scatter after the second.
 TEST(InsertResharding, SequenceParallelMlp) {
@@ -219,4 +219,4 @@ fusion f(%a: f32[t, h] order=[1, 0] contiguous=[true, true]) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::resharding_test

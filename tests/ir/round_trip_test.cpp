@@ -11,7 +11,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-namespace heddle {
+namespace heddle::round_trip_test {
 namespace {
 
 void expectRoundTrip(const Fusion& fusion) {
@@ -186,4 +186,4 @@ TEST(RoundTripTest, LongChain) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::round_trip_test

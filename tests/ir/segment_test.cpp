@@ -12,7 +12,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-namespace heddle {
+namespace heddle::segment_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -335,4 +335,4 @@ TEST(Segment, DumpsForMachines) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::segment_test

@@ -5,7 +5,7 @@
 #include "ir/passes.h"
 #include "ir/text.h"
 
-namespace heddle {
+namespace heddle::sharding_errors_test {
 namespace {
 
 std::string errorOf(const std::string& text, int64_t job_size = 4) {
@@ -70,4 +70,4 @@ TEST(ShardingErrors, OfAPartialValueThatNothingMakes) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::sharding_errors_test

@@ -8,7 +8,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-namespace heddle {
+namespace heddle::sharding_test {
 namespace {
 
 Fusion propagated(const std::string& text) {
@@ -258,4 +258,4 @@ fusion f(%a: f32[t], %unused: f32[t]) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::sharding_test

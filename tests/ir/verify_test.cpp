@@ -7,7 +7,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 
-namespace heddle {
+namespace heddle::verify_test {
 namespace {
 
 // x: f32[t, h] and s; y = mul(x, s); z = sum(y, axes=[0]).
@@ -174,4 +174,4 @@ TEST(VerifyTest, StaleAnnotations) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::verify_test

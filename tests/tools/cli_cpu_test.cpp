@@ -5,7 +5,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools {
+namespace heddle::tools::cli_cpu_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ TEST_F(CliTest, HelpHasAnExample) {
 }
 
 }  // namespace
-}  // namespace heddle::tools
+}  // namespace heddle::tools::cli_cpu_test

@@ -9,7 +9,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools {
+namespace heddle::tools::job_faults_cpu_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -204,4 +204,4 @@ TEST_F(JobFaultsTest, TheTraceOfAFusionHasItsKernelsAndLibraryCalls) {
 }
 
 }  // namespace
-}  // namespace heddle::tools
+}  // namespace heddle::tools::job_faults_cpu_test

@@ -4,7 +4,7 @@
 
 #include "tests/tools/cli.h"
 
-namespace heddle::tools {
+namespace heddle::tools::wrong_input_cpu_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -233,4 +233,4 @@ TEST_F(WrongInputTest, TheCommandLine) {
 }
 
 }  // namespace
-}  // namespace heddle::tools
+}  // namespace heddle::tools::wrong_input_cpu_test
