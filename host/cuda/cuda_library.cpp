@@ -37,6 +37,8 @@ CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompil
   std::lock_guard lock(mutex_);
   if (image_.empty()) {
     std::string text(codegen::kRuntimeHeader_cuda_elements);
+    text += codegen::kRuntimeHeader_cuda_lines;
+    text += codegen::kRuntimeHeader_cuda_sort;
     text += codegen::kRuntimeHeader_cuda_library;
     image_ = compiler.compile({codegen::Target::Cuda, std::move(text)});
   }
