@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMostBlocks = 4096;  // each walks over the rest
 constexpr int64_t kScanChunk = 8192;
-// Of codegen/runtime/cuda_sort.h: a line that a warp sorts, elements that a block holds.
+// Of codegen/runtime/cuda_keys.h: a line that a warp sorts, elements that a block holds.
 constexpr int64_t kWarpLine = 256;
 constexpr int64_t kTile = 4096;
 constexpr int64_t kWarps = kLibraryThreads / 32;

@@ -1,6 +1,7 @@
 #include "host/cuda/cuda_library.h"
 
 #include <string>
+#include <string_view>
 
 #include "codegen/runtime_text.h"
 
@@ -36,10 +37,13 @@ void CudaLibrary::clear() {
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
   std::lock_guard lock(mutex_);
   if (image_.empty()) {
-    std::string text(codegen::kRuntimeHeader_cuda_elements);
-    text += codegen::kRuntimeHeader_cuda_lines;
-    text += codegen::kRuntimeHeader_cuda_sort;
-    text += codegen::kRuntimeHeader_cuda_library;
+    std::string text;
+    for (std::string_view part :
+         {codegen::kRuntimeHeader_cuda_elements, codegen::kRuntimeHeader_cuda_lines,
+          codegen::kRuntimeHeader_cuda_keys, codegen::kRuntimeHeader_cuda_sort,
+          codegen::kRuntimeHeader_cuda_select, codegen::kRuntimeHeader_cuda_library}) {
+      text += part;
+    }
     image_ = compiler.compile({codegen::Target::Cuda, std::move(text)});
   }
   const auto index = static_cast<size_t>(which);

@@ -9,7 +9,11 @@
 //
 #include "codegen/runtime/cuda_lines.h"
 //
+#include "codegen/runtime/cuda_keys.h"
+//
 #include "codegen/runtime/cuda_sort.h"
+//
+#include "codegen/runtime/cuda_select.h"
 //
 #include "codegen/runtime/cuda_library.h"
 
