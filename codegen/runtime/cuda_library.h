@@ -121,11 +121,11 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
   I64 k = first;
   for (; k + kAtOnce <= last; k += kAtOnce) {
     V part[kAtOnce];
-HDL_UNROLL
+    HDL_UNROLL
     for (int j = 0; j < kAtOnce; ++j) {
       part[j] = loadAs(V(), type, args.in[2], source + (I64)places[k + j] * stride);
     }
-HDL_UNROLL
+    HDL_UNROLL
     for (int j = 0; j < kAtOnce; ++j) sum += part[j];
   }
   for (; k < last; ++k) {
@@ -190,10 +190,18 @@ __device__ inline void putPlaces(const Args& args) {
 
 }  // namespace hdl
 
-#define HDL_KERNEL(name)                                      \
+// The host compiles the kernels for keys of 32 bits (HDL_PART 1), of 64 bits (2) and the others (0)
+// apart, each when it is wanted.
+#ifdef HDL_PART
+#define HDL_HAS(part) (HDL_PART == part)
+#else
+#define HDL_HAS(part) 1
+#endif
+#define HDL_KERNEL(name)                                         \
   extern "C" __global__ void __launch_bounds__(hdl::kThreads, 2) \
       name(const __grid_constant__ hdl::Args args)
 
+#if HDL_HAS(0)
 HDL_KERNEL(hdlScan) {
   if (hdl::isFloatType(args.in_type)) {
     hdl::scanChunks<double>(args);
@@ -215,18 +223,23 @@ HDL_KERNEL(hdlScanColumns) {
     hdl::scanColumns<hdl::U64>(args);
   }
 }
-HDL_KERNEL(hdlKeys32) { hdl::makeKeys<hdl::U32>(args); }
-HDL_KERNEL(hdlKeys64) { hdl::makeKeys<hdl::U64>(args); }
-HDL_KERNEL(hdlSortWarp32) { hdl::sortWarps<hdl::U32>(args); }
-HDL_KERNEL(hdlSortWarp64) { hdl::sortWarps<hdl::U64>(args); }
-HDL_KERNEL(hdlSortTile32) { hdl::sortTiles<hdl::U32>(args); }
-HDL_KERNEL(hdlSortTile64) { hdl::sortTiles<hdl::U64>(args); }
-HDL_KERNEL(hdlSelect32) { hdl::selectTiles<hdl::U32>(args); }
-HDL_KERNEL(hdlSelect64) { hdl::selectTiles<hdl::U64>(args); }
-HDL_KERNEL(hdlCount32) { hdl::countDigits<hdl::U32>(args); }
-HDL_KERNEL(hdlCount64) { hdl::countDigits<hdl::U64>(args); }
-HDL_KERNEL(hdlMove32) { hdl::moveByDigit<hdl::U32>(args); }
-HDL_KERNEL(hdlMove64) { hdl::moveByDigit<hdl::U64>(args); }
 HDL_KERNEL(hdlStarts) { hdl::findStarts(args); }
 HDL_KERNEL(hdlCombine) { hdl::combine(args); }
 HDL_KERNEL(hdlPlaces) { hdl::putPlaces(args); }
+#endif
+#if HDL_HAS(1)
+HDL_KERNEL(hdlKeys32) { hdl::makeKeys<hdl::U32>(args); }
+HDL_KERNEL(hdlSortWarp32) { hdl::sortWarps<hdl::U32>(args); }
+HDL_KERNEL(hdlSortTile32) { hdl::sortTiles<hdl::U32>(args); }
+HDL_KERNEL(hdlSelect32) { hdl::selectTiles<hdl::U32>(args); }
+HDL_KERNEL(hdlCount32) { hdl::countDigits<hdl::U32>(args); }
+HDL_KERNEL(hdlMove32) { hdl::moveByDigit<hdl::U32>(args); }
+#endif
+#if HDL_HAS(2)
+HDL_KERNEL(hdlKeys64) { hdl::makeKeys<hdl::U64>(args); }
+HDL_KERNEL(hdlSortWarp64) { hdl::sortWarps<hdl::U64>(args); }
+HDL_KERNEL(hdlSortTile64) { hdl::sortTiles<hdl::U64>(args); }
+HDL_KERNEL(hdlSelect64) { hdl::selectTiles<hdl::U64>(args); }
+HDL_KERNEL(hdlCount64) { hdl::countDigits<hdl::U64>(args); }
+HDL_KERNEL(hdlMove64) { hdl::moveByDigit<hdl::U64>(args); }
+#endif
