@@ -1,5 +1,6 @@
-// Causal attention of bf16 [16, 32, 2048, 128] through a FusionExecutor on GPU 0, as
-// bench/peers/torch_attention.py times it. Prints one JSON object a line.
+// Causal attention of bf16 [16, 32, 2048, 128] and its backward, which computes the forward again,
+// through a FusionExecutor on GPU 0, as bench/peers/torch_attention.py times them. Prints one JSON
+// object a line.
 //
 //   bench_cuda_attention [ROUNDS]
 #include <cuda_runtime_api.h>
@@ -24,30 +25,42 @@ void check(cudaError_t status, const char* call) {
   if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
 }
 
-Fusion causalAttention() {
-  FusionBuilder b("attention");
+struct Case {
+  const char* name;
+  std::vector<const char*> inputs;
+  int products;  // of [tokens, tokens] and the width, over the lower triangle
+  Fusion fusion;
+};
+
+Case causalAttention(bool backward) {
+  Case result{
+      backward ? "causal attention backward" : "causal attention", {}, backward ? 5 : 2, {}};
+  FusionBuilder b(backward ? "attention_backward" : "attention");
   const auto input = [&](const char* name) {
+    result.inputs.push_back(name);
     return b.input(name, DType::BF16, {kBatch, kHeads, kTokens, kWidth});
   };
+  const ValueId g = backward ? input("g") : kNoValue;
   const ValueId q = input("q");
   const ValueId k = input("k");
+  const ValueId v = input("v");
   AttentionOptions options;
   options.causal = true;
-  b.output(attention(b, q, k, input("v"), kNoValue, options));
-  return std::move(b).build();
+  if (backward) {
+    const AttentionGrads grads = attentionBackward(b, g, q, k, v, kNoValue, options);
+    for (ValueId each : {grads.q, grads.k, grads.v}) b.output(each);
+  } else {
+    b.output(attention(b, q, k, v, kNoValue, options));
+  }
+  result.fusion = std::move(b).build();
+  return result;
 }
 
-void run(int rounds) {
-  const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
-  host::FusionExecutor executor(causalAttention(), {device.get()});
-  std::vector<host::Argument> inputs;
-  for (const char* name : {"q", "k", "v"}) {
-    const TensorDesc desc = denseDesc(DType::BF16, {kBatch, kHeads, kTokens, kWidth});
-    inputs.emplace_back(host::toDevice(*device, device->allocator(),
-                                       randomTensor(desc.dtype, desc.sizes, 1, name), desc));
-  }
+// The median of a run, in ms.
+double timeOf(host::FusionExecutor& executor, const std::vector<host::Argument>& inputs,
+              host::Device& device, int rounds) {
   host::RunOptions options;
-  options.stream = device->createStream();
+  options.stream = device.createStream();
   const auto stream = static_cast<cudaStream_t>(options.stream);
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "cudaEventCreate");
@@ -63,13 +76,26 @@ void run(int rounds) {
     if (i >= 3) times.push_back(ms / kRepeats);
   }
   std::sort(times.begin(), times.end());
-  // Two products over the lower triangle.
-  const double flop = 2.0 * kBatch * kHeads * kTokens * kTokens * kWidth;
-  const double ms = times[times.size() / 2];
+  return times[times.size() / 2];
+}
+
+void run(Case what, int rounds) {
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(0);
+  std::vector<host::Argument> inputs;
+  for (const char* name : what.inputs) {
+    const TensorDesc desc = denseDesc(DType::BF16, {kBatch, kHeads, kTokens, kWidth});
+    inputs.emplace_back(host::toDevice(*device, device->allocator(),
+                                       randomTensor(desc.dtype, desc.sizes, 1, name), desc));
+  }
+  host::FusionExecutor executor(std::move(what.fusion), {device.get()});
+  const double ms = timeOf(executor, inputs, *device, rounds);
+  const double flop =
+      static_cast<double>(what.products) * kBatch * kHeads * kTokens * kTokens * kWidth;
   fmt::print(
-      "{{\"name\": \"causal attention bf16 [{}, {}, {}, {}]\", \"device\": \"{}\", "
-      "\"gpu_ms\": {:.4f}, \"tflop_s\": {:.1f}}}\n",
-      kBatch, kHeads, kTokens, kWidth, device->description(), ms, flop / (ms * 1e-3) / 1e12);
+      "{{\"name\": \"{} bf16 [{}, {}, {}, {}]\", \"device\": \"{}\", "
+      "\"gpu_ms\": {:.4f}, \"tflop_s\": {:.1f}, \"peak_mib\": {}}}\n",
+      what.name, kBatch, kHeads, kTokens, kWidth, device->description(), ms,
+      flop / (ms * 1e-3) / 1e12, executor.stats().peak_bytes >> 20);
 }
 
 }  // namespace
@@ -80,6 +106,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", why);
     return 0;
   }
-  run(argc > 1 ? std::atoi(argv[1]) : 20);
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
+  run(causalAttention(false), rounds);
+  run(causalAttention(true), rounds);
   return 0;
 }

@@ -64,8 +64,8 @@ bool sameLayout(const TensorDesc& a, const TensorDesc& b) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // Which programs fit the sizes of a run: the last extents of the operands of its attentions, and
-  // whether they have keys. Empty where no library computes attention.
+  // Which programs fit the sizes of a run: decidingSizes() of its attentions. Empty where no
+  // library computes attention.
   using Widths = std::vector<int64_t>;
 
   struct Entry {
@@ -138,13 +138,10 @@ struct FusionExecutor::Impl {
 
   Widths widthsFor(const SizeBindings& sizes) const {
     Widths widths;
+    if (sizes.empty()) return widths;
     for (const Attention& attention : attentions) {
-      if (sizes.empty() || attention.q == kNoValue || attention.v == kNoValue) continue;
-      const Size& keys = fusion.tensor(attention.v).sizes().end()[-2];
-      for (ValueId id : {attention.q, attention.v}) {
-        widths.push_back(fusion.tensor(id).domain.back().extent.evaluate(lookupIn(sizes)));
-      }
-      widths.push_back(keys.evaluate(lookupIn(sizes)) == 0 ? 0 : 1);
+      const std::vector<int64_t> deciding = decidingSizes(fusion, attention, sizes);
+      widths.insert(widths.end(), deciding.begin(), deciding.end());
     }
     return widths;
   }

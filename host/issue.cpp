@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/attention.h"
 #include "host/host_steps.h"
 #include "ir/error.h"
 
@@ -181,6 +182,16 @@ void Issuer::operator()(const LibraryStep& step) {
   call.out_desc = &library.descs.back();
   call.workspace = at({plan_.workspace(step.stream), 0});
   device_.library(call, stream(step.stream), issue_);
+}
+
+void Issuer::operator()(const AttentionStep& step) {
+  const Plan::Attention& attention = plan_.attentions[static_cast<size_t>(step.attention)];
+  PreparedAttention::Memory memory{};
+  for (size_t i = 0; i < memory.operands.size(); ++i) {
+    memory.operands[i] = at(attention.operands[i]);
+  }
+  memory.workspace = at({plan_.workspace(step.stream), 0});
+  attention.prepared->run(memory, stream(step.stream), issue_);
 }
 
 void Issuer::operator()(const CopyStep& step) {

@@ -33,6 +33,7 @@ class Issuer {
   void operator()(const ReferenceStep& step);
   void operator()(const MatmulStep& step);
   void operator()(const LibraryStep& step);
+  void operator()(const AttentionStep& step);
   void operator()(const CopyStep& step);
   void operator()(const CollectiveStep& step);
   void operator()(const RecordStep& step);

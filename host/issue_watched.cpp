@@ -24,8 +24,8 @@ bool isOneOf(const Step& step) {
 }
 
 bool writesData(const Step& step) {
-  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, CopyStep, CollectiveStep>(
-      step);
+  return isOneOf<LaunchStep, ReferenceStep, MatmulStep, LibraryStep, AttentionStep, CopyStep,
+                 CollectiveStep>(step);
 }
 
 // What the step writes, for a fault that corrupts it.

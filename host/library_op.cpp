@@ -11,6 +11,9 @@ constexpr AttrSpec kAttentionAttrs[] = {{"causal", AttrType::Bool, false},
                                         {"scale", AttrType::Float, false}};
 constexpr OpDef kAttention{"attention", OpKind::Scan, 3,       DTypeRule::Promote,
                            "",          nullptr,      nullptr, kAttentionAttrs};
+constexpr OpDef kAttentionBackward{
+    "attention_backward", OpKind::Scan, 4, DTypeRule::Promote, "", nullptr, nullptr,
+    kAttentionAttrs};
 
 const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   for (const auto& [key, value] : call.attrs) {
@@ -120,7 +123,7 @@ void verifyAttention(const Program& program, const OpDef& op, const CallLibrary&
   HEDDLE_USER_CHECK(rank >= 2 && rank <= 4, "{}: %{} has rank {}, expected 2 to 4", op.name,
                     result.name, rank);
   std::vector<SlotId> slots = call.inputs;
-  slots.push_back(call.outputs[0]);
+  slots.insert(slots.end(), call.outputs.begin(), call.outputs.end());
   for (SlotId id : slots) {
     const Slot& slot = program.slots[static_cast<size_t>(id)];
     expectType(op, slot, dtype);
@@ -137,6 +140,7 @@ void verifyAttention(const Program& program, const OpDef& op, const CallLibrary&
 
 const OpDef* findLibraryOp(std::string_view name) {
   if (name == kAttention.name) return &kAttention;
+  if (name == kAttentionBackward.name) return &kAttentionBackward;
   const OpDef* op = findOp(name);
   if (op == nullptr) return nullptr;
   const bool library =
@@ -150,8 +154,8 @@ std::string noLibraryFunction(std::string_view name) {
     if (findLibraryOp(op.name) == nullptr) continue;
     all += (all.empty() ? "" : ", ") + std::string(op.name);
   }
-  return fmt::format("there is no library function {}; there are {}, {}", name, all,
-                     kAttention.name);
+  return fmt::format("there is no library function {}; there are {}, {}, {}", name, all,
+                     kAttention.name, kAttentionBackward.name);
 }
 
 std::string libraryArgumentsOf(const OpDef& op) {
@@ -168,10 +172,11 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
   if (op == nullptr) userError("{}", noLibraryFunction(call.function));
   const auto least = static_cast<size_t>(op->arity);
   const size_t most = least + static_cast<size_t>(op->optional_operands);
+  const size_t results = isAttentionBackward(call) ? 3 : 1;
   HEDDLE_USER_CHECK(
-      call.inputs.size() >= least && call.inputs.size() <= most && call.outputs.size() == 1,
-      "{} takes {} tensors and gives 1, not {} and {}", op->name,
-      most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least),
+      call.inputs.size() >= least && call.inputs.size() <= most && call.outputs.size() == results,
+      "{} takes {} tensors and gives {}, not {} and {}", op->name,
+      most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least), results,
       call.inputs.size(), call.outputs.size());
   verifyAttributes(*op, call);
   if (isAttention(call)) return verifyAttention(program, *op, call);

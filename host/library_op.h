@@ -8,13 +8,20 @@
 
 namespace heddle::host {
 
-// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter, and `attention`,
-// which a fusion has as the ops it is made of (ir/attention.h): softmax(q k^T scale) v.
+// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter, and two that a
+// fusion has as the ops they are made of (ir/attention.h): `attention`, softmax(q k^T scale) v of
+// (q, k, v), and `attention_backward`, of (g, q, k, v) the gradients (dq, dk, dv), where g is that
+// of the result.
 
 // nullptr when `name` is none of them.
 const OpDef* findLibraryOp(std::string_view name);
 
-inline bool isAttention(const CallLibrary& call) { return call.function == "attention"; }
+inline bool isAttentionBackward(const CallLibrary& call) {
+  return call.function == "attention_backward";
+}
+inline bool isAttention(const CallLibrary& call) {  // or its backward
+  return call.function == "attention" || isAttentionBackward(call);
+}
 
 // What is said of a name that is no library function, and of an argument that a function does not
 // take: what would fit.

@@ -151,13 +151,14 @@ class Lowering {
   }
 
   void lowerAttention(const Attention& attention) {
-    CallLibrary call{"attention", {}, {slotOf(attention.result)}, 0, {}};
-    for (ValueId id : {attention.q, attention.k, attention.v}) call.inputs.push_back(slotOf(id));
+    CallLibrary call{attention.backward ? "attention_backward" : "attention", {}, {}, 0, {}};
+    for (ValueId id : attention.operands()) call.inputs.push_back(slotOf(id));
+    for (ValueId id : attention.results) call.outputs.push_back(slotOf(id));
     if (attention.causal) call.attrs.emplace_back("causal", true);
     if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
     const int line = fusion_.expr(attention.exprs.back()).line;
-    const int ranks = on(attention.result);
-    emit(Allocate{call.outputs[0], 0}, line, ranks);
+    const int ranks = on(attention.results[0]);
+    for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);
     emit(std::move(call), line, ranks);
   }
 

@@ -15,6 +15,8 @@
 
 namespace heddle::host {
 
+class PreparedAttention;  // host/attention.h
+
 // A Trace bound to a device: a flat list of steps in which every size, offset, kernel and
 // communicator is settled. Only pointers and scalar values are missing; they are patched at known
 // places of argument blocks. Immutable, shared by all runs with the same shapes.
@@ -56,6 +58,10 @@ struct MatmulStep {
 };
 struct LibraryStep {
   int32_t library;
+  StreamId stream;
+};
+struct AttentionStep {
+  int32_t attention;
   StreamId stream;
 };
 struct CopyStep {
@@ -117,9 +123,10 @@ struct PrintStep {
   StreamId stream;
 };
 
-using Step = std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep,
-                          LibraryStep, CopyStep, CollectiveStep, RecordStep, WaitStep, RegisterStep,
-                          ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
+using Step =
+    std::variant<AllocateStep, FreeStep, LaunchStep, ReferenceStep, MatmulStep, LibraryStep,
+                 AttentionStep, CopyStep, CollectiveStep, RecordStep, WaitStep, RegisterStep,
+                 ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
 
 struct Plan {
   struct Stage {
@@ -160,6 +167,11 @@ struct Plan {
     std::vector<Place> inputs;
     Place output;
     std::vector<TensorDesc> descs;  // of inputs, then output
+  };
+  struct Attention {
+    static constexpr size_t kMostOperands = 7;
+    std::array<Place, kMostOperands> operands;  // what it reads, then what it writes
+    std::shared_ptr<const PreparedAttention> prepared;
   };
   struct Operand {
     Place place;
@@ -227,6 +239,7 @@ struct Plan {
   int64_t staging_bytes = 16;  // of RunState::staging
   std::vector<Matmul> matmuls;
   std::vector<Library> libraries;
+  std::vector<Attention> attentions;
   std::vector<Reference> references;
   std::vector<Watched> watched;
   std::vector<Buffer> buffers;

@@ -1,11 +1,11 @@
 // The member of PlanBuilder for attention, which only CUDA has as a library call.
+#include <algorithm>
 #include <cmath>
 
 #include "host/attention.h"
 #include "host/library_op.h"
 #include "host/module.h"
 #include "host/plan_builder.h"
-#include "host/text.h"
 #include "ir/error.h"
 
 namespace heddle::host {
@@ -24,57 +24,82 @@ TensorDesc packedDesc(TensorDesc desc) {
   return desc;
 }
 
-std::shared_ptr<const PreparedMatmul> prepared(const AttentionSpec& spec, const Device& device) {
+const CudnnModule& cudnnOn(const Device& device) {
   std::string why;
   const CudnnModule* module = device.kind() == DeviceKind::Cuda ? findCudnnModule(why) : nullptr;
   HEDDLE_USER_CHECK(module != nullptr, "attention as one call is cuDNN's, on CUDA only; {} {}",
                     device.description(), why.empty() ? "has none" : "has it not: " + why);
-  return module->prepare(spec, cudaModule().ordinalOf(device));
+  return *module;
+}
+
+// `descs`: what the call reads, then what it writes.
+std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
+                                                  const std::vector<TensorDesc>& descs,
+                                                  const Device& device) {
+  const size_t q = isAttentionBackward(call) ? 1 : 0;
+  const auto width = static_cast<double>(descs[q].sizes.back());
+  const auto scale =
+      static_cast<float>(libraryNumber(call, "scale").value_or(1 / std::sqrt(width)));
+  const bool causal = libraryFlag(call, "causal");
+  const CudnnModule& module = cudnnOn(device);
+  const int ordinal = cudaModule().ordinalOf(device);
+  if (q == 0) {
+    return module.prepare({descs[0], descs[1], descs[2], descs[3], causal, scale}, ordinal);
+  }
+  return module.prepareBackward(
+      {descs[0], descs[1], descs[2], descs[3], descs[4], descs[5], descs[6], causal, scale},
+      ordinal);
+}
+
+// The gradients of what nobody looked at are 0, which is not what cuDNN makes of no tokens.
+void checkTokens(const CallLibrary& call, const TraceStep& step) {
+  if (!isAttentionBackward(call)) return;
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const TensorDesc& desc = step.inputs[i].desc;
+    HEDDLE_USER_CHECK(desc.sizes[desc.rank() - 2] > 0, "{} of {} {}: there must be one or more",
+                      call.function, desc.sizes[desc.rank() - 2], i == 1 ? "queries" : "keys");
+  }
 }
 
 }  // namespace
 
-// Goes as a product of three operands. What cuDNN cannot read or write where it lies is copied to
-// or from the workspace, behind what the call itself needs of it.
+// What cuDNN cannot read or write where it lies is copied to or from the workspace, behind what the
+// call itself needs of it.
 void PlanBuilder::emitAttention(const CallLibrary& call, const TraceStep& step) {
-  const View& out = step.outputs.at(0);
-  if (out.desc.numel() == 0 || target_.device.kind() == DeviceKind::Null) return;
-  Plan::Operand given[4], used[4];
-  for (size_t i = 0; i < 4; ++i) {
-    const View& view = i < 3 ? step.inputs.at(i) : out;
-    given[i] = used[i] = {placeOf(view), view.desc, -1};
-    if (!isReadable(view.desc, view.byte_offset)) used[i].desc = packedDesc(view.desc);
+  const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
+  if (target_.device.kind() == DeviceKind::Null) return;
+  if (std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return;
+  checkTokens(call, step);
+  std::vector<View> views = step.inputs;
+  views.insert(views.end(), step.outputs.begin(), step.outputs.end());
+  std::vector<TensorDesc> descs;
+  for (const View& view : views) {
+    const bool readable = isReadable(view.desc, view.byte_offset);
+    descs.push_back(readable ? view.desc : packedDesc(view.desc));
   }
-  const auto width = static_cast<double>(given[0].desc.sizes.back());
-  const double scale = libraryNumber(call, "scale").value_or(1 / std::sqrt(width));
-  Plan::Matmul attention;
-  try {
-    attention.prepared = prepared({used[0].desc, used[1].desc, used[2].desc, used[3].desc,
-                                   libraryFlag(call, "causal"), static_cast<float>(scale)},
-                                  target_.device);
-  } catch (const UserError& e) {
-    userError("instruction {} ({}): {}", step.index, printInstruction(program_, *step.instruction),
-              e.what());
-  }
+  Plan::Attention attention;
+  attention.prepared = prepared(call, descs, target_.device);
   int64_t bytes = attention.prepared->workspaceBytes();
-  for (size_t i = 0; i < 4; ++i) {
-    const View& view = i < 3 ? step.inputs.at(i) : out;
-    if (isReadable(view.desc, view.byte_offset)) continue;
+  std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
+  for (size_t i = 0; i < views.size(); ++i) {
+    const Plan::Operand given{placeOf(views[i]), views[i].desc, -1};
+    attention.operands[i] = given.place;
+    if (isReadable(views[i].desc, views[i].byte_offset)) continue;
     bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
-    used[i].place = {plan_->workspace(call.stream), bytes};
-    bytes += used[i].desc.numel() * sizeOf(used[i].desc.dtype);
-    if (i < 3) emitCopy(used[i], given[i], call.stream);
+    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, descs[i], -1};
+    bytes += packed.desc.numel() * sizeOf(packed.desc.dtype);
+    attention.operands[i] = packed.place;
+    if (i < step.inputs.size()) {
+      emitCopy(packed, given, call.stream);
+    } else {
+      copied_back.emplace_back(given, packed);
+    }
   }
-  attention.a = used[0].place;
-  attention.b = used[1].place;
-  attention.bias = used[2].place;
-  attention.c = used[3].place;
   int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(call.stream)];
   workspace = std::max(workspace, bytes);
-  matmul_uses_.emplace_back(kReady, call.stream);
-  plan_->matmuls.push_back(std::move(attention));
-  emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
-  if (used[3].place.pointer != given[3].place.pointer) emitCopy(given[3], used[3], call.stream);
+  plan_->attentions.push_back(std::move(attention));
+  emit(AttentionStep{static_cast<int32_t>(plan_->attentions.size()) - 1, call.stream});
+  for (const auto& [given, packed] : copied_back) emitCopy(given, packed, call.stream);
 }
 
 }  // namespace heddle::host

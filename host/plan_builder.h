@@ -45,7 +45,6 @@ class PlanBuilder {
     const TraceStep* first;  // for messages
     std::shared_ptr<const PreparedMatmul> prepared;
   };
-  static constexpr size_t kReady = static_cast<size_t>(-1);  // prepared when it was emitted
   // A 0-d input in host memory.
   struct HostValue {
     int32_t scalar;  // register
@@ -156,8 +155,7 @@ class PlanBuilder {
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  std::vector<std::pair<size_t, StreamId>>
-      matmul_uses_;  // per Plan::matmuls: planned or kReady, stream
+  std::vector<std::pair<size_t, StreamId>> matmul_uses_;     // per Plan::matmuls: planned, stream
   std::map<comm::Communicator*, std::vector<int>> members_;  // met so far
   Group group_;
   int32_t read_back_event_ = -1;

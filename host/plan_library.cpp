@@ -135,7 +135,6 @@ void PlanBuilder::prepareMatmuls() {
   }
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];
-    if (index == kReady) continue;
     plan_->matmuls[i].prepared = planned_matmuls_[index].prepared;
     int64_t& workspace = plan_->workspace_bytes[static_cast<size_t>(stream)];
     workspace = std::max(workspace, plan_->matmuls[i].prepared->workspaceBytes());

@@ -66,9 +66,9 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
   const auto axis = static_cast<size_t>(libraryAxis(x));
   bool fits = true;
   for (size_t i = 0; i < value.rank(); ++i) {
-    fits = fits && (i == axis || source.sizes[i] == value.sizes[i]) &&
-           (index.sizes[i] == source.sizes[i] ||
-            (index.sizes[i] == 1 && libraryFlag(x, "stretch")));
+    fits =
+        fits && (i == axis || source.sizes[i] == value.sizes[i]) &&
+        (index.sizes[i] == source.sizes[i] || (index.sizes[i] == 1 && libraryFlag(x, "stretch")));
   }
   HEDDLE_USER_CHECK(fits,
                     "{} of {} by {} of {} along axis {}: sizes do not fit; the source has those of "
@@ -77,18 +77,47 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
                     x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
+bool areApart(const View& a, const View& b) {
+  return a.buffer != b.buffer || a.byte_offset + a.desc.allocBytes() <= b.byte_offset ||
+         b.byte_offset + b.desc.allocBytes() <= a.byte_offset || a.desc.numel() == 0 ||
+         b.desc.numel() == 0;
+}
+
+// A row of a result is written while others are still made of what lies there.
+void checkAttentionMemory(const CallLibrary& x, const TraceStep& step) {
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    for (const View& in : step.inputs) {
+      HEDDLE_USER_CHECK(areApart(in, step.outputs[i]),
+                        "{}: no result may lie on the memory of an operand", x.function);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      HEDDLE_USER_CHECK(areApart(step.outputs[j], step.outputs[i]),
+                        "{}: no result may lie on the memory of another", x.function);
+    }
+  }
+}
+
 void checkAttention(const CallLibrary& x, const TraceStep& step) {
-  const TensorDesc& q = step.inputs[0].desc;
-  const TensorDesc& k = step.inputs[1].desc;
-  const TensorDesc& v = step.inputs[2].desc;
-  const TensorDesc& out = step.outputs[0].desc;
+  const size_t first = isAttentionBackward(x) ? 1 : 0;
+  const TensorDesc& q = step.inputs[first].desc;
+  const TensorDesc& k = step.inputs[first + 1].desc;
+  const TensorDesc& v = step.inputs[first + 2].desc;
+  const TensorDesc& out = first == 1 ? step.inputs[0].desc : step.outputs[0].desc;
   bool fits = fromEnd(q, 0) == fromEnd(k, 0) && fromEnd(k, 1) == fromEnd(v, 1) &&
               fromEnd(out, 1) == fromEnd(q, 1) && fromEnd(out, 0) == fromEnd(v, 0);
   for (size_t i = 2; i < out.rank(); ++i) {
     for (const TensorDesc* each : {&q, &k, &v}) fits = fits && fromEnd(*each, i) == fromEnd(out, i);
   }
-  HEDDLE_USER_CHECK(fits, "{} of {}, {} and {} to {}: sizes do not fit", x.function, str(q.sizes),
-                    str(k.sizes), str(v.sizes), str(out.sizes));
+  HEDDLE_USER_CHECK(fits, "{} of {}, {} and {} {} {}: sizes do not fit", x.function, str(q.sizes),
+                    str(k.sizes), str(v.sizes), first == 1 ? "with a gradient of" : "to",
+                    str(out.sizes));
+  for (size_t i = 0; first == 1 && i < 3; ++i) {
+    const TensorDesc& of = step.inputs[i + 1].desc;
+    const TensorDesc& gradient = step.outputs[i].desc;
+    HEDDLE_USER_CHECK(gradient.sizes == of.sizes, "{}: a gradient of {} for an operand of {}",
+                      x.function, str(gradient.sizes), str(of.sizes));
+  }
+  checkAttentionMemory(x, step);
 }
 
 }  // namespace
@@ -130,10 +159,7 @@ void checkLaunch(const Fusion& segment, const TraceStep& step) {
     const auto position = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
     const View& in = step.inputs.at(position);
     for (const View& out : step.outputs) {
-      const bool apart = in.buffer != out.buffer ||
-                         in.byte_offset + in.desc.allocBytes() <= out.byte_offset ||
-                         out.byte_offset + out.desc.allocBytes() <= in.byte_offset;
-      HEDDLE_USER_CHECK(apart || in.desc.numel() == 0 || out.desc.numel() == 0,
+      HEDDLE_USER_CHECK(areApart(in, out),
                         "kernel {} reads %{} at computed places: no output may lie on its memory",
                         segment.name, segment.value(id).name);
     }

@@ -1,256 +1,72 @@
 #include "ir/attention.h"
 
-#include <algorithm>
-#include <limits>
-
+#include "ir/attention_match.h"
 #include "ir/error.h"
 #include "ir/kernel_rules.h"
-#include "ir/set_step.h"
 
 namespace heddle {
 namespace {
 
-constexpr size_t kMostAxes = 4;
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr const char* kMasked = "a mask other than the causal one";
-
-bool isHalfType(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
-
-// Follows the ops of ir/composite_attention.cpp from the last to the first.
-class AttentionMatch {
+class ForwardMatch : public AttentionMatch {
  public:
-  AttentionMatch(const Fusion& fusion, const std::vector<std::vector<ExprId>>& readers,
-                 ExprId product)
-      : fusion_(fusion), readers_(readers), product_(product) {}
+  using AttentionMatch::AttentionMatch;
 
-  // nullopt: the left operand of the product is no softmax.
-  std::optional<Attention> run() {
-    const Expression& product = fusion_.expr(product_);
-    found_.result = product.outputs[0];
-    const Expression* regrouped = definition(product.inputs[0], "reshape");
-    const Expression* turned = definition(product.inputs[0], "permute");
-    const ValueId softmax = regrouped != nullptr ? regrouped->inputs[0]
-                            : turned != nullptr  ? turned->inputs[0]
-                                                 : product.inputs[0];
-    const Expression* safe = definition(softmax, "where");
-    const Expression* shares = safe == nullptr ? nullptr : definition(safe->inputs[2], "div");
-    if (shares == nullptr) return std::nullopt;
-    const Expression* powers = definition(shares->inputs[0], "exp");
-    const Expression* sums = definition(shares->inputs[1], "sum");
-    if (powers == nullptr || sums == nullptr || sums->inputs[0] != powers->outputs[0]) {
-      return std::nullopt;
-    }
-    found_.why_not = regrouped != nullptr ? "heads of q share those of k"
-                     : turned != nullptr  ? "it is a backward, which stays its ops"
-                                          : whyNot(product, *safe);
-    if (found_.why_not.empty()) found_.why_not = whyNotPlaced();
-    std::sort(found_.exprs.begin(), found_.exprs.end());
-    found_.exprs.erase(std::unique(found_.exprs.begin(), found_.exprs.end()), found_.exprs.end());
-    if (found_.why_not.empty()) found_.why_not = whyNotAlone();
+  // `product`: of these probabilities and a matrix.
+  Attention run(ValueId probabilities, bool regrouped, ExprId product) {
+    found_.results = {fusion_.expr(product).outputs[0]};
+    found_.why_not =
+        regrouped ? "heads of q share those of k" : whyNot(probabilities, fusion_.expr(product));
+    finish();
     return std::move(found_);
   }
 
  private:
-  const Expression* definition(ValueId id, std::string_view op) const {
-    const ExprId definition = fusion_.value(id).definition;
-    if (definition == kNoExpr || fusion_.value(id).is_scalar) return nullptr;
-    const Expression& expr = fusion_.expr(definition);
-    return expr.op->name == op ? &expr : nullptr;
-  }
-
-  // The same, which then belongs to the attention.
-  const Expression* take(ValueId id, std::string_view op) {
-    const Expression* expr = definition(id, op);
-    if (expr != nullptr) found_.exprs.push_back(fusion_.value(id).definition);
-    return expr;
-  }
-
-  bool isOverLast(const Expression& expr) const {
-    const auto rank = static_cast<int64_t>(fusion_.tensor(expr.inputs[0]).rank());
-    const Attr* keeps = expr.find("keepdim");
-    return expr.attr<std::vector<int64_t>>("axes") == std::vector<int64_t>{rank - 1} &&
-           keeps != nullptr && std::get<bool>(*keeps);
-  }
-
-  std::string whyNot(const Expression& product, const Expression& safe) {
-    const std::vector<ExprId>& readers = readers_[static_cast<size_t>(product.outputs[0])];
-    const Expression* rounded = readers.size() == 1 ? &fusion_.expr(readers[0]) : nullptr;
-    if (rounded == nullptr || rounded->op->name != "cast" ||
-        !isHalfType(fusion_.tensor(rounded->outputs[0]).dtype)) {
+  std::string whyNot(ValueId probabilities, const Expression& product) {
+    const ValueId result = takeRounded(product);
+    if (result == kNoValue) {
       return fmt::format("its result is {}, not f16 or bf16",
                          name(fusion_.tensor(product.outputs[0]).dtype));
     }
-    found_.result = rounded->outputs[0];
-    found_.exprs = {readers[0], product_};
-    constexpr const char* kOther = "its ops are not those of scaled_dot_product_attention";
-    ValueId scores = takeSoftmax(product.inputs[0], safe);
-    if (scores == kNoValue) return kOther;
-    if (definition(scores, "where") != nullptr) {
-      const Expression& select = *take(scores, "where");
-      if (!isCausal(select)) return kMasked;
-      found_.causal = true;
-      scores = select.inputs[1];
-    }
-    if (definition(scores, "add") != nullptr || definition(scores, "where") != nullptr) {
-      return kMasked;
-    }
-    const Expression* scaled = take(scores, "mul");
-    const Expression* raw = scaled == nullptr ? nullptr : take(scaled->inputs[0], "matmul");
-    const Expression* turned = raw == nullptr ? nullptr : take(raw->inputs[1], "permute");
-    if (turned == nullptr || !turnsLast(*turned) || !raw->attrs.empty() || !product.attrs.empty()) {
-      return kOther;
-    }
-    found_.q = narrow(raw->inputs[0]);
-    found_.k = narrow(turned->inputs[0]);
-    found_.v = narrow(product.inputs[1]);
-    if (found_.q == kNoValue || found_.k == kNoValue || found_.v == kNoValue) return kOther;
-    return isScale(scaled->inputs[1]) ? "" : "its scale is computed by the fusion";
+    found_.results = {result};
+    take(product.outputs[0], "matmul");
+    std::string why = takeProbabilities(probabilities);
+    if (!why.empty()) return why;
+    found_.v = takeNarrow(product.inputs[1]);
+    if (found_.v == kNoValue || !product.attrs.empty()) return kOther;
+    return whyNotPlaced();
   }
-
-  // where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum), of which x is given back.
-  ValueId takeSoftmax(ValueId id, const Expression& safe) {
-    const Expression* shares = definition(safe.inputs[2], "div");
-    take(id, "where");
-    take(safe.inputs[2], "div");
-    const Expression* powers = take(shares->inputs[0], "exp");
-    const Expression* sums = take(shares->inputs[1], "sum");
-    const Expression* moved = take(powers->inputs[0], "sub");
-    const Expression* by = moved == nullptr ? nullptr : take(moved->inputs[1], "where");
-    const Expression* empty = by == nullptr ? nullptr : take(by->inputs[0], "eq");
-    const Expression* top = by == nullptr ? nullptr : take(by->inputs[2], "max");
-    const bool fits = empty != nullptr && top != nullptr && isOverLast(*top) && isOverLast(*sums) &&
-                      top->inputs[0] == moved->inputs[0] && empty->inputs[0] == top->outputs[0] &&
-                      safe.inputs[0] == by->inputs[0] && literal(empty->inputs[1]) == kNever &&
-                      literal(safe.inputs[1]) == 0.0 && literal(by->inputs[1]) == 0.0;
-    return fits ? moved->inputs[0] : kNoValue;
-  }
-
-  // What an operand is before it is widened.
-  ValueId narrow(ValueId wide) {
-    const Expression* cast = take(wide, "cast");
-    return cast == nullptr ? kNoValue : cast->inputs[0];
-  }
-
-  bool turnsLast(const Expression& permute) const {
-    auto axes = permute.attr<std::vector<int64_t>>("axes");
-    std::swap(axes[axes.size() - 2], axes[axes.size() - 1]);
-    return std::is_sorted(axes.begin(), axes.end());
-  }
-
-  // where(column <= row, scores, -inf)
-  bool isCausal(const Expression& select) {
-    const auto rank = static_cast<int64_t>(fusion_.tensor(select.outputs[0]).rank());
-    const std::optional<double> never = literal(select.inputs[2]);
-    const Expression* keep = take(select.inputs[0], "le");
-    return keep != nullptr && never == kNever && isIndexAlong(keep->inputs[0], rank - 1) &&
-           isIndexAlong(keep->inputs[1], rank - 2);
-  }
-
-  bool isIndexAlong(ValueId id, int64_t axis) {
-    const Expression* spread = take(id, "broadcast");
-    const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
-    if (iota == nullptr || fusion_.tensor(iota->outputs[0]).rank() != 1) return false;
-    const auto axes = spread->attr<std::vector<int64_t>>("axes");
-    return std::find(axes.begin(), axes.end(), axis) == axes.end();
-  }
-
-  const Expression* scalar(ValueId id, std::string_view op) const {
-    const ExprId definition = fusion_.value(id).definition;
-    if (definition == kNoExpr || !fusion_.value(id).is_scalar) return nullptr;
-    const Expression& expr = fusion_.expr(definition);
-    return expr.op->name == op ? &expr : nullptr;
-  }
-
-  std::optional<double> literal(ValueId id) const {
-    const Expression* constant = scalar(id, "constant");
-    const double* value =
-        constant == nullptr ? nullptr : std::get_if<double>(constant->find("value"));
-    return value == nullptr ? std::nullopt : std::optional(*value);
-  }
-
-  // A literal, or rsqrt of the width of q.
-  bool isScale(ValueId id) {
-    found_.scale = literal(id);
-    if (found_.scale) return true;
-    const Expression* root = scalar(id, "rsqrt");
-    const Expression* cast = root == nullptr ? nullptr : scalar(root->inputs[0], "cast");
-    const Expression* size = cast == nullptr ? nullptr : scalar(cast->inputs[0], "size");
-    if (size == nullptr) return false;
-    const auto axis = static_cast<size_t>(size->attr<int64_t>("axis"));
-    const TensorView& q = fusion_.tensor(found_.q);
-    return fusion_.tensor(size->inputs[0]).domain[axis].extent == q.domain.back().extent;
-  }
-
-  std::string whyNotPlaced() const {
-    const TensorView& q = fusion_.tensor(found_.q);
-    for (ValueId id : {found_.q, found_.k, found_.v, found_.result}) {
-      const TensorView& each = fusion_.tensor(id);
-      const std::string& label = fusion_.value(id).name;
-      if (each.dtype != q.dtype) return fmt::format("%{} is {}", label, name(each.dtype));
-      if (each.rank() < 2 || each.rank() > kMostAxes || each.rank() != q.rank()) {
-        return fmt::format("%{} has rank {}, not 2 to {}", label, each.rank(), kMostAxes);
-      }
-      for (size_t i = 0; i < each.rank(); ++i) {
-        const bool of_one = each.domain[i].extent.isConstant(1);
-        const bool is_batch = i + 2 < each.rank();
-        if (each.domain[i].kind == IterKind::Broadcast ||
-            (is_batch && of_one != q.domain[i].extent.isConstant(1))) {
-          return fmt::format("axis {} of %{} is stretched", i, label);
-        }
-      }
-      if (!samePlacedBatch(q, each)) {
-        return fmt::format(
-            "the tokens or the width of %{} are sharded, or its heads unlike those "
-            "of %{}",
-            label, fusion_.value(found_.q).name);
-      }
-    }
-    return {};
-  }
-
-  static bool samePlacedBatch(const TensorView& q, const TensorView& each) {
-    if (!samePlacement(q.sharding, each.sharding)) return false;
-    if (!each.sharding) return true;
-    return each.sharding->partial.empty() && !each.sharding->isSharded(each.rank() - 1) &&
-           !each.sharding->isSharded(each.rank() - 2);
-  }
-
-  // A step that is read elsewhere has to be computed anyway.
-  std::string whyNotAlone() const {
-    for (ExprId id : found_.exprs) {
-      const ValueId value = fusion_.expr(id).outputs[0];
-      if (value == found_.result) continue;
-      const auto& outputs = fusion_.outputs();
-      const bool is_output = std::find(outputs.begin(), outputs.end(), value) != outputs.end();
-      for (ExprId reader : readers_[static_cast<size_t>(value)]) {
-        const bool inside = std::binary_search(found_.exprs.begin(), found_.exprs.end(), reader) ||
-                            isHostScalar(fusion_, fusion_.expr(reader));
-        if (!inside) {
-          return fmt::format("%{} reads its step %{}",
-                             fusion_.value(fusion_.expr(reader).outputs[0]).name,
-                             fusion_.value(value).name);
-        }
-      }
-      if (is_output) return fmt::format("its step %{} is a result", fusion_.value(value).name);
-    }
-    return {};
-  }
-
-  const Fusion& fusion_;
-  const std::vector<std::vector<ExprId>>& readers_;
-  const ExprId product_;
-  Attention found_;
 };
+
+// Those that read a softmax, which a reshape of it may stand for.
+void addAttentions(const Fusion& fusion, const AttentionMatch::Readers& readers, ValueId softmax,
+                   ValueId probabilities, std::vector<Attention>& found) {
+  const bool regrouped = softmax != probabilities;
+  bool backward = false;
+  for (ExprId id : readers[static_cast<size_t>(probabilities)]) {
+    const Expression& expr = fusion.expr(id);
+    if (expr.op->name == "reshape" && !regrouped) {
+      addAttentions(fusion, readers, softmax, expr.outputs[0], found);
+    } else if (expr.op->name == "matmul" && expr.inputs[0] == probabilities) {
+      found.push_back(ForwardMatch(fusion, readers).run(softmax, regrouped, id));
+    } else if (expr.op->name == "permute") {
+      backward = true;
+    } else if (expr.op->name == "mul") {
+      const AttentionMatch match(fusion, readers);
+      backward = backward || match.definition(expr.inputs[0], "matmul") != nullptr;
+    }
+  }
+  if (backward) found.push_back(backwardOf(fusion, readers, probabilities, regrouped));
+}
 
 }  // namespace
 
 std::vector<Attention> attentionsOf(const Fusion& fusion) {
   std::vector<Attention> found;
-  const std::vector<std::vector<ExprId>> readers = readersOf(fusion);
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    if (fusion.exprs()[i].op->name != "matmul") continue;
-    std::optional<Attention> one = AttentionMatch(fusion, readers, static_cast<ExprId>(i)).run();
-    if (one) found.push_back(std::move(*one));
+  const AttentionMatch::Readers readers = readersOf(fusion);
+  const AttentionMatch match(fusion, readers);
+  for (const Expression& expr : fusion.exprs()) {
+    if (expr.op->name != "where" || !match.isSoftmax(expr.outputs[0])) continue;
+    addAttentions(fusion, readers, expr.outputs[0], expr.outputs[0], found);
   }
   return found;
 }

@@ -32,13 +32,18 @@ const CompositeDef kAttentions[] = {
     {"scaled_dot_product_attention",
      "softmax(q k^T scale + mask) v: (q, k, v[, mask]), leading axes broadcast; gqa: the heads of "
      "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too; a "
-     "query that sees no key gives 0; without scale, heads of size 0 give NaN",
+     "query that sees no key gives 0; without scale, heads of size 0 give NaN; on CUDA where cuDNN "
+     "fits (f16, bf16; the segments dump says where not), the probabilities are rounded to the "
+     "half type too, within the bound of host/attention.h",
      3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};
      }},
-    {"scaled_dot_product_attention_backward", "(dy, q, k, v[, mask]): gradients of q, k and v", 4,
-     1, kAttention, attentionBackwardRow},
+    {"scaled_dot_product_attention_backward",
+     "(dy, q, k, v[, mask]): gradients of q, k and v; on CUDA where cuDNN fits, the result, the "
+     "probabilities and the gradient of the scores are rounded to the half type too, within the "
+     "bounds of host/attention.h",
+     4, 1, kAttention, attentionBackwardRow},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "ir/builder.h"
@@ -66,9 +67,15 @@ std::string whatItIs(const Fusion& fusion, const Expression& expr) {
   return {};
 }
 
+std::string whatItIs(const Fusion& fusion, const Attention& attention) {
+  return fmt::format("attention{} of %{}", attention.backward ? " backward" : "",
+                     fusion.value(attention.results[0]).name);
+}
+
 class Segmenter {
  public:
-  explicit Segmenter(const Fusion& fusion) : fusion_(fusion), rules_(fusion), graph_(fusion) {
+  explicit Segmenter(const Fusion& fusion)
+      : fusion_(fusion), rules_(fusion), graph_(std::make_unique<SegmentGraph>(fusion)) {
     for (const Expression& expr : fusion.exprs()) {
       kinds_.push_back(isHostScalar(fusion, expr) ? GroupKind::Metadata : kindOf(fusion, expr));
     }
@@ -90,33 +97,46 @@ class Segmenter {
            !isHostScalar(fusion_, fusion_.expr(id));
   }
 
-  // First of all: what one library call computes belongs to no kernel.
+  // First of all: what one library call computes belongs to no kernel. Begins anew without one
+  // whose operands are made of its own results, or of those of another that is made of its.
   void takeAttentions(const SegmentOptions& options) {
     for (Attention& one : attentionsOf(fusion_)) {
       const std::string why = one.why_not.empty() ? options.attention(fusion_, one) : one.why_not;
-      if (!why.empty()) {
-        result_.notes.push_back(fmt::format("attention of %{} is no library call: {}",
-                                            fusion_.value(one.result).name, why));
-        continue;
+      if (why.empty()) {
+        attentions_.push_back(std::move(one));
+      } else {
+        stays(one, why);
       }
-      mergeAll(one.exprs);
+    }
+    for (size_t i = 0; i < attentions_.size();) {
+      if (mergeAll(attentions_[i++].exprs)) continue;
+      stays(attentions_[--i], "its operands are made of its results");
+      attentions_.erase(attentions_.begin() + static_cast<ptrdiff_t>(i));
+      graph_ = std::make_unique<SegmentGraph>(fusion_);
+      i = 0;
+    }
+    for (const Attention& one : attentions_) {
       for (ExprId id : one.exprs) kinds_[static_cast<size_t>(id)] = GroupKind::Library;
-      attentions_.push_back(std::move(one));
     }
   }
 
-  // In the order of the fusion, each with those of its operands. Nothing can stand in between:
-  // nobody else reads a step.
-  void mergeAll(const std::vector<ExprId>& exprs) {
+  void stays(const Attention& one, const std::string& why) {
+    result_.notes.push_back(whatItIs(fusion_, one) + " is no library call: " + why);
+  }
+
+  // In the order of the fusion, each with those of its operands; nobody else reads a step. False
+  // when something would stand in between.
+  bool mergeAll(const std::vector<ExprId>& exprs) {
     for (ExprId user : exprs) {
       for (ValueId input : fusion_.expr(user).inputs) {
         const ExprId producer = fusion_.value(input).definition;
         if (!std::binary_search(exprs.begin(), exprs.end(), producer)) continue;
-        const ExprId a = graph_.groupOf(producer);
-        const ExprId b = graph_.groupOf(user);
-        HEDDLE_CHECK(a == b || graph_.merge(a, b), "%{} cannot join its attention", nameOf(user));
+        const ExprId a = graph_->groupOf(producer);
+        const ExprId b = graph_->groupOf(user);
+        if (a != b && !graph_->merge(a, b)) return false;
       }
     }
+    return true;
   }
 
   const Attention* attentionOf(ExprId id) const {
@@ -133,12 +153,12 @@ class Segmenter {
     for (ValueId input : fusion_.expr(user).inputs) {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || !isKernel(producer)) continue;
-      ExprId a = graph_.groupOf(producer);
-      ExprId b = graph_.groupOf(user);
+      ExprId a = graph_->groupOf(producer);
+      ExprId b = graph_->groupOf(user);
       if (a == b) continue;
       std::string why = whyNotTogether(a, b);
       std::string link = fmt::format("%{} reads %{}", nameOf(user), fusion_.value(input).name);
-      if (why.empty() && !graph_.merge(a, b)) why = "another group would stand in between";
+      if (why.empty() && !graph_->merge(a, b)) why = "another group would stand in between";
       if (why.empty()) {
         joins_.emplace_back(user, link + " in the same iteration space");
       } else {
@@ -148,8 +168,8 @@ class Segmenter {
   }
 
   std::string whyNotTogether(ExprId a, ExprId b) {
-    const std::vector<ExprId>& x = graph_.members(a);
-    const std::vector<ExprId>& y = graph_.members(b);
+    const std::vector<ExprId>& x = graph_->members(a);
+    const std::vector<ExprId>& y = graph_->members(b);
     if (x.size() + y.size() > kMaxKernelExprs) {
       return fmt::format("the group is full ({} expressions at most)", kMaxKernelExprs);
     }
@@ -161,9 +181,9 @@ class Segmenter {
   void listGroups() {
     result_.fusion = fusion_;
     result_.group_of.assign(fusion_.exprs().size(), -1);
-    for (ExprId id : graph_.order()) {
+    for (ExprId id : graph_->order()) {
       Group group;
-      group.exprs = graph_.members(id);
+      group.exprs = graph_->members(id);
       group.kind = kinds_[static_cast<size_t>(group.exprs.front())];
       for (ExprId member : group.exprs) {
         result_.group_of[static_cast<size_t>(member)] = static_cast<int>(result_.groups.size());
@@ -232,8 +252,7 @@ class Segmenter {
     if (found != refusals_.end()) return found->second;
     const ExprId other = isKernel(user) ? producer : user;
     if (const Attention* attention = attentionOf(other)) {
-      return fmt::format("attention of %{} is a library call",
-                         fusion_.value(attention->result).name);
+      return whatItIs(fusion_, *attention) + " is a library call";
     }
     return whatItIs(fusion_, fusion_.expr(other));
   }
@@ -264,7 +283,7 @@ class Segmenter {
 
   const Fusion& fusion_;
   KernelRules rules_;
-  SegmentGraph graph_;
+  std::unique_ptr<SegmentGraph> graph_;
   std::vector<GroupKind> kinds_;  // per expression
   std::vector<Attention> attentions_;
   std::vector<std::pair<ExprId, std::string>> joins_;

@@ -1,9 +1,10 @@
 """The attention of bench/cuda_attention.cpp through torch.nn.functional.scaled_dot_product_attention on the same GPU,
-by each backend of PyTorch's and by its own choice: one JSON object a line, with the ratio when the file holds heddle's
-line.
+by each backend of PyTorch's and by its own choice, and its backward alone, which has the forward's result and sums at
+hand: one JSON object a line, with the ratio when the file holds heddle's line.
 
     python3 bench/peers/torch_attention.py [BENCH.jsonl]
 """
+import contextlib
 import json
 
 import torch
@@ -11,33 +12,38 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch_matmul import heddle_times, median_ms
 
 SIZES = (16, 32, 2048, 128)
-NAME = f"causal attention bf16 {list(SIZES)}"
+FORWARD = f"causal attention bf16 {list(SIZES)}"
+BACKWARD = f"causal attention backward bf16 {list(SIZES)}"
 BACKENDS = {"its choice": None, "cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+
+
+def report(name, label, ms, ours):
+    result = {
+        "name": f"{name}, torch, {label}",
+        "device": torch.cuda.get_device_name(),
+        "version": torch.__version__,
+        "gpu_ms": round(ms, 4),
+    }
+    if name in ours:
+        result["heddle_over_torch"] = round(ours[name] / result["gpu_ms"], 3)
+    print(json.dumps(result), flush=True)
 
 
 def main():
     torch.manual_seed(0)
     ours = heddle_times()
-    q, k, v = (torch.randn(SIZES, device="cuda").bfloat16() for _ in range(3))
+    g, q, k, v = (torch.randn(SIZES, device="cuda").bfloat16() for _ in range(4))
+    leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
 
-    def call():
+    def forward():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     for label, backend in BACKENDS.items():
-        if backend is None:
-            ms = median_ms(call, 5)
-        else:
-            with sdpa_kernel(backend):
-                ms = median_ms(call, 5)
-        result = {
-            "name": f"{NAME}, torch, {label}",
-            "device": torch.cuda.get_device_name(),
-            "version": torch.__version__,
-            "gpu_ms": round(ms, 4),
-        }
-        if NAME in ours:
-            result["heddle_over_torch"] = round(ours[NAME] / result["gpu_ms"], 3)
-        print(json.dumps(result), flush=True)
+        with contextlib.nullcontext() if backend is None else sdpa_kernel(backend):
+            report(FORWARD, label, median_ms(forward, 5), ours)
+            y = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=True)
+            backward = lambda: torch.autograd.grad(y, leaves, g, retain_graph=True)
+            report(BACKWARD, label, median_ms(backward, 5), ours)
 
 
 if __name__ == "__main__":

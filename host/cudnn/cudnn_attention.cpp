@@ -1,11 +1,10 @@
 #include "host/cudnn/cudnn_attention.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <mutex>
+#include <deque>
 
-#include "host/cudnn/cudnn_graph.h"
+#include "host/cudnn/attention_graphs.h"
+#include "host/cudnn/cudnn_handle.h"
 #include "ir/error.h"
 
 namespace heddle::host::cudnn {
@@ -15,54 +14,6 @@ constexpr int64_t kAlignment = 256;  // of parts of a workspace
 constexpr uintptr_t kVectorBytes = 16;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-// cuDNN's handle is used by one thread at a time.
-struct SharedHandle {
-  explicit SharedHandle(int on) : device(on) {
-    const CurrentDevice current(device);
-    check(cudnnCreate(&handle), "cudnnCreate");
-  }
-  ~SharedHandle() { cudnnDestroy(handle); }
-  SharedHandle(const SharedHandle&) = delete;
-  SharedHandle& operator=(const SharedHandle&) = delete;
-
-  const int device;
-  cudnnHandle_t handle = nullptr;
-  std::mutex mutex;
-};
-
-std::shared_ptr<SharedHandle> handleOf(int device) {
-  static std::mutex mutex;
-  static std::map<int, std::weak_ptr<SharedHandle>> handles;
-  const std::lock_guard lock(mutex);
-  std::weak_ptr<SharedHandle>& known = handles[device];
-  std::shared_ptr<SharedHandle> handle = known.lock();
-  if (handle == nullptr) known = handle = std::make_shared<SharedHandle>(device);
-  return handle;
-}
-
-// A tensor as cuDNN has it: [batch, heads, tokens, width]. An axis of one element lies around the
-// next one, whatever its stride was.
-struct FourAxes {
-  explicit FourAxes(const TensorDesc& desc) : sizes(4, 1), strides(4, 1) {
-    HEDDLE_CHECK(desc.rank() >= 2 && desc.rank() <= 4, "attention of rank {}", desc.rank());
-    const size_t missing = 4 - desc.rank();
-    std::copy(desc.sizes.begin(), desc.sizes.end(),
-              sizes.begin() + static_cast<ptrdiff_t>(missing));
-    for (size_t i = 4; i-- > 0;) {
-      const int64_t around = i == 3 ? 1 : sizes[i + 1] * strides[i + 1];
-      strides[i] = sizes[i] == 1 ? around : desc.strides[i - missing];
-    }
-  }
-  FourAxes turned() const {
-    FourAxes result = *this;
-    std::swap(result.sizes[2], result.sizes[3]);
-    std::swap(result.strides[2], result.strides[3]);
-    return result;
-  }
-  Graph::Sizes sizes;
-  Graph::Sizes strides;
-};
 
 int64_t spanBytes(const TensorDesc& desc) {
   int64_t last = 0;
@@ -100,106 +51,116 @@ class Moved {
   cudaStream_t stream_;
 };
 
-class PreparedAttention : public PreparedMatmul {
+// A call on some tensors, of which the first `inputs` are read.
+class PreparedCall : public PreparedAttention {
  public:
-  PreparedAttention(const AttentionSpec& spec, int device)
-      : spec_(spec), handle_(handleOf(device)) {
-    build();
-    const CurrentDevice current(device);
-    const std::lock_guard lock(handle_->mutex);
-    graph_.plan(handle_->handle);
-  }
-
-  int64_t workspaceBytes() const override { return rows_bytes_ + graph_.workspaceBytes(); }
-
-  void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override {
+  void run(const Memory& memory, Stream stream, const Issue& issue) const final {
     if (issue.errors != nullptr && issue.errors->failed()) return;
     const CurrentDevice current(handle_->device);
     const auto native = static_cast<cudaStream_t>(stream);
-    const Moved q(const_cast<void*>(operands.a), spanBytes(spec_.q), native);
-    const Moved k(const_cast<void*>(operands.b), spanBytes(spec_.k), native);
-    const Moved v(const_cast<void*>(operands.bias), spanBytes(spec_.v), native);
-    const Moved o(operands.c, spanBytes(spec_.o), native);
-    float scale = spec_.scale;
-    float never = -std::numeric_limits<float>::infinity();
-    std::vector<Graph::Binding> bindings = {{q_.id, q.get()},    {k_.id, k.get()},
-                                            {v_.id, v.get()},    {o_.id, o.get()},
-                                            {scale_.id, &scale}, {rows_.id, operands.workspace}};
-    if (spec_.causal) bindings.push_back({never_.id, &never});
+    std::deque<Moved> moved;
+    Memory placed{{}, memory.workspace};
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      moved.emplace_back(memory.operands[i], spanBytes(tensors_[i]), native);
+      placed.operands[i] = moved.back().get();
+    }
     {
       const std::lock_guard lock(handle_->mutex);
       check(cudnnSetStream(handle_->handle, native), "cudnnSetStream");
-      graph_.execute(handle_->handle, bindings,
-                     static_cast<std::byte*>(operands.workspace) + rows_bytes_);
+      issueCall(handle_->handle, placed);
     }
-    o.copyBack();
+    for (size_t i = inputs_; i < tensors_.size(); ++i) moved[i].copyBack();
+  }
+
+ protected:
+  PreparedCall(std::vector<TensorDesc> tensors, size_t inputs, int device)
+      : tensors_(std::move(tensors)), inputs_(inputs), handle_(handleOf(device)) {}
+
+  void plan(std::initializer_list<AttentionGraph*> graphs) {
+    const CurrentDevice current(handle_->device);
+    const std::lock_guard lock(handle_->mutex);
+    for (AttentionGraph* graph : graphs) graph->plan(handle_->handle);
+  }
+
+  virtual void issueCall(cudnnHandle_t handle, const Memory& memory) const = 0;
+
+ private:
+  const std::vector<TensorDesc> tensors_;
+  const size_t inputs_;
+  const std::shared_ptr<SharedHandle> handle_;
+};
+
+int64_t bytesOfRows(const AttentionGraph& graph) {
+  return aligned(graph.rowCount() * static_cast<int64_t>(sizeof(float)));
+}
+
+std::byte* behind(void* memory, int64_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
+
+// Nobody reads the logarithms of the sums.
+class PreparedForward : public PreparedCall {
+ public:
+  PreparedForward(const AttentionSpec& spec, int device)
+      : PreparedCall({spec.q, spec.k, spec.v, spec.o}, 3, device), graph_(spec) {
+    plan({&graph_});
+  }
+
+  int64_t workspaceBytes() const override { return bytesOfRows(graph_) + graph_.workspaceBytes(); }
+
+ private:
+  void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
+    const auto& [q, k, v, o, x, y, z] = memory.operands;
+    graph_.run(handle, {q, k, v, o, memory.workspace},
+               behind(memory.workspace, bytesOfRows(graph_)));
+  }
+
+  ForwardGraph graph_;
+};
+
+// The forward's result as nobody else sees it.
+TensorDesc resultFor(const AttentionBackwardSpec& spec) {
+  return denseDesc(spec.grad.dtype, spec.grad.sizes);
+}
+
+// The workspace: logarithms of the sums, o, what either graph needs.
+class PreparedBackward : public PreparedCall {
+ public:
+  PreparedBackward(const AttentionBackwardSpec& spec, int device)
+      : PreparedCall({spec.grad, spec.q, spec.k, spec.v, spec.dq, spec.dk, spec.dv}, 4, device),
+        forward_({spec.q, spec.k, spec.v, resultFor(spec), spec.causal, spec.scale}),
+        backward_(spec, resultFor(spec)),
+        result_bytes_(aligned(resultFor(spec).allocBytes())) {
+    plan({&forward_, &backward_});
+  }
+
+  int64_t workspaceBytes() const override {
+    return bytesOfRows(forward_) + result_bytes_ +
+           std::max(forward_.workspaceBytes(), backward_.workspaceBytes());
   }
 
  private:
-  Graph::Tensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) {
-    return graph_.inner(type, score_sizes_);
-  }
-  Graph::Tensor rows() { return graph_.inner(CUDNN_DATA_FLOAT, row_sizes_); }
-
-  // The logarithm of each row's sum goes to memory, which nobody reads: cuDNN has no plan without.
-  void build() {
-    const cudnnDataType_t half =
-        spec_.q.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-    const FourAxes q(spec_.q), k = FourAxes(spec_.k).turned(), v(spec_.v), o(spec_.o);
-    score_sizes_ = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[3]};
-    row_sizes_ = {q.sizes[0], q.sizes[1], q.sizes[2], 1};
-    const int64_t row_count = row_sizes_[0] * row_sizes_[1] * row_sizes_[2];
-    rows_bytes_ = aligned(row_count * static_cast<int64_t>(sizeof(float)));
-    q_ = graph_.tensor(half, q.sizes, q.strides);
-    k_ = graph_.tensor(half, k.sizes, k.strides);
-    v_ = graph_.tensor(half, v.sizes, v.strides);
-    o_ = graph_.tensor(half, o.sizes, o.strides);
-    rows_ = graph_.tensor(CUDNN_DATA_FLOAT, row_sizes_,
-                          {row_sizes_[1] * row_sizes_[2], row_sizes_[2], 1, 1});
-    scale_ = graph_.number();
-    const Graph::Tensor raw = scores(), scaled = scores();
-    graph_.product(q_, k_, raw);
-    graph_.pointwise(CUDNN_POINTWISE_MUL, {raw, scale_}, scaled);
-    softmax(spec_.causal ? masked(scaled) : scaled, half);
+  void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
+    const auto& [grad, q, k, v, dq, dk, dv] = memory.operands;
+    void* log_sums = memory.workspace;
+    void* o = behind(log_sums, bytesOfRows(forward_));
+    void* rest = behind(o, result_bytes_);
+    forward_.run(handle, {q, k, v, o, log_sums}, rest);
+    backward_.run(handle, {grad, q, k, v, o, log_sums, dq, dk, dv}, rest);
   }
 
-  Graph::Tensor masked(Graph::Tensor scaled) {
-    never_ = graph_.number();
-    const Graph::Tensor row = scores(CUDNN_DATA_INT32), column = scores(CUDNN_DATA_INT32);
-    const Graph::Tensor keep = scores(CUDNN_DATA_BOOLEAN), result = scores();
-    graph_.pointwise(CUDNN_POINTWISE_GEN_INDEX, {scaled}, row, 2);
-    graph_.pointwise(CUDNN_POINTWISE_GEN_INDEX, {scaled}, column, 3);
-    graph_.pointwise(CUDNN_POINTWISE_CMP_GE, {row, column}, keep);
-    graph_.pointwise(CUDNN_POINTWISE_BINARY_SELECT, {scaled, never_, keep}, result);
-    return result;
-  }
-
-  void softmax(Graph::Tensor in, cudnnDataType_t half) {
-    const Graph::Tensor top = rows(), moved = scores(), powers = scores(), sum = rows();
-    const Graph::Tensor log_sum = rows(), shares = scores(half);
-    graph_.reduction(CUDNN_REDUCE_TENSOR_MAX, in, top);
-    graph_.pointwise(CUDNN_POINTWISE_SUB, {in, top}, moved);
-    graph_.pointwise(CUDNN_POINTWISE_EXP, {moved}, powers);
-    graph_.reduction(CUDNN_REDUCE_TENSOR_ADD, powers, sum);
-    graph_.pointwise(CUDNN_POINTWISE_LOG, {sum}, log_sum);
-    graph_.pointwise(CUDNN_POINTWISE_ADD, {top, log_sum}, rows_);
-    graph_.pointwise(CUDNN_POINTWISE_DIV, {powers, sum}, shares);
-    graph_.product(shares, v_, o_);
-  }
-
-  const AttentionSpec spec_;
-  const std::shared_ptr<SharedHandle> handle_;
-  Graph graph_;
-  Graph::Sizes score_sizes_;
-  Graph::Sizes row_sizes_;
-  int64_t rows_bytes_ = 0;
-  Graph::Tensor q_, k_, v_, o_, rows_, scale_, never_;
+  ForwardGraph forward_;
+  BackwardGraph backward_;
+  const int64_t result_bytes_;
 };
 
 }  // namespace
 
-std::shared_ptr<const PreparedMatmul> prepareAttention(const AttentionSpec& spec, int device) {
-  return std::make_shared<PreparedAttention>(spec, device);
+std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device) {
+  return std::make_shared<PreparedForward>(spec, device);
+}
+
+std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
+                                                                  int device) {
+  return std::make_shared<PreparedBackward>(spec, device);
 }
 
 }  // namespace heddle::host::cudnn

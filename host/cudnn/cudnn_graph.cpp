@@ -70,6 +70,10 @@ Graph::Tensor Graph::number() {
 Graph::Tensor Graph::inner(cudnnDataType_t type, const Sizes& sizes) {
   Sizes strides(sizes.size(), 1);
   for (size_t i = sizes.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * sizes[i + 1];
+  return inner(type, sizes, strides);
+}
+
+Graph::Tensor Graph::inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides) {
   return addTensor(type, sizes, strides, false, false);
 }
 
@@ -118,6 +122,14 @@ void Graph::reduction(cudnnReduceTensorOp_t kind_of, Tensor operand, Tensor resu
   setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind);
   finish(op, "a reduction's operation");
+  ops_.push_back(op);
+}
+
+void Graph::reshape(Tensor operand, Tensor result) {
+  const Handle op = make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+  setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, operand.descriptor);
+  setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, result.descriptor);
+  finish(op, "a transposition's operation");
   ops_.push_back(op);
 }
 

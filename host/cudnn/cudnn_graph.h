@@ -35,13 +35,16 @@ class Graph {
   // In memory aligned to 16 bytes; strides in elements.
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   Tensor number();                                         // f32 in host memory
-  Tensor inner(cudnnDataType_t type, const Sizes& sizes);  // in no memory
+  Tensor inner(cudnnDataType_t type, const Sizes& sizes);  // in no memory, row-major
+  Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
   void product(Tensor a, Tensor b, Tensor result);
   // `operands`: one to three. `axis`: of an index.
   void pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands, Tensor result,
                  int64_t axis = -1);
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
+  // The same elements with the sizes and strides of the result: a transposition.
+  void reshape(Tensor operand, Tensor result);
 
   // Settles how it is computed: the first of the heuristic's proposals that can be. UserError when
   // there is none. Afterwards nothing is added.

@@ -6,7 +6,7 @@ namespace {
 
 int64_t version() { return static_cast<int64_t>(cudnnGetVersion()); }
 
-constexpr CudnnModule kModule = {version, prepareAttention};
+constexpr CudnnModule kModule = {version, prepareAttention, prepareAttentionBackward};
 
 }  // namespace
 }  // namespace heddle::host::cudnn

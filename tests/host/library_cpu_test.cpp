@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include "host/attention.h"
 #include "host/device.h"
 #include "host/executable.h"
 #include "host/text.h"
 #include "ir/error.h"
+#include "ir/text.h"
 #include "tests/host/library_cases.h"
 
 namespace heddle::host::library_cpu_test {
@@ -106,6 +108,37 @@ TEST(CpuAttention, IsNoCallOfALibraryHere) {
   const auto null = makeNullDevice();
   Executable idle(executable.program(), {null.get()});
   EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
+}
+
+// What a device with a library for attention would run: one call each, in any order of groups.
+TEST(CpuAttention, ForwardAndBackwardAreLoweredToOneCallEach) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%g: bf16[h, t, e], %q: bf16[h, t, e], %k: bf16[h, s, e], "
+      "%v: bf16[h, s, e]) with h = 2, t = 5, s = 7, e = 8 {\n"
+      "  %y = scaled_dot_product_attention(%q, %k, %v, causal=true)\n  %z = mul(%y, %g)\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%z, %q, %k, %v, causal=true)\n"
+      "  return %dk, %dv, %dq\n}\n");
+  SegmentOptions library;
+  library.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const Program program = host::compile(fusion, 1, {}, library);
+  const std::string text = print(program);
+  EXPECT_NE(text.find("call_library attention(%q, %k, %v, causal=true) -> (%y)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("call_library attention_backward(%z, %q, %k, %v, causal=true) -> "
+                      "(%dq, %dk, %dv)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(program.kernels.size(), 1u) << text;
+  EXPECT_EQ(print(parseProgram(text)), text);
+  const auto null = makeNullDevice();
+  Executable idle(program, {null.get()});
+  std::vector<Argument> inputs;
+  for (int64_t tokens : {5, 5, 7, 7}) {
+    const TensorDesc desc = denseDesc(DType::BF16, {2, tokens, 8});
+    inputs.emplace_back(
+        toDevice(*null, null->allocator(), HostTensor(DType::BF16, desc.sizes), desc));
+  }
+  EXPECT_NO_THROW(idle.run(inputs).wait());
 }
 
 }  // namespace

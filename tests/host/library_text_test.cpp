@@ -112,5 +112,52 @@ TEST(LibraryText, Attention) {
   fails("f16[8, 16]", "f16[8, 16] shard(@m, 1: x)", "the width of %v must not be sharded");
 }
 
+TEST(LibraryText, AttentionBackward) {
+  const auto errorWith = [](const std::string& call, const std::string& g, const std::string& v) {
+    const std::string text = fmt::format(
+        "heddle 1\nmesh @m = [x=2]\nprogram p(%g: {0}, %q: f16[2, 8, 16], "
+        "%k: f16[2, 6, 16], %v: {1}) -> (%a, %b, %c) {{\n  slot %a: f16[2, 8, 16]\n"
+        "  slot %b: f16[2, 6, 16]\n  slot %c: {1}\n  %a = allocate\n"
+        "  %b = allocate\n  %c = allocate\n  call_library attention_backward{2}\n}}\n",
+        g, v, call);
+    try {
+      const Program program = parseProgram(text, "p.hostir");
+      verify(program);
+      EXPECT_EQ(print(parseProgram(print(program))), print(program));
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string good = "(%g, %q, %k, %v, causal=true, scale=0.5) -> (%a, %b, %c)";
+  EXPECT_EQ(errorWith(good, "f16[2, 8, 24]", "f16[2, 6, 24]"), "no error");
+  const auto fails = [&](const std::string& call, const std::string& why,
+                         const std::string& g = "f16[2, 8, 16]",
+                         const std::string& v = "f16[2, 6, 16]") {
+    const std::string error = errorWith(call, g, v);
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+  };
+  fails("(%g, %q, %k) -> (%a, %b, %c)",
+        "attention_backward takes 4 tensors and gives 3, not 3 and 3");
+  fails("(%g, %q, %k, %v) -> (%a)", "attention_backward takes 4 tensors and gives 3, not 4 and 1");
+  fails("(%g, %q, %k, %v, gqa=true) -> (%a, %b, %c)",
+        "found 'gqa', expected 4 slots, causal= (optional), scale= (optional)");
+  fails(good, "attention_backward: %g is bf16, expected f16", "bf16[2, 8, 16]");
+  fails(good, "attention_backward: %v has rank 2 and %a rank 3", "f16[2, 8, 16]", "f16[6, 16]");
+  fails(good, "the width of %v must not be sharded", "f16[2, 8, 16]",
+        "f16[2, 6, 16] shard(@m, 2: x)");
+  // The gradient of the result has the tokens of q and the width of v.
+  fails(good,
+        "attention_backward of [2, 8, 16], [2, 6, 16] and [2, 6, 24] with a gradient of "
+        "[2, 8, 16]: sizes do not fit",
+        "f16[2, 8, 16]", "f16[2, 6, 24]");
+  fails("(%g, %q, %k, %v) -> (%b, %a, %c)",
+        "attention_backward: a gradient of [2, 6, 16] for an operand of [2, 8, 16]");
+  fails("(%g, %q, %k, %v) -> (%a, %b, %b)",
+        "attention_backward: no result may lie on the memory of another");
+  fails("(%g, %q, %k, %v) -> (%a, %b, %k)",
+        "attention_backward: no result may lie on the memory of an operand");
+}
+
 }  // namespace
 }  // namespace heddle::host::library_text_test

@@ -1,0 +1,224 @@
+// The backward of scaled_dot_product_attention of half types as one call of cuDNN, held against
+// loops in double.
+#include "host/text.h"
+#include "ir/text.h"
+#include "tests/host/attention_cases.h"
+
+namespace heddle::host::attention_backward_gpu_test {
+namespace {
+
+class AttentionBackwardGpu : public AttentionGpu {};
+
+// Fusions of a forward, whose result is returned, and a backward.
+Fusion backwardOf(DType dtype, bool causal) {
+  return parseFusion(fmt::format(
+      "heddle 1\nfusion f(%g: {0}[b, h, t, f], %q: {0}[b, h, t, e], %k: {0}[b, h, s, e], "
+      "%v: {0}[b, h, s, f]) {{\n  %y = scaled_dot_product_attention(%q, %k, %v, causal={1})\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v, causal={1})\n"
+      "  return %y, %dq, %dk, %dv\n}}\n",
+      name(dtype), causal));
+}
+
+// Exact gradients, and what host/attention.h says that each element may be off.
+struct ExactGradients {
+  std::vector<double> dq, dk, dv;
+  std::vector<double> off_dq, off_dk, off_dv;
+};
+
+struct HeadOperands {
+  const AttentionShape& x;
+  std::vector<double> g, q, k, v;
+  double unit;
+};
+
+// Adds what one query contributes; `first_key` is its head's.
+void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t seen,
+              ExactGradients& out) {
+  const auto at = [](int64_t i, int64_t width, int64_t d) {
+    return static_cast<size_t>(i * width + d);
+  };
+  const int64_t e = in.x.width, f = in.x.v_width;
+  const double c = 1 / std::sqrt(static_cast<double>(e));
+  std::vector<double> p(static_cast<size_t>(seen)), dp(p.size());
+  double top = -INFINITY, sum = 0, total = 0, t = 0;
+  for (int64_t j = 0; j < seen; ++j) {
+    double& score = p[static_cast<size_t>(j)];
+    for (int64_t d = 0; d < e; ++d) {
+      score += c * in.q[at(row, e, d)] * in.k[at(first_key + j, e, d)];
+    }
+    top = std::max(top, score);
+  }
+  for (double& each : p) sum += each = std::exp(each - top);
+  for (double& each : p) each /= sum;
+  for (int64_t j = 0; j < seen; ++j) {
+    const auto key = static_cast<size_t>(j);
+    for (int64_t d = 0; d < f; ++d) {
+      const double g = in.g[at(row, f, d)], v = in.v[at(first_key + j, f, d)];
+      dp[key] += g * v;
+      t += 2 * p[key] * std::fabs(g * v);
+      out.dv[at(first_key + j, f, d)] += p[key] * g;
+      out.off_dv[at(first_key + j, f, d)] += in.unit * p[key] * std::fabs(g);
+    }
+    total += p[key] * dp[key];
+  }
+  for (int64_t j = 0; j < seen; ++j) {
+    const auto key = static_cast<size_t>(j);
+    const double ds = c * p[key] * (dp[key] - total);
+    const double off = in.unit * (std::fabs(ds) + c * p[key] * t);
+    for (int64_t d = 0; d < e; ++d) {
+      const double q = in.q[at(row, e, d)], k = in.k[at(first_key + j, e, d)];
+      out.dq[at(row, e, d)] += ds * k;
+      out.off_dq[at(row, e, d)] += off * std::fabs(k);
+      out.dk[at(first_key + j, e, d)] += ds * q;
+      out.off_dk[at(first_key + j, e, d)] += off * std::fabs(q);
+    }
+  }
+}
+
+// Against the bounds, and in the mean against a few roundings, which the bounds are far above.
+void expectGradient(const std::vector<double>& exact, const std::vector<double>& off, double unit,
+                    bool in_the_mean, const HostTensor& got, const std::string& what) {
+  const std::vector<double> ys = attentionNumbers(got);
+  ASSERT_EQ(ys.size(), exact.size()) << what;
+  double worst = 0, squares = 0, exact_squares = 0;
+  for (size_t i = 0; i < ys.size(); ++i) {
+    const double error = std::isnan(ys[i]) ? INFINITY : std::fabs(ys[i] - exact[i]);
+    worst = std::max(worst, error - (off[i] + unit * std::fabs(exact[i])) * 1.05 - 1e-5);
+    squares += error * error;
+    exact_squares += exact[i] * exact[i];
+  }
+  EXPECT_LE(worst, 0) << what;
+  if (in_the_mean) {
+    EXPECT_LE(std::sqrt(squares), 4 * unit * std::sqrt(exact_squares)) << what;
+  }
+}
+
+// `got`: dq, dk and dv.
+void expectGradients(const AttentionShape& x, bool causal, const std::vector<HostTensor>& operands,
+                     const std::vector<HostTensor>& got, const std::string& what) {
+  const double u = attentionUnit(operands[0].dtype);
+  const HeadOperands in{x,
+                        attentionNumbers(operands[0]),
+                        attentionNumbers(operands[1]),
+                        attentionNumbers(operands[2]),
+                        attentionNumbers(operands[3]),
+                        u};
+  ExactGradients exact;
+  exact.dq = exact.off_dq = std::vector<double>(in.q.size());
+  exact.dk = exact.off_dk = std::vector<double>(in.k.size());
+  exact.dv = exact.off_dv = std::vector<double>(in.v.size());
+  for (int64_t row = 0; row < x.batch * x.heads * x.queries; ++row) {
+    const int64_t seen = causal ? std::min(x.keys, row % x.queries + 1) : x.keys;
+    addQuery(in, row, row / x.queries * x.keys, seen, exact);
+  }
+  const bool mean = x.keys >= 16 && x.queries >= 16;
+  expectGradient(exact.dq, exact.off_dq, u, mean, got[0], what + ", dq");
+  expectGradient(exact.dk, exact.off_dk, u, mean, got[1], what + ", dk");
+  expectGradient(exact.dv, exact.off_dv, u, mean, got[2], what + ", dv");
+}
+
+// g, q, k and v.
+std::vector<HostTensor> backwardOperands(DType dtype, const AttentionShape& x, bool one_head) {
+  return {attentionSample(dtype, {x.batch, x.heads, x.queries, x.v_width}, "g", one_head),
+          attentionSample(dtype, {x.batch, x.heads, x.queries, x.width}, "q", one_head),
+          attentionSample(dtype, {x.batch, x.heads, x.keys, x.width}, "k", one_head),
+          attentionSample(dtype, {x.batch, x.heads, x.keys, x.v_width}, "v", one_head)};
+}
+
+constexpr AttentionShape kBackwardShapes[] = {
+    {2, 2, 33, 65, 40, 24},  // the one that lies in all ways
+    {2, 3, 128, 256, 64, 64}, {1, 2, 100, 70, 128, 128}, {1, 2, 70, 100, 64, 64},
+    {1, 1, 1, 19, 8, 8},      {1, 2, 33, 1, 16, 8},
+};
+
+TEST_F(AttentionBackwardGpu, GradientsAreWithinTheirBoundsHoweverTheOperandsLie) {
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    for (bool causal : {false, true}) {
+      FusionExecutor executor(backwardOf(dtype, causal), {device_.get()});
+      for (const AttentionShape& x : kBackwardShapes) {
+        for (AttentionLies lies :
+             {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::WithGaps,
+              AttentionLies::Stretched, AttentionLies::Misaligned}) {
+          if (lies != AttentionLies::Plain && &x != kBackwardShapes) continue;
+          const auto operands = backwardOperands(dtype, x, lies == AttentionLies::Stretched);
+          std::vector<Argument> inputs;
+          for (const HostTensor& each : operands) inputs.emplace_back(place(each, lies));
+          const Outputs outputs = executor.run(inputs);
+          outputs.wait();
+          const std::string what =
+              fmt::format("{} causal {} queries {} keys {} width {} lies {}", name(dtype), causal,
+                          x.queries, x.keys, x.width, static_cast<int>(lies));
+          std::vector<HostTensor> got;
+          for (size_t i = 0; i < 4; ++i) got.push_back(fetch(std::get<Tensor>(outputs[i])));
+          expectAttention(x, causal, operands[1], operands[2], operands[3], got[0], what);
+          got.erase(got.begin());
+          expectGradients(x, causal, operands, got, what);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(AttentionBackwardGpu, ABackwardIsOneCallWithTheSameBitsIntoPreallocatedMemory) {
+  const AttentionShape x{2, 3, 200, 136, 64, 32};
+  const Fusion fusion = backwardOf(DType::BF16, true);
+  const std::string text =
+      print(host::compile(fusion, 1, {}, attentionOptions(DeviceKind::Cuda, attentionSizes(x))));
+  EXPECT_NE(text.find("call_library attention(%q"), std::string::npos) << text;
+  EXPECT_NE(text.find("call_library attention_backward(%g, %q, %k, %v, causal=true) -> "
+                      "(%dq, %dk, %dv)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("launch"), std::string::npos) << text;
+  Executable executable(parseProgram(text), {device_.get()});
+  const std::vector<HostTensor> operands = backwardOperands(DType::BF16, x, false);
+  std::vector<Argument> inputs;
+  for (const HostTensor& each : operands) inputs.emplace_back(place(each, AttentionLies::Plain));
+  std::vector<HostTensor> first;
+  for (AttentionLies lies : {AttentionLies::Plain, AttentionLies::Plain, AttentionLies::TokensOut,
+                             AttentionLies::WithGaps, AttentionLies::Misaligned}) {
+    RunOptions options;
+    for (size_t i : {size_t{0}, size_t{1}, size_t{2}, size_t{3}}) {
+      options.preallocated.push_back(place(HostTensor(DType::BF16, operands[i].sizes), lies));
+    }
+    executable.run(inputs, options).wait();
+    std::vector<HostTensor> got;
+    for (size_t i : {size_t{1}, size_t{2}, size_t{3}}) {
+      got.push_back(fetch(options.preallocated[i]));
+    }
+    if (first.empty()) {
+      first = got;
+      expectGradients(x, true, operands, got, "preallocated");
+      continue;
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(attentionNumbers(got[i]), attentionNumbers(first[i]))
+          << "gradient " << i << " lies " << static_cast<int>(lies);
+    }
+  }
+}
+
+TEST_F(AttentionBackwardGpu, BackwardsThatCudnnRefusesAreTheOpsTheyAreMadeOf) {
+  FusionExecutor executor(backwardOf(DType::F16, false), {device_.get()});
+  constexpr AttentionShape kAttentionShapes[] = {{1, 2, 9, 11, 20, 8}, {1, 2, 9, 11, 136, 16},
+                                                 {1, 2, 1, 1, 8, 8},   {1, 2, 0, 5, 8, 8},
+                                                 {1, 2, 5, 0, 8, 8},   {1, 2, 9, 11, 8, 8}};
+  for (const AttentionShape& x : kAttentionShapes) {
+    const SegmentOptions library = attentionOptions(DeviceKind::Cuda, attentionSizes(x));
+    const bool fits = &x == std::end(kAttentionShapes) - 1;
+    const std::string text = print(host::compile(backwardOf(DType::F16, false), 1, {}, library));
+    EXPECT_EQ(text.find("attention_backward(%g") != std::string::npos, fits) << text;
+    const std::vector<HostTensor> operands = backwardOperands(DType::F16, x, false);
+    std::vector<Argument> inputs;
+    for (const HostTensor& each : operands) inputs.emplace_back(place(each, AttentionLies::Plain));
+    const Outputs outputs = executor.run(inputs);
+    outputs.wait();
+    std::vector<HostTensor> got;
+    for (size_t i = 1; i < 4; ++i) got.push_back(fetch(std::get<Tensor>(outputs[i])));
+    expectGradients(x, false, operands, got,
+                    fmt::format("queries {} keys {} width {}", x.queries, x.keys, x.width));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host::attention_backward_gpu_test
