@@ -82,6 +82,7 @@ bench() {
   python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
   python3 bench/peers/torch_matmul.py "$results/bench.jsonl" >>"$results/bench.jsonl" || status=1
   python3 bench/peers/torch_attention.py "$results/bench.jsonl" >>"$results/bench.jsonl" || status=1
+  python3 bench/peers/torch_index.py "$results/bench.jsonl" >>"$results/bench.jsonl" || status=1
   cat "$results/bench.jsonl"
   return $status
 }

@@ -29,6 +29,8 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
 - *tp_mlp*, *sp_mlp*: the MLP of a transformer with hidden size 8192, bf16, tensor and sequence parallel. *gelu*: as the epilogue of
   the first product or as an op. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. The peer's: eager,
   torch.compile, and async tensor parallelism (`bench/peers/torch_mlp.py`).
+- *sort*, *topk*, *scatter_add*, *embedding*, *cumsum*: the ops that work on lines or places (`bench/cuda_index.cpp`). *gb_s*: inputs and
+  outputs, moved once, by the time on the GPU.
 """
 
 # Field -> column: what is shown, and how.

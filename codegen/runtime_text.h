@@ -16,8 +16,12 @@ extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
 // The kernels of heddle's own library functions and products, for a CUDA compiler as they are
-// behind the text of cuda_elements.
+// behind the text of cuda_elements; cuda_library also behind those that stand between.
 extern const std::string_view kRuntimeHeader_cuda_elements;
+extern const std::string_view kRuntimeHeader_cuda_lines;
+extern const std::string_view kRuntimeHeader_cuda_keys;
+extern const std::string_view kRuntimeHeader_cuda_sort;
+extern const std::string_view kRuntimeHeader_cuda_select;
 extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 

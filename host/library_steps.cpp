@@ -10,8 +10,11 @@ namespace {
 
 constexpr int64_t kMostBlocks = 4096;  // each walks over the rest
 constexpr int64_t kScanChunk = 8192;
-constexpr int64_t kSortChunk = 4096;
-constexpr int64_t kShortLine = 2048;
+// Of codegen/runtime/cuda_keys.h: a line that a warp sorts, elements that a block holds.
+constexpr int64_t kWarpLine = 256;
+constexpr int64_t kTile = 4096;
+constexpr int64_t kWarps = kLibraryThreads / 32;
+constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;
 // Elements and targets of the lines that are sorted at one time: bounds the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
@@ -27,6 +30,9 @@ int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
 }
+
+// A half type fills the upper half of its key.
+int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
 // Takes blocks of 256-byte aligned memory; with no memory it only counts.
 class Carver {
@@ -54,7 +60,7 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   args.out = call.out;
   std::copy(call.in.begin(), call.in.end(), args.in);
   std::copy(std::begin(shape.strides), std::end(shape.strides), args.axis_strides);
-  args.n = shape.n;
+  args.n = args.out_n = shape.n;
   args.extent = shape.extent;
   args.first_target = shape.first;
   args.in_type = typeOf(dtype);
@@ -131,17 +137,27 @@ int64_t cumsumWorkspace(const LibraryCall& call) {
 struct Sorter {
   LibraryArgs args;
   bool wide = false;  // keys of 64 bits
-  int bits = 0;
   int64_t groups = 0;
   int64_t bytes = 0;
 
-  LibraryKernel kernel(LibraryKernel narrow) const {
-    return wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow;
+  void launch(LibraryKernel narrow, int64_t blocks, const LibraryArgs& what,
+              LibraryLauncher& launcher) const {
+    launcher.launch(wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow,
+                    blocks, what);
   }
-  bool isShort() const { return args.n <= kShortLine; }
+  bool isShort() const { return args.n <= kTile; }
+  bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
+  // Elements of a line that a step leaves of `n`.
+  int64_t chosenOf(int64_t n) const { return divUp(n, kTile) * args.keep; }
+  bool putsPlaces() const { return args.by_index == 0 && isShort(); }  // by itself
   void layOut(void* workspace);
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
+
+ private:
+  void sortShort(LibraryLauncher& launcher) const;
+  void sortByDigits(LibraryLauncher& launcher);
+  void select(LibraryLauncher& launcher);
 };
 
 void Sorter::layOut(void* workspace) {
@@ -149,21 +165,24 @@ void Sorter::layOut(void* workspace) {
   HEDDLE_USER_CHECK(args.n <= kMostElements && args.extent <= kMostElements,
                     "lines of {} elements and {} targets: CUDA sorts lines of up to {}", args.n,
                     args.extent, kMostElements);
-  const int64_t a_line = args.n + (args.by_index != 0 ? args.extent + 1 : 0);
+  if (selects()) args.keep = std::max<int64_t>(args.extent, 1);
+  args.to_keys = putsPlaces() ? 0 : 1;
+  const int64_t held = selects() ? chosenOf(args.n) : args.n;
+  const int64_t a_line = held + (args.by_index != 0 ? args.extent + 1 : 0);
   args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(a_line, 1), 1,
                                    std::max<int64_t>(args.lines.count, 1));
   groups = divUp(args.lines.count, args.group);
-  args.chunks = divUp(args.n, kSortChunk);
-  const int64_t elements = args.group * args.n;
+  args.chunks = divUp(args.n, kTile);
+  const int64_t elements = args.group * held;
   Carver carver(workspace);
-  const int buffers = isShort() ? 1 : 2;
+  const int buffers = putsPlaces() ? 0 : isShort() ? 1 : 2;
   for (int i = 0; i < buffers; ++i) {
     args.keys[i] = wide ? static_cast<void*>(carver.take<uint64_t>(elements))
                         : static_cast<void*>(carver.take<uint32_t>(elements));
     args.places[i] = carver.take<uint32_t>(elements);
   }
   if (args.by_index != 0) args.starts = carver.take<uint32_t>(args.group * (args.extent + 1));
-  if (!isShort()) {
+  if (!isShort() && !selects()) {
     const int64_t counts = args.group * args.chunks * kDigits;
     args.counts = carver.take<int64_t>(counts);
     args.totals = carver.take<int64_t>(args.group * divUp(args.chunks * kDigits, kScanChunk));
@@ -178,18 +197,35 @@ void Sorter::beginGroup(int64_t index) {
   args.from = 0;
 }
 
-// What follows finds the result in keys[from] and places[from].
+// What follows finds the result in keys[from] and places[from], unless putsPlaces().
 void Sorter::sort(LibraryLauncher& launcher) {
   if (args.n == 0) return;
-  launcher.launch(kernel(LibraryKernel::Keys32), blocksFor(args.group * args.n, kLibraryThreads),
-                  args);
-  if (isShort()) {
-    LibraryArgs one = args;
-    one.chunk =
-        std::max<int64_t>(2, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(args.n))));
-    return launcher.launch(kernel(LibraryKernel::SortShort32), blocksFor(args.group, 1), one);
+  if (isShort()) return sortShort(launcher);
+  selects() ? select(launcher) : sortByDigits(launcher);
+}
+
+void Sorter::sortShort(LibraryLauncher& launcher) const {
+  if (args.n <= kWarpLine) {
+    return launch(LibraryKernel::SortWarp32, blocksFor(args.group, kWarps), args, launcher);
   }
-  args.chunk = kSortChunk;
+  launch(LibraryKernel::SortTile32, blocksFor(args.group, 1), args, launcher);
+}
+
+void Sorter::select(LibraryLauncher& launcher) {
+  args.from = 1;  // where nothing is yet
+  do {
+    args.chunks = divUp(args.n, kTile);
+    launch(LibraryKernel::Select32, blocksFor(args.group * args.chunks, 1), args, launcher);
+    args.n = chosenOf(args.n);
+    args.from = 1 - args.from;
+    args.by_keys = 1;
+  } while (args.n > kTile);
+  sortShort(launcher);
+}
+
+void Sorter::sortByDigits(LibraryLauncher& launcher) {
+  const int64_t blocks = blocksFor(args.group * args.chunks, 1);
+  launch(LibraryKernel::Keys32, blocks, args, launcher);
   LibraryArgs counts;  // of each line: summed over digits, then chunks
   counts.out = args.counts;
   counts.in[0] = args.counts;
@@ -200,11 +236,10 @@ void Sorter::sort(LibraryLauncher& launcher) {
   counts.lines.axes = 1;
   for (auto& strides : counts.lines.strides) strides[0] = counts.n;
   for (int64_t& stride : counts.axis_strides) stride = 1;
-  const int64_t blocks = blocksFor(args.group * args.chunks, 1);
-  for (args.shift = 0; args.shift < bits; args.shift += 8) {
-    launcher.launch(kernel(LibraryKernel::Count32), blocks, args);
+  for (args.shift = args.first_bit; args.shift < args.bits; args.shift += 8) {
+    launch(LibraryKernel::Count32, blocks, args, launcher);
     scanLines(counts, launcher);
-    launcher.launch(kernel(LibraryKernel::Move32), blocks, args);
+    launch(LibraryKernel::Move32, blocks, args, launcher);
     args.from = 1 - args.from;
   }
 }
@@ -216,9 +251,10 @@ Sorter argsortOf(const LibraryCall& call) {
   sorter.args.extent = std::min(call.first, sorter.args.n);
   const DType dtype = call.in_descs[0]->dtype;
   sorter.wide = isLong(dtype);
-  sorter.bits = keyBits(dtype);
+  sorter.args.bits = keyBits(dtype);
+  sorter.args.first_bit = firstKeyBit(dtype);
   if (call.descending) {
-    sorter.args.flip = sorter.bits == 64 ? -1 : (int64_t{1} << sorter.bits) - 1;
+    sorter.args.flip = sorter.wide ? -1 : (int64_t{1} << sorter.args.bits) - 1;
   }
   sorter.layOut(call.workspace);
   return sorter;
@@ -233,7 +269,7 @@ Sorter scatterOf(const LibraryCall& call) {
   args.by_index = 1;
   args.index_type = typeOf(call.in_descs[1]->dtype);
   args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
-  sorter.bits = std::bit_width(static_cast<uint64_t>(args.extent));  // `extent`: nowhere
+  args.bits = std::bit_width(static_cast<uint64_t>(args.extent));  // `extent`: nowhere
   // What is nearest in the result's memory goes by fastest.
   const auto inner = [](const LineSpace& space) {
     return space.axes == 0 ? INT64_MAX : space.strides[0][static_cast<size_t>(space.axes) - 1];
@@ -267,7 +303,9 @@ void librarySteps(const LibraryCall& call, LibraryLauncher& launcher) {
     sorter.sort(launcher);
     LibraryArgs& args = sorter.args;
     if (!call.scatters()) {
-      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.n, kLibraryThreads), args);
+      if (whole.putsPlaces()) continue;
+      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.out_n, kLibraryThreads),
+                      args);
       continue;
     }
     const int64_t targets = args.group * args.extent;

@@ -3,9 +3,10 @@
 // GCC puts calls of libmvec into the vector part of a loop and calls of libm into the rest, and
 // their last bits differ, as do those of libmvec's functions for vectors of different widths. So
 // loops call functions with names of our own, hd_sinf, which exist for one element and for every
-// width and all come down to libmvec's for 32 bytes: an element has the same bits wherever it
-// stands. The text of a kernel defines those that it needs (codegen/libm_text.h). Where there is no
-// libmvec, all is libm's.
+// width and all come down to one form of libmvec's: that for 64 bytes where there is AVX-512 (but
+// for the few that are quicker otherwise), else that for 32. So an element has the same bits
+// wherever it stands. The text of a kernel defines those that it needs (codegen/libm_text.h). Where
+// there is no libmvec, all is libm's.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)
@@ -47,21 +48,44 @@ HD_INLINE Vector<double, 64> joined(const Vector<double, 32>& a, const Vector<do
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 #endif
-template <class T>
-HD_INLINE Vector<T, 32> everywhere(T x) {
-  Vector<T, 32> all;
-  for (int i = 0; i < (int)(32 / sizeof(T)); ++i) all[i] = x;
-  return all;
+// `x`, an element or a vector, as often as `Whole` holds it.
+template <class Whole, class X>
+HD_INLINE Whole repeated(const X& x) {
+  if constexpr (sizeof(X) < 16) {
+    Whole all;
+    for (int i = 0; i < (int)(sizeof(Whole) / sizeof(X)); ++i) all[i] = x;
+    return all;
+  } else if constexpr (2 * sizeof(X) <= sizeof(Whole)) {
+    return repeated<Whole>(joined<Vector<decltype(x[0] + x[0]), 2 * sizeof(X)>>(x, x));
+  } else {
+    return x;
+  }
+}
+// The function that has `form` in libmvec, of operands of another width: shorter ones are repeated,
+// longer ones taken in two parts.
+template <class X, class Whole, class... Wholes, class... Xs>
+HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
+  if constexpr (sizeof(X) > sizeof(Whole)) {
+    return joined<X>(form(partOf<Whole>(xs, 0)...), form(partOf<Whole>(xs, 1)...));
+  } else {
+    return partOf<X>(form(repeated<Whole>(xs)...), 0);
+  }
 }
 
 }  // namespace hd
 #define HD_V16(T) hd::Vector<T, 16>
 #define HD_V32(T) hd::Vector<T, 32>
 #define HD_V64(T) hd::Vector<T, 64>
-// The head of a definition: `name` is known to nobody, `symbol` is what loops call.
-#define HD_FORM(type, name, symbol, parameters)                                \
-  __attribute__((visibility("hidden"))) type name parameters __asm__(symbol); \
-  type name parameters
+// A function of one operand (v) or two (vv): `name` is known to nobody, `symbol` is what loops
+// call.
+#define HD_OPERANDS_v(type) type
+#define HD_OPERANDS_vv(type) type, type
+#define HD_FORM_v(type, name, symbol, base)                              \
+  __attribute__((visibility("hidden"))) type name(type) __asm__(symbol); \
+  type name(type x) { return hd::byForm<type>(base, x); }
+#define HD_FORM_vv(type, name, symbol, base)                                   \
+  __attribute__((visibility("hidden"))) type name(type, type) __asm__(symbol); \
+  type name(type x, type y) { return hd::byForm<type>(base, x, y); }
 #else
 #define HD_SIMD
 #define HD_LIBM(name) name

@@ -1,10 +1,25 @@
 #include "host/cuda/cuda_library.h"
 
 #include <string>
+#include <string_view>
 
 #include "codegen/runtime_text.h"
 
 namespace heddle::host {
+namespace {
+
+std::string libraryText(size_t part) {
+  std::string text = "#define HDL_PART " + std::to_string(part) + "\n";
+  for (std::string_view header :
+       {codegen::kRuntimeHeader_cuda_elements, codegen::kRuntimeHeader_cuda_lines,
+        codegen::kRuntimeHeader_cuda_keys, codegen::kRuntimeHeader_cuda_sort,
+        codegen::kRuntimeHeader_cuda_select, codegen::kRuntimeHeader_cuda_library}) {
+    text += header;
+  }
+  return text;
+}
+
+}  // namespace
 
 class CudaLibrary::Launcher : public LibraryLauncher {
  public:
@@ -35,14 +50,13 @@ void CudaLibrary::clear() {
 
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
   std::lock_guard lock(mutex_);
-  if (image_.empty()) {
-    std::string text(codegen::kRuntimeHeader_cuda_elements);
-    text += codegen::kRuntimeHeader_cuda_library;
-    image_ = compiler.compile({codegen::Target::Cuda, std::move(text)});
-  }
   const auto index = static_cast<size_t>(which);
+  const std::string_view entry = kLibraryEntries[index];
   if (!kernels_[index]) {
-    kernels_[index] = std::make_unique<CudaKernel>(image_, kLibraryEntries[index]);
+    const size_t part = entry.ends_with("32") ? 1 : entry.ends_with("64") ? 2 : 0;
+    std::vector<std::byte>& image = images_[part];
+    if (image.empty()) image = compiler.compile({codegen::Target::Cuda, libraryText(part)});
+    kernels_[index] = std::make_unique<CudaKernel>(image, kLibraryEntries[index]);
   }
   return *kernels_[index];
 }

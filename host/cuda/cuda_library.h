@@ -14,7 +14,8 @@
 
 namespace heddle::host {
 
-// The kernels of codegen/runtime/cuda_library.h, compiled together at the first call. Thread-safe.
+// The kernels of codegen/runtime/cuda_library.h, compiled in three parts, each at the first call
+// that needs one of its kernels. Thread-safe.
 class CudaLibrary {
  public:
   // The device for which `compiler` compiles is current.
@@ -27,7 +28,7 @@ class CudaLibrary {
   CudaKernel& kernel(LibraryKernel which, const codegen::KernelCompiler& compiler);
 
   std::mutex mutex_;
-  std::vector<std::byte> image_;
+  std::array<std::vector<std::byte>, 3> images_;
   std::array<std::unique_ptr<CudaKernel>, std::size(kLibraryEntries)> kernels_;
 };
 

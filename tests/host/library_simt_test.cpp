@@ -7,6 +7,14 @@
 //
 #include "codegen/runtime/cuda_elements.h"
 //
+#include "codegen/runtime/cuda_lines.h"
+//
+#include "codegen/runtime/cuda_keys.h"
+//
+#include "codegen/runtime/cuda_sort.h"
+//
+#include "codegen/runtime/cuda_select.h"
+//
 #include "codegen/runtime/cuda_library.h"
 
 namespace heddle::host::library_simt_test {
@@ -16,6 +24,9 @@ static_assert(sizeof(LibraryArgs) == sizeof(hdl::Args));
 static_assert(offsetof(LibraryArgs, lanes) == offsetof(hdl::Args, lanes));
 static_assert(offsetof(LibraryArgs, starts) == offsetof(hdl::Args, starts));
 static_assert(offsetof(LibraryArgs, first_line) == offsetof(hdl::Args, first_line));
+static_assert(offsetof(LibraryArgs, extent) == offsetof(hdl::Args, extent));
+static_assert(offsetof(LibraryArgs, bits) == offsetof(hdl::Args, bits));
+static_assert(offsetof(LibraryArgs, to_keys) == offsetof(hdl::Args, to_keys));
 static_assert(offsetof(LibraryArgs, flip) == offsetof(hdl::Args, flip));
 static_assert(offsetof(LibraryArgs, index_type) == offsetof(hdl::Args, index_type));
 static_assert(kLibraryThreads == hdl::kThreads);
@@ -31,9 +42,10 @@ static_assert(static_cast<int>(DType::F32) == hdl::kF32 &&
               static_cast<int>(DType::F64) == hdl::kF64);
 
 using Entry = void (*)(hdl::Args);
-constexpr Entry kEntries[] = {hdlScan,        hdlTotals,      hdlScanColumns, hdlKeys32,  hdlKeys64,
-                              hdlSortShort32, hdlSortShort64, hdlCount32,     hdlCount64, hdlMove32,
-                              hdlMove64,      hdlStarts,      hdlCombine,     hdlPlaces};
+constexpr Entry kEntries[] = {
+    hdlScan,       hdlTotals,     hdlScanColumns, hdlKeys32,   hdlKeys64,   hdlSortWarp32,
+    hdlSortWarp64, hdlSortTile32, hdlSortTile64,  hdlSelect32, hdlSelect64, hdlCount32,
+    hdlCount64,    hdlMove32,     hdlMove64,      hdlStarts,   hdlCombine,  hdlPlaces};
 static_assert(std::size(kEntries) == std::size(kLibraryEntries));
 
 class HostLauncher : public LibraryLauncher {
@@ -95,6 +107,22 @@ TEST(LibrarySimtScan, ALineInChunks) {
   LibraryRun run{
       LibraryFunction::Cumsum, 0, false, {{DType::F32, {20000}, {}}}, {DType::F32, {20000}, {}}};
   checkCumsum(run, random, [](LibraryRun& made) { runSteps(made, 1); });
+}
+
+// A line of three tiles whose first are chosen, then one of which they are chosen twice; equal ones
+// are taken in the order of their places.
+TEST(LibrarySimtTop, TheFirstOfLongLines) {
+  std::mt19937 random(2);
+  const auto top = [&](DType dtype, int64_t n, int64_t k, bool descending) {
+    SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(k) + " of " + std::to_string(n));
+    LibraryRun run{LibraryFunction::Argsort, 0, descending, {{dtype, {n}, {}}},
+                   {DType::I64, {n}, {}},    k};
+    checkArgsort(run, random, [](LibraryRun& made) { runSteps(made, 1); });
+  };
+  top(DType::F32, 9000, 50, true);
+  top(DType::BF16, 8193, 3, false);
+  top(DType::Bool, 4097, 300, true);
+  top(DType::I64, 20000, 1000, false);
 }
 
 }  // namespace

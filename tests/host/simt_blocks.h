@@ -138,6 +138,8 @@ inline void Grid::start() {
 #define __device__
 #define __global__
 #define __grid_constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
 #define __shared__ static
 #define threadIdx \
   heddle::simt::Dim { heddle::simt::grid().thread() }
@@ -154,6 +156,15 @@ template <class T>
 T __shfl_up_sync(unsigned, T value, int delta) {
   const int thread = static_cast<int>(heddle::simt::grid().thread());
   return heddle::simt::grid().exchange(value, thread % 32 < delta ? thread : thread - delta);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  const int thread = static_cast<int>(heddle::simt::grid().thread());
+  return heddle::simt::grid().exchange(value, thread ^ mask);
+}
+inline unsigned __ballot_sync(unsigned, bool value) {
+  const unsigned peers = heddle::simt::grid().match(value);
+  return value ? peers : ~peers;
 }
 template <class T>
 unsigned __match_any_sync(unsigned, T value) {

@@ -1,0 +1,182 @@
+// Elements as unsigned integers in the same order, and where lines of them come from and go to.
+// Behind the text of cuda_lines.h.
+
+namespace hdl {
+
+constexpr int kDigits = 256;
+constexpr int kWarpLine = 256;  // a line that a warp sorts
+constexpr int kTile = 4096;     // elements that a block holds
+constexpr U32 kNoPlace = 0xffffffffu;
+constexpr U32 kAllLanes = 0xffffffffu;
+
+// How the bits of an element become a key: 8 bits for bool and the 8-bit integers, else 32, or 64.
+template <class K>
+struct KeyRule {
+  bool real;
+  int shift;  // half types stand in the upper half of a key
+  K infinity;
+  K most;  // of an integer: a bool is 0 or 1
+  K turned;
+};
+template <class K>
+__device__ inline KeyRule<K> keyRuleOf(I64 type, I64 flip) {
+  const K sign = (K)1 << (8 * sizeof(K) - 1);
+  KeyRule<K> rule = {isFloatType(type), 0, 0, (K) ~(K)0, (K)flip};
+  if (type == kBF16 || type == kF16) rule.shift = 16;
+  if (type == kBF16 || type == kF32) rule.infinity = (K)0x7f800000u;
+  if (type == kF16) rule.infinity = (K)0x7c000000u;
+  if (type == kF64) rule.infinity = (K)0x7ff0000000000000ull;
+  if (type == kBool) rule.most = 1;
+  if (type == kI8) rule.turned ^= 0x80u;
+  if (type == kI32 || type == kI64) rule.turned ^= sign;
+  return rule;
+}
+template <class K>
+__device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
+  const K sign = (K)1 << (8 * sizeof(K) - 1);
+  K key = bits < rule.most ? bits : rule.most;
+  if (rule.real) {
+    bits <<= rule.shift;
+    const K size = bits & ~sign;
+    key = bits != size ? ~bits : bits | sign;
+    if (size == 0) key = sign;  // -0 is 0
+    if (size > rule.infinity) key = (K) ~(K)0;
+  }
+  return key ^ rule.turned;
+}
+// Of an index the key is the target it names, or `extent` when it names none.
+__device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
+  const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
+  // Targets that lie before the first one wrap around to beyond the last.
+  const U64 target = index - (U64)args.first_target;
+  return target < (U64)args.extent ? target : (U64)args.extent;
+}
+
+// A line that is to be sorted: elements of a tensor or an index, or keys and places.
+struct Source {
+  I64 begin;
+  I64 stride;
+};
+__device__ inline Source sourceOf(const Args& args, I64 line) {
+  if (args.by_keys != 0) return {line * args.n, 1};
+  const int operand = args.by_index != 0 ? 2 : 1;
+  return {offsetOf(args.lines, operand, args.first_line + line), args.axis_strides[operand]};
+}
+
+template <class R, class K, int J>
+__device__ __forceinline__ void loadBits(const void* from, const Source& source, I64 first,
+                                         int step, I64 end, K (&bits)[J]) {
+  const R* at = (const R*)from + source.begin + first * source.stride;
+  const I64 next = step * source.stride;
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) bits[j] = first + j * step < end ? (K)at[j * next] : (K)0;
+}
+template <class K, int J>
+__device__ __forceinline__ void takeTargets(const Args& args, const Source& source, I64 first,
+                                            int step, I64 end, K (&key)[J]) {
+  U64 bits[J];
+  if (args.index_type == kI64) {
+    loadBits<U64>(args.in[1], source, first, step, end, bits);
+  } else {
+    loadBits<U32>(args.in[1], source, first, step, end, bits);
+  }
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    key[j] = (K)keyOfIndex(args, bits[j]);
+  }
+}
+template <class K, int J>
+__device__ __forceinline__ void takeElements(const Args& args, const Source& source, I64 first,
+                                             int step, I64 end, K (&key)[J]) {
+  switch (args.in_type) {
+    case kI64:
+    case kF64:
+      loadBits<U64>(args.in[0], source, first, step, end, key);
+      break;
+    case kI32:
+    case kF32:
+      loadBits<U32>(args.in[0], source, first, step, end, key);
+      break;
+    case kBF16:
+    case kF16:
+      loadBits<unsigned short>(args.in[0], source, first, step, end, key);
+      break;
+    default:
+      loadBits<unsigned char>(args.in[0], source, first, step, end, key);
+  }
+  const KeyRule<K> rule = keyRuleOf<K>(args.in_type, args.flip);
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
+}
+// Elements first, first + step ... of a line; beyond the end stands what comes last. All loads go
+// out before the first is used.
+template <class K, int J>
+__device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
+                                     I64 end, K (&key)[J], U32 (&place)[J]) {
+  if (args.by_keys != 0) {
+    const Source dense = {source.begin, 1};
+    loadBits<K>(args.keys[args.from], dense, first, step, end, key);
+    loadBits<U32>(args.places[args.from], dense, first, step, end, place);
+  } else if (args.by_index != 0) {
+    takeTargets(args, source, first, step, end, key);
+  } else {
+    takeElements(args, source, first, step, end, key);
+  }
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    const I64 i = first + j * step;
+    if (i >= end) {
+      key[j] = (K) ~(K)0;
+      place[j] = kNoPlace;
+    } else if (args.by_keys == 0) {
+      place[j] = (U32)i;
+    }
+  }
+}
+
+// Where element i of a sorted line goes. Of the result of argsort places from `extent` on are -1.
+struct Target {
+  I64 begin;
+  I64 stride;
+};
+__device__ inline Target targetOf(const Args& args, I64 line) {
+  if (args.to_keys != 0) return {line * args.n, 1};
+  return {offsetOf(args.lines, 0, args.first_line + line), args.axis_strides[0]};
+}
+template <class K>
+__device__ inline void put(const Args& args, const Target& target, I64 i, K key, U32 place) {
+  const I64 to = target.begin + i * target.stride;
+  if (args.to_keys != 0) {
+    ((K*)args.keys[args.from])[to] = key;
+    args.places[args.from][to] = place;
+  } else {
+    ((I64*)args.out)[to] = i < args.extent ? (I64)place : -1;
+  }
+}
+
+// keys[0] and places[0] of a group of lines.
+template <class K>
+__device__ void makeKeys(const Args& args) {
+  constexpr int J = 4;
+  for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
+    const I64 line = item / args.chunks;
+    const I64 begin = (item - line * args.chunks) * kTile;
+    const I64 end = args.n - begin < kTile ? args.n : begin + kTile;
+    const Source source = sourceOf(args, line);
+    for (I64 first = begin + threadIdx.x; first < end; first += J * kThreads) {
+      K key[J];
+      U32 place[J];
+      take(args, source, first, kThreads, end, key, place);
+      HDL_UNROLL
+      for (int j = 0; j < J; ++j) {
+        const I64 i = first + j * kThreads;
+        if (i < end) {
+          ((K*)args.keys[0])[line * args.n + i] = key[j];
+          args.places[0][line * args.n + i] = place[j];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace hdl

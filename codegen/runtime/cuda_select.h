@@ -1,0 +1,125 @@
+// The first of long lines, stable, without sorting the rest. Behind the text of cuda_sort.h.
+
+namespace hdl {
+
+template <class K>
+struct Chosen {
+  K mask;  // bits that decide
+  K last;  // elements below are taken, of those that are equal the first `equals`
+  U32 equals;
+};
+
+// What the threads of a block share when they choose.
+struct Choice {
+  U32 found[kDigits];
+  U32 sums[kWarps];
+  U32 digit;
+  U32 below;
+  U32 less[kWarps];
+  U32 equal[kWarps];
+};
+
+// Digit by digit from the highest: which one holds the last element that is taken.
+template <class K, int J>
+__device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count, U32 keep,
+                                  Choice& shared) {
+  Chosen<K> chosen = {0, 0, keep};
+  for (I64 shift = args.bits - 8; shift > args.first_bit - 8; shift -= 8) {
+    shared.found[threadIdx.x] = 0;
+    __syncthreads();
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      if (tileItem<J>(j) < count && (key[j] & chosen.mask) == chosen.last) {
+        atomicAdd(&shared.found[digitOf(key[j], shift)], 1u);
+      }
+    }
+    __syncthreads();
+    const U32 own = shared.found[threadIdx.x];
+    U32 total;
+    const U32 below = sumBefore(own, shared.sums, total);
+    if (below < chosen.equals && chosen.equals <= below + own) {
+      shared.digit = threadIdx.x;
+      shared.below = below;
+    }
+    __syncthreads();
+    chosen.mask |= (K)(kDigits - 1) << shift;
+    chosen.last |= (K)shared.digit << shift;
+    chosen.equals -= shared.below;
+  }
+  return chosen;
+}
+
+template <class K, int J>
+__device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&place)[J], int count,
+                           const Chosen<K>& chosen, I64 to, Choice& shared) {
+  const int warp = (int)threadIdx.x / 32;
+  const U32 lower_lanes = (1u << (threadIdx.x % 32)) - 1u;
+  U32 less[J];
+  U32 equal[J];
+  U32 all_less = 0;
+  U32 all_equal = 0;
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    const bool valid = tileItem<J>(j) < count;
+    const K digits = key[j] & chosen.mask;
+    less[j] = __ballot_sync(kAllLanes, valid && digits < chosen.last);
+    equal[j] = __ballot_sync(kAllLanes, valid && digits == chosen.last);
+    all_less += (U32)__popc(less[j]);
+    all_equal += (U32)__popc(equal[j]);
+  }
+  if (lower_lanes == 0) {
+    shared.less[warp] = all_less;
+    shared.equal[warp] = all_equal;
+  }
+  __syncthreads();
+  U32 less_before = 0;
+  U32 equal_before = 0;
+  for (int w = 0; w < warp; ++w) {
+    less_before += shared.less[w];
+    equal_before += shared.equal[w];
+  }
+  K* keys = (K*)args.keys[1 - args.from] + to;
+  U32* places = args.places[1 - args.from] + to;
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    const U32 equals = equal_before + (U32)__popc(equal[j] & lower_lanes);
+    const U32 at = less_before + (U32)__popc(less[j] & lower_lanes) +
+                   (equals < chosen.equals ? equals : chosen.equals);
+    const bool is_less = (less[j] & (lower_lanes + 1u)) != 0;
+    const bool is_equal = (equal[j] & (lower_lanes + 1u)) != 0;
+    if (is_less || (is_equal && equals < chosen.equals)) {
+      keys[at] = key[j];
+      places[at] = place[j];
+    }
+    less_before += (U32)__popc(less[j]);
+    equal_before += (U32)__popc(equal[j]);
+  }
+}
+
+// The first `keep` of each tile, in the order of their places, become lines of keys and places of
+// chunks * keep elements.
+template <class K>
+__device__ void selectTiles(const Args& args) {
+  constexpr int J = kTile / kThreads;
+  __shared__ Choice shared;
+  for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
+    const I64 line = item / args.chunks;
+    const I64 begin = (item - line * args.chunks) * kTile;
+    const int count = (int)(args.n - begin < kTile ? args.n - begin : kTile);
+    const Source source = sourceOf(args, line);
+    K key[J];
+    U32 place[J];
+    take(args, source, begin + tileItem<J>(0), 32, begin + count, key, place);
+    const U32 keep = (U32)(count < args.keep ? count : args.keep);
+    const Chosen<K> chosen = chooseInTile(args, key, count, keep, shared);
+    keepChosen(args, key, place, count, chosen, item * args.keep, shared);
+    for (I64 at = item * args.keep + keep + threadIdx.x; at < (item + 1) * args.keep;
+         at += kThreads) {
+      ((K*)args.keys[1 - args.from])[at] = (K) ~(K)0;
+      args.places[1 - args.from][at] = kNoPlace;
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace hdl

@@ -1,0 +1,259 @@
+// Sorting lines, stable: by key, and by place where keys are equal.
+// Behind the text of cuda_keys.h. A line of up to kWarpLine elements is sorted by a warp, of up to
+// kTile by a block, both from where it stands to where it is wanted; a longer one by digits, a
+// kernel for each step. No result depends on the order in which blocks or threads run.
+
+namespace hdl {
+
+// --- a line a warp: bitonic, by key and then by place --------------------------------------------
+
+template <class K>
+__device__ inline bool isAbove(K key, U32 place, K other, U32 other_place) {
+  return key > other || (key == other && place > other_place);
+}
+
+// Lane l ends with elements l * J to l * J + J - 1.
+template <class K, int J>
+__device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
+  const int first = (int)(threadIdx.x % 32) * J;
+  for (int size = 2; size <= 32 * J; size *= 2) {
+    for (int step = size / 2; step >= J; step /= 2) {  // partners are lanes
+      const bool low = (first & step) == 0;
+      HDL_UNROLL
+      for (int j = 0; j < J; ++j) {
+        const K other = __shfl_xor_sync(kAllLanes, key[j], step / J);
+        const U32 other_place = __shfl_xor_sync(kAllLanes, place[j], step / J);
+        const bool up = ((first + j) & size) == 0;
+        if (isAbove(key[j], place[j], other, other_place) == (up == low)) {
+          key[j] = other;
+          place[j] = other_place;
+        }
+      }
+    }
+    HDL_UNROLL
+    for (int step = J / 2; step > 0; step /= 2) {  // partners are of one lane
+      if (2 * step > size) continue;
+      HDL_UNROLL
+      for (int j = 0; j < J; ++j) {
+        if ((j & step) != 0) continue;
+        const int k = j | step;
+        const bool up = ((first + j) & size) == 0;
+        if (isAbove(key[j], place[j], key[k], place[k]) == up) {
+          const K other = key[j];
+          const U32 other_place = place[j];
+          key[j] = key[k];
+          place[j] = place[k];
+          key[k] = other;
+          place[k] = other_place;
+        }
+      }
+    }
+  }
+}
+
+template <class K, int J>
+__device__ void sortWarpLines(const Args& args) {
+  const int lane = (int)threadIdx.x % 32;
+  const int warp = (int)threadIdx.x / 32;
+  for (I64 first = (I64)blockIdx.x * kWarps; first < args.group; first += (I64)gridDim.x * kWarps) {
+    const bool own = first + warp < args.group;
+    const I64 line = own ? first + warp : first;
+    const Source source = sourceOf(args, line);
+    K key[J];
+    U32 place[J];
+    take(args, source, lane, 32, own ? args.n : 0, key, place);
+    sortInWarp(key, place);
+    const Target target = targetOf(args, line);
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      const int i = lane * J + j;
+      if (own && i < args.n) put(args, target, i, key[j], place[j]);
+    }
+  }
+}
+
+template <class K>
+__device__ void sortWarps(const Args& args) {
+  if (args.n <= 32) {
+    sortWarpLines<K, 1>(args);
+  } else if (args.n <= 64) {
+    sortWarpLines<K, 2>(args);
+  } else if (args.n <= 128) {
+    sortWarpLines<K, 4>(args);
+  } else {
+    sortWarpLines<K, kWarpLine / 32>(args);
+  }
+}
+
+// --- a tile a block: by digits, the last ones first ----------------------------------------------
+
+// What the threads of a block share when they rank a tile.
+struct Ranks {
+  U32 before[kWarps][kDigits];  // elements of a digit in earlier warps and of all lower digits
+  U32 sums[kWarps];
+};
+
+// Element j of this thread in the order of a tile of kThreads * J.
+template <int J>
+__device__ inline int tileItem(int j) {
+  return (int)(threadIdx.x / 32) * 32 * J + j * 32 + (int)(threadIdx.x % 32);
+}
+
+template <class K>
+__device__ inline int digitOf(K key, I64 shift) {
+  return (int)((key >> shift) & (kDigits - 1));
+}
+
+// Where each element goes when the tile is ordered by one digit. Begins and ends with no barrier:
+// one must stand between two calls.
+template <class K, int J>
+__device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
+  const int warp = (int)threadIdx.x / 32;
+  const U32 lower_lanes = (1u << (threadIdx.x % 32)) - 1u;
+  for (int w = 0; w < kWarps; ++w) shared.before[w][threadIdx.x] = 0;
+  __syncthreads();
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    const int digit = digitOf(key[j], shift);
+    const U32 peers = __match_any_sync(kAllLanes, digit);
+    const U32 lower = peers & lower_lanes;
+    rank[j] = shared.before[warp][digit] + (U32)__popc(lower);
+    __syncwarp();
+    if (lower == 0) shared.before[warp][digit] += (U32)__popc(peers);
+    __syncwarp();
+  }
+  __syncthreads();
+  U32 own = 0;
+  for (int w = 0; w < kWarps; ++w) {
+    const U32 count = shared.before[w][threadIdx.x];
+    shared.before[w][threadIdx.x] = own;
+    own += count;
+  }
+  U32 total;
+  const U32 lower_digits = sumBefore(own, shared.sums, total);
+  for (int w = 0; w < kWarps; ++w) shared.before[w][threadIdx.x] += lower_digits;
+  __syncthreads();
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
+}
+
+// The elements of a tile at their ranks. Begins and ends with no barrier that others need.
+template <class T, int J>
+__device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) moved[rank[j]] = value[j];
+  __syncthreads();
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) value[j] = moved[tileItem<J>(j)];
+  __syncthreads();
+}
+
+template <class K, int J>
+__device__ void sortTile(const Args& args, I64 line, K* moved, Ranks& shared) {
+  const Source source = sourceOf(args, line);
+  K key[J];
+  U32 place[J];
+  take(args, source, tileItem<J>(0), 32, args.n, key, place);
+  for (I64 shift = args.first_bit; shift < args.bits; shift += 8) {
+    U32 rank[J];
+    rankByDigit(key, shift, rank, shared);
+    moveToRanks(key, rank, moved);
+    moveToRanks(place, rank, (U32*)moved);
+  }
+  const Target target = targetOf(args, line);
+  HDL_UNROLL
+  for (int j = 0; j < J; ++j) {
+    const int i = tileItem<J>(j);
+    if (i < args.n) put(args, target, i, key[j], place[j]);
+  }
+}
+
+template <class K>
+__device__ void sortTiles(const Args& args) {
+  __shared__ K moved[kTile];
+  __shared__ Ranks shared;
+  for (I64 line = blockIdx.x; line < args.group; line += gridDim.x) {
+    if (args.n <= kTile / 4) {
+      sortTile<K, kTile / kThreads / 4>(args, line, moved, shared);
+    } else {
+      sortTile<K, kTile / kThreads>(args, line, moved, shared);
+    }
+  }
+}
+
+// --- long lines: keys[from] and places[from] become keys[1 - from] and places[1 - from]
+// -----------
+
+// counts[line][digit][chunk] = how often the chunk holds the digit.
+template <class K>
+__device__ void countDigits(const Args& args) {
+  constexpr int J = kTile / kThreads;
+  __shared__ U32 found[kDigits];
+  for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
+    const I64 line = item / args.chunks;
+    const I64 chunk = item - line * args.chunks;
+    const K* keys = (const K*)args.keys[args.from] + line * args.n + chunk * kTile;
+    const I64 count = args.n - chunk * kTile;
+    K key[J];
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      const int i = tileItem<J>(j);
+      key[j] = i < count ? keys[i] : (K)0;
+    }
+    found[threadIdx.x] = 0;
+    __syncthreads();
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      if (tileItem<J>(j) < count) atomicAdd(&found[digitOf(key[j], args.shift)], 1u);
+    }
+    __syncthreads();
+    args.counts[(line * kDigits + threadIdx.x) * args.chunks + chunk] = found[threadIdx.x];
+    __syncthreads();
+  }
+}
+
+// Moves the elements of each chunk to where the summed counts say, ordered by digit first, so that
+// neighbours go to neighbours.
+template <class K>
+__device__ void moveByDigit(const Args& args) {
+  constexpr int J = kTile / kThreads;
+  __shared__ K moved[kTile];
+  __shared__ Ranks shared;
+  __shared__ U32 base[kDigits];  // wraps: where a digit begins in the line, less where in the tile
+  for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
+    const I64 line = item / args.chunks;
+    const I64 chunk = item - line * args.chunks;
+    const I64 from = line * args.n + chunk * kTile;
+    const I64 left = args.n - chunk * kTile;
+    const int count = (int)(left < kTile ? left : kTile);
+    K key[J];
+    U32 place[J];
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      const int i = tileItem<J>(j);
+      key[j] = i < count ? ((const K*)args.keys[args.from])[from + i] : (K) ~(K)0;
+      place[j] = i < count ? args.places[args.from][from + i] : kNoPlace;
+    }
+    U32 rank[J];
+    rankByDigit(key, args.shift, rank, shared);
+    const I64 at = (line * kDigits + (I64)threadIdx.x) * args.chunks + chunk;
+    const bool first = threadIdx.x == 0 && chunk == 0;
+    base[threadIdx.x] = (first ? 0u : (U32)args.counts[at - 1]) - shared.before[0][threadIdx.x];
+    moveToRanks(key, rank, moved);
+    moveToRanks(place, rank, (U32*)moved);
+    K* keys_to = (K*)args.keys[1 - args.from] + line * args.n;
+    U32* places_to = args.places[1 - args.from] + line * args.n;
+    HDL_UNROLL
+    for (int j = 0; j < J; ++j) {
+      const int i = tileItem<J>(j);
+      if (i < count) {
+        const U32 to = base[digitOf(key[j], args.shift)] + (U32)i;
+        keys_to[to] = key[j];
+        places_to[to] = place[j];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace hdl
