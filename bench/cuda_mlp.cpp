@@ -2,9 +2,11 @@
 // thread and an NCCL rank a GPU: GPU time with communication on the main stream, beside the
 // computation, and in chunks. One JSON object a case; the peer is bench/peers/torch_mlp.py.
 //
-//   bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--block FILE] [TOKENS ...]
+//   bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N] [--block FILE] [TOKENS
+//   ...]
 //
-// TOKENS: default 4096 16384; hidden 8192, features 28672 by default, bf16. --overlap: like
+// TOKENS: default 4096 16384; hidden 8192, features 28672 by default, bf16. --batch: tensors are
+// [batch, TOKENS / batch, ...], and sp_mlp spreads axis 1. --overlap: like
 // off,auto,4,4:16, where the second number is Communicate::ctas of the chunks. gelu is the epilogue
 // of the first product ("epilogue"), or an op of the fusion and so a kernel of its own.
 #include <cuda_runtime_api.h>
@@ -34,7 +36,7 @@ constexpr int kWarm = 5;
 
 constexpr const char* kFusion = R"(heddle 1
 mesh @m = [x=ranks]
-fusion mlp(%x: bf16[t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
+fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
            %w2: bf16[f, h] shard(@m, 0: x)) with t = {1}, h = 8192, f = {3} {{
 {2}
   %y = matmul(%g, %w2)
@@ -172,16 +174,25 @@ void runRank(const std::vector<Case>& cases, const std::vector<std::string>& ove
   world->barrier();
 }
 
-std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t features) {
+// `batch` 0: tensors of two axes.
+std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t features,
+                          int64_t batch) {
+  const std::string spread = batch > 0 ? ", 1: x" : ", 0: x";
+  const std::string outer = batch > 0 ? fmt::format("{}, ", batch) : "";
   const std::vector<std::pair<std::string, std::string>> forms = {
       {"epilogue", "  %g = matmul(%x, %w1, activation=gelu_tanh)"},
       {"op", "  %a = matmul(%x, %w1)\n  %g = gelu(%a, approximate=tanh)"}};
   std::vector<Case> cases;
   for (const std::string& tokens : all_tokens) {
-    for (const auto& [name, rows] : {std::pair{"tp_mlp", ""}, std::pair{"sp_mlp", ", 0: x"}}) {
+    for (const auto& [name, rows] : {std::pair{std::string("tp_mlp"), std::string()},
+                                     std::pair{std::string("sp_mlp"), spread}}) {
       for (const auto& [form, lines] : forms) {
+        const int64_t rows_each = std::stoll(tokens) / std::max<int64_t>(batch, 1);
         cases.push_back(
-            {name, fmt::format(fmt::runtime(kFusion), rows, tokens, lines, features), {}, form});
+            {batch > 0 ? fmt::format("{}, batch {}", name, batch) : name,
+             fmt::format(fmt::runtime(kFusion), rows, rows_each, lines, features, outer),
+             {},
+             form});
       }
     }
   }
@@ -226,7 +237,9 @@ int main(int argc, char** argv) {
   std::vector<int> sizes;
   std::string block;
   int64_t features = 28672;
+  int64_t batch = 0;
   app.add_option("--features", features, "of all GPUs together");
+  app.add_option("--batch", batch, "an axis of so many before the tokens");
   app.add_option("tokens", tokens, "numbers of tokens");
   app.add_option("--overlap", overlaps, "off, auto, N, N:CTAS")->delimiter(',');
   app.add_option("--gpus", sizes, "numbers of GPUs; default: all")->delimiter(',');
@@ -241,6 +254,6 @@ int main(int argc, char** argv) {
   }
   if (sizes.empty()) sizes = {gpus};
   const std::vector<Case> cases =
-      block.empty() ? casesOf(tokens, features) : std::vector{blockOf(block)};
+      block.empty() ? casesOf(tokens, features, batch) : std::vector{blockOf(block)};
   for (int size : sizes) runOn(size, cases, overlaps);
 }
