@@ -13,11 +13,13 @@ namespace heddle::host {
 //   allgather of rows -> products of them      each chunk gathers some rows of every rank
 //   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
 //   product -> allreduce                       each chunk holds some rows
+// or the same with a kernel between the two that works row by row (host/passes/row_kernel.h), as
+// where the sum of several products is reduced once: it is run on the rows of each chunk.
 // Rows are what a matrix as the second operand leaves as it is, all axes but the last. They are cut
 // where a chunk is one stretch of memory: along the axis that is outermost in it (which of a
 // gathered or scattered tensor is the axis that moves), or, where they lie alike on both sides of
 // the product, all of them as one. The chunks stand one after the other, as the lowering would have
-// written them, and the passes after this one order them; tensors that only the product and the
+// written them, and the passes after this one order them; tensors that only product, kernel and
 // collective see are made a chunk at a time. Where the rows come from or go to, chunks are views.
 struct Chunked {
   Program program;
@@ -29,7 +31,7 @@ struct Chunked {
 // nullopt when nothing is cut. Chunk counts are options.chunks or, where that is kAutoChunks, what
 // host/passes/chunk_cost.h says for the size defaults: a function of the program and the options,
 // the same on every rank. A collective between instructions of another mesh's ranks, in a body, or
-// of a tensor that more than the product reads stays whole.
+// of a tensor that others than these read stays whole.
 //
 // A stream split of a slot (`stream(1: 4)`) gives axis and count of its collective whatever the
 // options say. UserError naming the slot: on a mesh of several devices no product and collective

@@ -10,6 +10,7 @@ constexpr double kHalfFlops = 6e14;     // f16, bf16 with f32 accumulation, sust
 constexpr double kFullFlops = 5e13;     // f32
 constexpr double kLinkBytes = 3.5e11;   // a device sends so much a second over NVLink
 constexpr double kBlockBytes = 2.2e10;  // of which one thread block moves so much
+constexpr double kMemoryBytes = 3e12;   // a kernel moves so much a second
 constexpr double kSms = 132;
 constexpr double kCallSeconds = 6e-6;    // one product launched
 constexpr double kPartSeconds = 1.2e-5;  // more of a part, whose last wave of tiles is not full
@@ -32,7 +33,8 @@ double chunkedSeconds(const ChunkedWork& work, int64_t chunks) {
   const double link = whole ? kLinkBytes : std::min(kLinkBytes, work.ctas * kBlockBytes);
   const double call = whole ? kCallSeconds : kCallSeconds + kPartSeconds;
   const double flops = work.flops / parts * tileWaste(work.rows / parts);
-  const double compute = flops / rate + call * static_cast<double>(work.calls);
+  const double kernel = work.moved > 0 ? work.moved / parts / kMemoryBytes + kCallSeconds : 0;
+  const double compute = flops / rate + call * static_cast<double>(work.calls) + kernel;
   const double communicate = work.bytes / parts / link + kPostSeconds;
   return compute + communicate + (parts - 1) * std::max(compute, communicate);
 }

@@ -15,6 +15,7 @@ struct ChunkedWork {
   int64_t calls = 1;       // of the library a part: products that read one gathered tensor, times
                            // the batches that it does not take at once
   int32_t ctas = 8;        // Communicate::ctas of a part
+  double moved = 0;        // bytes that a kernel between product and collective reads and writes
   double rows = 0;         // of one matrix of the whole product; 0: as many as fill their tiles
 };
 

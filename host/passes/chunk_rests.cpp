@@ -74,6 +74,13 @@ std::optional<ChunkRests> chunkRests(const Program& program, const ChunkSite& si
     rests.slot(call.inputs[0], 1);
     rests.slot(call.outputs[0], 1);
   }
+  if (site.kernel) {
+    const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
+    rests.slot(launch.outputs[0], 1);
+    for (SlotId id : launch.inputs) {
+      if (!program.slots[static_cast<size_t>(id)].is_scalar) rests.slot(id, 1);
+    }
+  }
   return std::move(rests).result();
 }
 

@@ -4,6 +4,7 @@
 
 #include "host/passes/items.h"
 #include "host/passes/nominal_sizes.h"
+#include "host/passes/row_kernel.h"
 #include "host/passes/slot_uses.h"
 #include "host/visit.h"
 #include "ir/error.h"
@@ -25,13 +26,16 @@ class SiteFinder {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr || !isCandidate(*x)) continue;
-      ChunkSite site{x->kind, 0, i, 0, {}, teamSize(x->team), {}, {}};
+      ChunkSite site;
+      site.kind = x->kind;
+      site.post = i;
+      site.team = teamSize(x->team);
       std::string why = lacks(site, *x);
       if (!why.empty()) {
         found_.whole.push_back({i, std::move(why)});
         continue;
       }
-      for (size_t product : site.products) taken_[product] = true;
+      for (size_t i : membersOf(site)) taken_[i] = true;
       found_.sites.push_back(std::move(site));
     }
     return std::move(found_);
@@ -67,26 +71,105 @@ class SiteFinder {
     const std::optional<size_t> wait = waitOf(site.post, x.token);
     if (!wait) return "its wait is no single one in the same body";
     site.wait = *wait;
-    if (!isOwn(between, site) || at(site.allocate).on != at(site.post).on) {
-      return fmt::format("%{} is not allocated for it alone", slot(between).name);
+    std::string why = gathers ? findReaders(site, between, true) : findMakers(site, between);
+    if (!why.empty()) return why;
+    for (size_t i : membersOf(site)) {
+      if (at(i).on != at(site.post).on || taken_[i])
+        return "its product is another's, or elsewhere";
     }
-    for (size_t use : uses(between).at) {
-      if (use == site.allocate || use == site.post) continue;
-      if (!isProduct(use, between, gathers) || at(use).on != at(site.post).on || taken_[use]) {
-        return fmt::format("%{} is {} by other than products with a matrix", slot(between).name,
-                           gathers ? "read" : "made or read");
-      }
-      site.products.push_back(use);
-    }
-    if (site.products.empty()) return fmt::format("no product reads %{}", slot(between).name);
-    if (!gathers && site.products.size() != 1) return "several products make its operand";
-    const bool in_order =
-        gathers ? site.products.front() > site.wait
-                : site.products.front() < site.post && mayMove(site.products.front(), site.post);
-    if (!in_order) return "what its product reads changes before it is posted";
+    if (!isInOrder(site)) return "what its product reads changes before it is posted";
     site.order = slot(between).tensor.allocationOrder();
     findCuts(site, x);
     return site.cuts.empty() ? "its product has no rows outermost in memory" : "";
+  }
+
+  // The products that read `read`, which is gathered or, in the second turn, what a kernel makes of
+  // that.
+  std::string findReaders(ChunkSite& site, SlotId read, bool may_have_kernel) const {
+    if (!isOwn(read, site)) return notOwn(read);
+    for (size_t use : uses(read).at) {
+      if (use == site.post || use == site.allocates.back() || use == site.kernel) continue;
+      if (isProduct(use, read, true)) {
+        site.products.push_back(use);
+        continue;
+      }
+      const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
+      if (launch == nullptr || !may_have_kernel || !site.products.empty() || readersOf(read) > 1) {
+        return fmt::format("%{} is read by other than products with a matrix", slot(read).name);
+      }
+      std::string why = takeKernel(site, use, read);
+      return why.empty() ? findReaders(site, launch->outputs[0], false) : why;
+    }
+    return site.products.empty() ? fmt::format("no product reads %{}", slot(read).name) : "";
+  }
+
+  size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }  // also allocated, and made
+
+  // The product that makes `made`, or those that make what a kernel makes it of.
+  std::string findMakers(ChunkSite& site, SlotId made) const {
+    if (!isOwn(made, site)) return notOwn(made);
+    if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
+    const size_t maker = uses(made).at[1];
+    if (isProduct(maker, made, false)) {
+      site.products.push_back(maker);
+      return {};
+    }
+    const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
+    if (launch == nullptr) return fmt::format("no product makes %{}", slot(made).name);
+    std::string why = takeKernel(site, maker, made);
+    if (!why.empty()) return why;
+    for (size_t i = 0; i < launch->inputs.size(); ++i) {
+      const SlotId part = launch->inputs[i];
+      if (!site.kernel_rows[i] || uses(part).at.size() != 3) continue;
+      if (!isProduct(uses(part).at[1], part, false)) continue;
+      if (!isOwn(part, site)) return notOwn(part);
+      site.products.push_back(uses(part).at[1]);
+    }
+    std::sort(site.products.begin(), site.products.end());
+    return site.products.empty() ? fmt::format("no product makes %{}", slot(made).name) : "";
+  }
+
+  std::string takeKernel(ChunkSite& site, size_t position, SlotId between) const {
+    const auto& launch = std::get<LaunchKernel>(at(position).op);
+    const Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
+    RowKernel rows = rowKernelOf(kernel.segment, slot(between).tensor.rank());
+    const std::vector<SlotId>& in = launch.inputs;
+    for (SlotId id : in) {
+      if (rows.why.empty() && std::count(in.begin(), in.end(), id) > 1) rows.why = "it reads twice";
+    }
+    if (!rows.why.empty()) {
+      return fmt::format("kernel {} between its product and it: {}", kernel.name, rows.why);
+    }
+    site.kernel = position;
+    site.kernel_rows = std::move(rows.has_rows);
+    return {};
+  }
+
+  std::string notOwn(SlotId id) const {
+    return fmt::format("%{} is not allocated for it alone", slot(id).name);
+  }
+
+  // All instructions but the collective that are written in parts.
+  static std::vector<size_t> membersOf(const ChunkSite& site) {
+    std::vector<size_t> members = site.products;
+    if (site.kernel) members.push_back(*site.kernel);
+    return members;
+  }
+
+  // What makes the operand is written at the post; the kernel of what is gathered at the first
+  // product.
+  bool isInOrder(const ChunkSite& site) const {
+    if (site.kind == CollectiveKind::Allgather) {
+      if (site.products.front() < site.wait) return false;
+      if (!site.kernel) return true;
+      return *site.kernel > site.wait && *site.kernel < site.products.front() &&
+             mayMove(*site.kernel, site.products.front(), {});
+    }
+    const std::vector<size_t> members = membersOf(site);
+    return std::all_of(members.begin(), members.end(), [&](size_t i) {
+      return i < site.post && (!site.kernel || i <= *site.kernel) &&
+             mayMove(i, site.post, members) && isApart(i, site.post);
+    });
   }
 
   // --- which rows -------------------------------------------------------------------------------
@@ -126,11 +209,16 @@ class SiteFinder {
     };
     const auto first = std::find_if_not(cut.axes.begin(), cut.axes.end(), is_one);
     if (first == cut.axes.end() || (moved && *first != *moved)) return std::nullopt;
+    const bool gathers = site.kind == CollectiveKind::Allgather;
+    std::vector<SlotId> views;
     for (size_t product : site.products) {
-      const bool gathers = site.kind == CollectiveKind::Allgather;
-      const SlotId far = gathers ? call(product).outputs[0] : call(product).inputs[0];
-      if (denseOrderOf(program_, uses_, far) != site.order) return std::nullopt;
+      views.push_back(gathers ? call(product).outputs[0] : call(product).inputs[0]);
     }
+    for (SlotId id : kernelViews(program_, site)) views.push_back(id);
+    const bool alike = std::all_of(views.begin(), views.end(), [&](SlotId id) {
+      return denseOrderOf(program_, uses_, id) == site.order;
+    });
+    if (!alike) return std::nullopt;
     return cut;
   }
 
@@ -148,13 +236,15 @@ class SiteFinder {
 
   // --- what stands around -----------------------------------------------------------------------
 
-  // The product may as well stand where the collective is posted, and its parts among the parts of
-  // that: nothing between them touches what it reads or gives its slots another meaning, and the
-  // collective writes nothing that it reads.
-  bool mayMove(size_t product, size_t post) const {
-    const std::vector<SlotId>& read = call(product).inputs;
-    for (size_t i = product + 1; i < post; ++i) {
-      if (conflict(items_.items[product], items_.items[i])) return false;
+  // The instruction may as well stand later, and its parts among others: nothing between but
+  // `members`, which move too, touches what it writes, changes what it reads or gives its slots
+  // another meaning.
+  bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
+    std::vector<SlotId> read;
+    forEachSlot(at(from).op, [&](SlotId id, bool) { read.push_back(id); });
+    for (size_t i = from + 1; i < to; ++i) {
+      if (std::find(members.begin(), members.end(), i) != members.end()) continue;
+      if (conflict(items_.items[from], items_.items[i])) return false;
       bool redefines = false;
       forEachInstructionIn(&at(i), &at(i) + 1, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, bool defines) {
@@ -164,7 +254,12 @@ class SiteFinder {
       });
       if (redefines) return false;
     }
-    const auto& touched = items_.items[product].accesses;
+    return true;
+  }
+
+  // The collective writes nothing that the instruction touches.
+  bool isApart(size_t instruction, size_t post) const {
+    const auto& touched = items_.items[instruction].accesses;
     return std::none_of(items_.items[post].accesses.begin(), items_.items[post].accesses.end(),
                         [&](const ItemAccess& access) {
                           return access.write && (touched.count({access.root, false}) > 0 ||
@@ -189,8 +284,9 @@ class SiteFinder {
   bool isOwn(SlotId id, ChunkSite& site) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1) return false;
-    site.allocate = of.defined.front();
-    return std::holds_alternative<Allocate>(at(site.allocate).op);
+    site.allocates.push_back(of.defined.front());
+    return std::holds_alternative<Allocate>(at(of.defined.front()).op) &&
+           at(of.defined.front()).on == at(site.post).on;
   }
 
   // A product with the rows of its result those of its first operand: a matrix as the second.
@@ -220,6 +316,20 @@ class SiteFinder {
 };
 
 }  // namespace
+
+std::vector<SlotId> kernelViews(const Program& program, const ChunkSite& site) {
+  if (!site.kernel) return {};
+  const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
+  std::vector<SlotId> views;
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    const bool in_parts =
+        std::any_of(site.allocates.begin(), site.allocates.end(), [&](size_t allocate) {
+          return std::get<Allocate>(program.body[allocate].op).out == launch.inputs[i];
+        });
+    if (site.kernel_rows[i] && !in_parts) views.push_back(launch.inputs[i]);
+  }
+  return views;
+}
 
 ChunkSites findChunkSites(const Program& program) {
   const Items items = itemsOf(program);

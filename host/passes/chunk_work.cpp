@@ -62,6 +62,13 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const
     work.flops += 2 * sizes.elements(program, slot(call.outputs[0])) *
                   sizes.value(evenExtent(program, a, a.tensor.rank() - 1));
   }
+  if (site.kernel) {
+    const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
+    work.moved = sizes.bytes(program, slot(launch.outputs[0]));
+    for (size_t i = 0; i < launch.inputs.size(); ++i) {
+      if (site.kernel_rows[i]) work.moved += sizes.bytes(program, slot(launch.inputs[i]));
+    }
+  }
   countMatrices(program, sizes, site, cut, work);
   return work;
 }

@@ -5,6 +5,7 @@
 #include "host/passes/chunk_cost.h"
 #include "host/passes/chunk_rests.h"
 #include "host/passes/nominal_sizes.h"
+#include "host/passes/row_kernel.h"
 
 namespace heddle::host {
 namespace {
@@ -27,16 +28,20 @@ AxisOrder splitOrder(const AxisOrder& order, size_t axis) {
 ChunkWriter::ChunkWriter(const Program& program) : old_(program), new_(program) {
   for (const Slot& slot : program.slots) names_.insert(slot.name);
   names_.insert(program.tokens.begin(), program.tokens.end());
+  for (const Kernel& kernel : program.kernels) names_.insert(kernel.name);
   instead_.resize(program.body.size());
 }
 
 void ChunkWriter::cut(const ChunkSite& site, const ChunkCut& cut, int64_t chunks) {
   has_cut_ = true;
-  instead(site.allocate);
+  for (size_t allocate : site.allocates) instead(allocate);
+  for (size_t product : site.products) instead(product);
+  if (site.kernel) instead(*site.kernel);
   instead(site.wait);
-  const Work work{site, cut, chunks};
+  const bool whole = site.kind == CollectiveKind::Allreduce;
+  const Work work{site, cut, chunks, whole ? 1 : site.team};
   if (site.kind == CollectiveKind::Allgather) return gatherChunks(work);
-  reduceChunks(work, site.kind == CollectiveKind::ReduceScatter ? site.team : 1);
+  reduceChunks(work);
 }
 
 Program ChunkWriter::result() && {
@@ -142,50 +147,99 @@ SlotId ChunkWriter::chunkOf(const Rows& rows, SlotId of, int64_t chunk) {
   return view;
 }
 
-// Memory for `count` rows of each block.
-SlotId ChunkWriter::newChunk(const Work& work, SlotId like, const Size& count, int64_t blocks) {
+// Memory for the rows of a chunk of what is between product and collective.
+SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   std::vector<Size> sizes = localSizes(like);
   AxisOrder order = work.site.order;
   size_t axis = work.cut.axes.front();
   if (work.cut.isFlat()) {
-    sizes = {count, sizes.back()};
-    order.clear();
+    sizes = {work.count, sizes.back()};
+    order = {0, 1};
     axis = 0;
   }
-  sizes[axis] = count;
-  if (blocks > 1) {
-    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(blocks));
+  sizes[axis] = work.count;
+  if (work.blocks > 1) {
+    sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(work.blocks));
     order = splitOrder(order, axis);
   }
-  return newSlot(like, "_chunk", sizes, order);
+  const SlotId made = newSlot(like, "_chunk", sizes, order);
+  work.made[like] = made;
+  emit(Allocate{made, 0});
+  return made;
 }
 
-void ChunkWriter::gatherChunks(const Work& work) {
+ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work) {
+  KernelParts parts;
+  if (!work.site.kernel) return parts;
+  const auto launch = std::get<LaunchKernel>(old_.body[*work.site.kernel].op);
+  for (SlotId id : kernelViews(old_, work.site)) parts.rows[id] = rowsIn(work, id, work.blocks);
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    const SlotId id = launch.inputs[i];
+    if (work.site.kernel_rows[i] || slot(id).is_scalar) continue;
+    parts.shared[id] = newSlot(id, "_here", localSizes(id));
+    emit(Alias{parts.shared[id], id, Alias::Unpad{}});
+  }
+  return parts;
+}
+
+void ChunkWriter::launchChunk(Work& work, KernelParts& parts, int64_t chunk) {
+  auto launch = std::get<LaunchKernel>(old_.body[*work.site.kernel].op);
+  const Fusion& segment = old_.kernels[static_cast<size_t>(launch.kernel)].segment;
+  for (SlotId& id : launch.inputs) {
+    if (const auto made = work.made.find(id); made != work.made.end()) {
+      id = made->second;
+    } else if (const auto rows = parts.rows.find(id); rows != parts.rows.end()) {
+      id = chunkOf(rows->second, id, chunk);
+    } else if (const auto shared = parts.shared.find(id); shared != parts.shared.end()) {
+      id = shared->second;
+    }
+  }
+  launch.outputs[0] = newChunk(work, launch.outputs[0]);
+  if (parts.kernel < 0) {
+    std::vector<TensorView> types;
+    for (SlotId id : launch.inputs) types.push_back(slot(id).tensor);
+    parts.kernel = static_cast<KernelId>(new_.kernels.size());
+    const std::string name = fresh(segment.name + "_chunk");
+    new_.kernels.push_back(
+        {name,
+         kernelOnRows(segment, types, slot(launch.outputs[0]).tensor.allocationOrder(), name)});
+  }
+  launch.kernel = parts.kernel;
+  emit(std::move(launch));
+}
+
+void ChunkWriter::gatherChunks(Work work) {
   const auto x = std::get<Communicate>(old_.body[work.site.post].op);
   instead(work.site.post);
   const Rows rows = rowsIn(work, x.in, 1);
-  std::vector<SlotId> gathered;
+  work.count = rows.count;
+  std::vector<std::map<SlotId, SlotId>> made;
   std::vector<TokenId> tokens;
   for (int64_t i = 0; i < work.chunks; ++i) {
-    const SlotId part = chunkOf(rows, x.in, i);
-    gathered.push_back(newChunk(work, x.out, rows.count, work.site.team));
     tokens.push_back(newToken());
-    emit(Allocate{gathered.back(), 0});
     Communicate chunk = x;
     chunk.ctas = chunkCtas(x.kind);
-    chunk.in = part;
-    chunk.out = gathered.back();
+    chunk.in = chunkOf(rows, x.in, i);
+    chunk.out = newChunk(work, x.out);
     chunk.token = tokens.back();
     emit(std::move(chunk));
+    made.push_back(work.made);
   }
   for (TokenId token : tokens) emit(Wait{token, 0});
+  instead(work.site.products.front());
+  KernelParts kernel = kernelParts(work);
   for (size_t product : work.site.products) {
     const auto whole = std::get<CallLibrary>(old_.body[product].op);
     instead(product);
-    const Rows results = rowsIn(work, whole.outputs[0], work.site.team);
+    const Rows results = rowsIn(work, whole.outputs[0], work.blocks);
     for (int64_t i = 0; i < work.chunks; ++i) {
+      work.made = made[static_cast<size_t>(i)];
+      if (work.site.kernel && product == work.site.products.front()) {
+        launchChunk(work, kernel, i);
+        made[static_cast<size_t>(i)] = work.made;
+      }
       CallLibrary part = whole;
-      part.inputs[0] = gathered[static_cast<size_t>(i)];
+      part.inputs[0] = work.made.at(whole.inputs[0]);
       part.outputs[0] = chunkOf(results, whole.outputs[0], i);
       // The last part is gathered by then.
       if (i + 1 < work.chunks) part.spare_sms = chunkCtas(x.kind);
@@ -194,27 +248,33 @@ void ChunkWriter::gatherChunks(const Work& work) {
   }
 }
 
-void ChunkWriter::reduceChunks(const Work& work, int64_t blocks) {
+void ChunkWriter::reduceChunks(Work work) {
   const auto x = std::get<Communicate>(old_.body[work.site.post].op);
-  const auto whole = std::get<CallLibrary>(old_.body[work.site.products[0]].op);
-  instead(work.site.products[0]);
   instead(work.site.post);
-  const Rows rows = rowsIn(work, whole.inputs[0], blocks);
+  std::vector<Rows> rows;
+  for (size_t product : work.site.products) {
+    rows.push_back(
+        rowsIn(work, std::get<CallLibrary>(old_.body[product].op).inputs[0], work.blocks));
+  }
+  work.count = rows.front().count;
+  KernelParts kernel = kernelParts(work);
   const Rows results = rowsIn(work, x.out, 1);
   std::vector<TokenId> tokens;
   for (int64_t i = 0; i < work.chunks; ++i) {
-    CallLibrary part = whole;
-    part.inputs[0] = chunkOf(rows, whole.inputs[0], i);
-    part.outputs[0] = newChunk(work, x.in, rows.count, blocks);
-    if (i > 0) part.spare_sms = chunkCtas(x.kind);  // of the part before
+    for (size_t j = 0; j < rows.size(); ++j) {
+      auto part = std::get<CallLibrary>(old_.body[work.site.products[j]].op);
+      part.inputs[0] = chunkOf(rows[j], part.inputs[0], i);
+      part.outputs[0] = newChunk(work, part.outputs[0]);
+      if (i > 0) part.spare_sms = chunkCtas(x.kind);  // of the part before
+      emit(std::move(part));
+    }
+    if (work.site.kernel) launchChunk(work, kernel, i);
     Communicate chunk = x;
     chunk.ctas = chunkCtas(x.kind);
-    chunk.in = part.outputs[0];
+    chunk.in = work.made.at(x.in);
     chunk.out = chunkOf(results, x.out, i);
     chunk.token = newToken();
     tokens.push_back(chunk.token);
-    emit(Allocate{chunk.in, 0});
-    emit(std::move(part));
     emit(std::move(chunk));
   }
   for (TokenId token : tokens) emit(Wait{token, 0});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +34,15 @@ class ChunkWriter {
     const ChunkSite& site;
     const ChunkCut& cut;
     int64_t chunks;
+    int64_t blocks;                   // of rows, in the tensor between product and collective
+    Size count = Size(0);             // rows of a chunk in one block
+    std::map<SlotId, SlotId> made{};  // of the chunk that is written now, by slot of the whole
+  };
+  // The kernel between, for any chunk.
+  struct KernelParts {
+    KernelId kernel = -1;
+    std::map<SlotId, Rows> rows;      // of operands that are whole before it
+    std::map<SlotId, SlotId> shared;  // what all rows share, as this rank has it
   };
 
   const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
@@ -47,9 +57,11 @@ class ChunkWriter {
 
   Rows rowsIn(const Work& work, SlotId id, int64_t blocks);
   SlotId chunkOf(const Rows& rows, SlotId of, int64_t chunk);
-  SlotId newChunk(const Work& work, SlotId like, const Size& count, int64_t blocks);
-  void gatherChunks(const Work& work);
-  void reduceChunks(const Work& work, int64_t blocks);
+  SlotId newChunk(Work& work, SlotId like);
+  KernelParts kernelParts(const Work& work);
+  void launchChunk(Work& work, KernelParts& parts, int64_t chunk);
+  void gatherChunks(Work work);
+  void reduceChunks(Work work);
 
   const Program& old_;
   Program new_;

@@ -232,7 +232,7 @@ fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t
 
 TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
   // 130 rows are two tiles, 256 as well.
-  ChunkedWork work{6e11, 0, false, 1, 8, 256};
+  ChunkedWork work{6e11, 0, false, 1, 8, 0, 256};
   const double full = chunkedSeconds(work, 1);
   work.rows = 130;
   work.flops *= 130.0 / 256;

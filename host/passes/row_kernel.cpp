@@ -1,0 +1,129 @@
+#include "host/passes/row_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+
+namespace heddle::host {
+namespace {
+
+class RowKernelCheck {
+ public:
+  RowKernelCheck(const Fusion& segment, size_t rank) : segment_(segment), rank_(rank) {}
+
+  std::string run() const {
+    if (segment_.outputs().size() != 1) return "it has several results";
+    const ValueId result = segment_.outputs().front();
+    if (!hasRows(result)) return fmt::format("%{} has no rows", segment_.value(result).name);
+    for (size_t i = 0; i < segment_.values().size(); ++i) {
+      const Value& value = segment_.values()[i];
+      const auto id = static_cast<ValueId>(i);
+      const bool shared = value.is_scalar || value.tensor.rank() == 1;
+      const bool spread = value.definition != kNoExpr && isSharedByRows(value.tensor);
+      if (!shared && !spread && !hasRows(id)) {
+        return fmt::format("%{} has other axes than its result", value.name);
+      }
+    }
+    for (const Expression& expr : segment_.exprs()) {
+      if (!isByPlace(expr)) {
+        return fmt::format("{} of %{} is not element by element", expr.op->name,
+                           segment_.value(expr.outputs[0]).name);
+      }
+    }
+    return {};
+  }
+
+  bool hasRows(ValueId id) const {
+    const Value& value = segment_.value(id);
+    const TensorView& result = segment_.tensor(segment_.outputs().front());
+    if (value.is_scalar || value.tensor.rank() != rank_ || result.rank() != rank_) return false;
+    for (size_t axis = 0; axis + 1 < rank_; ++axis) {
+      const IterDomain& mine = value.tensor.domain[axis];
+      if (mine.kind != IterKind::Iteration || mine.extent != result.domain[axis].extent) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool isSharedByRows(const TensorView& tensor) const {
+    if (tensor.rank() != rank_) return false;
+    return std::all_of(tensor.domain.begin(), tensor.domain.end() - 1,
+                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
+  }
+
+  bool isByPlace(const Expression& expr) const {
+    switch (expr.op->kind) {
+      case OpKind::Constant:
+        return true;
+      case OpKind::Pointwise:
+      case OpKind::Set: {
+        // Of operands with all axes, or without rows altogether.
+        const size_t rank = rankOf(expr.outputs[0]);
+        return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
+          return segment_.value(id).is_scalar || rankOf(id) == rank;
+        });
+      }
+      case OpKind::Broadcast:
+        return rankOf(expr.inputs[0]) == 1 && rankOf(expr.outputs[0]) == rank_ &&
+               isSharedByRows(segment_.tensor(expr.outputs[0]));
+      default:
+        return false;
+    }
+  }
+
+  size_t rankOf(ValueId id) const { return segment_.tensor(id).rank(); }
+
+  const Fusion& segment_;
+  const size_t rank_;
+};
+
+}  // namespace
+
+RowKernel rowKernelOf(const Fusion& segment, size_t rank) {
+  const RowKernelCheck check(segment, rank);
+  RowKernel kernel{{}, check.run()};
+  if (!kernel.why.empty()) return kernel;
+  for (ValueId id : segment.inputs()) kernel.has_rows.push_back(check.hasRows(id));
+  return kernel;
+}
+
+Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
+                    const AxisOrder& order, const std::string& name) {
+  FusionBuilder b(name);
+  std::vector<ValueId> new_of(segment.values().size(), kNoValue);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Value& value = segment.value(segment.inputs()[i]);
+    ValueId& made = new_of[static_cast<size_t>(segment.inputs()[i])];
+    if (value.is_scalar) {
+      made = b.scalarInput(value.name, value.tensor.dtype, value.default_value);
+      continue;
+    }
+    TensorView type = operands[i];
+    type.domain.back().kind = value.tensor.domain.back().kind;
+    made = b.input(value.name, type);
+  }
+  for (const Expression& expr : segment.exprs()) {
+    std::vector<ValueId> inputs;
+    for (ValueId id : expr.inputs) inputs.push_back(new_of[static_cast<size_t>(id)]);
+    b.name(segment.value(expr.outputs[0]).name).line(expr.line);
+    ValueId& made = new_of[static_cast<size_t>(expr.outputs[0])];
+    if (expr.op->kind == OpKind::Broadcast) {
+      std::vector<int64_t> rows = rowMajor(order.size());
+      rows.pop_back();
+      made = b.broadcast(inputs[0], rows);
+    } else {
+      made = b.apply(expr.op->name, inputs, expr.attrs);
+    }
+  }
+  const ValueId result = new_of[static_cast<size_t>(segment.outputs().front())];
+  if (order != rowMajor(order.size())) b.mutableFusion().layout(result).allocation_order = order;
+  b.output(result);
+  return std::move(b).build();
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,119 @@
+// Kernels between products and collectives, run on the rows of a chunk.
+#include <gtest/gtest.h>
+
+#include "host/lower.h"
+#include "host/passes/chunk_collectives.h"
+#include "host/passes/row_kernel.h"
+#include "ir/passes.h"
+#include "ir/segment.h"
+#include "tests/host/chunk_programs.h"
+
+namespace heddle::host::chunk_kernels_test {
+namespace {
+
+using chunk_testing::choiceOf;
+using chunk_testing::compiled;
+using chunk_testing::expectRight;
+using chunk_testing::expectSameBits;
+using chunk_testing::posts;
+using chunk_testing::replaced;
+using comm::CollectiveKind;
+
+// The sum of two products of partial sums is reduced once: two products and a kernel.
+constexpr const char* kSumOfProducts = R"(heddle 1
+mesh @m = [x=ranks]
+fusion sums(%a: f32[b, t, f] shard(@m, 2: x), %c: f32[b, t, f] shard(@m, 2: x),
+            %v: f32[f, h] shard(@m, 0: x), %w: f32[f, h] shard(@m, 0: x))
+    with b = 2, t = 12, h = 6, f = 24 {
+  %p = matmul(%a, %v)
+  %q = matmul(%c, %w)
+  %s = add(%p, %q)
+  return %s shard(@m)
+}
+)";
+
+// What is gathered goes through a kernel, with a list along the last axis and a tensor that every
+// device has whole, into two products.
+constexpr const char* kGathered = R"(heddle 1
+mesh @m = [x=ranks]
+fusion gathered(%x: f32[b, t, h] shard(@m, 1: x), %bias: f32[h] shard(@m),
+                %r: f32[b, t, h] shard(@m), %v: f32[h, f] shard(@m, 1: x),
+                %w: f32[h, f] shard(@m, 1: x)) with b = 2, t = 12, h = 6, f = 24 {
+  %g = set(%x) shard(@m)
+  %s = add(%g, %bias)
+  %m = mul(%s, %r)
+  %p = matmul(%m, %v)
+  %q = matmul(%m, %w)
+  return %p shard(@m, 2: x), %q shard(@m, 2: x)
+}
+)";
+
+int launches(const std::vector<Instruction>& body) {
+  int count = 0;
+  forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
+    if (std::holds_alternative<LaunchKernel>(x.op)) ++count;
+  });
+  return count;
+}
+
+std::string scattered() {
+  return replaced(kSumOfProducts, "return %s shard(@m)", "return %s shard(@m, 1: x)");
+}
+
+TEST(ChunkKernels, SumsOfProductsAreReducedInChunks) {
+  for (int64_t t : {7, 12}) expectRight(kSumOfProducts, 2, 3, {{"t", t}});
+  expectRight(scattered().c_str(), 3, 2, {});
+  expectSameBits(scattered(), 2, 2);
+}
+
+TEST(ChunkKernels, WhatIsGatheredGoesThroughAKernelInChunks) {
+  for (int64_t t : {7, 12}) expectRight(kGathered, 2, 3, {{"t", t}});
+  expectSameBits(kGathered, 2, 2);
+}
+
+TEST(ChunkKernels, TheChunksAreThere) {
+  const Program sums = compiled(parseFusion(kSumOfProducts), 2, 3);
+  const If& reduced = choiceOf(sums);
+  EXPECT_EQ(posts(reduced.then_body, CollectiveKind::Allreduce), 3) << print(sums);
+  EXPECT_EQ(launches(reduced.then_body), 3 + launches(reduced.else_body) - 1);
+  const Program rows = compiled(parseFusion(scattered()), 2, 3);
+  EXPECT_EQ(posts(choiceOf(rows).then_body, CollectiveKind::ReduceScatter), 3) << print(rows);
+  const Program gathered = compiled(parseFusion(kGathered), 2, 3);
+  EXPECT_EQ(posts(choiceOf(gathered).then_body, CollectiveKind::Allgather), 3) << print(gathered);
+  EXPECT_EQ(launches(choiceOf(gathered).then_body), 2 + launches(choiceOf(gathered).else_body));
+}
+
+std::string whyWhole(const std::string& text) {
+  PassOptions three;
+  three.chunks = 3;
+  const Fusion ready = heddle::runPasses(parseFusion(text), 2);
+  const auto lines = explainChunks(lower(segment(ready), 2), three);
+  return lines.empty() ? "no collective" : lines.front();
+}
+
+// Element i of a chunk is none of the whole's: what counts elements stays whole.
+TEST(ChunkKernels, KernelsThatKnowWhereAnElementLiesStayWhole) {
+  const std::string dropped = replaced(kGathered, "%s = add(%g, %bias)",
+                                       "%u = uniform(1, 0, sizes=[b, t, h])\n  %s = add(%g, %u)");
+  EXPECT_NE(whyWhole(dropped).find("stays whole: "), std::string::npos) << whyWhole(dropped);
+  const std::string flipped =
+      replaced(kGathered, "%s = add(%g, %bias)", "%u = flip(%g, axes=[1])\n  %s = add(%u, %bias)");
+  EXPECT_NE(whyWhole(flipped).find("stays whole: "), std::string::npos) << whyWhole(flipped);
+}
+
+TEST(RowKernel, OnlyWhatIsElementByElement) {
+  const auto rows = [](const std::string& body) {
+    return rowKernelOf(
+        parseFusion("heddle 1\nfusion k(%x: f32[t, h], %b: f32[h], %s: f32 = 2) {\n" + body +
+                    "}\n"),
+        2);
+  };
+  const RowKernel scaled = rows("  %z = mul(%x, %s)\n  %y = add(%z, %b)\n  return %y\n");
+  EXPECT_EQ(scaled.why, "");
+  EXPECT_EQ(scaled.has_rows, (std::vector<bool>{true, false, false}));
+  EXPECT_NE(rows("  %y = sum(%x, axes=[1], keepdim=true)\n  return %y\n").why, "");
+  EXPECT_NE(rows("  %i = arange(stop=8)\n  %y = exp(%x)\n  return %y, %i\n").why, "");
+}
+
+}  // namespace
+}  // namespace heddle::host::chunk_kernels_test
