@@ -73,15 +73,25 @@ void mergeBatches(MatmulShape& shape) {
   }
 }
 
+// Rows outside of the batch axis in memory: [m, batch] is one axis of rows.
+bool isWithinRows(const MatmulShape::Matrix& matrix, size_t axis, int64_t extent) {
+  return matrix.batch_strides[axis] > 0 && matrix.row_stride == matrix.batch_strides[axis] * extent;
+}
+
 void mergeBatchesIntoRows(MatmulShape& shape) {
   while (!shape.batch.empty()) {
     const size_t last = shape.batch.size() - 1;
-    if (shape.b.batch_strides[last] != 0 ||
-        !continues(shape.a, last, shape.m, shape.a.row_stride) ||
-        !continues(shape.c, last, shape.m, shape.c.row_stride)) {
-      return;
+    const int64_t extent = shape.batch[last];
+    if (shape.b.batch_strides[last] != 0) return;
+    const bool outside = continues(shape.a, last, shape.m, shape.a.row_stride) &&
+                         continues(shape.c, last, shape.m, shape.c.row_stride);
+    const bool within = isWithinRows(shape.a, last, extent) && isWithinRows(shape.c, last, extent);
+    if (!outside && !within) return;
+    if (!outside) {
+      shape.a.row_stride = shape.a.batch_strides[last];
+      shape.c.row_stride = shape.c.batch_strides[last];
     }
-    shape.m *= shape.batch[last];
+    shape.m *= extent;
     shape.batch.pop_back();
     for (MatmulShape::Matrix* x : {&shape.a, &shape.b, &shape.c}) x->batch_strides.pop_back();
   }

@@ -43,8 +43,8 @@ struct MatrixLayout {
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
 // Checks the descriptors against each other; UserError says which sizes or dtypes disagree. Batch
-// axes that b lacks and that are one with the rows of a and c in memory become rows: [batch, m, k]
-// x [k, n] is one product.
+// axes that b lacks and that are one with the rows of a and c in memory, outside of them or within,
+// become rows: [batch, m, k] x [k, n] is one product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // The transposed product: a result with dense columns is the row-major result of this one. Not for

@@ -4,6 +4,7 @@
 #include "ir/error.h"
 #include "ir/passes.h"
 #include "ir/passes/concretize_meshes.h"
+#include "ir/passes/follow_orders.h"
 #include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/insert_resharding.h"
 #include "ir/passes/join_reductions.h"
@@ -30,6 +31,7 @@ Fusion resharding(const Fusion& fusion, int64_t) { return insertResharding(fusio
 Fusion join(const Fusion& fusion, int64_t) { return joinReductions(fusion); }
 Fusion split(const Fusion& fusion, int64_t) { return splitLinear(fusion); }
 Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
+Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
 // The compiler, as far as it rewrites fusions.
@@ -44,7 +46,8 @@ constexpr Pass kPasses[] = {
     {"joinReductions",
      join},  // each sum that stands is reduced for itself: those of one sum need not be
     {"fuseEpilogue",
-     epilogues},  // behind it: a collective may stand between product and activation
+     epilogues},               // behind it: a collective may stand between product and activation
+    {"followOrders", orders},  // behind it: what is fused away is not in the way; the hints stand
     {"materializeViews", views},  // last: only now are all memory orders known
 };
 

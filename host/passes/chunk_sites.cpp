@@ -94,7 +94,8 @@ class SiteFinder {
         continue;
       }
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
-      if (launch == nullptr || !may_have_kernel || !site.products.empty() || readersOf(read) > 1) {
+      if (launch == nullptr || !may_have_kernel || !site.products.empty() || readersOf(read) > 1 ||
+          !anyProductReads(launch->outputs)) {
         return fmt::format("%{} is read by other than products with a matrix", slot(read).name);
       }
       std::string why = takeKernel(site, use, read);
@@ -104,6 +105,20 @@ class SiteFinder {
   }
 
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }  // also allocated, and made
+
+  bool anyProductReads(const std::vector<SlotId>& of) const {
+    return std::any_of(of.begin(), of.end(), [&](SlotId id) {
+      const std::vector<size_t>& at = uses(id).at;
+      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isProduct(i, id, true); });
+    });
+  }
+
+  bool anyProductMakes(const std::vector<SlotId>& of) const {
+    return std::any_of(of.begin(), of.end(), [&](SlotId id) {
+      const std::vector<size_t>& at = uses(id).at;
+      return std::any_of(at.begin(), at.end(), [&](size_t i) { return isProduct(i, id, false); });
+    });
+  }
 
   // The product that makes `made`, or those that make what a kernel makes it of.
   std::string findMakers(ChunkSite& site, SlotId made) const {
@@ -115,7 +130,9 @@ class SiteFinder {
       return {};
     }
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
-    if (launch == nullptr) return fmt::format("no product makes %{}", slot(made).name);
+    if (launch == nullptr || !anyProductMakes(launch->inputs)) {
+      return fmt::format("no product makes %{}", slot(made).name);
+    }
     std::string why = takeKernel(site, maker, made);
     if (!why.empty()) return why;
     for (size_t i = 0; i < launch->inputs.size(); ++i) {

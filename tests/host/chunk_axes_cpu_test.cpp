@@ -134,7 +134,7 @@ TEST(ChunkAxes, WhatIsCutAndWhyNotIsTold) {
   three.chunks = 3;
   const auto cut = explained(fusion, 2, three);
   ASSERT_EQ(cut.size(), 2U);
-  EXPECT_NE(cut[0].find("is cut with 1 product in 3 chunks of axis 1"), std::string::npos)
+  EXPECT_NE(cut[0].find("is cut with 1 product in 3 chunks of axes 1, 0"), std::string::npos)
       << cut[0];
   const auto whole = explained(fusion, 2, {});
   EXPECT_NE(whole[1].find("-> %y stays whole: "), std::string::npos) << whole[1];

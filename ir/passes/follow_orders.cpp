@@ -1,0 +1,73 @@
+#include "ir/passes/follow_orders.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+// [..., k] x [k, n]: the rows of the result are those of the first operand.
+bool isRowsTimesMatrix(const Fusion& fusion, const Expression& expr) {
+  if (expr.op->kind != OpKind::Matmul) return false;
+  const TensorView& rows = fusion.tensor(expr.inputs[0]);
+  return fusion.tensor(expr.inputs[1]).rank() == 2 && rows.rank() > 2 &&
+         fusion.tensor(expr.outputs[0]).rank() == rows.rank();
+}
+
+bool readsInAnyOrder(const Fusion& fusion, const Expression& expr, ValueId id) {
+  if (expr.op->kind == OpKind::Pointwise) return true;
+  return isRowsTimesMatrix(fusion, expr) && expr.inputs[0] == id &&
+         std::count(expr.inputs.begin(), expr.inputs.end(), id) == 1;
+}
+
+bool spansAllAxes(const TensorView& tensor, size_t rank) {
+  return tensor.rank() == rank &&
+         std::none_of(tensor.domain.begin(), tensor.domain.end(),
+                      [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
+}
+
+// The hinted order that the operands share, if it keeps the last axis innermost.
+std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& expr) {
+  const size_t rank = fusion.tensor(expr.outputs[0]).rank();
+  std::optional<AxisOrder> order;
+  if (isRowsTimesMatrix(fusion, expr)) {
+    order = fusion.tensor(expr.inputs[0]).layout.allocation_order;
+  } else if (expr.op->kind == OpKind::Pointwise) {
+    bool first = true;
+    for (ValueId id : expr.inputs) {
+      if (fusion.value(id).is_scalar || !spansAllAxes(fusion.tensor(id), rank)) continue;
+      const std::optional<AxisOrder>& mine = fusion.tensor(id).layout.allocation_order;
+      if (!first && mine != order) return std::nullopt;
+      order = mine;
+      first = false;
+    }
+  }
+  const bool innermost = order && order->back() + 1 == static_cast<int64_t>(rank);
+  return innermost && *order != rowMajor(rank) ? order : std::nullopt;
+}
+
+}  // namespace
+
+Fusion followOrders(const Fusion& fusion) {
+  Fusion result = fusion;
+  const std::vector<std::vector<ExprId>> users = fusion.users();
+  const auto is_free = [&](ValueId id) {
+    const Value& value = fusion.value(id);
+    const std::vector<ExprId>& readers = users[static_cast<size_t>(id)];
+    const std::vector<ValueId>& outputs = fusion.outputs();
+    return !value.is_scalar && !value.tensor.layout.stride_order &&
+           !value.tensor.layout.allocation_order &&
+           std::find(outputs.begin(), outputs.end(), id) == outputs.end() &&
+           std::all_of(readers.begin(), readers.end(), [&](ExprId reader) {
+             return readsInAnyOrder(fusion, fusion.expr(reader), id);
+           });
+  };
+  for (const Expression& expr : fusion.exprs()) {
+    if (!is_free(expr.outputs[0])) continue;
+    if (auto order = orderToFollow(result, expr)) {
+      result.layout(expr.outputs[0]).allocation_order = std::move(order);
+    }
+  }
+  return result;
+}
+
+}  // namespace heddle
