@@ -194,6 +194,33 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
   EXPECT_EQ(layoutOf(f, "b").allocation_order, std::nullopt);
 }
 
+// Tokens outermost, as the gather wants them, up to the scatter; %h is read by a view, which wants
+// row-major rows, and %s has operands of two orders.
+TEST(FollowOrders, FromTheGatherToWhatIsReadOtherwise) {
+  Fusion f = lowered(R"(
+mesh @m = [x=2]
+fusion f(%x: f32[b, t, k] shard(@m, 1: x), %r: f32[b, t, n] shard(@m, 2: x),
+         %v: f32[k, n] shard(@m, 1: x), %w: f32[n, k] shard(@m, 0: x))
+    with b = 2, t = 16, k = 32, n = 512 {
+  %p = matmul(%x, %v)
+  %q = exp(%p)
+  %s = add(%q, %r)
+  %u = tanh(%q)
+  %y = matmul(%u, %w)
+  %h = matmul(%x, %v)
+  %i = reshape(%h, sizes=[b*t, n])
+  return %y shard(@m, 1: x), %s, %i shard(@m, 1: x)
+})",
+                     2);
+  const AxisOrder tokens_first{1, 0, 2};
+  for (const char* name : {"x_gathered", "p", "q", "u", "y_partial"}) {
+    EXPECT_EQ(layoutOf(f, name).allocation_order, tokens_first) << name;
+  }
+  for (const char* name : {"s", "h"}) {
+    EXPECT_EQ(layoutOf(f, name).allocation_order, std::nullopt) << name;
+  }
+}
+
 TEST(MaterializeViews, CopiesWhatIsNotRowMajorBeforeAReshape) {
   Fusion f = lowered(R"(
 fusion f(%a: f32[2, 3, 4]) {
