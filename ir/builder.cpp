@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/text.h"
 
 namespace heddle {
 namespace {
@@ -37,6 +38,14 @@ std::string FusionBuilder::where(std::string_view op_name) const {
 
 std::string FusionBuilder::typeOf(ValueId id) const {
   const Value& value = fusion_.value(id);
+  if (value.definition != kNoExpr) {
+    const Expression& made = fusion_.expr(value.definition);
+    // What the caller wrote: a literal, or the tensor that was given leading axes.
+    if (made.op->kind == OpKind::Constant) return printAttr(*made.find("value"));
+    if (made.op->kind == OpKind::Broadcast && value.name == fmt::format("T{}", id)) {
+      return typeOf(made.inputs[0]);
+    }
+  }
   std::string text = fmt::format("%{}: {}", value.name, heddle::name(value.tensor.dtype));
   if (value.is_scalar) return text;
   text += '[';
@@ -167,9 +176,10 @@ const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) 
 }
 
 void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
-  HEDDLE_USER_CHECK(!isFloat8(fusion_.tensor(id).dtype),
-                    "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
-                    where(op_name), typeOf(id));
+  HEDDLE_USER_CHECK(
+      !isFloat8(fusion_.tensor(id).dtype),
+      "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
+      where(op_name), typeOf(id));
 }
 
 void FusionBuilder::checkFloat8Operands(std::string_view op_name,

@@ -1,6 +1,7 @@
 // Softmax and normalizations.
 #include "ir/composite_norms.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ir/composite.h"
@@ -142,6 +143,10 @@ BatchNorm batchNorm(FusionBuilder& b, ValueId x, ValueId running_mean, ValueId r
   const Term value = composite::channelOperand(b, "batch_norm", x);
   const Axes over = composite::channelRest(value.rank());
   const composite::Normal normal = composite::normalOf(composite::widen(value), over, eps, false);
+  const bool never_empty = std::all_of(over.begin(), over.end(), [&](int64_t axis) {
+    const Size extent = value.extent(static_cast<size_t>(axis));
+    return extent.isConstant() && extent.constant() > 0;
+  });
   Term y = normal.normal;
   if (weight != kNoValue) y = y * composite::channelParameter(b, "batch_norm", value, weight);
   if (bias != kNoValue) y = y + composite::channelParameter(b, "batch_norm", value, bias);
@@ -150,7 +155,12 @@ BatchNorm batchNorm(FusionBuilder& b, ValueId x, ValueId running_mean, ValueId r
     const Term old = composite::widen(composite::parameterOf(b, "batch_norm", value, running, 1));
     HEDDLE_USER_CHECK(old.rank() == 1, "{}: {} must have one axis, the channels",
                       b.where("batch_norm"), b.typeOf(running));
-    const Term mixed = old * (1 - momentum) + now * momentum;
+    Term mixed = old * (1 - momentum) + now * momentum;
+    // An empty batch says nothing of the data: the statistics stay.
+    if (!never_empty) {
+      const Term empty = composite::call("eq", {normal.n, composite::constant(b, int64_t{0})});
+      mixed = composite::where(empty, old, mixed);
+    }
     return composite::cast(mixed, b.fusion().tensor(running).dtype).id;
   };
   const Term n = composite::cast(normal.n, DType::F64);

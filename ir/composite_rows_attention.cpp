@@ -27,11 +27,14 @@ Operands attentionBackwardRow(B b, V v, A a) {
 }
 
 const CompositeDef kAttentions[] = {
-    {"rope", "rotary position embedding, rotate-half: (x) with base, or (x, cos, sin)", 1, 2, kRope,
-     ropeRow},
+    {"rope",
+     "rotary position embedding, rotate-half: x[..., t, d] with base, or (x, cos, sin) with tables "
+     "[t, d / 2]",
+     1, 2, kRope, ropeRow},
     {"scaled_dot_product_attention",
      "softmax(q k^T scale + mask) v: (q, k, v[, mask]), leading axes broadcast; gqa: the heads of "
-     "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too; a "
+     "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too, a "
+     "mask of any float type; a "
      "query that sees no key gives 0; without scale, heads of size 0 give NaN; on CUDA where cuDNN "
      "fits (f16, bf16; the segments dump says where not), the probabilities are rounded to the "
      "half type too, within the bound of host/attention.h",

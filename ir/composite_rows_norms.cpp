@@ -49,13 +49,17 @@ const CompositeDef kNorms[] = {
      [](B b, V v, A a) {
        return Operands{rmsNorm(b, v[0], at(v, 1), maybe<double>(a, "eps"), dims(a))};
      }},
-    {"group_norm", "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels", 1, 2,
-     kGroupNorm,
+    {"group_norm",
+     "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels; a group of one "
+     "element, which PyTorch refuses where there is only one, is 0 before weight and bias",
+     1, 2, kGroupNorm,
      [](B b, V v, A a) {
        return Operands{groupNorm(b, v[0], need<int64_t>(a, "groups"), at(v, 1), at(v, 2), eps(a))};
      }},
-    {"batch_norm", "(x[n, c, ...], mean, var[, weight[, bias]]), training: y, new mean, new var", 3,
-     2, kBatchNorm, batchNormRow},
+    {"batch_norm",
+     "(x[n, c, ...], mean, var[, weight[, bias]]), training: y, new mean, new var; an empty "
+     "batch leaves mean and var",
+     3, 2, kBatchNorm, batchNormRow},
     {"softmax_backward", "gradient of softmax: (dy, y)", 2, 0, kSoftmax,
      [](B b, V v, A a) { return Operands{softmaxBackward(b, v[0], v[1], axis(a))}; }},
     {"log_softmax_backward", "gradient of log_softmax: (dy, y)", 2, 0, kSoftmax,

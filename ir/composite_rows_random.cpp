@@ -85,8 +85,9 @@ const CompositeDef kRandoms[] = {
      "operand 0 says each element's probability: 1 or 0 in its type; of a probability below 0 or "
      "NaN 0, above 1 always 1, where PyTorch raises",
      2, 1, kBernoulli, bernoulliRow},
-    {"randint", "integers from low (0) to below high (i64): ([like,] seed, offset)", 2, 1, kRandint,
-     randintRow},
+    {"randint",
+     "integers from low (0) to below high (i64), at most 2^63 - 1 of them: ([like,] seed, offset)",
+     2, 1, kRandint, randintRow},
     {"dropout", "y and mask of (x, seed, offset), dropped with p (0.5): two results", 3, 0,
      kDropout, dropoutRow},
 };

@@ -44,7 +44,10 @@ const CompositeDef kReductions[] = {
      [](B b, V v, A a) { return Operands{var(b, v[0], axes(a), correction(a), keepdim(a))}; }},
     {"std", "standard deviation over axes, with correction (default 1)", 1, 0, kVarAttrs,
      [](B b, V v, A a) { return Operands{stddev(b, v[0], axes(a), correction(a), keepdim(a))}; }},
-    {"var_mean", "variance and mean over axes: two results", 1, 0, kVarAttrs, varMeanRow},
+    {"var_mean",
+     "variance and mean over axes: two results; the mean is that of `mean`, also of infinities, "
+     "where PyTorch gives NaN",
+     1, 0, kVarAttrs, varMeanRow},
     {"welford",
      "mean, sum of squared differences from it and count (i64), over axes: three results", 1, 0,
      kReduceAttrs, welfordRow},

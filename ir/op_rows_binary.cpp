@@ -18,7 +18,8 @@ std::vector<OpDef> arithmeticOps() {
       Row(
           "sub", 2, R::Promote, "({0} - {1})", [](D a) { return a[0] - a[1]; },
           [](I a) { return wrap(u(a[0]) - u(a[1])); })
-          .noBools(),
+          .noBools()
+          .says("A bool beside a number is 0 or 1, where PyTorch raises"),
       Row(
           "mul", 2, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
           [](I a) { return wrap(u(a[0]) * u(a[1])); }),

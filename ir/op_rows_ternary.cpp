@@ -33,7 +33,8 @@ std::span<const OpDef> ternaryOps() {
                 "(max)"),
       Row("lerp", 3, R::Promote, "hd::lerp({0}, {1}, {2})", lerp)
           .says("Operands: start, end, weight; integers and bools beside one that makes the common "
-                "type a float, as a weight of 0.5 does"),
+                "type a float, as a weight of 0.5 does; floats of several types, where PyTorch "
+                "raises"),
       Row(
           "addcmul", 4, R::Promote, "({0} + {3} * {1} * {2})",
           [](D a) { return a[0] + a[3] * a[1] * a[2]; },

@@ -331,6 +331,9 @@ TEST(CompositeErrorTest, LiteralsBesideSmallIntegers) {
   }
   EXPECT_NE(refused("ge(%i, 128)").find("128 is no number of i8, which holds -128 to 127"),
             std::string::npos);
+  EXPECT_NE(refused("threshold(%i, nan, 7)").find("nan is no number of i8"), std::string::npos);
+  EXPECT_NE(refused("threshold(%u, inf, 7)").find("inf is no number of u8"), std::string::npos);
+  EXPECT_NE(refused("flip(1.5, axes=[0])").find("operand 1.5 is a scalar"), std::string::npos);
   for (const char* call :
        {"add(%u, 300)", "mul(%u, -1)", "bitwise_and(%u, 511)", "lt(%u, 255)", "clamp(%u, -1, 300)",
         "minimum(%u, 300)", "div(%u, 300)", "lt(%u, 1.5)"}) {

@@ -50,6 +50,16 @@ void expectNear(const HostTensor& got, const std::vector<double>& expected, doub
   }
 }
 
+TEST(ReferenceTest, AnEmptyBatchLeavesTheRunningStatistics) {
+  const auto out = run("%x: f32[n, 2, 3], %m: f32[2], %v: f32[2]",
+                       "%y, %p, %q = batch_norm(%x, %m, %v) return %y, %p, %q",
+                       {tensor(DType::F32, {0, 2, 3}, {}), tensor(DType::F32, {2}, {1, 2}),
+                        tensor(DType::F32, {2}, {3, 4})});
+  EXPECT_EQ(out[0].numel(), 0);
+  EXPECT_EQ(valuesOf(out[1]), (std::vector<double>{1, 2}));
+  EXPECT_EQ(valuesOf(out[2]), (std::vector<double>{3, 4}));
+}
+
 TEST(ReferenceTest, BroadcastsAsPyTorch) {
   const auto out =
       run("%a: f32[2, 3], %b: f32[3], %c: f32[2, 1]", "%d = add(%a, %b) %e = mul(%d, %c) return %e",
