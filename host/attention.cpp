@@ -12,8 +12,9 @@ namespace {
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;
-// Earlier ones read keys past the end of a length that is no multiple of 128.
-constexpr int64_t kVersionOfBackward = 91600;
+constexpr int64_t kKeyTile = 128;
+constexpr int64_t kVersionOfBackward = 91400;
+constexpr int64_t kVersionOfPartialTiles = 91501;
 
 std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {
   std::vector<std::string> symbols;
@@ -38,18 +39,20 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
-std::string whyNotSizes(const Fusion& fusion, const Attention& attention,
-                        const SizeBindings& sizes) {
+std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
+                        int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
     std::string why = whyNotWidth(fusion, id, sizes);
     if (!why.empty()) return why;
   }
   const std::optional<int64_t> keys = valueOf(tokensOf(fusion, attention.k), sizes);
-  if (keys == 0) return "there are no keys";
-  if (!attention.backward) return {};
+  if (!attention.backward) return keys == 0 ? "there are no keys" : "";
   const std::optional<int64_t> queries = valueOf(tokensOf(fusion, attention.q), sizes);
-  if (queries == 0) return "there are no queries";
-  return queries == 1 && keys == 1 ? "cuDNN takes no single query with a single key" : "";
+  for (ValueId id : {attention.q, attention.k}) {
+    const Size& size = tokensOf(fusion, id);
+    if (!valueOf(size, sizes)) return fmt::format("the tokens {} are not known", size.str());
+  }
+  return whyNotTokens(attention.causal, *queries, *keys, version);
 }
 
 }  // namespace
@@ -82,12 +85,28 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes) {
   options.attention = [missing, version, sizes = std::move(sizes)](const Fusion& fusion,
                                                                    const Attention& attention) {
     if (!missing.empty()) return missing;
-    if (attention.backward && version < kVersionOfBackward) {
-      return fmt::format("its backward needs cuDNN {}, found {}", kVersionOfBackward, version);
-    }
-    return whyNotSizes(fusion, attention, sizes);
+    return whyNotSizes(fusion, attention, sizes, version);
   };
   return options;
+}
+
+std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version) {
+  if (cudnn_version < kVersionOfBackward) {
+    return fmt::format("its backward needs cuDNN {}, found {}", kVersionOfBackward, cudnn_version);
+  }
+  if (queries == 0) return "there are no queries";
+  if (keys == 0) return "there are no keys";
+  if (queries == 1) return "cuDNN's backward has no right results for a single query";
+  if (keys % kKeyTile == 0) return {};
+  if (!causal || queries > keys) {
+    return fmt::format(
+        "cuDNN's backward takes keys in multiples of {}, not {}, unless all behind "
+        "the last are masked",
+        kKeyTile, keys);
+  }
+  if (cudnn_version >= kVersionOfPartialTiles) return {};
+  return fmt::format("before cuDNN {} its backward takes keys in multiples of {}, not {}; found {}",
+                     kVersionOfPartialTiles, kKeyTile, keys, cudnn_version);
 }
 
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
@@ -98,9 +117,13 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(value(fusion.tensor(id).domain.back().extent));
   }
-  const int64_t several = attention.backward ? 2 : 1;
-  result.push_back(std::min(value(tokensOf(fusion, attention.v)), several));
-  if (attention.backward) result.push_back(std::min(value(tokensOf(fusion, attention.q)), several));
+  const int64_t keys = value(tokensOf(fusion, attention.k));
+  result.push_back(std::min<int64_t>(keys, 1));
+  if (!attention.backward) return result;
+  const int64_t queries = value(tokensOf(fusion, attention.q));
+  result.push_back(std::min<int64_t>(queries, 2));
+  result.push_back(keys % kKeyTile == 0 ? 1 : 0);
+  result.push_back(queries <= keys ? 1 : 0);
   return result;
 }
 

@@ -87,10 +87,17 @@ struct CudnnModule {
 const CudnnModule* findCudnnModule(std::string& why);
 
 // Which attentions of a fusion become one call on devices of a kind, with these sizes: those with
-// widths of 8, 16, ... 128 and at least one key; backwards also have a query, not one query and one
-// key alone, and a cuDNN of 9.16 or later. A width without a value is not known; tokens without are
-// taken to be several.
+// widths of 8, 16, ... 128 and at least one key; of backwards, those with tokens as whyNotTokens()
+// has them. A size without a value is not known; the keys of a forward without one are taken to be
+// there.
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
+
+// Why cuDNN's backward is not asked for the gradients of so many tokens; "" when it is. Its kernels
+// take keys in tiles of 128, and what stands in the rest of the last one to have the score 0: where
+// all scores of a row are below -88 that is infinite as a share, and NaN as a gradient, unless the
+// mask covers it. Of a single query it has the same of the rest of the queries' tile. Until 9.15.0
+// it may read memory behind the last key, too; nothing was tried before 9.14.
+std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
 // What of the sizes decides that: where it is equal, so is the answer. All of `sizes` are known.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,

@@ -13,15 +13,24 @@ namespace {
 
 constexpr int64_t kPartAlignment = 256;
 
-// The same elements without gaps.
-TensorDesc packedDesc(TensorDesc desc) {
-  desc.alloc = desc.sizes;
-  int64_t span = 1;
-  for (size_t i = desc.rank(); i-- > 0;) {
-    desc.strides[i] = span;
-    span *= desc.sizes[i];
+// A tensor of a call: where it lies, and what cuDNN sees of it, there or in a copy without gaps.
+struct Part {
+  View view;
+  TensorDesc seen;
+  bool is_copied = false;
+};
+
+// What the call reads, then what it writes.
+std::vector<Part> partsOf(const TraceStep& step) {
+  std::vector<Part> parts;
+  for (const auto* views : {&step.inputs, &step.outputs}) {
+    for (const View& view : *views) {
+      const bool is_copied = !isReadable(view.desc, view.byte_offset);
+      parts.push_back(
+          {view, is_copied ? denseDesc(view.desc.dtype, view.desc.sizes) : view.desc, is_copied});
+    }
   }
-  return desc;
+  return parts;
 }
 
 const CudnnModule& cudnnOn(const Device& device) {
@@ -32,16 +41,29 @@ const CudnnModule& cudnnOn(const Device& device) {
   return *module;
 }
 
-// `descs`: what the call reads, then what it writes.
+// A program is run with other sizes than those it was compiled for.
+void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
+                 const CudnnModule& module) {
+  if (!isAttentionBackward(call)) return;
+  const auto tokens = [&](size_t i) { return parts[i].seen.sizes.end()[-2]; };
+  const std::string why =
+      whyNotTokens(libraryFlag(call, "causal"), tokens(1), tokens(2), module.version());
+  HEDDLE_USER_CHECK(why.empty(), "{} of {} queries and {} keys: {}", call.function, tokens(1),
+                    tokens(2), why);
+}
+
 std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
-                                                  const std::vector<TensorDesc>& descs,
+                                                  const std::vector<Part>& parts,
                                                   const Device& device) {
+  std::vector<TensorDesc> descs;
+  for (const Part& part : parts) descs.push_back(part.seen);
   const size_t q = isAttentionBackward(call) ? 1 : 0;
   const auto width = static_cast<double>(descs[q].sizes.back());
   const auto scale =
       static_cast<float>(libraryNumber(call, "scale").value_or(1 / std::sqrt(width)));
   const bool causal = libraryFlag(call, "causal");
   const CudnnModule& module = cudnnOn(device);
+  checkTokens(call, parts, module);
   const int ordinal = cudaModule().ordinalOf(device);
   if (q == 0) {
     return module.prepare({descs[0], descs[1], descs[2], descs[3], causal, scale}, ordinal);
@@ -49,16 +71,6 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
   return module.prepareBackward(
       {descs[0], descs[1], descs[2], descs[3], descs[4], descs[5], descs[6], causal, scale},
       ordinal);
-}
-
-// The gradients of what nobody looked at are 0, which is not what cuDNN makes of no tokens.
-void checkTokens(const CallLibrary& call, const TraceStep& step) {
-  if (!isAttentionBackward(call)) return;
-  for (size_t i : {size_t{1}, size_t{2}}) {
-    const TensorDesc& desc = step.inputs[i].desc;
-    HEDDLE_USER_CHECK(desc.sizes[desc.rank() - 2] > 0, "{} of {} {}: there must be one or more",
-                      call.function, desc.sizes[desc.rank() - 2], i == 1 ? "queries" : "keys");
-  }
 }
 
 }  // namespace
@@ -69,25 +81,20 @@ void PlanBuilder::emitAttention(const CallLibrary& call, const TraceStep& step) 
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;
   if (std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return;
-  checkTokens(call, step);
-  std::vector<View> views = step.inputs;
-  views.insert(views.end(), step.outputs.begin(), step.outputs.end());
-  std::vector<TensorDesc> descs;
-  for (const View& view : views) {
-    const bool readable = isReadable(view.desc, view.byte_offset);
-    descs.push_back(readable ? view.desc : packedDesc(view.desc));
-  }
+  const std::vector<Part> parts = partsOf(step);
   Plan::Attention attention;
-  attention.prepared = prepared(call, descs, target_.device);
+  attention.prepared = prepared(call, parts, target_.device);
   int64_t bytes = attention.prepared->workspaceBytes();
   std::vector<std::pair<Plan::Operand, Plan::Operand>> copied_back;
-  for (size_t i = 0; i < views.size(); ++i) {
-    const Plan::Operand given{placeOf(views[i]), views[i].desc, -1};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const View& view = parts[i].view;
+    const Plan::Operand given{placeOf(view), view.desc, -1};
     attention.operands[i] = given.place;
-    if (isReadable(views[i].desc, views[i].byte_offset)) continue;
+    if (!parts[i].is_copied) continue;
     bytes = (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
-    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, descs[i], -1};
-    bytes += packed.desc.numel() * sizeOf(packed.desc.dtype);
+    const TensorDesc desc = denseDesc(view.desc.dtype, view.desc.sizes);
+    const Plan::Operand packed{{plan_->workspace(call.stream), bytes}, desc, -1};
+    bytes += desc.numel() * sizeOf(desc.dtype);
     attention.operands[i] = packed.place;
     if (i < step.inputs.size()) {
       emitCopy(packed, given, call.stream);

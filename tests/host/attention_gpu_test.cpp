@@ -103,7 +103,7 @@ TEST_F(AttentionGpu, HeadsOfSeveralRanks) {
 mesh @m = [x=ranks]
 fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, h, e] shard(@m, 1: x),
          %c: bf16[t, h, e] shard(@m, 1: x), %d: bf16[t, h, e] shard(@m, 1: x))
-    with t = 33, h = 3, e = 16 {
+    with t = 128, h = 3, e = 16 {
   %q = permute(%a, axes=[1, 0, 2])
   %k = permute(%b, axes=[1, 0, 2])
   %v = permute(%c, axes=[1, 0, 2])

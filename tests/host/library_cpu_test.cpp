@@ -110,6 +110,46 @@ TEST(CpuAttention, IsNoCallOfALibraryHere) {
   EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
 }
 
+// A decoder's one query is no case of its own for a forward, which would be compiled once more.
+TEST(CpuAttention, SizesThatDecideWhetherItIsACall) {
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%g: f16[t, f], %q: f16[t, e], %k: f16[s, e], %v: f16[s, f]) {\n"
+      "  %y = scaled_dot_product_attention(%q, %k, %v)\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v)\n"
+      "  return %y, %dq, %dk, %dv\n}\n");
+  const std::vector<Attention> attentions = attentionsOf(fusion);
+  ASSERT_EQ(attentions.size(), 2u);
+  const auto deciding = [&](size_t i, int64_t queries, int64_t keys) {
+    return decidingSizes(fusion, attentions[i],
+                         {{"t", queries}, {"s", keys}, {"e", 64}, {"f", 32}});
+  };
+  EXPECT_EQ(deciding(0, 5, 9), (std::vector<int64_t>{64, 32, 1}));
+  EXPECT_EQ(deciding(0, 1, 9), deciding(0, 5, 1));
+  EXPECT_NE(deciding(0, 5, 0), deciding(0, 5, 1));
+  EXPECT_EQ(deciding(1, 5, 9), (std::vector<int64_t>{64, 32, 1, 2, 0, 1}));
+  EXPECT_EQ(deciding(1, 5, 9), deciding(1, 7, 200));
+  EXPECT_NE(deciding(1, 5, 9), deciding(1, 5, 128));
+  EXPECT_NE(deciding(1, 5, 9), deciding(1, 10, 9));
+  EXPECT_NE(deciding(1, 1, 9), deciding(1, 2, 9));
+}
+
+TEST(CpuAttention, TokensOfABackward) {
+  const auto why = [](bool causal, int64_t queries, int64_t keys, int64_t version) {
+    return whyNotTokens(causal, queries, keys, version);
+  };
+  EXPECT_EQ(why(false, 33, 128, 91400), "");
+  EXPECT_EQ(why(true, 200, 256, 91400), "");
+  EXPECT_EQ(why(true, 200, 200, 91501), "");
+  EXPECT_NE(why(true, 200, 128, 91399).find("needs cuDNN 91400, found 91399"), std::string::npos);
+  EXPECT_NE(why(true, 200, 200, 91500).find("before cuDNN 91501"), std::string::npos);
+  EXPECT_NE(why(true, 201, 200, 91900).find("keys in multiples of 128, not 200"),
+            std::string::npos);
+  EXPECT_NE(why(false, 33, 65, 91900).find("keys in multiples of 128, not 65"), std::string::npos);
+  EXPECT_NE(why(false, 1, 128, 91900).find("a single query"), std::string::npos);
+  EXPECT_EQ(why(false, 0, 128, 91900), "there are no queries");
+  EXPECT_EQ(why(false, 2, 0, 91900), "there are no keys");
+}
+
 // What a device with a library for attention would run: one call each, in any order of groups.
 TEST(CpuAttention, ForwardAndBackwardAreLoweredToOneCallEach) {
   const Fusion fusion = parseFusion(
