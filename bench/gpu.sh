@@ -2,9 +2,9 @@
 # Everything that needs a GPU, for a machine that has one (or two): builds, runs the gpu tests, then
 # compute-sanitizer over them, then the examples and the benchmarks with their peers.
 #
-#   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi ...]
+#   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi|sanitize_nccl|starts ...]
 #
-# Without stages all but multi run. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
+# Without stages all but the last three run, which want two GPUs. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
 # said at the end and makes the exit code 1; later stages still run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -98,6 +98,54 @@ multi() {
   done
   torchrun --standalone --nproc-per-node "$gpus" bench/peers/torch_mlp.py >>"$results/multi.jsonl" || status=1
   cat "$results/multi.jsonl"
+  return $status
+}
+
+# On two GPUs: heddle's kernels beside NCCL's. Those of NCCL wait for each other and write to each other's memory on
+# purpose, so they are not looked at.
+sanitize_nccl() {
+  local status=0 sanitizer tool file name
+  case $(compute-sanitizer --help 2>&1) in
+    *--kernel-name-exclude*) sanitizer="--kernel-name-exclude kernel_substring=nccl" ;;
+    *) sanitizer="--exclude kernel_substring=nccl" ;;
+  esac
+  sanitizer="timeout 240 compute-sanitizer --report-api-errors no --error-exitcode 9 --print-limit 5 $sanitizer"
+  # checked NAME COMMAND...
+  checked() {
+    name=$1
+    shift
+    "$@" >"$results/sanitize_nccl.$name.log" 2>&1 && return
+    echo "$name failed"
+    tail -5 "$results/sanitize_nccl.$name.log"
+    status=1
+  }
+  checked memcheck.comm $sanitizer --tool memcheck $build/bin/comm_gpu_tests --gtest_filter='NcclThreads.Conforms'
+  for tool in memcheck racecheck; do
+    for file in tp_mlp sp_mlp dp_tp_2d transformer_block_tp all_reshardings; do
+      checked $tool.$file $sanitizer --tool $tool $build/bin/heddle run examples/$file.fusion --device cuda --ranks 2 \
+        --check=full
+    done
+  done
+  checked memcheck.moe $sanitizer --tool memcheck $build/bin/heddle run examples/moe_dispatch_combine.hostir \
+    --device cuda --ranks 2 --check=full
+  checked memcheck.mpi mpirun -n 2 $sanitizer --tool memcheck $build/bin/heddle run examples/tp_mlp.fusion \
+    --device cuda --check=full
+  grep -h "ERROR SUMMARY" "$results"/sanitize_nccl.*.log | sort | uniq -c
+  return $status
+}
+
+# On two GPUs: what it costs to make NCCL's communicators, one a team and number of thread blocks.
+starts() {
+  local status=0 file overlap
+  : >"$results/starts.txt"
+  for file in tp_mlp dp_tp_2d transformer_block_tp all_reshardings; do
+    for overlap in off auto 4; do
+      echo "$file --overlap $overlap" >>"$results/starts.txt"
+      mpirun -n 2 $build/bin/heddle run examples/$file.fusion --device cuda --overlap $overlap |
+        grep -E "^(start|time)" >>"$results/starts.txt" || status=1
+    done
+  done
+  cat "$results/starts.txt"
   return $status
 }
 

@@ -36,7 +36,29 @@ std::string folderForFiles() {
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-size_t bytesOf(int size) { return static_cast<size_t>(size) * sizeof(BoardSlot); }
+bool hasCounts(int size) { return size <= BoardCounts::kMostRanks; }
+
+size_t slotBytes(int size) { return static_cast<size_t>(size) * sizeof(BoardSlot); }
+
+size_t bytesOf(int size) {
+  const auto ranks = static_cast<size_t>(size);
+  return slotBytes(size) + (hasCounts(size) ? ranks * sizeof(BoardCounts) : 0);
+}
+
+BoardCounts* countsIn(void* memory, int size) {
+  if (!hasCounts(size)) return nullptr;
+  return reinterpret_cast<BoardCounts*>(static_cast<std::byte*>(memory) + slotBytes(size));
+}
+
+constexpr std::align_val_t kAlignment{alignof(BoardSlot)};
+
+// Fresh memory of bytesOf(size).
+void makeEmpty(void* memory, int size) {
+  for (int rank = 0; rank < size; ++rank) {
+    new (static_cast<BoardSlot*>(memory) + rank) BoardSlot;
+    if (hasCounts(size)) new (countsIn(memory, size) + rank) BoardCounts;
+  }
+}
 
 }  // namespace
 
@@ -88,19 +110,23 @@ class BoardMemory::File {
 };
 
 BoardMemory::BoardMemory(int size, void* memory, size_t mapped_bytes)
-    : size_(size), slots_(static_cast<BoardSlot*>(memory)), mapped_bytes_(mapped_bytes) {}
+    : size_(size),
+      slots_(static_cast<BoardSlot*>(memory)),
+      counts_(countsIn(memory, size)),
+      mapped_bytes_(mapped_bytes) {}
 
 BoardMemory::~BoardMemory() {
   if (mapped_bytes_ > 0) {
     munmap(slots_, mapped_bytes_);
   } else {
-    delete[] slots_;
+    operator delete(slots_, kAlignment);
   }
 }
 
 std::shared_ptr<BoardMemory> BoardMemory::makePlain(int size) {
-  return std::shared_ptr<BoardMemory>(
-      new BoardMemory(size, new BoardSlot[static_cast<size_t>(size)], 0));
+  void* memory = operator new(bytesOf(size), kAlignment);
+  makeEmpty(memory, size);
+  return std::shared_ptr<BoardMemory>(new BoardMemory(size, memory, 0));
 }
 
 std::shared_ptr<BoardMemory> BoardMemory::map(int size, const std::string& path, bool fresh) {
@@ -115,7 +141,7 @@ std::shared_ptr<BoardMemory> BoardMemory::map(int size, const std::string& path,
   close(file);
   HEDDLE_USER_CHECK(memory != MAP_FAILED, "the control board: {} bytes in {}: {}", bytes, path,
                     why);
-  if (fresh) new (memory) BoardSlot[static_cast<size_t>(size)];
+  if (fresh) makeEmpty(memory, size);
   return std::shared_ptr<BoardMemory>(new BoardMemory(size, memory, bytes));
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/board_counts.h"
 #include "comm/board_slot.h"
 #include "comm/communicator.h"
 
@@ -32,8 +33,9 @@ struct BoardPlaces {
 // Collective. `host_key`: empty for that of this machine.
 BoardPlaces findPlaces(World& world, const std::string& host_key);
 
-// A slot for each rank of the job, shared by the processes of one host: a mapped file whose name is
-// gone once all have mapped it, or plain memory where one process holds them all.
+// A slot and the latest counts of each rank of the job, shared by the processes of one host: a
+// mapped file whose name is gone once all have mapped it, or plain memory where one process holds
+// them all.
 class BoardMemory {
  public:
   ~BoardMemory();
@@ -45,6 +47,8 @@ class BoardMemory {
 
   int size() const { return size_; }
   BoardSlot& slot(int rank) const { return slots_[rank]; }
+  // nullptr in a job of more than BoardCounts::kMostRanks. Nothing comes here from other hosts.
+  BoardCounts* counts(int rank) const { return counts_ == nullptr ? nullptr : counts_ + rank; }
 
   // The thread that looks at it in this process.
   std::mutex watching;
@@ -55,6 +59,7 @@ class BoardMemory {
 
   int size_;
   BoardSlot* slots_;
+  BoardCounts* counts_;  // behind the slots
   size_t mapped_bytes_;  // 0: plain memory
 
   class File;

@@ -24,6 +24,10 @@ enum class RankState : uint32_t {
 // A heartbeat that is no longer kept up where it is read: silence says nothing.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
+// BoardSlot::issued of a rank that has begun a run and waits for its peers to compare what they
+// will post, before it issues anything (host/post_agreement.h).
+constexpr int32_t kAgreeing = -2;
+
 // What one rank says of itself, in memory that several processes map. One rank writes the first
 // part, without locks and without waiting; anybody reads, field by field.
 struct alignas(64) BoardSlot {
@@ -35,7 +39,7 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> program{0};    // hash of the text of the program that runs
   std::atomic<uint64_t> plan{0};       // of program and sizes: equal on all ranks of one run
   std::atomic<int64_t> run{0};         // communicating runs begun; negative while `plan` changes
-  std::atomic<int32_t> issued{-1};     // instruction the host has issued last
+  std::atomic<int32_t> issued{-1};     // instruction the host has issued last; kAgreeing
   std::atomic<int32_t> computing{-1};  // instruction a stream has begun last; -1: none
   std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
   std::atomic<RankPhase> phase{RankPhase::Idle};

@@ -110,6 +110,7 @@ void BoardWatcher::turn() {
   lookForMovement();
   lookForStuck();
   lookForDifferentPlans();
+  lookForOvertaken();
   for (End& end : ends_) lookFor(end);
 }
 
@@ -209,7 +210,8 @@ bool BoardWatcher::tellLeft(End& end) {
   return true;
 }
 
-// Of two ranks in one run the lower is right.
+// Of two ranks in one run the lower is right. Ranks that are about to compare what they post find
+// out for themselves, and say more, unless one of them compares nothing.
 void BoardWatcher::lookForDifferentPlans() {
   std::map<int64_t, BoardEntry> first;
   for (int rank = 0; rank < memory_->size(); ++rank) {
@@ -218,11 +220,43 @@ void BoardWatcher::lookForDifferentPlans() {
     const auto [found, fresh] = first.try_emplace(entry.run, entry);
     const BoardEntry& other = found->second;
     if (fresh || other.plan == entry.plan) continue;
+    const bool agreeing = other.issued == kAgreeing || entry.issued == kAgreeing;
+    if (agreeing && ++differing_turns_ < turnsIn(kMoment)) return;
     memory_->slot(rank).tell(
         RankState::Lost,
         fmt::format("it runs {} than rank {}",
                     other.program == entry.program ? "with other sizes" : "another program",
                     other.rank));
+    return;
+  }
+  differing_turns_ = 0;
+}
+
+// A rank waits to compare what it will post in a run with sizes that are new to it. Another that is
+// past that run has not compared, so the sizes were not new there. The moment that a rank needs to
+// go on when all have compared is short of the time given here.
+void BoardWatcher::lookForOvertaken() {
+  int64_t latest = 0;
+  int ahead = -1;
+  for (int rank = 0; rank < memory_->size(); ++rank) {
+    const BoardEntry entry = read(memory_->slot(rank), rank);
+    if (entry.state != RankState::Well || entry.run <= latest) continue;
+    latest = entry.run;
+    ahead = rank;
+  }
+  for (int rank = 0; rank < memory_->size(); ++rank) {
+    const BoardEntry entry = read(memory_->slot(rank), rank);
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    const bool overtaken = entry.state == RankState::Well && entry.issued == kAgreeing &&
+                           entry.run == peer.agreeing_run && entry.run < latest;
+    peer.overtaken_turns = overtaken ? peer.overtaken_turns + 1 : 0;
+    peer.agreeing_run = entry.issued == kAgreeing ? entry.run : 0;
+    if (peer.overtaken_turns < turnsIn(kSilentPart * options_.deadline)) continue;
+    memory_->slot(ahead).tell(
+        RankState::Lost,
+        fmt::format("it is past run {} without comparing what it posts with rank {}, for which the "
+                    "sizes of that run are new",
+                    entry.run, rank));
     return;
   }
 }

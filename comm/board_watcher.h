@@ -37,6 +37,8 @@ class BoardWatcher {
   struct Peer {
     uint64_t heartbeat = 0;
     int64_t quiet_turns = 0;
+    int64_t agreeing_run = 0;     // in which it compares with its peers
+    int64_t overtaken_turns = 0;  // while another was in a later run
   };
   struct End {
     ControlBoard* board;
@@ -57,6 +59,7 @@ class BoardWatcher {
   void lookForMovement();
   void lookForStuck();
   void lookForDifferentPlans();
+  void lookForOvertaken();
   int64_t turnsIn(double seconds) const;
 
   std::shared_ptr<BoardMemory> memory_;
@@ -74,6 +77,7 @@ class BoardWatcher {
   std::vector<Peer> peers_;
   uint64_t picture_ = 0;
   int64_t still_turns_ = 0;
+  int64_t differing_turns_ = 0;
   int64_t signal_turns_ = 0;
 
   std::mutex sleep_mutex_;

@@ -137,6 +137,7 @@ std::string ControlBoard::placeOf(const BoardEntry& entry) const {
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
   const auto text = [&](int32_t index) { return instructionText(entry.program, index); };
   std::string place = fmt::format("in run {}", entry.run);
+  if (entry.issued == kAgreeing) return place + " comparing what it will post with its peers";
   const char* between = " at ";
   if (entry.communicating >= 0) {
     place += " communicating at " + text(entry.communicating);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,14 @@ class ControlBoard {
 
   // What instructions of the program are called in messages, by index.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
+
+  // The lists of an all-to-all-v that this rank is about to post, parallel to the ranks of the
+  // team: UserError when a team-mate of this host that has come there says otherwise. `stamp` is
+  // equal on all of them, and not 0.
+  void compareCounts(uint64_t stamp, const std::vector<int>& members,
+                     std::span<const int64_t> sends, std::span<const int64_t> expects) const {
+    comm::compareCounts(*memory_, rank_, stamp, members, sends, expects);
+  }
 
   // This rank cannot go on. Of no effect when it only follows another rank's failure.
   void fail(const std::string& reason) noexcept;

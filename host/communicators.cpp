@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
+#include <chrono>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -89,6 +90,7 @@ bool hasMatmuls(const Program& program) {
 
 // Every rank finds the same teams of all ranks, so all take part in each split.
 Communicators::Communicators(const Program& program, comm::World& world) {
+  const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, int32_t>> seen;
   std::set<Key> known;  // of any rank
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
@@ -111,6 +113,7 @@ Communicators::Communicators(const Program& program, comm::World& world) {
     std::unique_ptr<comm::Communicator> made = world.split(mine, ctas);
     if (made) made_.emplace(Key(std::move(mine), ctas), std::move(made));
   });
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 comm::Communicator& Communicators::of(const std::vector<int>& members, int32_t ctas) const {

@@ -31,9 +31,13 @@ class Communicators {
   // InternalError for what no instruction of the program names.
   comm::Communicator& of(const std::vector<int>& members, int32_t ctas) const;
 
+  int64_t made() const { return static_cast<int64_t>(made_.size()); }
+  double seconds() const { return seconds_; }  // to make them, those of other ranks included
+
  private:
   using Key = std::pair<std::vector<int>, int32_t>;
   std::map<Key, std::unique_ptr<comm::Communicator>> made_;
+  double seconds_ = 0;
 };
 
 // World size > 1: every rank must hold the same program. Otherwise UserError on all ranks with the

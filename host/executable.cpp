@@ -12,6 +12,7 @@
 #include "host/kernel_store.h"
 #include "host/outputs.h"
 #include "host/plan_cache.h"
+#include "host/post_agreement.h"
 #include "host/run_state.h"
 #include "host/text.h"
 #include "host/verify.h"
@@ -32,9 +33,6 @@ void sayReference() {
         stderr);
   });
 }
-
-// cudaStreamPerThread, 2, is another stream in each thread.
-bool standsForMany(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
 }  // namespace
 
@@ -79,6 +77,7 @@ struct Executable::Impl {
   Communicators communicators;
   KernelStore kernels;
   std::unique_ptr<MatmulAgreement> matmuls;
+  std::unique_ptr<PostAgreement> posts;
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
@@ -131,6 +130,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
   if (board != nullptr) resources->job.open(*world, *board, hash);
   matmuls = std::make_unique<MatmulAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
+  posts = std::make_unique<PostAgreement>(world, communicates);
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
                                                 rank, ranks);
 }
@@ -240,6 +240,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
   try {
+    posts->agree(*plan, *resources);
     evaluator->execute(*plan, state, allocator);
   } catch (...) {
     leaveFailed(state, stream);
@@ -348,6 +349,8 @@ Executable::Stats Executable::stats() const {
   stats.runs = impl_->run_count.load();
   stats.peak_bytes = impl_->peak_bytes.load();
   stats.held_bytes = impl_->resources->held_bytes.load();
+  stats.communicators = impl_->communicators.made();
+  stats.communicator_seconds = impl_->communicators.seconds();
   return stats;
 }
 

@@ -51,7 +51,10 @@ struct Context {
 struct RunOptions {
   // The run starts on it and leaves it ordered after the work; nullptr: a stream of the Executable.
   // A caller's stream outlives the run's Outputs and every Tensor taken from them: their memory is
-  // given back in its order when the last owner goes. The same holds for the allocator.
+  // given back in its order when the last owner goes. The same holds for the allocator. On
+  // cudaStreamPerThread, which is another stream in each thread, memory whose last owner goes on
+  // another thread is given back behind the run, but not behind what else the caller has put on the
+  // stream of the run.
   Stream stream = nullptr;
   // For temporaries and outputs; nullptr: the device's own, which also serves what a library needs
   // inside one call.
@@ -112,9 +115,11 @@ class Executable {
   struct Stats {
     int64_t plans = 0;  // made so far
     int64_t runs = 0;
-    int64_t peak_bytes = 0;  // of temporaries and outputs that a run holds at once, by the
-                             // allocations and frees in program order; largest over the runs
-    int64_t held_bytes = 0;  // not yet given back: outputs still alive
+    int64_t peak_bytes = 0;     // of temporaries and outputs that a run holds at once, by the
+                                // allocations and frees in program order; largest over the runs
+    int64_t held_bytes = 0;     // not yet given back: outputs still alive
+    int64_t communicators = 0;  // that this rank has
+    double communicator_seconds = 0;  // that it took to make them, together with the other ranks
   };
   Stats stats() const;
 

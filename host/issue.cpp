@@ -200,7 +200,8 @@ void Issuer::operator()(const CopyStep& step) {
 }
 
 // The lists as the registers have them now; the device keeps its own copy.
-void Issuer::bindCounts(const Plan::Counts& counts, comm::Operation& operation) {
+void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
+  const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
   const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
     int64_t* values = state_.counts.data() + at;
     int64_t left = elements;
@@ -217,6 +218,11 @@ void Issuer::bindCounts(const Plan::Counts& counts, comm::Operation& operation) 
   operation.send_counts = list(counts.send, counts.at, counts.send_elements, "sends");
   operation.recv_counts =
       list(counts.recv, counts.at + counts.ranks, counts.recv_elements, "receives");
+  if (counts.ranks == 1) return;
+  const Plan::StepNote& note = plan_.notes[static_cast<size_t>(issue_.step)];
+  state_.completion->resources->job.compareCounts(issue_.instruction, note.occurrence,
+                                                  plan_.teams[static_cast<size_t>(step.team)],
+                                                  operation.send_counts, operation.recv_counts);
 }
 
 void Issuer::operator()(const CollectiveStep& step) {
@@ -226,7 +232,7 @@ void Issuer::operator()(const CollectiveStep& step) {
     operation[i].send = at(places[i].send);
     operation[i].recv = at(places[i].recv);
   }
-  if (step.counts >= 0) bindCounts(plan_.counts[static_cast<size_t>(step.counts)], *operation);
+  if (step.counts >= 0) bindCounts(step, *operation);
   device_.communicate(*step.communicator, {operation, static_cast<size_t>(step.operations)},
                       stream(step.stream), issue_);
 }

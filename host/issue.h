@@ -54,7 +54,7 @@ class Issuer {
     return base == nullptr ? nullptr : base + place.offset;  // a buffer of no bytes
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
-  void bindCounts(const Plan::Counts& counts, comm::Operation& operation);
+  void bindCounts(const CollectiveStep& step, comm::Operation& operation);
   // A step that a trace, a profiler or an injected fault looks at.
   void issueWatched(size_t step);
   void injectBeforeStep(StreamId stream);

@@ -48,6 +48,32 @@ void JobLink::endRun(int64_t number) {
   slot_->phase.store(RankPhase::Done, std::memory_order_release);
 }
 
+void JobLink::beginAgreeing() {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return;
+  slot_->issued.store(comm::kAgreeing, std::memory_order_relaxed);
+  slot_->phase.store(RankPhase::Communicating, std::memory_order_release);
+}
+
+void JobLink::endAgreeing() {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return;
+  slot_->issued.store(-1, std::memory_order_relaxed);
+  slot_->phase.store(RankPhase::Computing, std::memory_order_release);
+}
+
+void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
+                            const std::vector<int>& members, std::span<const int64_t> sends,
+                            std::span<const int64_t> expects) {
+  std::lock_guard lock(mutex_);
+  if (board_ == nullptr) return;
+  size_t stamp = program_;
+  boost::hash_combine(stamp, slot_->run.load(std::memory_order_relaxed));
+  boost::hash_combine(stamp, instruction);
+  boost::hash_combine(stamp, occurrence);
+  board_->compareCounts(stamp | 1, members, sends, expects);
+}
+
 void JobLink::waitForDevice() {
   std::lock_guard lock(mutex_);
   if (board_ != nullptr) slot_->phase.store(RankPhase::Communicating, std::memory_order_release);

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/control_board.h"
 
@@ -23,9 +25,17 @@ class JobLink {
   // Around what may take as long as a compiler; on an exception the rank stays there.
   void beginCompiling();
   void endCompiling();
-  // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program apart. The number of the run for endRun().
+  // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program
+  // apart. The number of the run for endRun().
   int64_t beginRun(uint64_t sizes, bool communicates);
   void endRun(int64_t number);
+  // Around the comparison of what ranks will post in the run that has begun; on an exception the
+  // rank stays there.
+  void beginAgreeing();
+  void endAgreeing();
+  // ControlBoard::compareCounts for an all-to-all-v of the run.
+  void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
+                     std::span<const int64_t> sends, std::span<const int64_t> expects);
   // The host waits for a device that does not say where it is.
   void waitForDevice();
 

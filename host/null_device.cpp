@@ -41,6 +41,10 @@ class NullDevice : public Device {
   Allocator& allocator() override { return allocator_; }
 
   Stream createStream() override { return handle(++counts_->create_stream); }
+  Stream createUrgentStream() override {
+    ++counts_->create_urgent_stream;
+    return createStream();
+  }
   void destroyStream(Stream) noexcept override {}
   Event createEvent() override { return handle(++counts_->create_event); }
   void destroyEvent(Event) noexcept override {}

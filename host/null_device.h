@@ -13,6 +13,7 @@ struct NullCounts {
   std::atomic<int64_t> allocate{0};
   std::atomic<int64_t> deallocate{0};
   std::atomic<int64_t> create_stream{0};
+  std::atomic<int64_t> create_urgent_stream{0};  // of these
   std::atomic<int64_t> create_event{0};
   std::atomic<int64_t> record_event{0};
   std::atomic<int64_t> wait_event{0};

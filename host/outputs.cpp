@@ -7,17 +7,30 @@ namespace {
 
 // An allocation that became an output; given back in the order of the run's stream.
 struct OwnedBuffer {
-  OwnedBuffer(std::shared_ptr<RunResources> r, Allocator& a, Stream s) noexcept
-      : resources(std::move(r)), allocator(a), stream(s) {}
+  OwnedBuffer(const std::shared_ptr<Completion>& c, Allocator& a, Stream s) noexcept
+      : resources(c->resources), allocator(a), stream(s) {
+    if (standsForMany(stream)) run = c;
+  }
   ~OwnedBuffer() {
     if (memory == nullptr) return;
+    if (run) waitForRun();
     allocator.deallocate(memory, bytes, stream);
     resources->held_bytes -= bytes;
   }
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
 
+  // The last owner may go on another thread, and so on another stream, while the run is under way.
+  void waitForRun() noexcept {
+    try {
+      resources->device().waitEvent(stream, run->event);
+    } catch (const std::exception&) {
+      run->errors.report(std::current_exception(), -1);
+    }
+  }
+
   std::shared_ptr<RunResources> resources;
+  std::shared_ptr<Completion> run;  // of a stream that is another one in each thread
   Allocator& allocator;
   Stream stream;
   void* memory = nullptr;
@@ -39,8 +52,7 @@ std::shared_ptr<void> ownerOf(const Plan& plan, size_t output, const std::vector
 std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buffer,
                                  Allocator& allocator) {
   const auto index = static_cast<size_t>(buffer);
-  auto owner =
-      std::make_shared<OwnedBuffer>(state.completion->resources, allocator, state.streams[0]);
+  auto owner = std::make_shared<OwnedBuffer>(state.completion, allocator, state.streams[0]);
   owner->memory = state.pointers[index];
   owner->bytes = plan.buffers[index].bytes;
   state.owned[index] = false;

@@ -76,6 +76,7 @@ struct CollectiveStep {
   int32_t operations;  // posted together
   StreamId stream;
   int32_t counts = -1;  // of Plan::counts: an AllToAllV alone
+  int32_t team = -1;    // of Plan::teams
 };
 struct RecordStep {
   int32_t event;
@@ -252,6 +253,7 @@ struct Plan {
   int32_t registers = 0;
   int32_t events = 0;
   int32_t streams = 1;
+  std::vector<bool> communication_streams;  // Program::communicationStreams()
   bool communicates = false;
   std::vector<comm::Communicator*> stream_ordered;  // of those it posts to
 

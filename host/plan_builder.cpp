@@ -22,6 +22,7 @@ PlanBuilder::PlanBuilder(const Program& program, const Trace& trace, const SizeB
 
 std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = program_.streams();
+  plan_->communication_streams = program_.communicationStreams();
   plan_->registers = trace_.registers;
   plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
   streams_used_.assign(static_cast<size_t>(plan_->streams), false);

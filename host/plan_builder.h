@@ -115,7 +115,8 @@ class PlanBuilder {
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
   comm::Communicator* communicatorOf(const Team& team, int32_t ctas);
-  int32_t teamOfBarrier(comm::Communicator* communicator, int32_t first);
+  int32_t teamOf(comm::Communicator* communicator);
+  bool isBarrier(comm::Communicator* communicator, int32_t first) const;
 
   // plan_values.cpp
   bool isByValue(int32_t input) const {

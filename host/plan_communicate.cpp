@@ -39,19 +39,23 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, int32_t ctas) 
   return communicator;
 }
 
-// Index of the members in Plan::teams; -1: some member may be done before another has begun.
-int32_t PlanBuilder::teamOfBarrier(comm::Communicator* communicator, int32_t first) {
-  using comm::CollectiveKind;
-  const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
-  const bool is_barrier = kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
-                          kind == CollectiveKind::ReduceScatter ||
-                          kind == CollectiveKind::AllToAll || kind == CollectiveKind::Barrier;
+// Index of the members in Plan::teams.
+int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
   const std::vector<int>& members = members_.at(communicator);
-  if (!is_barrier || members.size() == 1) return -1;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
   const auto index = static_cast<int32_t>(found - plan_->teams.begin());
   if (found == plan_->teams.end()) plan_->teams.push_back(members);
   return index;
+}
+
+// No member is done before all have begun.
+bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) const {
+  using comm::CollectiveKind;
+  const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
+  return communicator->size() > 1 &&
+         (kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
+          kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll ||
+          kind == CollectiveKind::Barrier);
 }
 
 // The trace has checked sizes; what this rank has no part in is an empty view.
@@ -205,9 +209,10 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   for (auto i = static_cast<size_t>(first); i < plan_->operations.size(); ++i) {
     bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
   }
-  emit(CollectiveStep{communicator, first, count, stream});
+  const int32_t team = teamOf(communicator);
+  emit(CollectiveStep{communicator, first, count, stream, -1, team});
   plan_->notes.back().bytes = std::max(plan_->notes.back().bytes, bytes);
-  plan_->notes.back().team = teamOfBarrier(communicator, first);
+  plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
 }
 
 void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }

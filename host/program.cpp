@@ -99,6 +99,26 @@ int Program::streams() const {
   return 1 + highest;
 }
 
+std::vector<bool> Program::communicationStreams() const {
+  std::vector<bool> communicates(static_cast<size_t>(streams()));
+  std::vector<bool> computes(communicates.size());
+  forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
+    const Op& op = x.op;
+    const auto stream = static_cast<size_t>(streamOf(op).value_or(0));
+    if (std::holds_alternative<LaunchKernel>(op) || std::holds_alternative<CallLibrary>(op)) {
+      computes[stream] = true;
+    }
+    if (std::holds_alternative<Communicate>(op) || std::holds_alternative<Send>(op) ||
+        std::holds_alternative<Recv>(op)) {
+      communicates[stream] = true;
+    }
+  });
+  for (size_t i = 0; i < communicates.size(); ++i) {
+    communicates[i] = communicates[i] && !computes[i];
+  }
+  return communicates;
+}
+
 bool sameProgram(const Program& a, const Program& b) {
   const Program x = canonical(a), y = canonical(b);
   return x.name == y.name && x.meshes == y.meshes && x.slots == y.slots && x.tokens == y.tokens &&

@@ -160,8 +160,8 @@ struct Communicate {
   // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // Most thread blocks of a GPU that it may take, where the transport runs kernels; what is computed
-  // meanwhile leaves them free. 0: the transport's choice.
+  // Most thread blocks of a GPU that it may take, where the transport runs kernels; what is
+  // computed meanwhile leaves them free. 0: the transport's choice.
   int32_t ctas = 0;
   // More of the same kind, posted with the first as one group under the one token; no two of them
   // share memory that either writes. Only of a kind that mayGroup().
@@ -315,6 +315,8 @@ struct Program {
 
   std::optional<SlotId> findSlot(std::string_view name) const;
   int streams() const;  // 1 + the highest StreamId used
+  // By stream: on it are collectives, sends or receives, and nothing that computes.
+  std::vector<bool> communicationStreams() const;
 };
 
 bool sameProgram(const Program& a, const Program& b);

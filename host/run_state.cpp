@@ -132,8 +132,9 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
-      // Programs put beside stream 0 what other ranks wait for.
-      streams.push_back(device_.createUrgentStream());
+      // Other ranks wait for what is communicated. All plans of a state are of one program.
+      streams.push_back(plan->communication_streams[streams.size()] ? device_.createUrgentStream()
+                                                                    : device_.createStream());
     }
     while (events.size() < static_cast<size_t>(plan->events))
       events.push_back(device_.createEvent());
@@ -148,7 +149,8 @@ RunState& RunStatePool::take(Stream stream) {
   RunState* found = nullptr;
   for (const std::unique_ptr<RunState>& state : states_) {
     if (state->busy) continue;
-    const bool same_stream = !state->streams.empty() && state->streams[0] == stream;
+    const bool same_stream =
+        !standsForMany(stream) && !state->streams.empty() && state->streams[0] == stream;
     if (!same_stream && state->completion && !state->completion->done()) continue;
     found = state.get();
     if (same_stream) break;

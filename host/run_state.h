@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,9 @@
 #include "host/run_trace.h"
 
 namespace heddle::host {
+
+// cudaStreamPerThread, 2, is another stream in each thread: two runs on it need not be in order.
+inline bool standsForMany(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
 // The stream of runs that name none.
 class SharedStream {

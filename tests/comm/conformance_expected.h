@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,16 @@ constexpr int kRepeats = 100;
 constexpr int64_t kLarge = 20011;
 constexpr int64_t kMegabyte = 131073;  // of f64, and an element
 #endif
+
+// HEDDLE_CONFORMANCE=full in the environment: every cell of the suite, a hundred times on the same
+// buffers. Else what a test run has time for (allCases()).
+inline bool isFullSuite() {
+  static const bool full = [] {
+    const char* asked = std::getenv("HEDDLE_CONFORMANCE");
+    return asked != nullptr && std::string(asked) == "full";
+  }();
+  return full;
+}
 
 struct Case {
   CollectiveKind kind;
@@ -128,9 +139,14 @@ inline std::string describeCase(const Case& c, const std::vector<int>& team, int
   return text;
 }
 
-// One type of each size and arithmetic goes through many blocks and chunks; f64 through a megabyte.
+// One type of each size and arithmetic goes through many blocks and chunks; f64 through a megabyte,
+// as all do in the full suite.
 inline std::vector<int64_t> countsOf(DType dtype) {
   std::vector<int64_t> counts = {0, 1, 37};
+  if (isFullSuite()) {
+    counts.push_back((int64_t{1} << 20) / sizeOf(dtype) + 1);
+    return counts;
+  }
   if (dtype == DType::F64) counts.push_back(kMegabyte);
   if (dtype == DType::I8 || dtype == DType::BF16 || dtype == DType::I32) counts.push_back(kLarge);
   return counts;
@@ -154,9 +170,12 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
   cases.push_back({CollectiveKind::Reduce, dtype, op, count, true, 2});
 }
 
-// The root of a rooted one is another rank for each.
+// The root of a rooted one is another rank for each. Few repeats but for one size and the
+// reductions that differ most, and fewer where more than three ranks take turns on few cores; in
+// the full suite a hundred, of a megabyte ten.
 inline std::vector<Case> allCases(int size) {
-  const int many = size <= 3 ? kRepeats : kRepeats / 4;  // more ranks take turns on few cores
+  const bool full = isFullSuite();
+  const int many = size <= 3 || full ? kRepeats : kRepeats / 4;
   std::vector<Case> cases;
   for (DType dtype : kAllDTypes) {
     for (int64_t count : countsOf(dtype)) {
@@ -165,13 +184,14 @@ inline std::vector<Case> allCases(int size) {
       for (ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
         if (op == ReduceOp::Avg && !isFloat(dtype)) continue;
-        if (count > 37 && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
+        if (!full && count > 37 && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
         const bool often = count == 37 && (op == ReduceOp::Sum || op == ReduceOp::Max);
         addReductions(cases, dtype, count, op, often ? many : count <= 37 ? 3 : 1);
       }
     }
   }
   for (size_t i = 0; i < cases.size(); ++i) {
+    if (full) cases[i].repeats = cases[i].count > 37 ? kRepeats / 10 : kRepeats;
     if (isRootedKind(cases[i].kind)) cases[i].root = static_cast<int>(i) % size;
   }
   return cases;

@@ -9,7 +9,9 @@ namespace heddle::comm::conformance::in_process_test {
 namespace {
 
 class InProcess : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, InProcess, ::testing::Values(1, 2, 3, 4, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, InProcess,
+                         ::testing::ValuesIn(isFullSuite() ? std::vector<int>{1, 2, 3, 4, 6, 8}
+                                                           : std::vector<int>{1, 2, 3, 4, 6}));
 
 TEST_P(InProcess, Conforms) {
   expectAllWell(runRanks(makeInProcessWorlds(GetParam()), [&](std::unique_ptr<World>& world) {

@@ -1,5 +1,8 @@
 // Every collective in a program, with several ranks on one GPU.
+#include "comm/modules.h"
+#include "host/module.h"
 #include "tests/host/collective_programs.h"
+#include "tests/host/rank_harness.h"
 
 namespace heddle::host::collectives_gpu_test {
 namespace {
@@ -17,6 +20,63 @@ TEST(CollectivesOnOneGpu, ProgramsOfEachOnOneToFourRanks) {
         }
       });
     }
+  }
+}
+
+// NCCL itself would hang: what ranks will post is compared before the first run with new sizes, and
+// the lists of an all-to-all-v before each.
+TEST(CollectivesOnNccl, CountsThatDifferEndTheJob) {
+  std::string why;
+  const int gpus = cudaDeviceCount(why);
+  if (gpus < 2) GTEST_SKIP() << "needs 2 GPUs, there are " << gpus;
+  const auto errorsOf = [&](const std::string& text, const auto& inputs) {
+    auto worlds = comm::makeInProcessWorlds(2);
+    std::vector<std::string> errors(2);
+    const auto onRank = [&](int rank, std::unique_ptr<comm::World>& world) {
+      world = ncclModule().makeWorld(std::move(world), rank);
+      const auto device = makeCudaDevice(rank);
+      Executable executable(testing::programOf(text), {device.get(), world.get()});
+      errors[static_cast<size_t>(rank)] =
+          testing::userErrorOf([&] { executable.run(inputs(*device, rank)).wait(); });
+    };
+    EXPECT_THROW(testing::onEachWorld(worlds, onRank), UserError) << "the job is over";
+    return errors;
+  };
+  const auto sums = errorsOf(R"(
+mesh @m = [x=ranks]
+program sum(%x: f32[n]) -> (%y) with n = 64 {
+  slot %y: f32[n]
+  %y = allocate
+  $t = communicate allreduce %x -> %y team=@m[x] op=sum
+  wait $t
+}
+)",
+                             [](Device& device, int rank) -> std::vector<Argument> {
+                               const int64_t n = rank == 0 ? 64 : 128;
+                               const std::vector<float> ones(static_cast<size_t>(n), 1);
+                               return {testing::deviceFloats(device, ones, {n})};
+                             });
+  for (const std::string& error : sums) {
+    EXPECT_NE(error.find("posts allreduce(sum) of 64 f32"), std::string::npos) << error;
+    EXPECT_NE(error.find("posts allreduce(sum) of 128 f32"), std::string::npos) << error;
+  }
+  const auto exchanges = errorsOf(
+      "mesh @m = [x=ranks]\nprogram p(%x: f32[12], %s: i64[2], %r: i64[2]) -> (%y) {\n" +
+          testing::replacedIn(testing::replacedIn(testing::kUnevenExchange, "TEAM", "@m[x]"),
+                              "SIZE", "2") +
+          "}\n",
+      [](Device& device, int rank) -> std::vector<Argument> {
+        const Tensor x = testing::deviceFloats(device, std::vector<float>(12, 1), {12});
+        return {x,
+                testing::countsOn(
+                    device, rank == 0 ? std::vector<int64_t>{1, 5} : std::vector<int64_t>{3, 0}),
+                testing::countsOn(
+                    device, rank == 0 ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{4, 0})};
+      });
+  for (const std::string& error : exchanges) {
+    EXPECT_NE(error.find("rank 0 sends 5 elements to rank 1, which expects 4 from it"),
+              std::string::npos)
+        << error;
   }
 }
 

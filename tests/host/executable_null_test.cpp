@@ -1,6 +1,8 @@
 // What an Executable asks of its device, held against counts; no memory is touched.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "host/null_device.h"
 #include "tests/host/executable_common.h"
 
@@ -49,6 +51,46 @@ TEST_F(NullTest, ASteadyRunMakesNothing) {
   EXPECT_EQ(executable.stats().plans, 1);
   EXPECT_EQ(executable.stats().runs, 52);
   EXPECT_EQ(executable.stats().held_bytes, 0);
+}
+
+// Stream 1 communicates, stream 2 computes and communicates, stream 3 computes.
+TEST_F(NullTest, OnlyStreamsThatCarryCommunicationAreUrgent) {
+  Executable executable(programOf(R"(
+mesh @m = [x=1]
+program four(%x: f32[4, 4]) -> (%z) {
+  slot %y: f32[4, 4]
+  slot %z: f32[4, 4]
+  %y = allocate stream=0
+  %z = allocate stream=0
+  !ready = record_event stream=0
+  wait_event !ready stream=1
+  $a = communicate allreduce %x -> %y team=@m[x] op=sum stream=1
+  wait $a stream=2
+  call_library matmul(%y, %y) -> (%z) stream=2
+  $b = communicate allreduce %z -> %y team=@m[x] op=sum stream=2
+  wait $b stream=3
+  call_library matmul(%y, %y) -> (%z) stream=3
+  !done = record_event stream=3
+  wait_event !done stream=0
+  free %y stream=0
+}
+)"),
+                        context);
+  executable.run({nullTensor({4, 4})}).wait();
+  EXPECT_EQ(counts->create_urgent_stream, 1);
+  EXPECT_EQ(counts->create_stream, 4);  // the run's own too
+}
+
+// Handle 2 is a stream of each thread: a run must not take over the state of one that is under way.
+// The memory of its output is given back behind the run, on whatever thread that happens.
+TEST_F(NullTest, TheStreamOfEachThreadIsNoOneStream) {
+  Executable executable(programOf(kTwoStreams), context);
+  RunOptions options;
+  options.stream = reinterpret_cast<Stream>(uintptr_t{2});
+  std::optional<Outputs> outputs = executable.run({nullTensor({8, 8})}, options);
+  const int64_t waits = counts->wait_event;
+  outputs.reset();
+  EXPECT_EQ(counts->wait_event, waits + 1);
 }
 
 // y = x * s: with s by value there is nothing to copy and nothing to allocate but y.

@@ -112,6 +112,134 @@ TEST(JobFaults, ADelayHurtsNobody) {
   EXPECT_EQ(end.errors, std::vector<std::string>(3));
 }
 
+// Says that it is NCCL, which compares nothing, over ranks that are threads; counts the meetings.
+class UncheckedWorld : public comm::World {
+ public:
+  explicit UncheckedWorld(std::unique_ptr<comm::World> world) : world_(std::move(world)) {}
+  using World::split;
+  int rank() const override { return world_->rank(); }
+  int size() const override { return world_->size(); }
+  std::string transport() const override { return "nccl"; }
+  std::vector<std::string> exchange(const std::string& mine) override {
+    ++meetings;
+    return world_->exchange(mine);
+  }
+  std::unique_ptr<comm::Communicator> communicator(const std::vector<int>& members) override {
+    return world_->communicator(members);
+  }
+  void abort(const std::string& reason) noexcept override { world_->abort(reason); }
+  std::string fault() const override { return world_->fault(); }
+
+  int meetings = 0;
+
+ private:
+  std::unique_ptr<comm::World> world_;
+};
+
+// Each rank runs the sum with its sizes, one after the other; what it throws.
+std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
+                                  int* meetings = nullptr, comm::ControlOptions control = {}) {
+  const auto ranks = sizes_by_rank.size();
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, static_cast<int>(ranks));
+  std::vector<std::string> errors(ranks);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      UncheckedWorld world(std::move(worlds[rank]));
+      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+      Context context{device.get(), &world};
+      context.control = control;
+      Executable executable(programOf(kSum), context);
+      errors[rank] = testing::userErrorOf([&] {
+        const int before = world.meetings;
+        for (int64_t n : sizes_by_rank[rank]) {
+          const std::vector<float> ones(static_cast<size_t>(n), 1);
+          executable.run({testing::deviceFloats(*device, ones, {n})}).wait();
+        }
+        if (rank == 0 && meetings != nullptr) *meetings = world.meetings - before;
+        world.barrier();
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+TEST(JobFaults, CountsThatDifferAreToldBeforeTheyArePosted) {
+  const std::string sum =
+      "instruction 5 ($t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1): ";
+  const auto errors = runSizes({{64}, {128}});
+  expectParts(errors[0], {sum + "rank 0 posts allreduce(sum) of 64 f32 where rank 1 posts "
+                                "allreduce(sum) of 128 f32"});
+  expectParts(errors[1], {sum + "rank 1 posts allreduce(sum) of 128 f32 where rank 0 posts "
+                                "allreduce(sum) of 64 f32"});
+}
+
+TEST(JobFaults, SizesThatWereComparedAreNotComparedAgain) {
+  int meetings = 0;
+  const auto errors = runSizes({{64, 64, 128, 64, 128, 64}, {64, 64, 128, 64, 128, 64}}, &meetings);
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(meetings, 2);
+}
+
+// Rank 1 knows the sizes of its second run and compares nothing, while rank 0 waits for it to.
+TEST(JobFaults, ARankThatComparesAloneIsNotLeftWaiting) {
+  comm::ControlOptions control;
+  control.deadline = 1;
+  const auto errors = runSizes({{64, 128}, {64, 64}}, nullptr, control);
+  for (const std::string& error : errors) {
+    expectParts(error, {"rank 1 is lost in run 2", "it runs with other sizes than rank 0",
+                        "in run 2 comparing what it will post with its peers"});
+  }
+}
+
+// Who posts last sees what the other has said.
+TEST(JobFaults, ListsOfAnAllToAllVThatDoNotFitAreTold) {
+  const char* const text = R"(
+mesh @m = [x=ranks]
+program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
+  slot %y: f32[8]
+  slot %sends: list i64[2]
+  slot %receives: list i64[2]
+  %sends = read_back %s
+  %receives = read_back %r
+  %y = allocate
+  $t = communicate all_to_all_v %x -> %y team=@m[x] send_counts=%sends recv_counts=%receives
+  wait $t
+}
+)";
+  const auto countsOf = [](Device& device, int64_t a, int64_t b) {
+    HostTensor host(DType::I64, {2});
+    host.as<int64_t>()[0] = a;
+    host.as<int64_t>()[1] = b;
+    return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
+  };
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
+  std::vector<std::string> errors(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<size_t>(rank);
+      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+      Executable executable(programOf(text), {device.get(), worlds[at].get()});
+      const Tensor x = testing::deviceFloats(*device, std::vector<float>(8, 1), {8});
+      errors[at] = testing::userErrorOf([&] {
+        const Tensor s = rank == 0 ? countsOf(*device, 1, 5) : countsOf(*device, 3, 0);
+        const Tensor good = rank == 0 ? countsOf(*device, 1, 3) : countsOf(*device, 5, 0);
+        executable.run({x, s, good}).wait();
+        const Tensor bad = rank == 0 ? countsOf(*device, 1, 3) : countsOf(*device, 4, 0);
+        executable.run({x, s, bad}).wait();
+      });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) {
+    expectParts(error, {"instruction 3 (", "all_to_all_v",
+                        "rank 0 sends 5 elements to rank 1, "
+                        "which expects 4 from it"});
+  }
+}
+
 TEST(JobFaults, CorruptionChangesTheResultEverywhere) {
   const JobEnd right = runJob(2, std::nullopt);
   const JobEnd wrong = runJob(2, parseFault("rank=1,instr=1,corrupt"));

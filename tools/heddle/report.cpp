@@ -91,6 +91,10 @@ std::string reportText(const Report& r) {
                       1e3 * median(r.seconds), r.seconds.size(), 1e3 * r.prepare_seconds);
   text += fmt::format("memory   {} at the peak, temporaries and outputs of one rank\n",
                       bytesText(r.stats.peak_bytes));
+  if (r.stats.communicators > 0) {
+    text += fmt::format("start    {} communicator(s) of rank 0, made in {:.1f} ms\n",
+                        r.stats.communicators, 1e3 * r.stats.communicator_seconds);
+  }
   for (const OutputCheck& check : r.checks) {
     text += fmt::format("check    {} ({}{})\n", checkText(check), r.check_mode,
                         r.reference.empty() ? "" : ", against " + r.reference);
@@ -108,7 +112,9 @@ std::string reportJson(const Report& r) {
                                  {"median_ms", 1e3 * median(r.seconds)},
                                  {"first_run_ms", 1e3 * r.prepare_seconds},
                                  {"runs", r.seconds.size()},
-                                 {"peak_bytes", r.stats.peak_bytes}};
+                                 {"peak_bytes", r.stats.peak_bytes},
+                                 {"communicators", r.stats.communicators},
+                                 {"communicators_ms", 1e3 * r.stats.communicator_seconds}};
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     json["outputs"].push_back({{"name", r.output_names[i]},
                                {"type", typeText(r.outputs[i].whole)},

@@ -1,0 +1,70 @@
+#include "comm/board_counts.h"
+
+#include <optional>
+
+#include "comm/board_memory.h"
+#include "ir/error.h"
+
+namespace heddle::comm {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+void write(BoardCounts& mine, uint64_t stamp, const std::vector<int>& members,
+           std::span<const int64_t> sends, std::span<const int64_t> expects) {
+  const size_t at = mine.next.load(kRelaxed);
+  mine.next.store((at + 1) % BoardCounts::kKept, kRelaxed);
+  mine.stamps[at].store(0);
+  BoardCounts::Lists& lists = mine.lists[at];
+  for (int rank = 0; rank < BoardCounts::kMostRanks; ++rank) {
+    lists.sends[static_cast<size_t>(rank)].store(-1);
+    lists.expects[static_cast<size_t>(rank)].store(-1);
+  }
+  for (size_t i = 0; i < members.size(); ++i) {
+    const auto rank = static_cast<size_t>(members[i]);
+    lists.sends[rank].store(sends[i]);
+    lists.expects[rank].store(expects[i]);
+  }
+  mine.stamps[at].store(stamp);
+}
+
+struct Pair {
+  int64_t sends;    // to the reader
+  int64_t expects;  // from the reader
+};
+
+// What a peer has written under the stamp; nothing when it has not come there yet or is far ahead.
+std::optional<Pair> read(const BoardCounts& peer, uint64_t stamp, int reader) {
+  for (size_t at = 0; at < BoardCounts::kKept; ++at) {
+    if (peer.stamps[at].load() != stamp) continue;
+    const Pair pair{peer.lists[at].sends[static_cast<size_t>(reader)].load(),
+                    peer.lists[at].expects[static_cast<size_t>(reader)].load()};
+    if (peer.stamps[at].load() != stamp) return std::nullopt;  // written over meanwhile
+    return pair;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void compareCounts(const BoardMemory& memory, int rank, uint64_t stamp,
+                   const std::vector<int>& members, std::span<const int64_t> sends,
+                   std::span<const int64_t> expects) {
+  BoardCounts* const mine = memory.counts(rank);
+  if (mine == nullptr) return;
+  write(*mine, stamp, members, sends, expects);
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int peer = members[i];
+    if (peer == rank) continue;
+    const std::optional<Pair> theirs = read(*memory.counts(peer), stamp, rank);
+    if (!theirs) continue;
+    HEDDLE_USER_CHECK(theirs->expects == sends[i],
+                      "rank {} sends {} elements to rank {}, which expects {} from it", rank,
+                      sends[i], peer, theirs->expects);
+    HEDDLE_USER_CHECK(theirs->sends == expects[i],
+                      "rank {} sends {} elements to rank {}, which expects {} from it", peer,
+                      theirs->sends, rank, expects[i]);
+  }
+}
+
+}  // namespace heddle::comm
