@@ -9,23 +9,26 @@ namespace heddle::comm {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr auto kAcquire = std::memory_order_acquire;
+constexpr auto kRelease = std::memory_order_release;
 
-void write(BoardCounts& mine, uint64_t stamp, const std::vector<int>& members,
+// Who reads a list that is being written finds another stamp behind it.
+void write(BoardCounts& mine, int ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
   const size_t at = mine.next.load(kRelaxed);
   mine.next.store((at + 1) % BoardCounts::kKept, kRelaxed);
-  mine.stamps[at].store(0);
+  mine.stamps[at].store(0, kRelaxed);
   BoardCounts::Lists& lists = mine.lists[at];
-  for (int rank = 0; rank < BoardCounts::kMostRanks; ++rank) {
-    lists.sends[static_cast<size_t>(rank)].store(-1);
-    lists.expects[static_cast<size_t>(rank)].store(-1);
+  for (size_t rank = 0; rank < static_cast<size_t>(ranks); ++rank) {
+    lists.sends[rank].store(-1, kRelease);
+    lists.expects[rank].store(-1, kRelease);
   }
   for (size_t i = 0; i < members.size(); ++i) {
     const auto rank = static_cast<size_t>(members[i]);
-    lists.sends[rank].store(sends[i]);
-    lists.expects[rank].store(expects[i]);
+    lists.sends[rank].store(sends[i], kRelease);
+    lists.expects[rank].store(expects[i], kRelease);
   }
-  mine.stamps[at].store(stamp);
+  mine.stamps[at].store(stamp);  // before this rank looks at the others', in one order for all
 }
 
 struct Pair {
@@ -37,9 +40,9 @@ struct Pair {
 std::optional<Pair> read(const BoardCounts& peer, uint64_t stamp, int reader) {
   for (size_t at = 0; at < BoardCounts::kKept; ++at) {
     if (peer.stamps[at].load() != stamp) continue;
-    const Pair pair{peer.lists[at].sends[static_cast<size_t>(reader)].load(),
-                    peer.lists[at].expects[static_cast<size_t>(reader)].load()};
-    if (peer.stamps[at].load() != stamp) return std::nullopt;  // written over meanwhile
+    const Pair pair{peer.lists[at].sends[static_cast<size_t>(reader)].load(kAcquire),
+                    peer.lists[at].expects[static_cast<size_t>(reader)].load(kAcquire)};
+    if (peer.stamps[at].load(kRelaxed) != stamp) return std::nullopt;  // written over meanwhile
     return pair;
   }
   return std::nullopt;
@@ -52,7 +55,7 @@ void compareCounts(const BoardMemory& memory, int rank, uint64_t stamp,
                    std::span<const int64_t> expects) {
   BoardCounts* const mine = memory.counts(rank);
   if (mine == nullptr) return;
-  write(*mine, stamp, members, sends, expects);
+  write(*mine, memory.size(), stamp, members, sends, expects);
   for (size_t i = 0; i < members.size(); ++i) {
     const int peer = members[i];
     if (peer == rank) continue;

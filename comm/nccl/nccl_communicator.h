@@ -20,10 +20,10 @@ namespace heddle::comm::nccl {
 // What differs from comm/communicator.h: NCCL chooses the order of a reduction by algorithm and
 // size. A result is the same on every rank of one run, but not always that of rank order, and bf16
 // may be rounded at each step. A minimum or maximum need not keep a NaN. NCCL does not check that
-// ranks post the same operation, nor do we: to compare costs a message and a wait of the host, many
-// times the 2 us that a post takes. The ranks of a program cannot differ, because kinds and counts
-// follow from what the control board compares at the start of a run, program and sizes; only the
-// lists of an all-to-all-v come from the run, and what ranks say of each other there must agree.
+// ranks post the same operation, nor does this: to compare costs a message and a wait of the host,
+// many times the 2 us that a post takes. The ranks of a program compare kinds and counts before the
+// first run with new sizes (host/post_agreement.h), and the lists of an all-to-all-v, which come
+// from the run, on the control board.
 //
 // After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
 // their kernels on the device end, and every later call throws UserError with the reason. probe()

@@ -139,6 +139,20 @@ TEST(ControlBoard, LeavingAfterTheLastRunIsNone) {
   });
 }
 
+// Rank 0 waits in run 1 to compare what it posts; rank 1 has gone by.
+TEST(ControlBoard, WhoWaitsToCompareIsNotLeftAlone) {
+  ControlOptions options;
+  options.deadline = 0.5;
+  onBoards(2, options, [](ControlBoard& board, Told& told, World&) {
+    board.mine().beginRun(kProgram, 1, true);
+    if (board.rank() == 0) board.mine().issued = kAgreeing;
+    if (board.rank() == 1) board.mine().beginRun(kProgram, 1, true);
+    expectParts(told.wait().text, {"rank 1 is lost in run 2: it is past run 1 without comparing "
+                                   "what it posts with rank 0, for which the sizes of that run",
+                                   "in run 1 comparing what it will post with its peers"});
+  });
+}
+
 TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
   onBoards(2, {}, [](ControlBoard& board, Told& told, World&) {
     board.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(board.rank()), true);

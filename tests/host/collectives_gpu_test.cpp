@@ -61,7 +61,7 @@ program sum(%x: f32[n]) -> (%y) with n = 64 {
     EXPECT_NE(error.find("posts allreduce(sum) of 128 f32"), std::string::npos) << error;
   }
   const auto exchanges = errorsOf(
-      "mesh @m = [x=ranks]\nprogram p(%x: f32[12], %s: i64[2], %r: i64[2]) -> (%y) {\n" +
+      "mesh @m = [x=2]\nprogram p(%x: f32[12], %s: i64[2], %r: i64[2]) -> (%y) {\n" +
           testing::replacedIn(testing::replacedIn(testing::kUnevenExchange, "TEAM", "@m[x]"),
                               "SIZE", "2") +
           "}\n",

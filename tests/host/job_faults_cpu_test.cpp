@@ -196,7 +196,7 @@ TEST(JobFaults, ARankThatComparesAloneIsNotLeftWaiting) {
 // Who posts last sees what the other has said.
 TEST(JobFaults, ListsOfAnAllToAllVThatDoNotFitAreTold) {
   const char* const text = R"(
-mesh @m = [x=ranks]
+mesh @m = [x=2]
 program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   slot %y: f32[8]
   slot %sends: list i64[2]
