@@ -1,0 +1,191 @@
+// Attention in a fusion: what makes a library call of it, and why it stays its ops.
+#include "ir/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/composite.h"
+#include "ir/error.h"
+#include "ir/passes/remove_dead.h"
+#include "ir/rewrite.h"
+#include "ir/segment.h"
+#include "ir/text.h"
+
+namespace heddle::attention_test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names valueNames(const Fusion& fusion, const std::vector<ValueId>& ids) {
+  Names result;
+  for (ValueId id : ids) result.push_back(fusion.value(id).name);
+  return result;
+}
+
+bool anyContains(const Names& texts, const std::string& part) {
+  for (const std::string& text : texts) {
+    if (text.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// What a library that takes every attention makes of the ops; `more` follows the attention.
+SegmentedFusion withLibrary(const std::string& call, const std::string& more = "",
+                            const std::string& dtype = "bf16") {
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const std::string text = fmt::format(
+      "heddle 1\nfusion f(%q: {0}[h, t, e], %k: {0}[h, s, e], %v: {0}[h, s, d], "
+      "%m: bool[t, s], %w: {0}[2*h, t, e]) {{\n  %y = scaled_dot_product_attention({1})\n{2}"
+      "  return %y\n}}\n",
+      dtype, call, more);
+  return segment(removeDead(parseFusion(text)), options);
+}
+
+TEST(SegmentAttention, AnAttentionIsOneGroupWhereALibraryTakesIt) {
+  for (const bool causal : {false, true}) {
+    for (const char* scale : {"", ", scale=0.5"}) {
+      const SegmentedFusion segmented =
+          withLibrary(fmt::format("%q, %k, %v, causal={}{}", causal, scale));
+      ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
+      EXPECT_TRUE(segmented.notes.empty());
+      const Group& group = segmented.groups[0];
+      EXPECT_EQ(group.kind, GroupKind::Library);
+      ASSERT_TRUE(group.attention.has_value());
+      EXPECT_EQ(group.attention->causal, causal);
+      EXPECT_EQ(group.attention->scale.value_or(0), scale[0] == 0 ? 0 : 0.5);
+      EXPECT_EQ(valueNames(segmented.fusion,
+                           {group.attention->q, group.attention->k, group.attention->v}),
+                (Names{"q", "k", "v"}));
+      EXPECT_EQ(valueNames(segmented.fusion, group.outputs), Names{"y"});
+      EXPECT_NE(dumpText(segmented).find("g0: library, cudnn attention"), std::string::npos);
+    }
+  }
+}
+
+TEST(SegmentAttention, WhyAnAttentionStaysItsOps) {
+  const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
+    EXPECT_TRUE(anyContains(segmented.notes, "is no library call: " + why)) << dumpText(segmented);
+    for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
+    EXPECT_NE(dumpText(segmented).find(why), std::string::npos);
+  };
+  noted(withLibrary("%q, %k, %v, %m"), "a mask other than the causal one");
+  noted(withLibrary("%q, %k, %v", "", "f32"), "its result is f32");
+  noted(withLibrary("%w, %k, %v, gqa=true"), "heads of q share those of k");
+  const Fusion fusion = parseFusion(
+      "heddle 1\nfusion f(%q: bf16[t, e], %k: bf16[t, e], %v: bf16[t, e]) {\n"
+      "  %y = scaled_dot_product_attention(%q, %k, %v)\n  return %y\n}\n");
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string("not today"); };
+  noted(segment(fusion, options), "not today");
+  EXPECT_TRUE(segment(fusion).notes.empty());  // nobody was asked
+}
+
+// The same for a backward and what it returns.
+SegmentedFusion backwardWithLibrary(const std::string& call, const std::string& returned,
+                                    const std::string& dtype = "bf16") {
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const std::string text = fmt::format(
+      "heddle 1\nfusion f(%g: {0}[h, t, d], %q: {0}[h, t, e], %k: {0}[h, s, e], %v: {0}[h, s, d], "
+      "%m: bool[t, s], %w: {0}[2*h, t, e], %u: {0}[2*h, t, d], %l: {0}[1, s, e]) {{\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward({1})\n  return {2}\n}}\n",
+      dtype, call, returned);
+  return segment(removeDead(parseFusion(print(parseFusion(text)))), options);
+}
+
+TEST(SegmentAttention, ABackwardOfAttentionIsOneGroupWhereALibraryTakesIt) {
+  for (const bool causal : {false, true}) {
+    for (const char* scale : {"", ", scale=0.5"}) {
+      const SegmentedFusion segmented = backwardWithLibrary(
+          fmt::format("%g, %q, %k, %v, causal={}{}", causal, scale), "%dv, %dq, %dk");
+      ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
+      const Group& group = segmented.groups[0];
+      ASSERT_TRUE(group.attention.has_value());
+      EXPECT_TRUE(group.attention->backward);
+      EXPECT_EQ(group.attention->causal, causal);
+      EXPECT_EQ(group.attention->scale.value_or(0), scale[0] == 0 ? 0 : 0.5);
+      EXPECT_EQ(valueNames(segmented.fusion, group.attention->operands()),
+                (Names{"g", "q", "k", "v"}));
+      EXPECT_EQ(valueNames(segmented.fusion, group.attention->results), (Names{"dq", "dk", "dv"}));
+      EXPECT_EQ(group.outputs.size(), 3u);
+      EXPECT_NE(dumpText(segmented).find("g0: library, cudnn attention backward"),
+                std::string::npos);
+    }
+  }
+}
+
+TEST(SegmentAttention, WhyABackwardOfAttentionStaysItsOps) {
+  const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
+    ASSERT_EQ(segmented.notes.size(), 1u) << why;
+    EXPECT_NE(segmented.notes[0].find("attention backward of %"), std::string::npos);
+    EXPECT_NE(segmented.notes[0].find(" is no library call: " + why), std::string::npos)
+        << segmented.notes[0];
+    for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
+  };
+  const std::string all = "%dq, %dk, %dv";
+  noted(backwardWithLibrary("%g, %q, %k, %v, %m", all), "a mask other than the causal one");
+  noted(backwardWithLibrary("%g, %q, %k, %v", all, "f32"), "its results are f32");
+  noted(backwardWithLibrary("%u, %w, %k, %v, gqa=true", all), "heads of q share those of k");
+  noted(backwardWithLibrary("%g, %q, %l, %v", all), "an operand is stretched");
+  noted(backwardWithLibrary("%g, %q, %k, %v", "%dq, %dk"), "the gradient of v is not read");
+  noted(backwardWithLibrary("%g, %q, %k, %v", "%dv"), "the gradients of q and k are not read");
+  noted(backwardWithLibrary("%g, %q, %k, %v", "%dv, %dk"), "the gradient of q is not read");
+  noted(backwardWithLibrary("%g, %q, %k, %v", "%dv, %dq"), "the gradient of k is not read");
+}
+
+// v is made of the gradient of v, which the builder's order of ops does not have.
+TEST(SegmentAttention, ABackwardWhoseOperandIsMadeOfItsResultsStaysItsOps) {
+  const Fusion whole = parseFusion(
+      "heddle 1\nfusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"
+      "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v, scale=0.5)\n"
+      "  return %dq, %dk, %dv\n}\n");
+  const ExprId dv = whole.value(whole.find("dv").value()).definition;
+  std::string text = print(whole);
+  const auto cutLine = [&](const std::string& part) {
+    const size_t at = text.find(part);
+    EXPECT_NE(at, std::string::npos) << part;
+    const size_t begin = text.rfind('\n', at) + 1;
+    const size_t end = text.find('\n', at) + 1;
+    std::string line = text.substr(begin, end - begin);
+    text.erase(begin, end - begin);
+    return line;
+  };
+  const std::string product = "%" + whole.value(whole.expr(dv).inputs[0]).name + " = matmul";
+  const std::string rounded = cutLine("%dv = cast(");
+  std::string widened = cutLine(" = cast(%v, dtype=f32)");
+  widened.replace(widened.find("%v"), 2, "%w");
+  const size_t behind = text.find('\n', text.find(product)) + 1;
+  text.insert(behind, rounded + "  %w = neg(%dv)\n" + widened);
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const SegmentedFusion segmented = segment(parseFusion(text), options);
+  EXPECT_TRUE(anyContains(segmented.notes, "its operands are made of its results"))
+      << dumpText(segmented);
+}
+
+TEST(SegmentAttention, AStepOfAnAttentionThatIsReadElsewhereIsComputed) {
+  FusionBuilder b("f");
+  TensorView type;
+  type.dtype = DType::F16;
+  type.domain = {{Size::symbol("t"), IterKind::Iteration}, {Size(64), IterKind::Iteration}};
+  const ValueId q = b.input("q", type);
+  b.output(attention(b, q, q, q));
+  Fusion fusion = std::move(b).build();
+  for (const Expression& expr : fusion.exprs()) {
+    if (expr.op->name != "exp") continue;
+    const std::vector<Attention> before = attentionsOf(fusion);
+    ASSERT_EQ(before.size(), 1u);
+    EXPECT_EQ(before[0].why_not, "");
+    FusionRewriter rewriter(fusion);
+    rewriter.inputs();
+    for (size_t i = 0; i < fusion.exprs().size(); ++i) rewriter.copy(static_cast<ExprId>(i));
+    rewriter.output(expr.outputs[0]);
+    rewriter.output(fusion.outputs()[0]);
+    const std::vector<Attention> after = attentionsOf(std::move(rewriter).finishPart());
+    ASSERT_EQ(after.size(), 1u);
+    EXPECT_NE(after[0].why_not.find("is a result"), std::string::npos) << after[0].why_not;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::attention_test
