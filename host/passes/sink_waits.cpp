@@ -34,7 +34,9 @@ Program sinkWaits(Program program) {
       ++to;
     }
     Instruction copy = x;
-    const bool has_stream = to < count && items.items[to].stream >= 0;
+    // What only some of the waiting ranks do orders nothing on the others.
+    const bool everywhere = to < count && (program.body[to].on < 0 || program.body[to].on == x.on);
+    const bool has_stream = everywhere && items.items[to].stream >= 0;
     std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : 0;
     before[to].push_back(std::move(copy));
     moved[i] = true;

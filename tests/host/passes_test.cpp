@@ -164,6 +164,21 @@ TEST(HostPasses, EachPassCanBeLeftOut) {
   EXPECT_THROW(runPasses(parseProgram(kLowered), options), UserError);
 }
 
+// What is sent is first gathered by the receivers: their stream orders nothing on the senders.
+TEST(HostPasses, TheWaitOfASendReachesBothMeshes) {
+  EXPECT_NO_THROW(compile(parseFusion(R"(heddle 1
+mesh @m = [x=2] ranks=[0, 1]
+mesh @n = [x=2] ranks=[2, 3]
+fusion sent(%x: f32[8, 3] shard(@n), %v: f32[3] shard(@m, 0: x)) {
+  %c = reshape(%v, sizes=[3, 1]) shard(@n)
+  %y = matmul(%x, %c)
+  %z = tanh(%y) shard(@m)
+  return %z
+}
+)"),
+                          4));
+}
+
 TEST(HostPasses, ABufferOfALoopIsFreedInTheLoop) {
   const Program program = runPasses(parseProgram(R"(heddle 1
 program main(%x: f32[4]) -> () {

@@ -302,7 +302,9 @@ bool check(uint32_t seed) {
       fmt::format("seed {}, {} ranks\n{}", seed, made.ranks, print(made.fusion));
   std::vector<HostTensor> got;
   try {
-    got = testing::runProgram(compile(made.fusion, made.ranks), options);
+    CompileOptions in_chunks;
+    in_chunks.passes.chunks = 1 + seed % 3;
+    got = testing::runProgram(compile(made.fusion, made.ranks, in_chunks), options);
   } catch (const std::exception& e) {
     const std::string message = e.what();
     if (message.find("divide evenly") != std::string::npos) return false;
