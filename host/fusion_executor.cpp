@@ -184,6 +184,8 @@ Executable::Stats FusionExecutor::stats() const {
     sum.plans += stats.plans;
     sum.runs += stats.runs;
     sum.held_bytes += stats.held_bytes;
+    sum.communicators += stats.communicators;
+    sum.communicator_seconds += stats.communicator_seconds;
     sum.peak_bytes = std::max(sum.peak_bytes, stats.peak_bytes);
   }
   return sum;

@@ -172,7 +172,7 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
 
 // The root of a rooted one is another rank for each. Few repeats but for one size and the
 // reductions that differ most, and fewer where more than three ranks take turns on few cores; in
-// the full suite a hundred, of a megabyte ten.
+// the full suite a hundred, of a megabyte three.
 inline std::vector<Case> allCases(int size) {
   const bool full = isFullSuite();
   const int many = size <= 3 || full ? kRepeats : kRepeats / 4;
@@ -191,7 +191,7 @@ inline std::vector<Case> allCases(int size) {
     }
   }
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (full) cases[i].repeats = cases[i].count > 37 ? kRepeats / 10 : kRepeats;
+    if (full) cases[i].repeats = cases[i].count > 37 ? 3 : kRepeats;
     if (isRootedKind(cases[i].kind)) cases[i].root = static_cast<int>(i) % size;
   }
   return cases;
