@@ -8,12 +8,15 @@ namespace heddle::host {
 namespace {
 
 constexpr AttrSpec kAttentionAttrs[] = {{"causal", AttrType::Bool, false},
-                                        {"scale", AttrType::Float, false}};
+                                        {"scale", AttrType::Float, false},
+                                        {"gqa", AttrType::Bool, false}};
+constexpr AttrSpec kBackwardAttrs[] = {{"causal", AttrType::Bool, false},
+                                       {"scale", AttrType::Float, false}};
 constexpr OpDef kAttention{"attention", OpKind::Scan, 3,       DTypeRule::Promote,
                            "",          nullptr,      nullptr, kAttentionAttrs};
 constexpr OpDef kAttentionBackward{
     "attention_backward", OpKind::Scan, 4, DTypeRule::Promote, "", nullptr, nullptr,
-    kAttentionAttrs};
+    kBackwardAttrs};
 
 const Attr* findAttr(const CallLibrary& call, std::string_view name) {
   for (const auto& [key, value] : call.attrs) {
@@ -122,6 +125,8 @@ void verifyAttention(const Program& program, const OpDef& op, const CallLibrary&
                     "{}: %{} is {}, expected f16 or bf16", op.name, result.name, name(dtype));
   HEDDLE_USER_CHECK(rank >= 2 && rank <= 4, "{}: %{} has rank {}, expected 2 to 4", op.name,
                     result.name, rank);
+  HEDDLE_USER_CHECK(rank >= 3 || !libraryFlag(call, "gqa"),
+                    "{}: gqa needs an axis of heads, %{} has rank {}", op.name, result.name, rank);
   std::vector<SlotId> slots = call.inputs;
   slots.insert(slots.end(), call.outputs.begin(), call.outputs.end());
   for (SlotId id : slots) {

@@ -156,6 +156,7 @@ class Lowering {
     for (ValueId id : attention.results) call.outputs.push_back(slotOf(id));
     if (attention.causal) call.attrs.emplace_back("causal", true);
     if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
+    if (attention.gqa) call.attrs.emplace_back("gqa", true);
     const int line = fusion_.expr(attention.exprs.back()).line;
     const int ranks = on(attention.results[0]);
     for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);

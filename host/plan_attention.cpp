@@ -13,6 +13,24 @@ namespace {
 
 constexpr int64_t kPartAlignment = 256;
 
+// k or v with each head `group` times: an axis of stride 0 behind that of the heads.
+TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
+  const auto behind_heads = static_cast<ptrdiff_t>(desc.rank()) - 2;
+  for (auto* list : {&desc.global, &desc.sizes, &desc.alloc}) {
+    list->insert(list->begin() + behind_heads, group);
+  }
+  for (auto* list : {&desc.strides, &desc.offset}) list->insert(list->begin() + behind_heads, 0);
+  return desc;
+}
+
+// Times that each head of k and v stands for one of q.
+int64_t headsPerHead(const CallLibrary& call, const TraceStep& step) {
+  if (!libraryFlag(call, "gqa")) return 1;
+  const TensorDesc& q = step.inputs[0].desc;
+  const size_t heads = q.rank() - 3;
+  return q.sizes[heads] / step.inputs[1].desc.sizes[heads];
+}
+
 // A tensor of a call: where it lies, and what cuDNN sees of it, there or in a copy without gaps.
 struct Part {
   View view;
@@ -21,7 +39,8 @@ struct Part {
 };
 
 // What the call reads, then what it writes.
-std::vector<Part> partsOf(const TraceStep& step) {
+std::vector<Part> partsOf(const CallLibrary& call, const TraceStep& step) {
+  const int64_t group = headsPerHead(call, step);
   std::vector<Part> parts;
   for (const auto* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
@@ -29,6 +48,13 @@ std::vector<Part> partsOf(const TraceStep& step) {
       parts.push_back(
           {view, is_copied ? denseDesc(view.desc.dtype, view.desc.sizes) : view.desc, is_copied});
     }
+  }
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (group == 1) break;
+    std::vector<int64_t> sizes = parts[i].view.desc.sizes;
+    sizes[sizes.size() - 3] *= group;
+    parts[i] = {parts[i].view, denseDesc(parts[i].view.desc.dtype, sizes), true};
+    parts[i].view.desc = headsRepeated(parts[i].view.desc, group);
   }
   return parts;
 }
@@ -76,12 +102,12 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 }  // namespace
 
 // What cuDNN cannot read or write where it lies is copied to or from the workspace, behind what the
-// call itself needs of it.
+// call itself needs of it; so are the heads of k and v that stand for several of q.
 void PlanBuilder::emitAttention(const CallLibrary& call, const TraceStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;
   if (std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return;
-  const std::vector<Part> parts = partsOf(step);
+  const std::vector<Part> parts = partsOf(call, step);
   Plan::Attention attention;
   attention.prepared = prepared(call, parts, target_.device);
   int64_t bytes = attention.prepared->workspaceBytes();

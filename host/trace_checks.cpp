@@ -105,8 +105,12 @@ void checkAttention(const CallLibrary& x, const TraceStep& step) {
   const TensorDesc& out = first == 1 ? step.inputs[0].desc : step.outputs[0].desc;
   bool fits = fromEnd(q, 0) == fromEnd(k, 0) && fromEnd(k, 1) == fromEnd(v, 1) &&
               fromEnd(out, 1) == fromEnd(q, 1) && fromEnd(out, 0) == fromEnd(v, 0);
+  const bool gqa = libraryFlag(x, "gqa");
   for (size_t i = 2; i < out.rank(); ++i) {
-    for (const TensorDesc* each : {&q, &k, &v}) fits = fits && fromEnd(*each, i) == fromEnd(out, i);
+    const int64_t heads = fromEnd(k, i);
+    const bool shared = gqa && i == 2 && heads > 0 && fromEnd(q, i) % heads == 0;
+    fits = fits && fromEnd(q, i) == fromEnd(out, i) && fromEnd(v, i) == heads &&
+           (shared || fromEnd(q, i) == heads);
   }
   HEDDLE_USER_CHECK(fits, "{} of {}, {} and {} {} {}: sizes do not fit", x.function, str(q.sizes),
                     str(k.sizes), str(v.sizes), first == 1 ? "with a gradient of" : "to",

@@ -13,22 +13,28 @@ class ForwardMatch : public AttentionMatch {
 
   // `product`: of these probabilities and a matrix.
   Attention run(ValueId probabilities, bool regrouped, ExprId product) {
+    found_.gqa = regrouped;
     found_.results = {fusion_.expr(product).outputs[0]};
-    found_.why_not =
-        regrouped ? "heads of q share those of k" : whyNot(probabilities, fusion_.expr(product));
+    found_.why_not = whyNot(probabilities, fusion_.expr(product));
     finish();
     return std::move(found_);
   }
 
  private:
   std::string whyNot(ValueId probabilities, const Expression& product) {
-    const ValueId result = takeRounded(product);
+    const Expression* heads = found_.gqa ? reader(product.outputs[0], "reshape", 0) : &product;
+    if (heads == nullptr) return kOther;
+    const ValueId result = takeRounded(*heads);
     if (result == kNoValue) {
       return fmt::format("its result is {}, not f16 or bf16",
                          name(fusion_.tensor(product.outputs[0]).dtype));
     }
     found_.results = {result};
     take(product.outputs[0], "matmul");
+    if (found_.gqa) {
+      takeRegrouped(heads->outputs[0], false);
+      takeRegrouped(product.inputs[0], true);
+    }
     std::string why = takeProbabilities(probabilities);
     if (!why.empty()) return why;
     found_.v = takeNarrow(product.inputs[1]);

@@ -23,6 +23,9 @@ struct Attention {
   ValueId grad = kNoValue;       // of a backward: g
   std::vector<ValueId> results;  // {o}, or {dq, dk, dv}
   bool causal = false;
+  // The heads, axis -3, of q and the result are a multiple of those of k and v: a head of these is
+  // for as many consecutive ones of those.
+  bool gqa = false;
   std::optional<double> scale;  // none: 1 / sqrt(width)
   // Why no library can be asked for it as one call; then of the others only `backward`, the first
   // of `results` and `exprs`, of which there may be fewer, mean something.
@@ -38,7 +41,8 @@ struct Attention {
 // Every softmax of ir/composite_attention.cpp that is multiplied by a matrix, or takes part in the
 // gradient of one, in the order of the fusion. Taken for one library call are those of f16 or bf16
 // with at most two batch axes, without a mask but the causal one, of which no step is read
-// elsewhere, whose tokens and widths are not sharded; of a backward, all three results are read.
+// elsewhere, whose tokens and widths are not sharded; of a backward, all three results are read,
+// and no heads are shared.
 std::vector<Attention> attentionsOf(const Fusion& fusion);
 
 }  // namespace heddle

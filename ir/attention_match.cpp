@@ -75,11 +75,14 @@ std::string AttentionMatch::takeProbabilities(ValueId id) {
   if (definition(scores, "add") != nullptr || definition(scores, "where") != nullptr) {
     return kMasked;
   }
+  if (found_.gqa) scores = takeRegrouped(scores, false);
+  if (scores == kNoValue) return kOther;
   const Expression* scaled = take(scores, "mul");
   const Expression* raw = scaled == nullptr ? nullptr : take(scaled->inputs[0], "matmul");
   const Expression* turned = raw == nullptr ? nullptr : take(raw->inputs[1], "permute");
   if (turned == nullptr || !turnsLast(*turned) || !raw->attrs.empty()) return kOther;
-  wide_q_ = raw->inputs[0];
+  wide_q_ = found_.gqa ? takeRegrouped(raw->inputs[0], true) : raw->inputs[0];
+  if (wide_q_ == kNoValue) return kOther;
   wide_k_ = turned->inputs[0];
   scale_ = scaled->inputs[1];
   found_.q = takeNarrow(wide_q_);
@@ -118,6 +121,34 @@ ValueId AttentionMatch::takeRounded(const Expression& wide) {
 ValueId AttentionMatch::takeNarrow(ValueId wide) {
   const Expression* cast = take(wide, "cast");
   return cast == nullptr ? kNoValue : cast->inputs[0];
+}
+
+ValueId AttentionMatch::takeRegrouped(ValueId id, bool to_rows) {
+  const Expression* reshape = take(id, "reshape");
+  if (reshape == nullptr) return kNoValue;
+  const ValueId from = reshape->inputs[0];
+  regrouped_.push_back(to_rows ? Regrouped{from, id} : Regrouped{id, from});
+  return from;
+}
+
+bool AttentionMatch::isRegroupedByHeads(const Regrouped& each) const {
+  const TensorView& q = fusion_.tensor(found_.q);
+  const TensorView& k = fusion_.tensor(found_.k);
+  const TensorView& heads = fusion_.tensor(each.heads);
+  const TensorView& rows = fusion_.tensor(each.rows);
+  const size_t rank = q.rank();
+  if (rank < 3 || k.rank() != rank || heads.rank() != rank || rows.rank() != rank) return false;
+  const auto extent = [](const TensorView& tensor, size_t axis) {
+    return tensor.domain[axis].extent;
+  };
+  for (size_t i = 0; i < rank; ++i) {
+    const bool is_split = i == rank - 3 || i == rank - 2;
+    if (!is_split && extent(heads, i) != extent(rows, i)) return false;
+    if (is_split && extent(heads, i) != extent(q, i)) return false;
+  }
+  const Size group = Size::floorDiv(extent(q, rank - 3), extent(k, rank - 3));
+  return extent(rows, rank - 3) == extent(k, rank - 3) &&
+         extent(rows, rank - 2) == group * extent(q, rank - 2);
 }
 
 bool AttentionMatch::turnsLast(const Expression& permute) const {
@@ -177,6 +208,9 @@ bool AttentionMatch::isSameScale(ValueId id) const {
 
 std::string AttentionMatch::whyNotPlaced() const {
   const TensorView& q = fusion_.tensor(found_.q);
+  for (const Regrouped& each : regrouped_) {
+    if (!isRegroupedByHeads(each)) return kOther;
+  }
   std::vector<ValueId> tensors = found_.operands();
   tensors.insert(tensors.end(), found_.results.begin(), found_.results.end());
   for (ValueId id : tensors) {
@@ -188,7 +222,8 @@ std::string AttentionMatch::whyNotPlaced() const {
     }
     for (size_t i = 0; i < each.rank(); ++i) {
       const bool of_one = each.domain[i].extent.isConstant(1);
-      const bool is_batch = i + 2 < each.rank();
+      const bool is_shared = found_.gqa && i + 3 == each.rank();
+      const bool is_batch = i + 2 < each.rank() && !is_shared;
       if (each.domain[i].kind == IterKind::Broadcast ||
           (is_batch && of_one != q.domain[i].extent.isConstant(1))) {
         return fmt::format("axis {} of %{} is stretched", i, label);

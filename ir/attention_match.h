@@ -33,7 +33,11 @@ class AttentionMatch {
   static constexpr const char* kOther = "its ops are not those of scaled_dot_product_attention";
 
   // Takes what makes the probabilities of q and k. Returns why that cannot be; "" when it can.
+  // With gqa these are as the mask has them, [..., heads of q, queries, keys].
   std::string takeProbabilities(ValueId id);
+  // With gqa: takes the reshape of [..., heads of q, queries, n] to [..., heads of k, rows, n], or
+  // back, and gives its operand; kNoValue when it is none. They are held against q and k at last.
+  ValueId takeRegrouped(ValueId id, bool to_rows);
   // The half type that the only reader of a result rounds it to, which is taken too; kNoValue: it
   // is none.
   ValueId takeRounded(const Expression& wide);
@@ -55,13 +59,20 @@ class AttentionMatch {
   ValueId scale_ = kNoValue;
 
  private:
+  struct Regrouped {
+    ValueId heads;
+    ValueId rows;
+  };
   ValueId takeSoftmax(ValueId id);
+  bool isRegroupedByHeads(const Regrouped& each) const;
   bool isCausal(const Expression& select);
   bool isIndexAlong(ValueId id, int64_t axis);
   const Expression* scalar(ValueId id, std::string_view op) const;
   std::optional<double> literal(ValueId id) const;
   bool isScale(ValueId id);
   std::string whyNotAlone() const;
+
+  std::vector<Regrouped> regrouped_;
 };
 
 // ir/attention_backward.cpp: the gradients that are made of these probabilities. `regrouped`: they

@@ -75,8 +75,8 @@ std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
 std::string describeAttention(const Attention& attention) {
   const std::string scale =
       attention.scale ? fmt::format(", scale {}", *attention.scale) : std::string();
-  return fmt::format("library, cudnn attention{}{}{}", attention.backward ? " backward" : "",
-                     attention.causal ? ", causal" : "", scale);
+  return fmt::format("library, cudnn attention{}{}{}{}", attention.backward ? " backward" : "",
+                     attention.causal ? ", causal" : "", scale, attention.gqa ? ", gqa" : "");
 }
 
 // kernel (sum over [0, 1] and 4 more), library (matmul), ...

@@ -98,7 +98,77 @@ TEST_F(AttentionGpu, OtherWidthsAreTheOpsItIsMadeOf) {
   }
 }
 
+// Calls of the library on one rank and on two, with the results of the ops.
+void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
+  for (int ranks : {1, 2}) {
+    testing::HarnessOptions options;
+    options.kind = DeviceKind::Cuda;
+    options.ranks = ranks;
+    options.sizes = SizeBindings(fusion.size_defaults.begin(), fusion.size_defaults.end());
+    const Program program =
+        host::compile(fusion, ranks, {}, attentionOptions(DeviceKind::Cuda, options.sizes));
+    for (const std::string& call : calls) {
+      EXPECT_NE(print(program).find(call), std::string::npos) << call;
+    }
+    testing::expectClose(testing::runProgram(program, options),
+                         testing::expectedOf(fusion, options), fmt::format("{} ranks", ranks));
+  }
+}
+
+// Each head `group` times.
+HostTensor repeatedHeads(const HostTensor& x, int64_t group) {
+  HostTensor result(x.dtype, {x.sizes[0], x.sizes[1] * group, x.sizes[2], x.sizes[3]});
+  const int64_t a_head = x.sizes[2] * x.sizes[3];
+  for (int64_t i = 0; i < result.numel(); ++i) {
+    result.set(i, x.at(i / a_head / group * a_head + i % a_head));
+  }
+  return result;
+}
+
+TEST_F(AttentionGpu, SharedHeadsAreRepeated) {
+  for (bool causal : {false, true}) {
+    const Fusion fusion = parseFusion(fmt::format(
+        "heddle 1\nfusion f(%q: bf16[b, h, t, e], %k: bf16[b, n, s, e], %v: bf16[b, n, s, f]) {{\n"
+        "  %y = scaled_dot_product_attention(%q, %k, %v, causal={}, gqa=true)\n  return %y\n}}\n",
+        causal));
+    FusionExecutor executor(fusion, {device_.get()});
+    for (int64_t group : {3, 6, 1}) {
+      const AttentionShape x{2, 6, 50, 35, 64, 32};
+      const int64_t heads = x.heads / group;
+      SizeBindings sizes = attentionSizes(x);
+      sizes["n"] = heads;
+      const std::string text =
+          print(host::compile(fusion, 1, {}, attentionOptions(DeviceKind::Cuda, sizes)));
+      EXPECT_NE(text.find("gqa=true"), std::string::npos) << text;
+      const HostTensor q = attentionSample(DType::BF16, {2, 6, 50, 64}, "q", false);
+      const HostTensor k = attentionSample(DType::BF16, {2, heads, 35, 64}, "k", false);
+      const HostTensor v = attentionSample(DType::BF16, {2, heads, 35, 32}, "v", false);
+      for (AttentionLies lies :
+           {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::Misaligned}) {
+        const Outputs outputs = executor.run({place(q, lies), place(k, lies), place(v, lies)});
+        outputs.wait();
+        expectAttention(
+            x, causal, q, repeatedHeads(k, group), repeatedHeads(v, group),
+            fetch(std::get<Tensor>(outputs[0])),
+            fmt::format("causal {} group {} lies {}", causal, group, static_cast<int>(lies)));
+      }
+    }
+  }
+}
+
 TEST_F(AttentionGpu, HeadsOfSeveralRanks) {
+  const Fusion shared = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, n, e] shard(@m, 1: x),
+         %c: bf16[t, n, e] shard(@m, 1: x)) with t = 33, h = 8, n = 2, e = 16 {
+  %q = permute(%a, axes=[1, 0, 2])
+  %k = permute(%b, axes=[1, 0, 2])
+  %v = permute(%c, axes=[1, 0, 2])
+  %o = scaled_dot_product_attention(%q, %k, %v, causal=true, gqa=true)
+  %y = permute(%o, axes=[1, 0, 2])
+  return %y shard(@m)
+})");
+  expectCalls(shared, {"call_library attention("});
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, h, e] shard(@m, 1: x),
@@ -116,19 +186,7 @@ fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, h, e] shard(@m, 1: x),
   %dv = permute(%u, axes=[1, 0, 2])
   return %y shard(@m), %dq shard(@m, 1: x), %dk, %dv
 })");
-  for (int ranks : {1, 2}) {
-    testing::HarnessOptions options;
-    options.kind = DeviceKind::Cuda;
-    options.ranks = ranks;
-    options.sizes = SizeBindings(fusion.size_defaults.begin(), fusion.size_defaults.end());
-    const Program program =
-        host::compile(fusion, ranks, {}, attentionOptions(DeviceKind::Cuda, options.sizes));
-    for (const char* call : {"call_library attention(", "call_library attention_backward("}) {
-      EXPECT_NE(print(program).find(call), std::string::npos) << call;
-    }
-    testing::expectClose(testing::runProgram(program, options),
-                         testing::expectedOf(fusion, options), fmt::format("{} ranks", ranks));
-  }
+  expectCalls(fusion, {"call_library attention(", "call_library attention_backward("});
 }
 
 }  // namespace

@@ -110,6 +110,18 @@ TEST(LibraryText, Attention) {
   fails("f16[8, 16]", "f16[2, 8, 16]", "attention: %v has rank 3 and %y rank 2");
   fails("f16[2, 2, 2, 8, 16]", "f16[2, 2, 2, 8, 16]", "has rank 5, expected 2 to 4");
   fails("f16[8, 16]", "f16[8, 16] shard(@m, 1: x)", "the width of %v must not be sharded");
+  const std::string shared = "attention(%q, %v, %v, gqa=true) -> (%y)";
+  EXPECT_EQ(errorWith("f16[6, 8, 16]", "f16[2, 5, 16]", shared), "no error");
+  EXPECT_NE(errorWith("f16[8, 16]", "f16[5, 16]", shared)
+                .find("attention: gqa needs an axis of heads, %y has rank 2"),
+            std::string::npos);
+  for (const char* call : {"attention(%q, %v, %v) -> (%y)", shared.c_str()}) {
+    EXPECT_NE(errorWith("f16[7, 8, 16]", "f16[2, 5, 16]", call)
+                  .find("attention of [7, 8, 16], [2, 5, 16] and [2, 5, 16] to [7, 8, 16]: sizes "
+                        "do not fit"),
+              std::string::npos)
+        << call;
+  }
 }
 
 TEST(LibraryText, AttentionBackward) {

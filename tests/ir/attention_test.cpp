@@ -62,6 +62,30 @@ TEST(SegmentAttention, AnAttentionIsOneGroupWhereALibraryTakesIt) {
   }
 }
 
+TEST(SegmentAttention, AnAttentionWithSharedHeadsIsOneGroup) {
+  for (const char* rest : {"", ", causal=true, scale=0.5"}) {
+    const SegmentedFusion segmented = withLibrary(fmt::format("%w, %k, %v, gqa=true{}", rest));
+    ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
+    ASSERT_TRUE(segmented.groups[0].attention.has_value());
+    EXPECT_TRUE(segmented.groups[0].attention->gqa);
+    EXPECT_EQ(valueNames(segmented.fusion, segmented.groups[0].attention->operands()),
+              (Names{"w", "k", "v"}));
+  }
+  // Groups of other sizes than heads of q for a head of k.
+  std::string text = print(
+      parseFusion("heddle 1\nfusion f(%q: f16[4, 6, 8], %k: f16[2, 5, 8], %v: f16[2, 5, 8]) {\n"
+                  "  %y = scaled_dot_product_attention(%q, %k, %v, gqa=true)\n  return %y\n}\n"));
+  for (const char* sizes : {"sizes=[4, 6, 5]", "sizes=[4, 6, 8]"}) {
+    const size_t at = text.find(sizes);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, 12, "sizes=[6, 4,");
+  }
+  SegmentOptions options;
+  options.attention = [](const Fusion&, const Attention&) { return std::string(); };
+  const SegmentedFusion segmented = segment(parseFusion(text), options);
+  EXPECT_TRUE(anyContains(segmented.notes, "its ops are not those")) << dumpText(segmented);
+}
+
 TEST(SegmentAttention, WhyAnAttentionStaysItsOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     EXPECT_TRUE(anyContains(segmented.notes, "is no library call: " + why)) << dumpText(segmented);
@@ -70,7 +94,6 @@ TEST(SegmentAttention, WhyAnAttentionStaysItsOps) {
   };
   noted(withLibrary("%q, %k, %v, %m"), "a mask other than the causal one");
   noted(withLibrary("%q, %k, %v", "", "f32"), "its result is f32");
-  noted(withLibrary("%w, %k, %v, gqa=true"), "heads of q share those of k");
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%q: bf16[t, e], %k: bf16[t, e], %v: bf16[t, e]) {\n"
       "  %y = scaled_dot_product_attention(%q, %k, %v)\n  return %y\n}\n");
