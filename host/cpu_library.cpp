@@ -213,7 +213,7 @@ void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scr
       items[i] = uint64_t{key} << 32 | static_cast<uint64_t>(i);
     }
   }
-  const int64_t ordered = std::min(work.call.first, work.shape.n);
+  const int64_t ordered = work.shape.extent;
   if (ordered < work.shape.n) std::nth_element(items, items + ordered, items + work.shape.n);
   std::sort(items, items + ordered);
   for (int64_t i = 0; i < ordered; ++i) {
@@ -223,7 +223,6 @@ void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scr
       out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i] & ~uint32_t{0});
     }
   }
-  for (int64_t i = ordered; i < work.shape.n; ++i) out[i * work.shape.strides[0]] = -1;
 }
 
 template <class E>

@@ -87,7 +87,7 @@ LineShape lineShapeOf(const LibraryCall& call) {
   LineShape shape;
   shape.extent = call.out_desc->sizes[axis];
   shape.first = call.out_desc->offset[axis];
-  shape.n = call.scatters() ? call.in_descs[2]->sizes[axis] : shape.extent;
+  shape.n = call.in_descs[call.scatters() ? 2 : 0]->sizes[axis];
   for (size_t i = 0; i < LineSpace::kMostOperands; ++i) {
     shape.strides[i] = strideOf(descOf(call, i), axis);
   }

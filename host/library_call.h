@@ -14,14 +14,14 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 // the same block of a sharded axis: the index counts from the start of the unsharded one, and what
 // it puts in other blocks is dropped. Any strides >= 0 and all dtypes, except that f8 is neither
 // summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded once
-// (cumsum: once an element), those of integers wrap; sources are added in row-major order.
+// (cumsum: once an element), those of integers wrap; sources are added in row-major order. Of an
+// argsort the result may have fewer places than the line: the first.
 // Deterministic on each device.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
   LibraryFunction function = LibraryFunction::Cumsum;
   int64_t axis = 0;
   bool descending = false;                       // argsort
-  int64_t first = INT64_MAX;  // argsort: places of a line that are wanted; the others are -1
   std::array<const void*, kMostInputs> in = {};  // scatter: tensor, index, source
   void* out = nullptr;
   std::array<const TensorDesc*, kMostInputs> in_descs = {};  // these outlive the enqueued work
@@ -55,8 +55,8 @@ struct LineSpace {
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 
-// Along the axis: elements of the result, of the source (scans: the same), strides by operand as in
-// LineSpace.
+// Along the axis: elements of the result, of the source or of what is scanned, strides by operand as
+// in LineSpace.
 struct LineShape {
   int64_t extent = 0;
   int64_t n = 0;

@@ -60,7 +60,7 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   args.out = call.out;
   std::copy(call.in.begin(), call.in.end(), args.in);
   std::copy(std::begin(shape.strides), std::end(shape.strides), args.axis_strides);
-  args.n = args.out_n = shape.n;
+  args.n = shape.n;
   args.extent = shape.extent;
   args.first_target = shape.first;
   args.in_type = typeOf(dtype);
@@ -248,7 +248,6 @@ Sorter argsortOf(const LibraryCall& call) {
   Sorter sorter;
   sorter.args = baseArgs(call);
   sorter.args.lines = lineSpaceOf(call);
-  sorter.args.extent = std::min(call.first, sorter.args.n);
   const DType dtype = call.in_descs[0]->dtype;
   sorter.wide = isLong(dtype);
   sorter.args.bits = keyBits(dtype);
@@ -304,7 +303,7 @@ void librarySteps(const LibraryCall& call, LibraryLauncher& launcher) {
     LibraryArgs& args = sorter.args;
     if (!call.scatters()) {
       if (whole.putsPlaces()) continue;
-      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.out_n, kLibraryThreads),
+      launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.extent, kLibraryThreads),
                       args);
       continue;
     }

@@ -55,8 +55,7 @@ struct LibraryArgs {
   int64_t* counts = nullptr;
   void* totals = nullptr;
   int64_t n = 0;       // elements of a line; scatter: of its source
-  int64_t out_n = 0;   // argsort: of the result's, of which the first `extent` are places
-  int64_t extent = 0;  // scatter: targets
+  int64_t extent = 0;  // argsort: of a line of the result; scatter: targets
   int64_t first_target = 0;
   int64_t first_line = 0;  // of those that are sorted together
   int64_t group = 0;       // how many they are

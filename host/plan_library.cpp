@@ -94,7 +94,6 @@ void PlanBuilder::emitLines(const CallLibrary& call, const TraceStep& step) {
   library.call.function = functionOf(call.function);
   library.call.axis = libraryAxis(call);
   library.call.descending = libraryFlag(call, "descending");
-  library.call.first = libraryCount(call, "first").value_or(INT64_MAX);
   HEDDLE_CHECK(step.inputs.size() <= LibraryCall::kMostInputs, "{} has {} operands", call.function,
                step.inputs.size());
   for (const View& view : step.inputs) {

@@ -152,7 +152,12 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step) {
   const TensorDesc& out = step.outputs.at(0).desc;
   if (op.kind == OpKind::Matmul) return checkProduct(x, step);
   if (isAttention(x)) return checkAttention(x, step);
-  HEDDLE_USER_CHECK(in(0).sizes == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
+  std::vector<int64_t> expected = in(0).sizes;
+  if (const std::optional<int64_t> first = libraryCount(x, "first")) {
+    int64_t& extent = expected[static_cast<size_t>(libraryAxis(x))];
+    extent = std::min(extent, *first);
+  }
+  HEDDLE_USER_CHECK(expected == out.sizes, "{} of {} to {}: sizes do not fit", x.function,
                     str(in(0).sizes), str(out.sizes));
   if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));
 }

@@ -81,8 +81,8 @@ class FusionBuilder {
   ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
   // Sums along the axis up to and with each element; integers and bools give i64.
   ValueId cumsum(ValueId value, int64_t axis);
-  // Stable; NaN is above every number.
-  // With `first` no more places of a line need be in order.
+  // Stable; NaN is above every number. With `first` a line of the result has that many places, or as
+  // many as there are.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
   // `value` with source[i] put at index[i] along `axis`. Where the sizes are numbers, `index` may

@@ -136,8 +136,14 @@ ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
   }
   Attrs attrs = {{"axis", along[0]}};
   if (descending) attrs.emplace_back("descending", true);
-  if (first) attrs.emplace_back("first", *first);
-  return append(op("argsort"), {value}, std::move(attrs), placedResult(DType::I64, tensor.domain));
+  std::vector<IterDomain> domain = tensor.domain;
+  if (first) {
+    attrs.emplace_back("first", *first);
+    Size& extent = domain[static_cast<size_t>(along[0])].extent;
+    extent = Size::min(extent, Size(*first));
+  }
+  return append(op("argsort"), {value}, std::move(attrs),
+                placedResult(DType::I64, std::move(domain)));
 }
 
 }  // namespace heddle

@@ -193,7 +193,8 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) 
                                    b.where("topk"), along, b.typeOf(x), k));
   const ValueId order =
       b.apply("argsort", {x}, {{"axis", along}, {"descending", largest}, {"first", k}});
-  const Term first{&b, sliceAxis(b, order, along, Size(0), Size(k))};
+  // Where the extent is a number, the result has k of them already.
+  const Term first{&b, extent.isConstant() ? order : sliceAxis(b, order, along, Size(0), Size(k))};
   return {result(b.takeAlongAxis(x, first.id, along)), first.id};
 }
 

@@ -77,8 +77,8 @@ constexpr OpDef kStructuralRows[] = {
           {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("Integers and bools give i64",
           {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted("axis -1 unless given; stable; NaN is above every number; with `first` only so many "
-          "places of a line are found, the others are -1",
+    noted("axis -1 unless given; stable; NaN is above every number; with `first` a line of the "
+          "result has only so many places, if there are as many",
           {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
     noted("Operands: x, index, source; of several at one place the last in row-major order wins; "
           "an index outside puts nothing, where PyTorch raises; the index may be smaller than the "

@@ -145,10 +145,7 @@ bool below(const Scalar& a, const Scalar& b) {
 HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value, HostTensor out) {
   const bool descending = expr.find("descending") != nullptr && expr.attr<bool>("descending");
   std::vector<int64_t> order(static_cast<size_t>(value.sizes[axis]));
-  const Attr* asked = expr.find("first");
-  const size_t ordered = asked == nullptr
-                             ? order.size()
-                             : std::min(order.size(), static_cast<size_t>(std::get<int64_t>(*asked)));
+  const int64_t wanted = out.sizes[axis];
   forLines(value.sizes, axis, [&](int64_t first, int64_t step) {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -156,9 +153,9 @@ HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value,
       const Scalar y = value.at(first + b * step);
       return descending ? below(y, x) : below(x, y);
     });
-    for (size_t i = 0; i < order.size(); ++i) {
-      out.set(first + static_cast<int64_t>(i) * step, i < ordered ? order[i] : int64_t{-1});
-    }
+    const int64_t line = value.sizes[axis] * step;
+    const int64_t to = first / line * wanted * step + first % line;
+    for (int64_t i = 0; i < wanted; ++i) out.set(to + i * step, order[static_cast<size_t>(i)]);
   });
   return out;
 }

@@ -134,7 +134,7 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
   }
 }
 
-// Where element i of a sorted line goes. Of the result of argsort places from `extent` on are -1.
+// Where element i of a sorted line goes. The result of argsort has the first `extent` places.
 struct Target {
   I64 begin;
   I64 stride;
@@ -149,8 +149,8 @@ __device__ inline void put(const Args& args, const Target& target, I64 i, K key,
   if (args.to_keys != 0) {
     ((K*)args.keys[args.from])[to] = key;
     args.places[args.from][to] = place;
-  } else {
-    ((I64*)args.out)[to] = i < args.extent ? (I64)place : -1;
+  } else if (i < args.extent) {
+    ((I64*)args.out)[to] = (I64)place;
   }
 }
 

@@ -178,13 +178,13 @@ __device__ inline void combine(const Args& args) {
   }
 }
 
-// The first `extent` of each line of places; what follows is -1.
+// The first `extent` of each line of places.
 __device__ inline void putPlaces(const Args& args) {
-  for (I64 item = firstItem(); item < args.group * args.out_n; item += itemStep()) {
-    const I64 line = item / args.out_n;
-    const I64 i = item - line * args.out_n;
+  for (I64 item = firstItem(); item < args.group * args.extent; item += itemStep()) {
+    const I64 line = item / args.extent;
+    const I64 i = item - line * args.extent;
     const I64 to = offsetOf(args.lines, 0, args.first_line + line) + i * args.axis_strides[0];
-    ((I64*)args.out)[to] = i < args.extent ? (I64)args.places[args.from][line * args.n + i] : -1;
+    ((I64*)args.out)[to] = (I64)args.places[args.from][line * args.n + i];
   }
 }
 

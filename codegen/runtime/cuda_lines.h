@@ -22,7 +22,6 @@ struct Args {
   I64* counts;
   void* totals;
   I64 n;
-  I64 out_n;
   I64 extent;
   I64 first_target;
   I64 first_line;

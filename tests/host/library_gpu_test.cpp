@@ -57,7 +57,7 @@ TEST_F(CudaLibraryGpu, ALineOfAMillion) {
     LibraryRun sort{
         LibraryFunction::Argsort, 0, true, {{dtype, {kLine}, {}}}, {DType::I64, {kLine}, {}}};
     checkArgsort(sort, random, run);
-    sort.first = 1000;  // chosen in steps, until a block holds the rest
+    sort.out = {DType::I64, {1000}, {}};  // chosen in steps, until a block holds the rest
     checkArgsort(sort, random, run);
     for (int64_t targets : {1, 1000, 300000}) {
       LibraryRun add{LibraryFunction::ScatterAdd,

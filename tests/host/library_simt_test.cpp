@@ -115,8 +115,8 @@ TEST(LibrarySimtTop, TheFirstOfLongLines) {
   std::mt19937 random(2);
   const auto top = [&](DType dtype, int64_t n, int64_t k, bool descending) {
     SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(k) + " of " + std::to_string(n));
-    LibraryRun run{LibraryFunction::Argsort, 0, descending, {{dtype, {n}, {}}},
-                   {DType::I64, {n}, {}},    k};
+    LibraryRun run{
+        LibraryFunction::Argsort, 0, descending, {{dtype, {n}, {}}}, {DType::I64, {k}, {}}};
     checkArgsort(run, random, [](LibraryRun& made) { runSteps(made, 1); });
   };
   top(DType::F32, 9000, 50, true);
