@@ -79,6 +79,61 @@ TEST_F(CliTest, NanMatchesNan) {
   EXPECT_EQ(result.code, 0) << result.text;
 }
 
+// Products, exp and neg of parts are not parts of their products, exp and neg.
+TEST_F(CliTest, PartialInputsAndOutputsAreParts) {
+  const std::string parts = write("parts.fusion", R"(heddle 1
+mesh @m = [y=2, x=ranks]
+fusion f(%a: i8[5, 3] shard(@m, 0: y) partial(sum: x), %b: f16[5, 3] partial(max: x),
+         %c: f32[5, 3] partial(avg: x), %d: i32[7] partial(prod: x), %e: bool[7] partial(max: y),
+         %f: bf16[7] partial(sum: y, sum: x), %g: u8[4] partial(min: x),
+         %w: f32[5, 3] shard(@m, 0: x)) {
+  %aa = mul(%a, %a)
+  %bb = neg(%b)
+  %cc = exp(%c)
+  %dd = add(%d, %d)
+  %ee = logical_not(%e)
+  %ff = mul(%f, %f)
+  %gg = add(%g, 1)
+  %s = sum(%cc, axes=[0])
+  %t = sum(%w, axes=[0]) shard(@m) partial(sum: x)
+  return %aa, %bb, %cc, %dd, %ee, %ff, %gg, %s, %t
+})");
+  const CliResult result = heddle("run " + parts + " --device cpu --ranks 6 --check=full --json");
+  ASSERT_EQ(result.code, 0) << result.text;
+  const auto json = nlohmann::json::parse(result.text);
+  EXPECT_EQ(json["inputs"][5], "%f: bf16[7], in parts of which it is the sum over y, sum over x");
+  EXPECT_EQ(json["outputs"][8]["reduced"], "sum over x");
+  EXPECT_EQ(json["outputs"][7]["reduced"], "");
+}
+
+TEST_F(CliTest, APartThatIsTakenForTheWholeIsWrong) {
+  const std::string head = "heddle 1\nmesh @m = [x=ranks]\n";
+  const std::string given = "(%x: i32[8] shard(@m) partial(sum: x)";
+  const std::string program =
+      write("part.hostir", head + "program part" + given +
+                               ") -> (%y) {\n  slot %y: i32[8] shard(@m)\n"
+                               "  %y = allocate stream=0\n  copy %x -> %y stream=0\n}\n");
+  write("part.fusion", "heddle 1\nfusion part(%x: i32[8]) {\n  %y = set(%x)\n  return %y\n}\n");
+  const CliResult result = heddle("run " + program + " --device cpu --ranks 2 --check=full");
+  EXPECT_EQ(result.code, 1) << result.text;
+  EXPECT_NE(result.text.find("WRONG"), std::string::npos) << result.text;
+}
+
+// A merge of a sharded axis needs even blocks, or a gather where the sizes are known to be uneven.
+TEST_F(CliTest, SizesThatAreSetDecideTheLowering) {
+  const std::string file = write("merge.fusion",
+                                 "heddle 1\nmesh @m = [x=ranks]\n"
+                                 "fusion f(%x: f32[n, h] shard(@m, 0: x)) with n = 6, h = 4 {\n"
+                                 "  %y = reshape(%x, sizes=[n*h])\n  return %y\n}\n");
+  const std::string three = " " + file + " --device cpu --ranks 3";
+  EXPECT_EQ(heddle("run" + three + " --check=full").code, 0);
+  const CliResult uneven = heddle("run" + three + " --set n=7 --check=full");
+  EXPECT_EQ(uneven.code, 0) << uneven.text;
+  const std::string dump = heddle("dump" + three + " --set n=7 --stage host").text;
+  EXPECT_NE(dump.find("allgather"), std::string::npos) << dump;
+  EXPECT_NE(dump.find("n = 7"), std::string::npos) << dump;
+}
+
 TEST_F(CliTest, AFailedCheckExitsWithOne) {
   // The exact sum is 1, but any order of f32 additions of such large terms loses it.
   std::vector<float> values;

@@ -151,7 +151,9 @@ void writePieces(const std::string& folder, const std::vector<Piece>& pieces) {
 }  // namespace
 
 int dumpCommand(const Options& options) {
-  const Source source = readSource(options.file);
+  Source source = readSource(options.file);
+  const SizeBindings set = settingsOf(source, options).sizes;
+  source = withSizes(std::move(source), set);
   HEDDLE_USER_CHECK(options.format != "dot" || options.stage == "segments",
                     "--format dot draws segments only: add --stage segments");
   const int ranks = options.ranks > 0 ? options.ranks : 1;

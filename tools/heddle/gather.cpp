@@ -85,7 +85,8 @@ int Gathered::holderOf(int64_t linear) const {
   return -1;
 }
 
-Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc) {
+Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
+                      const std::optional<PartialState>& partial) {
   Gathered all;
   if (world.size() == 1) {
     all.whole = local;
@@ -98,8 +99,12 @@ Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorD
   for (size_t rank = 0; rank < blocks.size(); ++rank) {
     if (blocks[rank].empty()) continue;
     all.blocks.push_back(decode(blocks[rank], static_cast<int>(rank), desc));
-    place(all, filled, all.blocks.size() - 1);
   }
+  if (partial) {
+    reduceParts(all.blocks, *partial);
+    all.reduced = describe(*partial);
+  }
+  for (size_t i = 0; i < all.blocks.size(); ++i) place(all, filled, i);
   return all;
 }
 

@@ -5,15 +5,9 @@
 
 #include "comm/communicator.h"
 #include "ir/host_tensor.h"
+#include "tools/heddle/partial.h"
 
 namespace heddle::tools {
-
-// What one rank holds of an output.
-struct Block {
-  int rank = 0;
-  std::vector<int64_t> offset;  // in the unsharded tensor
-  HostTensor data;
-};
 
 // One output of all ranks.
 struct Gathered {
@@ -27,6 +21,8 @@ struct Gathered {
   };
   std::vector<Difference> differences;
 
+  std::string reduced;  // of which reductions over parts it is the result; empty: of none
+
   // The rank from which `whole` has the element; -1: nobody holds it.
   int holderOf(int64_t linear) const;
 };
@@ -37,7 +33,9 @@ int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
 // Puts the blocks of one output together on rank 0 (the others get an empty one). Every rank's own
-// copy is compared bit by bit where several hold an element. Collective over the job.
-Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc);
+// copy is compared bit by bit where several hold an element. Parts of a partial value are reduced
+// before, and count as one copy, of the first rank of their team. Collective over the job.
+Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
+                      const std::optional<PartialState>& partial = std::nullopt);
 
 }  // namespace heddle::tools

@@ -81,8 +81,10 @@ std::string reportText(const Report& r) {
   for (const std::string& segment : r.segments) text += fmt::format("segment  {}\n", segment);
   for (size_t i = 0; i < r.outputs.size(); ++i) {
     const HostTensor& whole = r.outputs[i].whole;
-    text += fmt::format("output   %{}: {} = {}\n", r.output_names[i], typeText(whole),
-                        firstElements(whole));
+    const std::string& reduced = r.outputs[i].reduced;
+    text += fmt::format("output   %{}: {} = {}{}\n", r.output_names[i], typeText(whole),
+                        firstElements(whole),
+                        reduced.empty() ? "" : fmt::format(" (the {} of its parts)", reduced));
     for (const Gathered::Difference& one : r.outputs[i].differences) {
       text += differenceText(r.output_names[i], r.outputs[i], one);
     }
@@ -119,6 +121,7 @@ std::string reportJson(const Report& r) {
     json["outputs"].push_back({{"name", r.output_names[i]},
                                {"type", typeText(r.outputs[i].whole)},
                                {"first", firstElements(r.outputs[i].whole)},
+                               {"reduced", r.outputs[i].reduced},
                                {"ranks_that_differ", ranksThatDiffer(r.outputs[i])}});
   }
   if (!r.reference.empty()) json["reference"] = r.reference;

@@ -32,26 +32,14 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A size that inputs do not tell, as a factor of their sizes may be, is what the program says.
-host::Program withSizes(host::Program program, const SizeBindings& sizes) {
-  for (auto& [symbol, value] : program.size_defaults) {
-    const auto given = sizes.find(symbol);
-    if (given != sizes.end()) value = given->second;
-  }
-  return program;
-}
-
 // `sizes`: those of the run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
                         const Options& options) {
-  if (const auto* program = std::get_if<host::Program>(&source)) {
-    return withSizes(*program, sizes);
-  }
+  if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   host::CompileOptions compile;
   compile.passes = passOptions(options, settingsOf(source, options).sizes);
-  return withSizes(host::compile(std::get<Fusion>(source), ranks, compile,
-                                 host::attentionOptions(chooseDevice(options.device), sizes)),
-                   sizes);
+  return host::compile(std::get<Fusion>(source), ranks, compile,
+                       host::attentionOptions(chooseDevice(options.device), sizes));
 }
 
 // This rank's part of every input, on its device.
@@ -67,7 +55,10 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
     const TensorDesc desc = host::inputDesc(program, i, inputs.sizes, rank.rank, rank.ranks);
     HostTensor whole = inputs.tensors[i];
     if (!whole.data) whole = randomTensor(desc.dtype, desc.global, seed, slot.name);
-    const HostTensor block = whole.sizes == desc.sizes ? whole : localBlock(whole, desc);
+    HostTensor block = whole.sizes == desc.sizes ? whole : localBlock(whole, desc);
+    if (const auto partial = partialOf(program, program.inputs[i])) {
+      block = partOf(block, *partial, rank.rank);
+    }
     try {
       arguments.emplace_back(host::toDevice(*rank.device, rank.device->allocator(), block, desc));
     } catch (const UserError& error) {
@@ -77,7 +68,8 @@ std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& p
   return arguments;
 }
 
-std::vector<std::string> inputTexts(const Source& source, const Inputs& inputs) {
+std::vector<std::string> inputTexts(const Source& source, const host::Program& program,
+                                    const Inputs& inputs) {
   std::vector<std::string> texts;
   const std::vector<InputSpec> specs = inputsOf(source);
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -89,6 +81,9 @@ std::vector<std::string> inputTexts(const Source& source, const Inputs& inputs) 
                                   str(inputs.tensors[i].sizes)));
     } else {
       texts.push_back(fmt::format("%{}", specs[i].name));
+    }
+    if (const auto partial = partialOf(program, program.inputs[i])) {
+      texts.back() += fmt::format(", in parts of which it is the {}", describe(*partial));
     }
   }
   return texts;
@@ -117,7 +112,8 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
     const host::Slot& slot = program.slots[static_cast<size_t>(program.outputs[i])];
     Gathered all;
     if (const auto* tensor = std::get_if<host::Tensor>(&outputs[i])) {
-      all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc);
+      all = gatherOutput(*rank.world, host::toHost(*rank.device, *tensor), tensor->desc,
+                         partialOf(program, program.outputs[i]));
     } else {
       HostTensor value(slot.tensor.dtype, {});
       value.set(0, std::get<Scalar>(outputs[i]));
@@ -178,6 +174,7 @@ Job prepareJob(const Options& options, int ranks) {
   job.reference_file = referenceOf(job.source, options);
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   job.inputs = makeInputs(job.source, options);
+  job.source = withSizes(std::move(job.source), job.inputs.sizes);
   job.program = programOf(job.source, job.inputs.sizes, ranks, options);
   if (options.verify) host::verify(job.program);
   if (!job.reference_file.empty()) {
@@ -295,7 +292,7 @@ int runCommand(const Options& options) {
         if (rank.rank == 0) prints = true;
       });
   if (!prints) return 0;  // another process of the job holds rank 0
-  report.inputs = inputTexts(job.source, job.inputs);
+  report.inputs = inputTexts(job.source, job.program, job.inputs);
   report.segments = segmentTexts(job.source, job.inputs.sizes, report.ranks, options);
   if (!options.output_dir.empty()) writeOutputs(options.output_dir, report);
   if (!options.check.empty()) {

@@ -153,6 +153,22 @@ Settings settingsOf(const Source& source, const Options& options) {
   return settings;
 }
 
+Source withSizes(Source source, const SizeBindings& sizes) {
+  auto* fusion = std::get_if<Fusion>(&source);
+  auto& defaults =
+      fusion != nullptr ? fusion->size_defaults : std::get<host::Program>(source).size_defaults;
+  for (const auto& [symbol, size] : sizes) {
+    const auto known = std::find_if(defaults.begin(), defaults.end(),
+                                    [&, &s = symbol](const auto& each) { return each.first == s; });
+    if (known != defaults.end()) {
+      known->second = size;
+    } else if (fusion != nullptr) {
+      defaults.emplace_back(symbol, size);
+    }
+  }
+  return source;
+}
+
 void requireSizes(const Source& source, const SizeBindings& sizes) {
   for (const std::string& symbol : symbolsOf(inputsOf(source))) {
     const bool reserved = symbol == "rank" || symbol == "ranks" || symbol[0] == '@';

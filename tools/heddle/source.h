@@ -34,6 +34,10 @@ struct Settings {
 };
 Settings settingsOf(const Source& source, const Options& options);
 
+// With these as the defaults of its sizes: what inputs do not tell, as a factor of their sizes may
+// be, is what the file says, and the defaults decide how a fusion is lowered, on all ranks alike.
+Source withSizes(Source source, const SizeBindings& sizes);
+
 // The unsharded inputs of a run: npy files where given, else filled from the seed. Sizes that the
 // files fix are put into `settings`. The same on every rank.
 struct Inputs {
