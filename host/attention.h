@@ -21,6 +21,7 @@ namespace heddle::host {
 // the element itself. The bound holds for scores that f32 holds, whose own error, e 2^-22
 // of the largest product of a row of q and one of k, comes on top of both. Of a row
 // whose scores all overflow to -inf the ops make 0; what cuDNN makes of it is not stated.
+// Heads of k and v that stand for several of q (gqa, forward alone) are repeated in the workspace.
 //
 // The backward computes o and the sums of its rows again, in the workspace. It rounds to the half
 // type what the ops keep in f32: o, the probabilities p before they are multiplied by the gradient
