@@ -2,42 +2,74 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 namespace heddle::host {
+
+// Posted operations by number, as ranges: mostly all up to one, and a few after it.
+class PostSet {
+ public:
+  bool has(int32_t post) const {
+    const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), post,
+                                        [](int32_t p, const Range& r) { return p < r.first; });
+    return after != ranges_.begin() && post < std::prev(after)->second;
+  }
+  // Posts [first, last).
+  void add(int32_t first, int32_t last) {
+    if (first >= last) return;
+    auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first,
+                                  [](const Range& r, int32_t p) { return r.second < p; });
+    auto end = begin;
+    for (; end != ranges_.end() && end->first <= last; ++end) {
+      first = std::min(first, end->first);
+      last = std::max(last, end->second);
+    }
+    ranges_.insert(ranges_.erase(begin, end), {first, last});
+  }
+  void join(const PostSet& other) {
+    for (const auto& [first, last] : other.ranges_) add(first, last);
+  }
+  void meet(const PostSet& other) {
+    std::vector<Range> both;
+    for (size_t i = 0, j = 0; i < ranges_.size() && j < other.ranges_.size();) {
+      const Range& a = ranges_[i];
+      const Range& b = other.ranges_[j];
+      const Range common{std::max(a.first, b.first), std::min(a.second, b.second)};
+      if (common.first < common.second) both.push_back(common);
+      ++(a.second < b.second ? i : j);
+    }
+    ranges_ = std::move(both);
+  }
+
+ private:
+  using Range = std::pair<int32_t, int32_t>;
+  std::vector<Range> ranges_;  // sorted, with gaps between them
+};
 
 // What has surely happened at one place: up to which step of each stream, and which posted
 // operations are done.
 struct Clock {
   std::vector<int32_t> streams;
-  std::vector<bool> posts;  // shorter than the number of posts: the rest is not known
+  PostSet posts;
 
   explicit Clock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
   bool knowsStep(int32_t stream, int32_t time) const {
     return streams[static_cast<size_t>(stream)] >= time;
   }
-  bool knowsPost(int32_t post) const {
-    return static_cast<size_t>(post) < posts.size() && posts[static_cast<size_t>(post)];
-  }
-  void addPost(int32_t post) {
-    if (posts.size() <= static_cast<size_t>(post)) posts.resize(static_cast<size_t>(post) + 1);
-    posts[static_cast<size_t>(post)] = true;
-  }
+  bool knowsPost(int32_t post) const { return posts.has(post); }
+  void addPost(int32_t post) { posts.add(post, post + 1); }
   // Now both are known.
   void join(const Clock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
-    if (posts.size() < other.posts.size()) posts.resize(other.posts.size());
-    for (size_t p = 0; p < other.posts.size(); ++p) {
-      if (other.posts[p]) posts[p] = true;
-    }
+    posts.join(other.posts);
   }
   // Only what both know.
   void meet(const Clock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
-    posts.resize(std::min(posts.size(), other.posts.size()));
-    for (size_t p = 0; p < posts.size(); ++p) posts[p] = posts[p] && other.posts[p];
+    posts.meet(other.posts);
   }
 };
 

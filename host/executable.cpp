@@ -113,8 +113,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       states(device) {
   joinBoard(context);
   try {
-    // As it was written: with a mesh sized by the job, verify tries several sizes of job.
-    if (verifies) verify(p);
+    if (verifies) verify(p, {ranks, std::nullopt});
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);

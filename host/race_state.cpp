@@ -36,7 +36,7 @@ void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_
     for (size_t s = 0; s < from.size(); ++s) {
       if (clock.streams[s] >= from[s]) clock.streams[s] = std::max(clock.streams[s], to[s]);
     }
-    for (size_t post = first; post < last; ++post) clock.addPost(static_cast<int32_t>(post));
+    clock.posts.add(static_cast<int32_t>(first), static_cast<int32_t>(last));
   };
   for (Clock& clock : streams) raiseOne(clock);
   for (auto& event : events) {

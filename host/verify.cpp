@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "host/scope.h"
+#include "host/verify_posts.h"
 #include "host/verify_structure.h"
 #include "host/visit.h"
 #include "ir/error.h"
@@ -63,6 +66,14 @@ SizeBindings trialSizes(const Program& program, int64_t value) {
   return sizes;
 }
 
+// As the defaults of the symbols.
+void give(Program& program, const SizeBindings& sizes) {
+  std::map<std::string, int64_t> defaults(program.size_defaults.begin(),
+                                          program.size_defaults.end());
+  for (const auto& [symbol, value] : sizes) defaults[symbol] = value;
+  program.size_defaults.assign(defaults.begin(), defaults.end());
+}
+
 // The smallest jobs in which the meshes and the constant peers of the program fit: three when it
 // speaks of the job's size, else one.
 std::vector<int64_t> jobsFor(const Program& program) {
@@ -70,7 +81,10 @@ std::vector<int64_t> jobsFor(const Program& program) {
   bool depends = false;
   for (const DeviceMesh& mesh : program.meshes) depends = depends || mesh.sizeIsFromJob();
   const auto peer = [&](const Size& size, const Team& team) {
-    if (team.mesh < 0 && size.isConstant()) least = std::max(least, size.constant() + 1);
+    const bool is_job =
+        team.mesh < 0 ||
+        (team.axes.empty() && program.meshes[static_cast<size_t>(team.mesh)].sizeIsFromJob());
+    if (is_job && size.isConstant()) least = std::max(least, size.constant() + 1);
   };
   forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
     std::vector<std::string> symbols;
@@ -100,10 +114,12 @@ std::vector<int64_t> jobsFor(const Program& program) {
   return jobs;
 }
 
-// false with the reason in `why`: a view does not exist with these sizes. Races are always errors.
+// false with the reason in `why`: a view does not exist with these sizes. Races, and ranks that
+// post what does not fit, are always errors.
 bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                std::exception_ptr& why) {
   for (int64_t job : jobs) {
+    std::optional<PostComparison> posts;
     for (int64_t rank = 0; rank < job; ++rank) {
       Trace unrolled;
       try {
@@ -112,24 +128,36 @@ bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vec
         if (!why) why = std::current_exception();
         return false;
       }
-      checkRaces(program, unrolled);
+      if (rank < kMaxJob) checkRaces(program, unrolled);
+      if (!posts) posts.emplace(program, job);
+      posts->add(unrolled);
     }
+    posts->check();
   }
   return true;
 }
 
-}  // namespace
-
-void verify(const Program& whole) {
-  verifyStructure(whole);
-  const Program program = inlineCalls(whole);
-  const std::vector<int64_t> jobs = jobsFor(program);
+bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();
-  std::exception_ptr why;
-  for (int64_t value : kTrialSizes) {
-    if (traceJobs(program, trialSizes(program, value), jobs, why)) return;
+  std::vector<int64_t> trials(std::begin(kTrialSizes), std::end(kTrialSizes));
+  if (jobs.size() == 1) trials.insert(trials.end(), {jobs[0], 8 * jobs[0]});
+  for (int64_t value : trials) {
+    if (traceJobs(program, trialSizes(program, value), jobs, why)) return true;
     if (one_trial) break;
   }
+  return false;
+}
+
+}  // namespace
+
+void verify(const Program& whole, const ActualJob& actual) {
+  verifyStructure(whole);
+  Program program = inlineCalls(whole);
+  std::exception_ptr why;
+  if (actual.sizes) give(program, *actual.sizes);
+  if (actual.ranks > 0 && tryJobs(program, {actual.ranks}, why)) return;
+  const bool may_fit = actual.ranks == 0 || !actual.sizes;
+  if (may_fit && tryJobs(program, jobsFor(program), why)) return;
   std::rethrow_exception(why);
 }
 

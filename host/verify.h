@@ -1,18 +1,30 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "host/program.h"
 #include "host/trace.h"
 
 namespace heddle::host {
 
+// The job that a program will run in, where that is known.
+struct ActualJob {
+  int64_t ranks = 0;  // 0: not known
+  // Of the symbols of the program; nullopt: not known before the inputs are.
+  std::optional<SizeBindings> sizes = {};
+};
+
 // Legality of a Program, without sizes: ids in range, kinds of slots, arity and types of launches
 // against their segments, tokens posted before a Wait elsewhere than on a fresh token, groups well
 // formed, no use after Free, no double Free, every Allocate freed or returned on every path, stream
-// ids, loop indices in scope. Then the races of a trace for every rank of the smallest job that the
-// meshes and peers fit (of the three smallest when the program depends on the job's size), with the
-// default sizes; symbols without one get the first of a few small values for which the views exist.
-// UserError naming the instruction by index and text.
-void verify(const Program& program);
+// ids, loop indices in scope. Then, for every rank of a job, the races of its trace, and what all
+// of them post (host/verify_posts.h). The job is the actual one where it is known, else the
+// smallest that the meshes and peers fit (the three smallest when the program depends on the job's
+// size). Sizes are those given, else the defaults; symbols without one get the first of a few small
+// values for which the views exist. Where only the sizes are not known, and none of these fit, the
+// small jobs are checked instead. UserError naming the instruction by index and text.
+void verify(const Program& program, const ActualJob& actual = {});
 
 // Races of one unrolled rank: two accesses to overlapping bytes of one buffer, at least one a
 // write, with no order between them by stream, RecordEvent/WaitEvent or token/Wait; a borrowed

@@ -176,7 +176,7 @@ Job prepareJob(const Options& options, int ranks) {
   job.inputs = makeInputs(job.source, options);
   job.source = withSizes(std::move(job.source), job.inputs.sizes);
   job.program = programOf(job.source, job.inputs.sizes, ranks, options);
-  if (options.verify) host::verify(job.program);
+  if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, options.seed, ranks);
   }
@@ -202,7 +202,7 @@ void writeTrace(const Rank& rank, host::RunTrace& trace, const std::string& path
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.passes = passOptions(options, {});
-  executable_options.verify = options.verify;
+  executable_options.verify = false;  // prepareJob() has seen to all ranks
   executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.board, {}};
   host::Executable executable(job.program, context, executable_options);

@@ -15,13 +15,14 @@ int verifyCommand(const Options& options) {
   if (const auto* fusion = std::get_if<Fusion>(&source)) {
     heddle::verify(*fusion);
     const host::Program program = host::compile(*fusion, ranks);
-    host::verify(program);
+    host::verify(program, {ranks, std::nullopt});
     std::printf("%s: good: %zu expressions, %d instructions on %d rank(s)\n", options.file.c_str(),
                 fusion->exprs().size(), host::countInstructions(program.body), ranks);
     return 0;
   }
   const auto& program = std::get<host::Program>(source);
-  host::verify(program);
+  host::verify(program, options.ranks > 0 ? host::ActualJob{options.ranks, SizeBindings{}}
+                                          : host::ActualJob{});
   std::printf("%s: good: %d instructions\n", options.file.c_str(),
               host::countInstructions(program.body));
   return 0;

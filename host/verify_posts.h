@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "host/program.h"
+#include "host/trace.h"
+
+namespace heddle::host {
+
+// What all ranks of a job post, side by side: the members of a team post the same collectives in
+// the same order, and the sends from one rank to another are the receives there, none left over.
+// From a branch that is decided at run time on, nothing is known of the teams that it posts to, so
+// there only what came before is compared. In time and memory linear in the posts.
+class PostComparison {
+ public:
+  // `program` has no calls, and outlives this.
+  PostComparison(const Program& program, int64_t ranks);
+  // Of each rank of the job once. The Trace need not live on.
+  void add(const Trace& trace);
+  // UserError that names two ranks, what each posts, and the instructions.
+  void check() const;
+
+ private:
+  // Equal posts of all ranks and trips are one of these.
+  struct Post {
+    const Instruction* instruction;
+    InstructionIndex index;
+    comm::Operation operation;
+    Communicate::Pair slots;  // of a collective
+    bool operator<(const Post& other) const;
+  };
+  // What one rank posts where others must post something that fits.
+  struct Line {
+    int64_t rank = 0;
+    std::vector<uint32_t> posts;  // into posts_
+    bool open = false;            // what follows is decided at run time
+  };
+  // Collectives of a team: a line a member. Transfers: that of the sender, that of the receiver.
+  struct Channel {
+    std::vector<int> members;
+    bool transfers = false;
+    std::vector<Line> lines;
+  };
+  using Key = std::tuple<std::vector<int>, int32_t, int, int>;  // members, ctas, sender, receiver
+  struct Difference {
+    size_t at;  // both agree on what is before
+    size_t a;   // two lines, the first of which has something there
+    size_t b;
+    bool crossed = false;  // alike, but each has what the other posts at another place
+  };
+
+  size_t channelOf(const Key& key);
+  const std::vector<int>& membersOf(const Trace& trace, const Team& team);
+  void post(Line& line, const Post& what);
+  void collective(const Trace& trace, const TraceStep& step, const Communicate& x);
+  void oneWay(const std::vector<int>& members, int me, const TraceStep& step, const Communicate& x);
+  void transfer(const std::vector<int>& members, int me, const TraceStep& step,
+                const comm::Operation& operation);
+  std::optional<Difference> compare(const Channel& channel, size_t a, size_t b) const;
+  bool isCrossed(const Line& a, const Line& b, const Post& in_a, const Post& in_b) const;
+  std::string text(const Line& line, size_t at) const;
+  [[noreturn]] void refuse(const Channel& channel, const Difference& difference) const;
+
+  const Program& program_;
+  const int64_t ranks_;
+  std::vector<DeviceMesh> meshes_;
+  std::vector<Post> posts_;
+  std::map<Post, uint32_t> known_;
+  std::vector<Channel> channels_;
+  std::map<Key, size_t> channel_of_;
+  std::vector<std::pair<Team, std::vector<int>>> teams_;  // of the rank that is being added
+  bool decided_ = true;  // the step that is being added is in no branch of the run
+};
+
+}  // namespace heddle::host
