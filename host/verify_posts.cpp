@@ -13,26 +13,26 @@ namespace {
 
 using comm::CollectiveKind;
 
-int64_t elementsOf(const View& view) {
+int64_t postedElements(const View& view) {
   int64_t count = 1;
   for (int64_t size : view.desc.alloc) count *= size;
   return count;
 }
 
 // comm::Operation::count. The lists of an all-to-all-v are known at run time.
-int64_t countOf(CollectiveKind kind, const View& in, const View& out, size_t team_size) {
+int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t team_size) {
   if (kind == CollectiveKind::AllToAllV) return 0;
-  if (kind == CollectiveKind::AllToAll) return elementsOf(in) / static_cast<int64_t>(team_size);
+  if (kind == CollectiveKind::AllToAll) return postedElements(in) / static_cast<int64_t>(team_size);
   const bool whole_in = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::Scatter;
-  return elementsOf(whole_in || in.buffer < 0 ? out : in);
+  return postedElements(whole_in || in.buffer < 0 ? out : in);
 }
 
-bool fits(const comm::Operation& a, const comm::Operation& b) {
+bool postsFit(const comm::Operation& a, const comm::Operation& b) {
   if (a.kind == CollectiveKind::AllToAllV && b.kind == a.kind) return a.dtype == b.dtype;
   return comm::agree(a, 0, b, 0);
 }
 
-std::string describePost(const comm::Operation& operation) {
+std::string postText(const comm::Operation& operation) {
   if (operation.kind != CollectiveKind::AllToAllV) return comm::describe(operation);
   return fmt::format("{} of {}", comm::name(operation.kind), name(operation.dtype));
 }
@@ -70,7 +70,7 @@ void PostComparison::add(const Trace& trace) {
     comm::Operation operation;
     operation.kind = send != nullptr ? CollectiveKind::Send : CollectiveKind::Recv;
     operation.dtype = view.desc.dtype;
-    operation.count = elementsOf(view);
+    operation.count = postedElements(view);
     operation.peer = static_cast<int>(step.peer);
     transfer(membersOf(trace, send != nullptr ? send->team : recv->team),
              static_cast<int>(trace.rank), step, operation);
@@ -117,7 +117,7 @@ void PostComparison::collective(const Trace& trace, const TraceStep& step, const
   const std::vector<Communicate::Pair> pairs = x.pairs();
   for (size_t i = 0; i < pairs.size(); ++i) {
     operation.dtype = program_.slots[static_cast<size_t>(pairs[i].in)].tensor.dtype;
-    operation.count = countOf(x.kind, step.inputs.at(i), step.outputs.at(i), members.size());
+    operation.count = postedCount(x.kind, step.inputs.at(i), step.outputs.at(i), members.size());
     post(line, {step.instruction, step.index, operation, pairs[i]});
   }
   if (pairs.empty()) post(line, {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
@@ -133,7 +133,7 @@ void PostComparison::oneWay(const std::vector<int>& members, int me, const Trace
   comm::Operation operation;
   operation.kind = sends ? CollectiveKind::Send : CollectiveKind::Recv;
   operation.dtype = view.desc.dtype;
-  operation.count = elementsOf(view) / (is_root ? static_cast<int64_t>(members.size()) - 1 : 1);
+  operation.count = postedElements(view) / (is_root ? static_cast<int64_t>(members.size()) - 1 : 1);
   for (int peer = 0; peer < static_cast<int>(members.size()); ++peer) {
     if (is_root ? peer == root : peer != root) continue;
     operation.peer = peer;
@@ -173,7 +173,7 @@ std::optional<PostComparison::Difference> PostComparison::compare(const Channel&
     if (mine == theirs || compared.count({mine, theirs}) > 0) continue;
     const Post& x = posts_[mine];
     const Post& y = posts_[theirs];
-    if (!fits(x.operation, y.operation)) return Difference{i, a, b};
+    if (!postsFit(x.operation, y.operation)) return Difference{i, a, b};
     if (!channel.transfers && isCrossed(first, second, x, y)) return Difference{i, a, b, true};
     compared.emplace(mine, theirs);
   }
@@ -201,9 +201,8 @@ void PostComparison::check() const {
 
 std::string PostComparison::text(const Line& line, size_t at) const {
   const Post& post = posts_[line.posts[at]];
-  return fmt::format("rank {} posts {}, instruction {} `{}`", line.rank,
-                     describePost(post.operation), post.index,
-                     printInstruction(program_, *post.instruction));
+  return fmt::format("rank {} posts {}, instruction {} `{}`", line.rank, postText(post.operation),
+                     post.index, printInstruction(program_, *post.instruction));
 }
 
 void PostComparison::refuse(const Channel& channel, const Difference& difference) const {
