@@ -67,7 +67,7 @@ SizeBindings trialSizes(const Program& program, int64_t value) {
 }
 
 // As the defaults of the symbols.
-void give(Program& program, const SizeBindings& sizes) {
+void giveDefaults(Program& program, const SizeBindings& sizes) {
   std::map<std::string, int64_t> defaults(program.size_defaults.begin(),
                                           program.size_defaults.end());
   for (const auto& [symbol, value] : sizes) defaults[symbol] = value;
@@ -154,7 +154,7 @@ void verify(const Program& whole, const ActualJob& actual) {
   verifyStructure(whole);
   Program program = inlineCalls(whole);
   std::exception_ptr why;
-  if (actual.sizes) give(program, *actual.sizes);
+  if (actual.sizes) giveDefaults(program, *actual.sizes);
   if (actual.ranks > 0 && tryJobs(program, {actual.ranks}, why)) return;
   const bool may_fit = actual.ranks == 0 || !actual.sizes;
   if (may_fit && tryJobs(program, jobsFor(program), why)) return;
