@@ -59,7 +59,9 @@ class FusionBuilder {
   ValueId broadcast(ValueId value, std::vector<int64_t> output_axes);
   // Axes of extent 1 are stretched, new axes come in front; -1 leaves an extent as it is.
   ValueId expand(ValueId value, std::vector<Size> sizes);
-  ValueId reshape(ValueId value, std::vector<Size> sizes);
+  // `gather_uneven`: a sharded axis that it splits into parts which the devices cannot share evenly
+  // is gathered; else that is refused.
+  ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
   ValueId permute(ValueId value, std::vector<int64_t> axes);
   // Elements starts, starts + steps, ... before stops; no `steps` means 1 everywhere.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,

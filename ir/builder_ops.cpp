@@ -205,8 +205,10 @@ ValueId FusionBuilder::applyStructural(const OpDef& def, const std::vector<Value
       return broadcast(operands[0], ints("axes"));
     case OpKind::Expand:
       return expand(operands[0], sizes("sizes"));
-    case OpKind::Reshape:
-      return reshape(operands[0], sizes("sizes"));
+    case OpKind::Reshape: {
+      const Attr* gather = findAttr(attrs, "gather_uneven");
+      return reshape(operands[0], sizes("sizes"), gather != nullptr && std::get<bool>(*gather));
+    }
     case OpKind::Permute:
       return permute(operands[0], ints("axes"));
     case OpKind::Slice: {
@@ -282,7 +284,7 @@ ValueId FusionBuilder::broadcast(ValueId value, std::vector<int64_t> output_axes
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 
-ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
+ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven) {
   const TensorView tensor = tensorOf("reshape", value);
   const auto open = std::find(sizes.begin(), sizes.end(), Size(-1));
   if (open != sizes.end()) {
@@ -308,7 +310,9 @@ ValueId FusionBuilder::reshape(ValueId value, std::vector<Size> sizes) {
   }
   std::vector<IterDomain> domain;
   for (const Size& size : sizes) domain.push_back({size, IterKind::Iteration});
-  return append(op("reshape"), {value}, {{"sizes", std::move(sizes)}},
+  Attrs attrs = {{"sizes", std::move(sizes)}};
+  if (gather_uneven) attrs.emplace_back("gather_uneven", true);
+  return append(op("reshape"), {value}, std::move(attrs),
                 tensorResult(tensor.dtype, std::move(domain)));
 }
 

@@ -127,7 +127,7 @@ ValueId groupNorm(FusionBuilder& b, ValueId x, int64_t groups, ValueId weight, V
   std::vector<Size> grouped = sizes;
   grouped[1] = Size::floorDiv(channels, groups);
   grouped.insert(grouped.begin() + 1, Size(groups));
-  const Term parts{&b, b.reshape(composite::widen(value).id, grouped)};
+  const Term parts{&b, b.reshape(composite::widen(value).id, grouped, true)};
   Axes over;
   for (size_t axis = 2; axis < grouped.size(); ++axis) over.push_back(static_cast<int64_t>(axis));
   Term y = composite::normalOf(parts, over, eps).normal;

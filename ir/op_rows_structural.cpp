@@ -8,6 +8,8 @@ constexpr AttrSpec kValue[] = {{"value", AttrType::Scalar}};
 constexpr AttrSpec kAxis[] = {{"axis", AttrType::Int}};
 constexpr AttrSpec kAxes[] = {{"axes", AttrType::Ints}};
 constexpr AttrSpec kSizes[] = {{"sizes", AttrType::Sizes}};
+constexpr AttrSpec kReshape[] = {{"sizes", AttrType::Sizes},
+                                 {"gather_uneven", AttrType::Bool, false}};
 constexpr AttrSpec kSlice[] = {
     {"starts", AttrType::Sizes}, {"stops", AttrType::Sizes}, {"steps", AttrType::Ints, false}};
 constexpr AttrSpec kProduct[] = {{"dtype", AttrType::DType, false},
@@ -49,8 +51,10 @@ constexpr OpDef kStructuralRows[] = {
           {"broadcast", K::Broadcast, 1, R::Promote, "", nullptr, nullptr, kAxes}),
     noted("New axes in front; -1 leaves an extent as it is",
           {"expand", K::Expand, 1, R::Promote, "", nullptr, nullptr, kSizes}),
-    noted("One size may be -1: what the others leave",
-          {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kSizes}),
+    noted(
+        "One size may be -1: what the others leave; `gather_uneven`: a sharded axis that it splits "
+        "unevenly is gathered rather than refused",
+        {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kReshape}),
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
     product("matmul", 0,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/size_quotient.h"
+
 namespace heddle {
 namespace {
 
@@ -100,7 +102,8 @@ void addRegrouped(const TensorView& in, const TensorView& out, SpreadMap& spread
     const Size& result = out.domain[to].extent;
     if (outer == result) continue;
     const bool splits = firstMoving(in, from + 1, run.from_end) == run.from_end;
-    spread.regrouped.push_back({static_cast<int>(to), from, outer, result, splits});
+    const bool merges = firstMoving(out, to + 1, run.to_end) == run.to_end;
+    spread.regrouped.push_back({static_cast<int>(to), from, outer, result, splits, merges});
   }
 }
 
@@ -118,6 +121,13 @@ void addLookup(const TensorView& in, const Expression& expr, SpreadMap& spread) 
 }
 
 }  // namespace
+
+// An extent that is merged or split into is a multiple of the other.
+bool SpreadMap::Regrouped::isEven(int64_t devices) const {
+  const bool from_is = remainder(from, devices).isConstant(0);
+  const bool to_is = remainder(to, devices).isConstant(0);
+  return merges ? from_is : to_is && (splits || from_is);
+}
 
 const SpreadMap::Regrouped* SpreadMap::regroupedAt(size_t space) const {
   for (const Regrouped& each : regrouped) {

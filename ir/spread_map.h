@@ -24,6 +24,10 @@ struct SpreadMap {
     Size from;     // extents of both
     Size to;
     bool splits;  // one axis of the operand becomes several
+    bool merges;  // several become one
+
+    // Whether both extents are multiples of `devices` whatever the sizes.
+    bool isEven(int64_t devices) const;
   };
   std::vector<Regrouped> regrouped;
 

@@ -84,7 +84,9 @@ class Resharding {
 
   void lowerLocal(ExprId id, const Expression& expr) {
     LocalPlan plan = planner_.plan(expr, states_);
-    if (expr.op->kind == OpKind::Reshape) checkRegrouped(old_, expr, plan.operands[0], guards_);
+    if (expr.op->kind == OpKind::Reshape) {
+      checkRegrouped(old_, expr, plan.operands[0], planner_.asked(expr.inputs[0]), guards_);
+    }
     std::vector<ValueId> operands;
     for (size_t i = 0; i < expr.inputs.size(); ++i) {
       ValueId input = expr.inputs[i];

@@ -4,6 +4,7 @@
 
 #include "ir/error.h"
 #include "ir/mesh_relations.h"
+#include "ir/passes/regrouped_axes.h"
 #include "ir/size_quotient.h"
 
 namespace heddle {
@@ -16,31 +17,44 @@ const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
 }
 
 // Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
-// known not to be. What is merged can be gathered as well, and is where the defaults are uneven.
-bool mayBeEven(const SpreadMap::Regrouped& axis, int64_t devices, const ReshardPaths& paths) {
+// known not to be. What can be gathered as well is where the defaults are uneven.
+bool mayBeEven(const SpreadMap::Regrouped& axis, int64_t devices, bool can_gather,
+               const ReshardPaths& paths) {
   const auto divides = [&](const Size& extent) {
     const Size left = remainder(extent, devices);
     if (left.isConstant()) return left.isConstant(0);
-    const std::optional<int64_t> usual = axis.splits ? std::nullopt : paths.byDefaults(extent);
+    const std::optional<int64_t> usual = can_gather ? paths.byDefaults(extent) : std::nullopt;
     return !usual || *usual % devices == 0;
   };
   return divides(axis.from) && divides(axis.to);
 }
 
+// A split of what the user has sharded is his to mend, unless he has said where the result lies.
+bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
+  return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
+}
+
 // The mesh axes of each axis of the space, given to those who ask first.
 class SpaceGrants {
  public:
-  SpaceGrants(const SpreadMap& spread, const DeviceMesh& mesh, const ReshardPaths& paths)
-      : spread_(spread), mesh_(mesh), paths_(paths), space_(spread.map.space.size()) {}
+  SpaceGrants(const SpreadMap& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
+              bool splits_gathered)
+      : spread_(spread),
+        mesh_(mesh),
+        paths_(paths),
+        splits_gathered_(splits_gathered),
+        space_(spread.map.space.size()) {}
 
   // Spreads the space as the state wants, where that is still free. Returns whether all of it was.
-  bool grant(const Sharding& state, const std::vector<int>& axes) {
+  // `asked`: the axes that the user wants so.
+  bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
       const std::vector<MeshAxis>& list = state.axes[axis];
       if (list.empty() || axes[axis] == AxisMap::kNone) continue;
       const auto s = static_cast<size_t>(axes[axis]);
-      if (!spread_.may[s] || space_[s] == list || !fits(s, list)) continue;
+      if (!spread_.may[s] || space_[s] == list) continue;
+      if (!fits(s, list, axis < asked.size() && asked[axis])) continue;
       const bool free =
           space_[s].empty() &&
           std::none_of(list.begin(), list.end(), [&](MeshAxis each) { return taken(each); });
@@ -53,9 +67,12 @@ class SpaceGrants {
   const SpaceAxes& space() const { return space_; }
 
  private:
-  bool fits(size_t s, const std::vector<MeshAxis>& list) const {
+  bool fits(size_t s, const std::vector<MeshAxis>& list, bool asked) const {
     const SpreadMap::Regrouped* regrouped = spread_.regroupedAt(s);
-    return regrouped == nullptr || mayBeEven(*regrouped, devicesOf(mesh_, list), paths_);
+    if (regrouped == nullptr) return true;
+    const int64_t devices = devicesOf(mesh_, list);
+    if (!asked) return regrouped->isEven(devices);
+    return mayBeEven(*regrouped, devices, !regrouped->splits || splits_gathered_, paths_);
   }
 
   bool taken(MeshAxis axis) const {
@@ -67,6 +84,7 @@ class SpaceGrants {
   const SpreadMap& spread_;
   const DeviceMesh& mesh_;
   const ReshardPaths& paths_;
+  const bool splits_gathered_;
   SpaceAxes space_;
 };
 
@@ -119,13 +137,16 @@ LocalPlan LocalPlanner::planFor(const Expression& expr, const SpreadMap& spread,
   LocalPlan plan;
   plan.mesh = mesh;
   const DeviceMesh& devices = fusion_.meshes.at(static_cast<size_t>(mesh));
-  SpaceGrants grants(spread, devices, paths_);
+  static const std::vector<bool> kNothing;
+  SpaceGrants grants(spread, devices, paths_, maySplitGathered(fusion_, expr));
   conflict = false;
   for (const Asker& asker : askers) {
     const bool understood =
         asker.state->mesh == mesh ||
         sameAxes(fusion_.meshes.at(static_cast<size_t>(asker.state->mesh)), devices);
-    conflict = !understood || !grants.grant(*asker.state, *asker.axes) || conflict;
+    const std::vector<bool>& wanted =
+        asker.value == expr.outputs[0] ? kNothing : asked(asker.value);
+    conflict = !understood || !grants.grant(*asker.state, *asker.axes, wanted) || conflict;
   }
   const AxisMap& map = spread.map;
   for (size_t i = 0; i < expr.inputs.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/fusion.h"
+#include "ir/passes/asked_axes.h"
 #include "ir/passes/reshard_path.h"
 #include "ir/spread_map.h"
 
@@ -25,15 +26,21 @@ using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: n
 // resharded. Where that happens, every asker is tried as the first one and the cheapest plan in
 // bytes is taken, ties going to the order above. Of states over several meshes each mesh is tried,
 // that of the result first. What a slice cuts is spread over nothing, nor is what a reshape
-// regroups where blocks are known to be uneven, or what it merges where they are by the size
-// defaults.
+// regroups where blocks are known to be uneven, or are by the size defaults and the axis is merged,
+// or split where it may be gathered. Where neither an operand that the user asked to be sharded
+// (ir/passes/asked_axes.h) nor what he wrote of the result wants it, blocks must be known to be
+// even: an axis that may be uneven stays whole.
 class LocalPlanner {
  public:
-  explicit LocalPlanner(const Fusion& fusion) : fusion_(fusion), paths_(fusion) {}
+  explicit LocalPlanner(const Fusion& fusion)
+      : fusion_(fusion), paths_(fusion), asked_(askedAxes(fusion)) {}
 
   LocalPlan plan(const Expression& expr, const States& states) const;
 
   const ReshardPaths& paths() const { return paths_; }
+
+  // That of a value; of a fusion with a reshape only.
+  const std::vector<bool>& asked(ValueId value) const { return asked_[static_cast<size_t>(value)]; }
 
  private:
   // A value that wants the space spread its way.
@@ -52,6 +59,7 @@ class LocalPlanner {
 
   const Fusion& fusion_;
   ReshardPaths paths_;
+  std::vector<std::vector<bool>> asked_;
 };
 
 }  // namespace heddle

@@ -20,6 +20,7 @@ void refuseUneven(const Fusion& fusion, const Expression& expr, const SpreadMap:
   const Sharding& has = input.tensor.sharding.value();
   const std::vector<MeshAxis>& list = has.axes[axis.input];
   if (!axis.splits || list.empty() || fusion.value(expr.outputs[0]).user_sharding) return;
+  if (gathersUneven(expr)) return;
   const DeviceMesh& mesh = meshOf(fusion, has);
   const int64_t devices = devicesOf(mesh, list);
   for (const Size& extent : {axis.from, axis.to}) {
@@ -32,19 +33,23 @@ void refuseUneven(const Fusion& fusion, const Expression& expr, const SpreadMap:
 }
 
 void guardEven(const Size& extent, int64_t devices, const std::string& source,
-               const DeviceMesh& mesh, std::vector<SizeGuard>& guards) {
+               const std::string& over, std::vector<SizeGuard>& guards) {
   const Size left = remainder(extent, devices);
   if (left.isConstant(0)) return;
   SizeGuard guard{left, Size(0),
-                  fmt::format("{}: {} must divide evenly over {} devices of @{}", source,
-                              extent.str(), devices, mesh.name)};
+                  fmt::format("{}: {} must divide evenly over {}", source, extent.str(), over)};
   if (std::find(guards.begin(), guards.end(), guard) == guards.end()) guards.push_back(guard);
 }
 
 }  // namespace
 
+bool gathersUneven(const Expression& reshape) {
+  const Attr* gather = reshape.find("gather_uneven");
+  return gather != nullptr && std::get<bool>(*gather);
+}
+
 void checkRegrouped(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
-                    std::vector<SizeGuard>& guards) {
+                    const std::vector<bool>& asked, std::vector<SizeGuard>& guards) {
   const DeviceMesh& mesh = meshOf(fusion, operand);
   for (const SpreadMap::Regrouped& axis : spreadMapOf(fusion, reshape).regrouped) {
     const std::vector<MeshAxis>& list = operand.axes[axis.input];
@@ -53,11 +58,14 @@ void checkRegrouped(const Fusion& fusion, const Expression& reshape, const Shard
         reshape.line, axis.input, fusion.value(reshape.inputs[0]).name, axis.from.str(),
         axis.to.str(), fusion.value(reshape.outputs[0]).name);
     if (list.empty()) {
-      refuseUneven(fusion, reshape, axis, source);
+      if (asked[axis.input]) refuseUneven(fusion, reshape, axis, source);
       continue;
     }
+    const std::string over = fmt::format(
+        "{} devices of @{}; or gather the axis before, as in `set(%{}) shard(@{})`",
+        devicesOf(mesh, list), mesh.name, fusion.value(reshape.inputs[0]).name, mesh.name);
     for (const Size& extent : {axis.from, axis.to}) {
-      guardEven(extent, devicesOf(mesh, list), source, mesh, guards);
+      guardEven(extent, devicesOf(mesh, list), source, over, guards);
     }
   }
 }

@@ -72,6 +72,27 @@ TEST(ShardedOps, Places) {
   check(kPlaces, 4, 2, 9);
 }
 
+// Neither the rows of what is reshaped nor the groups divide over three ranks, which only %x and
+// %y are sharded over.
+TEST(ShardedOps, UnevenSplits) {
+  constexpr const char* kText = R"(heddle 1
+mesh @m = [x=ranks]
+fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shard(@m, 1: x),
+              %w: f32[6], %z: f32[t, 6] shard(@m, 1: x)) with t = 6, c = 11 {
+  %more = add(%b, 1)
+  %rows = reshape(%more, sizes=[t, c])
+  %places = iota(sizes=[t*c], axis=0)
+  %numbers = reshape(%places, sizes=[t, c])
+  %twice = mul(%x, %rows)
+  %sum = add(%twice, %numbers)
+  %grouped = group_norm(%y, %w, groups=2)
+  %flat = group_norm(%z, groups=2)
+  return %sum, %grouped, %flat
+})";
+  for (int ranks : {1, 2, 3, 4}) check(kText, ranks, 4, 11);
+  check(kText, 3, 2, 3);
+}
+
 // A random op gives one tensor whatever the mesh, bit by bit.
 TEST(ShardedOps, RandomNumbersDoNotDependOnTheMesh) {
   constexpr const char* kText = R"(heddle 1

@@ -179,6 +179,8 @@ fusion f(%a: f32[t, h] shard(@m, 1: x), %b: f32[n, t, h] shard(@m, 0: x)) {
   ASSERT_EQ(guards.size(), 3u);
   EXPECT_EQ(guards[0].rfind("h % 2 of reshape at line 5: axis 1 of %a, h elements", 0), 0u)
       << guards[0];
+  EXPECT_NE(guards[0].find("gather the axis before, as in `set(%a) shard(@m)`"), std::string::npos)
+      << guards[0];
   EXPECT_EQ(guards[1].rfind("n % 2 of reshape at line 6", 0), 0u) << guards[1];
   EXPECT_EQ(guards[2].rfind("n*t % 2 of reshape at line 6", 0), 0u) << guards[2];
 }
@@ -200,6 +202,40 @@ fusion f(%a: f32[3, 12] shard(@m, 1: x)) {
   }
   Fusion f = lowered(head + "  %r = reshape(%a, sizes=[3, 2, 6]) shard(@m)\n  return %r\n}", 4);
   EXPECT_EQ(f.exprs().back().op->name, "reshape");
+}
+
+// Another reader has %b sharded, which the user has not.
+TEST(InsertResharding, AReshapeOfWhatFollowsAnotherReaderAsksNothingOfSizes) {
+  Fusion f = lowered(R"(
+mesh @m = [x=3]
+fusion f(%x: f32[n*h] shard(@m, 0: x), %a: f32[n*h]) with n = 3, h = 2 {
+  %b = add(%a, 1)
+  %c = mul(%b, %x)
+  %r = reshape(%b, sizes=[n, h])
+  return %c, %r
+})",
+                     3);
+  EXPECT_EQ(f.exprs().back().op->name, "reshape");
+  EXPECT_TRUE(f.value(f.find("r").value()).tensor.sharding->isReplicated());
+  for (const SizeGuard& guard : f.guards) {
+    EXPECT_EQ(guard.source.find("divide evenly"), std::string::npos) << guard.source;
+  }
+}
+
+TEST(InsertResharding, ASplitThatSaysSoIsGatheredWhereItIsUneven) {
+  const std::string text = R"(
+mesh @m = [x=3]
+fusion f(%a: f32[12] shard(@m, 0: x)) {
+  %r = reshape(%a, sizes=[ROWS, 12/ROWS], gather_uneven=true)
+  return %r
+})";
+  const auto with = [&](const std::string& rows) {
+    std::string result = text;
+    for (size_t at; (at = result.find("ROWS")) != std::string::npos;) result.replace(at, 4, rows);
+    return listing(lowered(result, 3));
+  };
+  EXPECT_EQ(with("6"), (Lines{"r = reshape(a)"}));
+  EXPECT_EQ(with("2"), (Lines{"a_gathered = allgather(a, 0 x)", "r = reshape(a_gathered)"}));
 }
 
 TEST(InsertResharding, TellsStepsBytesAndOtherWays) {

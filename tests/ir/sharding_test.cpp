@@ -128,6 +128,28 @@ fusion f(%a: f32[t, h], %w: f32[8, t, t] shard(@m, 0: x)) {
   EXPECT_EQ(stateOf(f, "a"), "shard(@m, 1: x)");
 }
 
+// What may be uneven does not follow its readers through a reshape: the user sharded %x alone.
+TEST(PropagateSharding, NotBackwardThroughAReshapeThatMayBeUneven) {
+  Fusion f = propagated(R"(
+mesh @m = [x=3]
+fusion f(%x: f32[n, h] shard(@m, 0: x), %a: f32[n*h], %b: f32[n, 2*h], %c: f32[3*n*h]) with n = 3, h = 2 {
+  %more = add(%a, 1)
+  %s = reshape(%more, sizes=[n, h])
+  %j = add(%x, %s)
+  %merged = reshape(%b, sizes=[2*n*h])
+  %wide = set(%merged) shard(@m, 0: x)
+  %even = reshape(%c, sizes=[3, n*h])
+  %z = set(%even) shard(@m, 0: x)
+  return %j, %wide, %z
+})");
+  EXPECT_EQ(stateOf(f, "j"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: x)");
+  EXPECT_EQ(stateOf(f, "more"), "shard(@m)");
+  EXPECT_EQ(stateOf(f, "a"), "shard(@m)");
+  EXPECT_EQ(stateOf(f, "b"), "shard(@m)");
+  EXPECT_EQ(stateOf(f, "c"), "shard(@m, 0: x)");  // a multiple of 3 whatever the sizes
+}
+
 TEST(PropagateSharding, LookupsInAShardedTable) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=2]

@@ -1,0 +1,58 @@
+#include "ir/passes/asked_axes.h"
+
+#include <algorithm>
+
+#include "ir/kernel_rules.h"
+#include "ir/spread_map.h"
+
+namespace heddle {
+namespace {
+
+using AskedAxes = std::vector<std::vector<bool>>;
+
+std::vector<bool> writtenAxes(const TensorView& tensor) {
+  std::vector<bool> axes(tensor.rank());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = tensor.sharding->isSharded(i);
+  return axes;
+}
+
+std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
+                               const AskedAxes& asked) {
+  const SpreadMap spread = spreadMapOf(fusion, expr);
+  std::vector<bool> space(spread.map.space.size());
+  for (size_t i = 0; i < expr.inputs.size(); ++i) {
+    const std::vector<bool>& operand = asked[static_cast<size_t>(expr.inputs[i])];
+    for (size_t axis = 0; axis < spread.map.inputs[i].size(); ++axis) {
+      const int s = spread.map.inputs[i][axis];
+      if (s == AxisMap::kNone || !operand[axis]) continue;
+      space[static_cast<size_t>(s)] = spread.may[static_cast<size_t>(s)];
+    }
+  }
+  std::vector<bool> result(fusion.tensor(expr.outputs[0]).rank());
+  for (size_t axis = 0; axis < result.size(); ++axis) {
+    const int s = spread.map.outputs[0][axis];
+    result[axis] = s != AxisMap::kNone && space[static_cast<size_t>(s)];
+  }
+  return result;
+}
+
+}  // namespace
+
+AskedAxes askedAxes(const Fusion& fusion) {
+  AskedAxes asked(fusion.values().size());
+  const auto reshapes = [](const Expression& expr) { return expr.op->kind == OpKind::Reshape; };
+  if (std::none_of(fusion.exprs().begin(), fusion.exprs().end(), reshapes)) return asked;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const Value& value = fusion.values()[i];
+    asked[i].resize(value.is_scalar ? 0 : value.tensor.rank());
+    if (value.user_sharding) asked[i] = writtenAxes(value.tensor);
+  }
+  for (const Expression& expr : fusion.exprs()) {
+    const ValueId result = expr.outputs[0];
+    if (isHostScalar(fusion, expr) || fusion.value(result).user_sharding) continue;
+    asked[static_cast<size_t>(result)] = followedAxes(fusion, expr, asked);
+  }
+  return asked;
+}
+
+}  // namespace heddle
