@@ -49,7 +49,13 @@ std::vector<int64_t> Scope::members(const Team& team) const {
 }
 
 int64_t Scope::teamSize(const Team& team) const {
-  return static_cast<int64_t>(members(team).size());
+  if (team.mesh < 0) return ranks_;
+  if (!isIn(team.mesh)) return static_cast<int64_t>(members(team).size());  // says so
+  const DeviceMesh& mesh = meshes_.at(static_cast<size_t>(team.mesh));
+  if (team.axes.empty()) return mesh.size();
+  int64_t size = 1;
+  for (MeshAxis axis : team.axes) size *= mesh.size(axis);
+  return size;
 }
 
 int64_t Scope::evaluate(const Size& size) const {

@@ -17,6 +17,8 @@ namespace {
 
 // Larger jobs differ in nothing that races could depend on but the number of ranks.
 constexpr int64_t kMaxJob = 64;
+// Of which the meshes of a program may tell.
+constexpr int64_t kMaxMesh = 1024;
 constexpr size_t kMaxJobs = 3;
 
 // The values tried for symbols without a default, until the views of the program exist: 4 first.
@@ -74,6 +76,16 @@ void giveDefaults(Program& program, const SizeBindings& sizes) {
   program.size_defaults.assign(defaults.begin(), defaults.end());
 }
 
+// The smallest job that has all ranks of the meshes as far as they tell.
+int64_t leastJobOf(const std::vector<DeviceMesh>& meshes) {
+  int64_t least = 1;
+  for (const DeviceMesh& mesh : meshes) {
+    least = std::max(least, knownDevices(mesh).value_or(1));
+    for (int64_t rank : mesh.ranks) least = std::max(least, rank + 1);
+  }
+  return least <= kMaxMesh ? least : 1;
+}
+
 // The smallest jobs in which the meshes and the constant peers of the program fit: three when it
 // speaks of the job's size, else one.
 std::vector<int64_t> jobsFor(const Program& program) {
@@ -100,7 +112,10 @@ std::vector<int64_t> jobsFor(const Program& program) {
   });
   std::vector<int64_t> jobs;
   std::exception_ptr why;
-  for (int64_t job = least; job <= kMaxJob && jobs.size() < (depends ? kMaxJobs : 1); ++job) {
+  const int64_t of_meshes = leastJobOf(program.meshes);
+  const int64_t most = of_meshes - 1 + kMaxJob;
+  for (int64_t job = std::max(least, of_meshes);
+       job <= most && jobs.size() < (depends ? kMaxJobs : 1); ++job) {
     try {
       Scope(program.meshes, {}, 0, job);
       jobs.push_back(job);
@@ -110,7 +125,7 @@ std::vector<int64_t> jobsFor(const Program& program) {
   }
   if (jobs.empty() && why) std::rethrow_exception(why);
   HEDDLE_USER_CHECK(!jobs.empty(), "program {} names rank {}, beyond the {} that are checked",
-                    program.name, least - 1, kMaxJob);
+                    program.name, least - 1, most);
   return jobs;
 }
 

@@ -53,7 +53,7 @@ PostComparison::PostComparison(const Program& program, int64_t ranks)
 }
 
 void PostComparison::add(const Trace& trace) {
-  teams_.clear();
+  mine_.clear();
   size_t branch_end = 0;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     const TraceStep& step = trace.steps[i];
@@ -72,25 +72,29 @@ void PostComparison::add(const Trace& trace) {
     operation.dtype = view.desc.dtype;
     operation.count = postedElements(view);
     operation.peer = static_cast<int>(step.peer);
-    transfer(membersOf(trace, send != nullptr ? send->team : recv->team),
-             static_cast<int>(trace.rank), step, operation);
+    transfer(teamOf(trace, send != nullptr ? send->team : recv->team), static_cast<int>(trace.rank),
+             step, operation);
   }
 }
 
-const std::vector<int>& PostComparison::membersOf(const Trace& trace, const Team& team) {
-  for (const auto& [known, members] : teams_) {
-    if (known == team) return members;
+size_t PostComparison::teamOf(const Trace& trace, const Team& team) {
+  for (const auto& [known, id] : mine_) {
+    if (known == team) return id;
   }
-  return teams_.emplace_back(team, teamMembers(team, meshes_, trace.rank, ranks_)).second;
+  std::vector<int> members = teamMembers(team, meshes_, trace.rank, ranks_);
+  const auto [found, is_new] = team_of_.emplace(members, teams_.size());
+  if (is_new) teams_.push_back(std::move(members));
+  return mine_.emplace_back(team, found->second).second;
 }
 
 size_t PostComparison::channelOf(const Key& key) {
   const auto [found, is_new] = channel_of_.emplace(key, channels_.size());
   if (!is_new) return found->second;
-  const auto& [members, ctas, sender, receiver] = key;
-  Channel channel{members, sender >= 0, {}};
+  const auto& [team, ctas, sender, receiver] = key;
+  Channel channel{team, sender >= 0, {}};
   const std::vector<int> ends{sender, receiver};
-  for (int rank : channel.transfers ? ends : members) channel.lines.push_back({rank, {}, false});
+  for (int rank : channel.transfers ? ends : teams_[team])
+    channel.lines.push_back({rank, {}, false});
   channels_.push_back(std::move(channel));
   return found->second;
 }
@@ -104,10 +108,11 @@ void PostComparison::post(Line& line, const Post& what) {
 }
 
 void PostComparison::collective(const Trace& trace, const TraceStep& step, const Communicate& x) {
-  const std::vector<int>& members = membersOf(trace, x.team);
+  const size_t team = teamOf(trace, x.team);
+  const std::vector<int>& members = teams_[team];
   const auto me = static_cast<int>(trace.rank);
-  if (x.kind == CollectiveKind::Send || step.root_apart) return oneWay(members, me, step, x);
-  Channel& channel = channels_[channelOf({members, x.ctas, -1, -1})];
+  if (x.kind == CollectiveKind::Send || step.root_apart) return oneWay(team, me, step, x);
+  Channel& channel = channels_[channelOf({team, x.ctas, -1, -1})];
   const auto position = std::find(members.begin(), members.end(), me) - members.begin();
   Line& line = channel.lines[static_cast<size_t>(position)];
   comm::Operation operation;
@@ -124,8 +129,8 @@ void PostComparison::collective(const Trace& trace, const TraceStep& step, const
 }
 
 // Between the root and each of the others, one part each, as the transports have it.
-void PostComparison::oneWay(const std::vector<int>& members, int me, const TraceStep& step,
-                            const Communicate& x) {
+void PostComparison::oneWay(size_t team, int me, const TraceStep& step, const Communicate& x) {
+  const std::vector<int>& members = teams_[team];
   const auto root = static_cast<int>(step.peer);
   const bool is_root = members[static_cast<size_t>(root)] == me;
   const bool sends = is_root != (x.kind == CollectiveKind::Gather);
@@ -137,15 +142,15 @@ void PostComparison::oneWay(const std::vector<int>& members, int me, const Trace
   for (int peer = 0; peer < static_cast<int>(members.size()); ++peer) {
     if (is_root ? peer == root : peer != root) continue;
     operation.peer = peer;
-    transfer(members, me, step, operation);
+    transfer(team, me, step, operation);
   }
 }
 
-void PostComparison::transfer(const std::vector<int>& members, int me, const TraceStep& step,
+void PostComparison::transfer(size_t team, int me, const TraceStep& step,
                               const comm::Operation& operation) {
   const bool sends = operation.kind == CollectiveKind::Send;
-  const int peer = members.at(static_cast<size_t>(operation.peer));
-  Channel& channel = channels_[channelOf({members, 0, sends ? me : peer, sends ? peer : me})];
+  const int peer = teams_[team].at(static_cast<size_t>(operation.peer));
+  Channel& channel = channels_[channelOf({team, 0, sends ? me : peer, sends ? peer : me})];
   post(channel.lines[sends ? 0 : 1], {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
 }
 
@@ -210,7 +215,7 @@ void PostComparison::refuse(const Channel& channel, const Difference& difference
   const Line& b = channel.lines[difference.b];
   const std::string job = fmt::format(" (in a job of {} rank(s))", ranks_);
   const std::string of_a =
-      fmt::format("team {}: {}", comm::listOf(channel.members), text(a, difference.at));
+      fmt::format("team {}: {}", comm::listOf(teams_[channel.team]), text(a, difference.at));
   const bool is_more = difference.at >= b.posts.size();
   if (is_more && channel.transfers) {
     userError("{}, which rank {} never {}{}", of_a, b.rank,

@@ -44,11 +44,11 @@ class PostComparison {
   };
   // Collectives of a team: a line a member. Transfers: that of the sender, that of the receiver.
   struct Channel {
-    std::vector<int> members;
+    size_t team;  // in teams_
     bool transfers = false;
     std::vector<Line> lines;
   };
-  using Key = std::tuple<std::vector<int>, int32_t, int, int>;  // members, ctas, sender, receiver
+  using Key = std::tuple<size_t, int32_t, int, int>;  // team, ctas, sender, receiver
   struct Difference {
     size_t at;  // both agree on what is before
     size_t a;   // two lines, the first of which has something there
@@ -57,12 +57,11 @@ class PostComparison {
   };
 
   size_t channelOf(const Key& key);
-  const std::vector<int>& membersOf(const Trace& trace, const Team& team);
+  size_t teamOf(const Trace& trace, const Team& team);
   void post(Line& line, const Post& what);
   void collective(const Trace& trace, const TraceStep& step, const Communicate& x);
-  void oneWay(const std::vector<int>& members, int me, const TraceStep& step, const Communicate& x);
-  void transfer(const std::vector<int>& members, int me, const TraceStep& step,
-                const comm::Operation& operation);
+  void oneWay(size_t team, int me, const TraceStep& step, const Communicate& x);
+  void transfer(size_t team, int me, const TraceStep& step, const comm::Operation& operation);
   std::optional<Difference> compare(const Channel& channel, size_t a, size_t b) const;
   bool isCrossed(const Line& a, const Line& b, const Post& in_a, const Post& in_b) const;
   std::string text(const Line& line, size_t at) const;
@@ -75,7 +74,9 @@ class PostComparison {
   std::map<Post, uint32_t> known_;
   std::vector<Channel> channels_;
   std::map<Key, size_t> channel_of_;
-  std::vector<std::pair<Team, std::vector<int>>> teams_;  // of the rank that is being added
+  std::vector<std::vector<int>> teams_;  // members
+  std::map<std::vector<int>, size_t> team_of_;
+  std::vector<std::pair<Team, size_t>> mine_;  // of the rank that is being added
   bool decided_ = true;  // the step that is being added is in no branch of the run
 };
 

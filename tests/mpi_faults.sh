@@ -46,11 +46,28 @@ exec c++ "$@"
 TEXT
 chmod +x "$work/compiler"
 
+cat >"$work/posts.hostir" <<'TEXT'
+heddle 1
+mesh @m = [x=ranks]
+program main(%x: f32[4]) -> (%y) {
+  slot %y: f32[4]
+  %y = allocate
+  if rank == 0 {
+    $t = communicate allreduce %x -> %y team=@m op=sum
+    wait $t
+  } else {
+    $t = communicate allreduce %x -> %y team=@m op=max
+    wait $t
+  }
+}
+TEXT
+
 export run="exec $heddle run --device cpu"
 last=$((ranks - 1))
 export last
 expect "heddle: no_such.fusion: cannot read the file" '$run no_such.fusion'
 expect "heddle: mesh @m = [x=8] needs 8 ranks, the job has $ranks" '$run $work/mesh.fusion'
+expect "posts allreduce(sum) of" '$run $work/posts.hostir'
 expect "heddle: the ranks run different programs; the first difference is in line" \
   '$run $work/differs$rank.fusion'
 expect "heddle: rank $last: $work/only$last.fusion: cannot read the file" \

@@ -230,6 +230,7 @@ TEST(HostVerifyPosts, TheActualJob) {
   EXPECT_EQ(errorOfPosts(pair), "no error");
   // Not known: from the first job that has the rank on.
   EXPECT_NE(errorOfPosts(pair, {}).find("rank 2 posts recv of 4 f32 from 0"), std::string::npos);
+  EXPECT_EQ(errorOfPosts(kSum, {}, "[x=100]"), "no error");  // as many as the mesh has
   EXPECT_NE(errorOfPosts(moved("send %x to=rank + 5"), {3, {}}).find("in a team of 3"),
             std::string::npos);
 }
