@@ -13,6 +13,9 @@ namespace {
 
 using comm::CollectiveKind;
 
+// Of all ranks together: half a gigabyte.
+constexpr size_t kMostPosts = size_t{1} << 27;
+
 int64_t postedElements(const View& view) {
   int64_t count = 1;
   for (int64_t size : view.desc.alloc) count *= size;
@@ -100,8 +103,9 @@ size_t PostComparison::channelOf(const Key& key) {
 }
 
 void PostComparison::post(Line& line, const Post& what) {
-  line.open = line.open || !decided_;
+  line.open = line.open || !decided_ || kept_ == kMostPosts;
   if (line.open) return;
+  ++kept_;
   const auto [found, is_new] = known_.emplace(what, static_cast<uint32_t>(posts_.size()));
   if (is_new) posts_.push_back(what);
   line.posts.push_back(found->second);

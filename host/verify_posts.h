@@ -17,7 +17,8 @@ namespace heddle::host {
 // What all ranks of a job post, side by side: the members of a team post the same collectives in
 // the same order, and the sends from one rank to another are the receives there, none left over.
 // From a branch that is decided at run time on, nothing is known of the teams that it posts to, so
-// there only what came before is compared. In time and memory linear in the posts.
+// there only what came before is compared; so it is behind the first 2^27 posts of all ranks. In
+// time and memory linear in the posts.
 class PostComparison {
  public:
   // `program` has no calls, and outlives this.
@@ -40,7 +41,7 @@ class PostComparison {
   struct Line {
     int64_t rank = 0;
     std::vector<uint32_t> posts;  // into posts_
-    bool open = false;            // what follows is decided at run time
+    bool open = false;            // what follows is not known
   };
   // Collectives of a team: a line a member. Transfers: that of the sender, that of the receiver.
   struct Channel {
@@ -77,6 +78,7 @@ class PostComparison {
   std::vector<std::vector<int>> teams_;  // members
   std::map<std::vector<int>, size_t> team_of_;
   std::vector<std::pair<Team, size_t>> mine_;  // of the rank that is being added
+  size_t kept_ = 0;                            // posts in all lines
   bool decided_ = true;  // the step that is being added is in no branch of the run
 };
 
