@@ -36,7 +36,7 @@ struct Record {
   RankState state;
   RankPhase phase;
   int32_t issued, computing, communicating;
-  int64_t run;
+  int64_t run, finished;
   uint64_t program, plan, heartbeat, progress;
   uint64_t reason_bytes;
 };
@@ -48,8 +48,8 @@ void append(std::string& bytes, const T& value) {
 
 void append(std::string& bytes, const BoardEntry& e, bool last) {
   append(bytes,
-         Record{e.rank, e.state, e.phase, e.issued, e.computing, e.communicating, e.run, e.program,
-                e.plan, last ? kUnwatched : e.heartbeat, e.progress, e.reason.size()});
+         Record{e.rank, e.state, e.phase, e.issued, e.computing, e.communicating, e.run, e.finished,
+                e.program, e.plan, last ? kUnwatched : e.heartbeat, e.progress, e.reason.size()});
   bytes += e.reason;
 }
 
@@ -304,9 +304,9 @@ void BoardLink::take(Connection& connection, const std::string& frame) {
     if (record.rank == connection.leader && record.heartbeat == kUnwatched) connection.left = true;
     const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(record.rank)];
     mirror(memory_.slot(record.rank),
-           {record.rank, record.state, record.phase, record.run, record.program, record.plan,
-            record.issued, record.computing, record.communicating, place.pid, place.started,
-            record.heartbeat, record.progress, place.host, reason});
+           {record.rank, record.state, record.phase, record.run, record.finished, record.program,
+            record.plan, record.issued, record.computing, record.communicating, place.pid,
+            place.started, record.heartbeat, record.progress, place.host, reason});
   }
 }
 

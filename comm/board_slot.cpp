@@ -28,6 +28,8 @@ std::string_view name(RankPhase phase) {
       return "communicating";
     case RankPhase::Done:
       return "done";
+    case RankPhase::Ended:
+      return "finished";
   }
   return "?";
 }
@@ -50,6 +52,7 @@ BoardEntry read(const BoardSlot& slot, int rank) {
   const uint64_t plan = slot.plan.load();
   if (run == slot.run.load() && run > 0) entry.plan = plan;
   entry.run = run < 0 ? -run : run;
+  entry.finished = slot.finished.load(std::memory_order_acquire);
   entry.phase = slot.phase.load(std::memory_order_acquire);
   entry.program = slot.program.load(std::memory_order_relaxed);
   entry.issued = slot.issued.load(std::memory_order_relaxed);
@@ -76,6 +79,7 @@ void mirror(BoardSlot& slot, const BoardEntry& entry) {
   slot.run.store(-entry.run);
   slot.plan.store(entry.plan);
   if (entry.plan != 0) slot.run.store(entry.run);
+  slot.finished.store(entry.finished, std::memory_order_relaxed);
   slot.issued.store(entry.issued, std::memory_order_relaxed);
   slot.computing.store(entry.computing, std::memory_order_relaxed);
   slot.communicating.store(entry.communicating, std::memory_order_relaxed);

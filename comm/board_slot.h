@@ -8,7 +8,8 @@
 
 namespace heddle::comm {
 
-enum class RankPhase : uint32_t { Idle, Compiling, Computing, Communicating, Done };
+// Done: between runs. Ended: will begin no more runs.
+enum class RankPhase : uint32_t { Idle, Compiling, Computing, Communicating, Done, Ended };
 std::string_view name(RankPhase phase);
 
 enum class RankState : uint32_t {
@@ -39,10 +40,12 @@ struct alignas(64) BoardSlot {
   std::atomic<uint64_t> program{0};    // hash of the text of the program that runs
   std::atomic<uint64_t> plan{0};       // of program and sizes: equal on all ranks of one run
   std::atomic<int64_t> run{0};         // communicating runs begun; negative while `plan` changes
+  std::atomic<int64_t> finished{0};    // this run and those before it are over here
   std::atomic<int32_t> issued{-1};     // instruction the host has issued last; kAgreeing
   std::atomic<int32_t> computing{-1};  // instruction a stream has begun last; -1: none
   std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
   std::atomic<RankPhase> phase{RankPhase::Idle};
+  std::atomic<int64_t> open{0};  // communicating runs begun that are not over; not read by others
 
   alignas(64) std::atomic<RankState> state{RankState::Absent};
   std::atomic<int32_t> pid{0};
@@ -54,6 +57,7 @@ struct alignas(64) BoardSlot {
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
     program.store(program_hash, std::memory_order_relaxed);
     if (counts) {
+      open.fetch_add(1);  // before the number that it belongs to
       const int64_t number = run.load(std::memory_order_relaxed) + 1;
       run.store(-number);
       plan.store(plan_hash);
@@ -61,6 +65,11 @@ struct alignas(64) BoardSlot {
     }
     issued.store(-1, std::memory_order_relaxed);
     phase.store(RankPhase::Computing, std::memory_order_release);
+  }
+  // So many of the communicating runs are over.
+  void endRuns(int64_t runs) {
+    const int64_t latest = run.load();
+    if (open.fetch_sub(runs) == runs) finished.store(latest, std::memory_order_release);
   }
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
@@ -81,6 +90,7 @@ struct BoardEntry {
   RankState state = RankState::Absent;
   RankPhase phase = RankPhase::Idle;
   int64_t run = 0;
+  int64_t finished = 0;
   uint64_t program = 0;
   uint64_t plan = 0;
   int32_t issued = -1;
@@ -95,6 +105,10 @@ struct BoardEntry {
 
   bool isInRun() const {
     return phase == RankPhase::Computing || phase == RankPhase::Communicating;
+  }
+  // Posts nothing more in that run.
+  bool isPast(int64_t number) const {
+    return finished >= number || phase == RankPhase::Ended || state == RankState::Left;
   }
   // Ended in a way that ends the others too.
   bool isLost() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "comm/process_info.h"
@@ -26,6 +27,45 @@ constexpr double kSignalMoment = 0.1;
 microseconds pauseFor(double deadline) {
   const auto wanted = microseconds(static_cast<int64_t>(1e6 * deadline / kTurnsInDeadline));
   return std::clamp(wanted, kShortestPause, kLongestPause);
+}
+
+std::vector<BoardEntry> entriesOf(const BoardMemory& memory) {
+  std::vector<BoardEntry> entries;
+  for (int rank = 0; rank < memory.size(); ++rank) entries.push_back(read(memory.slot(rank), rank));
+  return entries;
+}
+
+// Of a rank that waits in a run: who will post nothing more there. Empty when nobody is past it.
+std::string withoutPosting(const std::vector<BoardEntry>& entries, const BoardEntry& waits) {
+  std::vector<std::string> past;
+  for (const BoardEntry& entry : entries) {
+    const bool other = entry.rank != waits.rank && entry.state != RankState::Absent;
+    if (other && entry.isPast(waits.run)) past.push_back(std::to_string(entry.rank));
+  }
+  if (past.empty()) return {};
+  const bool one = past.size() == 1;
+  const std::string last = past.back();
+  past.pop_back();
+  return fmt::format("it waits there, and {} {}{}{} {} finished that run without posting it",
+                     one ? "rank" : "ranks", fmt::join(past, ", "), one ? "" : " and ", last,
+                     one ? "has" : "have");
+}
+
+// The rank that alone is not past the run in which it waits for others.
+std::optional<BoardEntry> loneWaiter(const std::vector<BoardEntry>& entries) {
+  std::optional<BoardEntry> found;
+  for (const BoardEntry& entry : entries) {
+    if (entry.isLost() || entry.state == RankState::Absent || entry.state == RankState::Telling) {
+      return std::nullopt;
+    }
+    const bool waits = entry.state == RankState::Well && entry.phase == RankPhase::Communicating;
+    if (waits && entry.communicating >= 0 && (!found || entry.run < found->run)) found = entry;
+  }
+  const auto isPast = [&](const BoardEntry& entry) {
+    return entry.rank == found->rank || entry.isPast(found->run);
+  };
+  const bool alone = found && std::all_of(entries.begin(), entries.end(), isPast);
+  return alone ? found : std::nullopt;
 }
 
 }  // namespace
@@ -109,6 +149,8 @@ void BoardWatcher::turn() {
   for (int rank = 0; rank < memory_->size(); ++rank) lookAtPeer(rank);
   lookForMovement();
   lookForStuck();
+  lookForUnposted();
+  lookForEnded();
   lookForDifferentPlans();
   lookForOvertaken();
   for (End& end : ends_) lookFor(end);
@@ -261,23 +303,64 @@ void BoardWatcher::lookForOvertaken() {
   }
 }
 
-// The rank to blame: the one that waits for nobody; else the one that waits at the earliest place.
+// The rank to blame, of those that are not past the earliest run in which somebody waits: the one
+// that waits for nobody; else the one that waits at the earliest place.
 void BoardWatcher::lookForStuck() {
   if (options_.patience == 0 || still_turns_ < turnsIn(options_.patience)) return;
-  BoardEntry blamed;
-  blamed.rank = -1;
+  const std::vector<BoardEntry> entries = entriesOf(*memory_);
+  int64_t earliest = INT64_MAX;
+  for (const BoardEntry& entry : entries) {
+    const bool waits = entry.isInRun() && entry.phase == RankPhase::Communicating;
+    if (waits && entry.state == RankState::Well) earliest = std::min(earliest, entry.run);
+  }
   const auto key = [](const BoardEntry& entry) {
     return std::tuple(entry.phase == RankPhase::Communicating, entry.run, entry.communicating);
   };
-  for (int rank = 0; rank < memory_->size(); ++rank) {
-    const BoardEntry entry = read(memory_->slot(rank), rank);
-    if (entry.state != RankState::Well) continue;
-    if (blamed.rank < 0 || key(entry) < key(blamed)) blamed = entry;
+  const BoardEntry* blamed = nullptr;
+  for (const BoardEntry& entry : entries) {
+    if (entry.state != RankState::Well || entry.isPast(earliest)) continue;
+    if (blamed == nullptr || key(entry) < key(*blamed)) blamed = &entry;
   }
-  if (blamed.rank < 0) return;
-  memory_->slot(blamed.rank)
-      .tell(RankState::Lost, fmt::format("nothing has moved on any rank for {} s, and others wait",
-                                         options_.patience));
+  if (blamed == nullptr) return;
+  const bool waits = blamed->phase == RankPhase::Communicating;
+  const std::string why = waits ? withoutPosting(entries, *blamed) : std::string();
+  memory_->slot(blamed->rank)
+      .tell(RankState::Lost, fmt::format("nothing has moved on any rank for {} s, and {}",
+                                         options_.patience, why.empty() ? "others wait" : why));
+}
+
+// What a rank waits for was not posted, when all others are past that run. The last of a collective
+// may still be on its way, or be summed up, when the others have done their part: not for as long.
+void BoardWatcher::lookForUnposted() {
+  const std::vector<BoardEntry> entries = entriesOf(*memory_);
+  const std::optional<BoardEntry> waits = loneWaiter(entries);
+  const int rank = waits ? waits->rank : -1;
+  const uint64_t progress = waits ? waits->progress : 0;
+  const bool still = waits && rank == waiting_ && progress == waiting_progress_;
+  waiting_turns_ = still ? waiting_turns_ + 1 : 0;
+  waiting_ = rank;
+  waiting_progress_ = progress;
+  if (memory_->size() == 1 || waiting_turns_ < turnsIn(options_.deadline)) return;
+  memory_->slot(rank).tell(RankState::Lost, withoutPosting(entries, *waits));
+}
+
+// A rank that begins no more runs is missing in those that others have begun after its last one.
+void BoardWatcher::lookForEnded() {
+  const BoardEntry* ended = nullptr;
+  const BoardEntry* later = nullptr;
+  const std::vector<BoardEntry> entries = entriesOf(*memory_);
+  for (const BoardEntry& entry : entries) {
+    if (entry.state != RankState::Well) continue;
+    const bool ends = entry.phase == RankPhase::Ended;
+    if (ends && (ended == nullptr || entry.run < ended->run)) ended = &entry;
+    if (later == nullptr || entry.run > later->run) later = &entry;
+  }
+  const bool missing = ended != nullptr && later->run > ended->run;
+  ended_turns_ = missing ? ended_turns_ + 1 : 0;
+  if (!missing || ended_turns_ < turnsIn(kMoment)) return;
+  memory_->slot(ended->rank)
+      .tell(RankState::Lost, fmt::format("it begins no more runs, and rank {} is in run {}",
+                                         later->rank, later->run));
 }
 
 bool BoardWatcher::tellSignal(End& end) {

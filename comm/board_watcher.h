@@ -58,6 +58,8 @@ class BoardWatcher {
   void tell(End& end, int rank, std::string what, int signal = 0);
   void lookForMovement();
   void lookForStuck();
+  void lookForUnposted();
+  void lookForEnded();
   void lookForDifferentPlans();
   void lookForOvertaken();
   int64_t turnsIn(double seconds) const;
@@ -75,6 +77,10 @@ class BoardWatcher {
 
   // The thread's own.
   std::vector<Peer> peers_;
+  int waiting_ = -1;  // the rank that alone is not past the run that it waits in
+  uint64_t waiting_progress_ = 0;
+  int64_t waiting_turns_ = 0;
+  int64_t ended_turns_ = 0;  // in which a rank begins no more runs and another is in a later one
   uint64_t picture_ = 0;
   int64_t still_turns_ = 0;
   int64_t differing_turns_ = 0;

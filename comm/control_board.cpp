@@ -6,6 +6,7 @@
 
 #include "comm/board_watcher.h"
 #include "comm/process_info.h"
+#include "comm/start_watch.h"
 #include "ir/error.h"
 
 namespace heddle::comm {
@@ -42,6 +43,13 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
   HEDDLE_USER_CHECK(options_.patience >= 0 && options_.patience <= kLongest,
                     "a patience of {} seconds: 0 (for ever) to {} expected", options_.patience,
                     kLongest);
+  HEDDLE_USER_CHECK(options_.start >= 0 && options_.start <= kLongest,
+                    "{} seconds for the start of a job: 0 (for ever) to {} expected",
+                    options_.start, kLongest);
+  const StartWatch watch(options_.start, nullptr, "the other ranks to make the control board",
+                         [this](const std::string& text, int) {
+                           world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
+                         });
   places_ = findPlaces(world, options_.host_key);
   memory_ = BoardMemory::share(world, places_);
   const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];
@@ -135,6 +143,7 @@ std::string ControlBoard::placeOf(const BoardEntry& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
+  if (entry.phase == RankPhase::Ended) return fmt::format("after its last run, {}", entry.run);
   const auto text = [&](int32_t index) { return instructionText(entry.program, index); };
   std::string place = fmt::format("in run {}", entry.run);
   if (entry.issued == kAgreeing) return place + " comparing what it will post with its peers";

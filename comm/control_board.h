@@ -32,6 +32,9 @@ struct ControlOptions {
   // Seconds for which a rank may wait in a collective while nothing moves on any rank and none
   // compiles; 0: for ever. A job in which some rank computes for longer is ended.
   double patience = 600;
+  // Seconds in which the ranks of the job must have come together to make the board, once the first
+  // of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a UserError.
+  double start = 600;
   // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
   // board. Empty: World::interrupt, so that what this rank waits for throws UserError.
   std::function<void(const JobFailure&)> on_failure;
@@ -71,6 +74,9 @@ class ControlBoard {
     comm::compareCounts(*memory_, rank_, stamp, members, sends, expects);
   }
 
+  // This rank will begin no more runs, and has waited for those it began: who begins another that
+  // communicates waits for it in vain.
+  void endRuns() { mine().phase.store(RankPhase::Ended, std::memory_order_release); }
   // This rank cannot go on. Of no effect when it only follows another rank's failure.
   void fail(const std::string& reason) noexcept;
   // Some rank of the job is lost, this one included.

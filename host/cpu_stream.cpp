@@ -31,15 +31,21 @@ bool Task::step() noexcept {
   return true;
 }
 
+// A run that has failed stays where it was.
+bool Task::isShown() const {
+  const bool failed = issue_.errors != nullptr && issue_.errors->failed();
+  return issue_.slot != nullptr && issue_.instruction >= 0 && !failed;
+}
+
 void Task::begin() noexcept {
-  if (issue_.slot != nullptr && issue_.instruction >= 0) {
+  if (isShown()) {
     issue_.slot->begin(issue_.instruction, body_->communicates());
   }
   if (issue_.trace != nullptr) begun_ = RunTrace::now();
 }
 
 void Task::end() noexcept {
-  if (issue_.slot != nullptr && issue_.instruction >= 0) {
+  if (isShown()) {
     issue_.slot->end(issue_.instruction, body_->communicates());
   }
   if (issue_.trace != nullptr) issue_.trace->addWork(issue_.step, begun_, RunTrace::now());

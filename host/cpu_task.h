@@ -59,6 +59,7 @@ class Task {
 
  private:
   bool poll() noexcept;
+  bool isShown() const;
   void begin() noexcept;
   void end() noexcept;
 

@@ -38,13 +38,20 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates) {
   size_t plan = program_;
   boost::hash_combine(plan, sizes);
   slot_->beginRun(program_, plan, communicates);
+  if (communicates) ++open_runs_;
   return ++runs_;
 }
 
 void JobLink::endRun(int64_t number) {
   std::lock_guard lock(mutex_);
   // A rank that has failed stays where it was.
-  if (board_ == nullptr || number != runs_ || board_->failed()) return;
+  if (board_ == nullptr || board_->failed()) return;
+  // Those of one Executable communicate, and end, in the order in which they began.
+  if (const int64_t unfinished = runs_ - number; open_runs_ > unfinished) {
+    slot_->endRuns(open_runs_ - unfinished);
+    open_runs_ = unfinished;
+  }
+  if (number != runs_) return;
   slot_->phase.store(RankPhase::Done, std::memory_order_release);
 }
 

@@ -52,6 +52,7 @@ class JobLink {
   comm::BoardSlot* slot_ = nullptr;
   uint64_t program_ = 0;
   int64_t runs_ = 0;
+  int64_t open_runs_ = 0;  // begun, communicating, not over
   comm::RankPhase before_compiling_ = comm::RankPhase::Idle;
 };
 

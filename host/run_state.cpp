@@ -74,7 +74,7 @@ void RunResources::giveEvent(Event event) {
 bool Completion::done() {
   try {
     if (!resources->device().eventDone(event)) return false;
-    resources->job.endRun(run);
+    if (!errors.failed()) resources->job.endRun(run);
     return true;
   } catch (const std::exception&) {
     errors.report(std::current_exception(), -1);
@@ -101,7 +101,7 @@ void Completion::waitForDevice() {
   if (!plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }
-  resources->job.endRun(run);
+  if (!errors.failed()) resources->job.endRun(run);
 }
 
 void Completion::rethrow() {

@@ -79,5 +79,11 @@ expect "heddle: rank $last: $work/compiler failed with exit code 1 on a kernel" 
   $run examples/tp_mlp.fusion'
 expect "heddle: --ranks 7 under mpirun, whose job has $ranks rank(s)" \
   '$run examples/tp_mlp.fusion --ranks 7'
+expect "heddle: --seed differs between ranks, and must not: 0 on rank 0, 5 on rank $last" \
+  'if [ $rank = $last ]; then other="--seed 5"; fi; $run examples/tp_mlp.fusion --check $other'
+expect "heddle: --check differs between ranks, and must not: sample on rank 0, not given on rank $last" \
+  'if [ $rank != $last ]; then other="--check"; fi; $run examples/tp_mlp.fusion $other'
+expect "heddle: --inject: there is no instruction 700, the program has" \
+  '$run examples/tp_mlp.fusion --inject rank=$last,instr=700,die'
 [ "$bad" -eq 0 ] && echo "mpi_faults: ok"
 exit "$bad"

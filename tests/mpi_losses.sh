@@ -111,6 +111,15 @@ grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
 
+# Before there is a control board. The first rank that ends has mpirun tell the others to end.
+name='stopped before the start'
+job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
+[ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
+said "$others" "it waits for all ranks to start and to find each other by MPI"
+grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not said ($name)"
+grep -qE "^  rank 1 \(pid [0-9]+ on .*\): stopped" "$work/err.txt" || complain "who is stopped is not said"
+nothing_left
+
 fine '$run $work/sum.hostir --deadline 1 --inject rank=1,instr=1,delay=3s'
 fine 'if [ $rank = 1 ]; then export HEDDLE_CXX=$work/slow_compiler HEDDLE_CACHE_DIR=$work/cache; fi
   $run examples/tp_mlp.fusion --deadline 1 --patience 1'

@@ -7,6 +7,7 @@
 #include "comm/mpi/communicator.h"
 #include "comm/mpi/engine.h"
 #include "comm/operation.h"
+#include "comm/start_watch.h"
 #include "ir/error.h"
 
 namespace heddle::comm::mpi {
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kFormingTag = 1;
 constexpr int kCreateTag = 2;
+// Seconds, as ControlOptions::start has it.
+constexpr double kLongestStart = 600;
 
 void returnErrors(MPI_Comm comm) {
   check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
@@ -161,6 +164,8 @@ class Forming {
 class MpiWorld : public World {
  public:
   MpiWorld() : engine_(Engine::get()), exceptions_(std::uncaught_exceptions()) {
+    const StartWatch watch(kLongestStart, nullptr, "all ranks to make a world of MPI's",
+                           [this](const std::string& text, int) { engine_->interrupt(text); });
     MPI_Request request = MPI_REQUEST_NULL;
     bool begun = false;
     engine_->await([&] {

@@ -186,6 +186,69 @@ TEST(ControlBoard, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
   });
 }
 
+// Ranks 0 and 2 are past the run, one between runs and one in the next.
+TEST(ControlBoard, WhatNobodyElsePostsIsALoss) {
+  ControlOptions options;
+  options.deadline = 0.5;
+  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
+    BoardSlot& mine = board.mine();
+    mine.beginRun(kProgram, 1, true);
+    if (board.rank() == 1) {
+      mine.begin(2, true);
+    } else {
+      mine.endRuns(1);
+      mine.phase = RankPhase::Done;
+    }
+    world.barrier();
+    if (board.rank() == 2) mine.beginRun(kProgram, 1, true);
+    expectParts(told.wait().text,
+                {"rank 1 is lost in run 1 communicating at instruction 2 (allreduce): it waits "
+                 "there, and ranks 0 and 2 have finished that run without posting it\n"});
+  });
+}
+
+TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
+  ControlOptions options;
+  options.deadline = 0.2;
+  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
+    BoardSlot& mine = board.mine();
+    mine.beginRun(kProgram, 1, true);
+    if (board.rank() == 0) mine.endRuns(1);
+    if (board.rank() == 1) mine.begin(2, true);
+    // The work of its first run is not over when the host begins the second.
+    if (board.rank() == 2) mine.beginRun(kProgram, 1, true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    world.barrier();
+    EXPECT_FALSE(told.heard()) << told.wait().text;
+  });
+}
+
+TEST(ControlBoard, WhoBeginsNoMoreRunsIsMissedInTheNext) {
+  onBoards(3, {}, [](ControlBoard& board, Told& told, World&) {
+    board.mine().beginRun(kProgram, 1, true);
+    board.mine().endRuns(1);
+    if (board.rank() != 0) return board.endRuns();
+    board.mine().beginRun(kProgram, 1, true);
+    expectParts(told.wait().text,
+                {"rank 1 is lost after its last run, 1: it begins no more runs, and rank 0 is in "
+                 "run 2\n",
+                 "rank 2 (pid ", ": finished, after its last run, 1"});
+  });
+}
+
+TEST(ControlBoard, RanksThatDoNotComeAreWaitedForNoLongerThanSaid) {
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    ControlOptions options;
+    options.start = 0.1;
+    if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    ControlBoard board(*world, options);
+  });
+  for (const std::string& error : errors) {
+    expectParts(error, {"rank 0 ends: the job has not started within 0.1 s: it waits for the other "
+                        "ranks to make the control board"});
+  }
+}
+
 TEST(ControlBoard, ASignalIsToldAfterAMomentForItsCause) {
   static std::atomic<int> signal{0};
   ControlOptions options;

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "comm/start_watch.h"
 #include "host/communicators.h"
 #include "host/module.h"
 #include "host/worlds.h"
@@ -75,6 +77,7 @@ comm::ControlOptions controlOf(const JobOptions& options) {
   comm::ControlOptions control;
   control.deadline = options.deadline;
   control.patience = options.patience;
+  control.start = options.start;
   return control;
 }
 
@@ -145,6 +148,30 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
+// UserError that names the first setting that differs, equal on all ranks.
+void checkSettings(const std::map<std::string, std::string>& mine, comm::World& world) {
+  using Settings = std::map<std::string, std::string>;
+  std::vector<Settings> all;
+  for (const std::string& text : world.exchange(nlohmann::json(mine).dump())) {
+    all.push_back(nlohmann::json::parse(text).get<Settings>());
+  }
+  const auto valueIn = [](const Settings& settings, const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string("not given") : found->second;
+  };
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    Settings both = all[0];
+    both.insert(all[rank].begin(), all[rank].end());
+    for (const auto& [name, value] : both) {
+      const std::string first = valueIn(all[0], name);
+      const std::string other = valueIn(all[rank], name);
+      HEDDLE_USER_CHECK(first == other,
+                        "{} differs between ranks, and must not: {} on rank 0, {} on rank {}", name,
+                        first, other, rank);
+    }
+  }
+}
+
 // A rank that has a process of its own. What ends it, ends the process at once: no transport is in
 // a state to be closed in good order.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::ControlBoard& board,
@@ -169,8 +196,13 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::ControlBoa
 
 // The process's rank of an mpirun job. False where the job could not begin.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
+  const comm::MpiModule& mpi = host::mpiModule();
   catchEndSignal();
-  std::unique_ptr<comm::World> world = host::mpiModule().makeWorld();
+  std::optional<comm::StartWatch> watch(std::in_place, options.start, &endSignal(),
+                                        "all ranks to start and to find each other by MPI",
+                                        endBeforeStart);
+  std::unique_ptr<comm::World> world = mpi.makeWorld();
+  watch->nowWaitsFor("the other ranks to make the control board");
   const int size = world->size();
   comm::ControlOptions control = controlOf(options);
   control.end_signal = &endSignal();
@@ -182,6 +214,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   std::unique_ptr<host::Device> device;
   comm::ControlBoard board(*world, control);
   const BoardLooks looks;
+  watch.reset();
   const host::Program* program = nullptr;
   const auto begin = [&] {
     HEDDLE_USER_CHECK(options.ranks == 0 || options.ranks == size,
@@ -194,8 +227,12 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
     program = &prepare(size);
   };
   if (!agreed(*world, begin)) return false;
-  const auto compare = [&] { host::checkAgreement(*program, *world); };
+  const auto compare = [&] {
+    if (options.settings) checkSettings(options.settings(), *world);
+  };
   if (!agreed(*world, compare)) return false;
+  const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
+  if (!agreed(*world, compareProgram)) return false;
   if (kind == host::DeviceKind::Cuda) {
     world = host::ncclModule().makeWorld(std::move(world), ordinal);
   }

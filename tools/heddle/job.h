@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,9 @@ struct JobOptions {
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device, or 0
   double deadline = 10;      // of the control board
   double patience = 600;
+  double start = 60;  // seconds for the ranks of the job to come together; 0: for ever
+  // What all ranks of an mpirun job must have been given alike, by name: compared after `prepare`.
+  std::function<std::map<std::string, std::string>()> settings;
 };
 
 // `heddle: reason` on stderr, in one piece.

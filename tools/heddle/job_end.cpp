@@ -18,11 +18,11 @@ constexpr auto kLongestGoodbye = std::chrono::milliseconds(500);
 constexpr auto kNap = std::chrono::milliseconds(5);
 
 std::atomic<int> end_signal{0};
-std::atomic<bool> board_looks{false};
+std::atomic<bool> somebody_looks{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void onEndSignal(int signal) {
-  if (!board_looks.load()) _exit(kSignalCode + signal);
+  if (!somebody_looks.load()) _exit(kSignalCode + signal);
   end_signal.store(signal);
 }
 
@@ -60,6 +60,7 @@ void RankErrors::rethrow(int ranks) {
 }
 
 void catchEndSignal() {
+  somebody_looks.store(true);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
   action.sa_flags = SA_RESTART;
@@ -68,9 +69,14 @@ void catchEndSignal() {
 
 const std::atomic<int>& endSignal() { return end_signal; }
 
-BoardLooks::BoardLooks() { board_looks.store(true); }
+void endBeforeStart(const std::string& text, int signal) {
+  const std::optional<ProcessRank> process = processRank();
+  say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));
+  _exit(signal != 0 ? kSignalCode + signal : kLostCode);
+}
+
 BoardLooks::~BoardLooks() {
-  board_looks.store(false);
+  somebody_looks.store(false);
   const int signal = end_signal.load();
   if (signal != 0) _exit(kSignalCode + signal);
 }

@@ -26,14 +26,17 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// From here on a SIGTERM is left for the control board, or ends the process where there is none.
+// From here on a SIGTERM is left for who looks at endSignal(): comm::StartWatch, then the control
+// board, as long as a BoardLooks lives. Afterwards it ends the process.
 void catchEndSignal();
+// On a thread of comm::StartWatch: prints why the job has not started and ends this process.
+[[noreturn]] void endBeforeStart(const std::string& text, int signal);
 // The signal that came; for ControlOptions::end_signal.
 const std::atomic<int>& endSignal();
-// While it lives a control board looks at endSignal().
+// When it goes, a control board looks no more at endSignal().
 class BoardLooks {
  public:
-  BoardLooks();
+  BoardLooks() = default;
   ~BoardLooks();
 };
 

@@ -74,14 +74,19 @@ void addRun(CLI::App& app, Options& o) {
   run->add_option("--deadline", o.deadline,
                   "seconds in which all ranks end once one of them is lost (default 10)")
       ->check(CLI::PositiveNumber);
-  run->add_option(
-         "--patience", o.patience,
-         "seconds after which a job in which nothing moves is ended (default 600, 0: never)")
+  run->add_option("--patience", o.patience,
+                  "seconds after which a job is ended in which nothing moves, though all ranks are "
+                  "alive, as "
+                  "when one stalls (default 600, 0: never)")
+      ->check(CLI::NonNegativeNumber);
+  run->add_option("--start-limit", o.start,
+                  "seconds for the ranks of the job to come together (default 60, 0: for ever)")
       ->check(CLI::NonNegativeNumber);
   run->add_option(
       "--inject", o.inject,
       "a fault on purpose, as rank R issues instruction I: rank=R,instr=I,KIND with KIND "
-      "die, throw, stall, delay=5s or corrupt");
+      "die, throw, stall, delay=5s or corrupt. A rank that stalls looks like one that computes for "
+      "long: the job ends after --patience seconds, not after the deadline");
   run->add_option("--trace", o.trace,
                   "write the last run of all ranks as one timeline (Chrome JSON) into this file");
   run->add_option("--memory-limit", o.memory_limit,

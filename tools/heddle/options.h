@@ -28,6 +28,7 @@ struct Options {
   int64_t adversarial = -1;       // seed of the adversarial CPU order; -1: off
   double deadline = 10;           // seconds in which all ranks end when one is lost
   double patience = 600;          // seconds without movement; 0: for ever
+  double start = 60;              // seconds for an mpirun job to come together; 0: for ever
   std::string inject;             // rank=2,instr=7,die
   std::string trace;              // a file for the timeline
   int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: what the machine has

@@ -1,19 +1,24 @@
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "codegen/kernel.h"
 #include "comm/process_info.h"
 #include "host/attention.h"
+#include "host/bind.h"
 #include "host/executable.h"
 #include "host/text.h"
 #include "host/timeline.h"
+#include "host/trace.h"
 #include "host/verify.h"
+#include "host/visit.h"
 #include "ir/error.h"
 #include "ir/npy.h"
 #include "ir/passes.h"
@@ -146,6 +151,42 @@ host::Fault faultOf(const std::string& spec, int ranks) {
   return fault;
 }
 
+// Here, where all ranks refuse it before anything runs; what a plan alone knows is told by the
+// rank.
+void checkInjected(const host::Fault& fault, const host::Program& program,
+                   const SizeBindings& sizes, int ranks) {
+  const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
+  const std::vector<std::string> texts = host::instructionTexts(inlined);
+  HEDDLE_USER_CHECK(static_cast<size_t>(fault.instruction) < texts.size(),
+                    "--inject: there is no instruction {}, the program has {}", fault.instruction,
+                    texts.size());
+  const host::Trace trace = host::trace(inlined, {sizes, {}, fault.rank, ranks});
+  const auto isIt = [&](const host::TraceStep& step) { return step.index == fault.instruction; };
+  HEDDLE_USER_CHECK(std::any_of(trace.steps.begin(), trace.steps.end(), isIt),
+                    "--inject: rank {} issues nothing for instruction {} ({})", fault.rank,
+                    fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
+}
+
+// What gives another result, or none, where one rank has it and another has not.
+std::map<std::string, std::string> sharedSettings(const Options& options) {
+  std::map<std::string, std::string> settings = {
+      {"--device", std::string(host::name(chooseDevice(options.device)))},
+      {"--seed", std::to_string(options.seed)},
+      {"--repeat", std::to_string(options.repeat)},
+      {"--overlap", options.overlap}};
+  if (!options.check.empty()) settings["--check"] = options.check;
+  if (!options.trace.empty()) settings["--trace"] = "given";
+  for (const std::string& pass : options.skip) settings["--skip " + pass] = "given";
+  for (const std::string& set : options.set) {
+    const size_t equals = std::min(set.find('='), set.size());
+    settings["--set " + set.substr(0, equals)] = set.substr(std::min(equals + 1, set.size()));
+  }
+  for (const std::string& input : options.input) {
+    settings["--input " + input.substr(0, input.find('='))] = "given";
+  }
+  return settings;
+}
+
 // The fusion that the outputs are compared with, where it is another one: of a host program that of
 // the same name beside it, unless --reference gives one. Empty: none.
 std::string referenceOf(const Source& source, const Options& options) {
@@ -177,6 +218,7 @@ Job prepareJob(const Options& options, int ranks) {
   job.source = withSizes(std::move(job.source), job.inputs.sizes);
   job.program = programOf(job.source, job.inputs.sizes, ranks, options);
   if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
+  if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
     job.reference = readReference(job.reference_file, job.program, job.inputs, options.seed, ranks);
   }
@@ -227,6 +269,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
     if (i + 1 == options.repeat && !options.trace.empty()) run_options.trace = &trace;
     seconds.push_back(timedRun());
   }
+  rank.board->endRuns();
   if (!options.trace.empty()) writeTrace(rank, trace, options.trace);
   if (rank.rank == 0) {
     report.device = rank.device->description();
@@ -275,8 +318,10 @@ host::DeviceKind chooseDevice(const std::string& asked) {
 }
 
 int runCommand(const Options& options) {
-  const JobOptions job_options{options.device,       options.ranks,    options.adversarial,
-                               options.memory_limit, options.deadline, options.patience};
+  const JobOptions job_options{options.device,      options.ranks,
+                               options.adversarial, options.memory_limit,
+                               options.deadline,    options.patience,
+                               options.start,       [&] { return sharedSettings(options); }};
   Job job;
   Report report;
   report.file = options.file;

@@ -1,0 +1,64 @@
+#include "comm/start_watch.h"
+
+#include <pthread.h>
+
+#include <chrono>
+
+#include "comm/job_processes.h"
+#include "ir/error.h"
+
+namespace heddle::comm {
+namespace {
+
+constexpr auto kTurn = std::chrono::milliseconds(50);
+constexpr double kTurnsInSecond = 20;
+
+}  // namespace
+
+StartWatch::StartWatch(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
+                       End on_end)
+    : seconds_(seconds),
+      end_signal_(end_signal),
+      waits_for_(std::move(waits_for)),
+      on_end_(std::move(on_end)) {
+  thread_ = std::thread([this] { serve(); });
+}
+
+StartWatch::~StartWatch() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  woken_.notify_all();
+  thread_.join();
+}
+
+void StartWatch::nowWaitsFor(std::string what) {
+  std::lock_guard lock(mutex_);
+  waits_for_ = std::move(what);
+}
+
+void StartWatch::serve() {
+  pthread_setname_np(pthread_self(), kStartThread);
+  int signal = 0;
+  for (double turns = 0; signal == 0 && (seconds_ == 0 || turns < seconds_ * kTurnsInSecond);
+       ++turns) {
+    std::unique_lock lock(mutex_);
+    // system_clock's wait: the thread sanitizer does not know the one on steady_clock.
+    woken_.wait_until(lock, std::chrono::system_clock::now() + kTurn, [&] { return stop_; });
+    if (stop_) return;
+    if (end_signal_ != nullptr) signal = end_signal_->load();
+  }
+  on_end_(text(signal), signal);
+}
+
+std::string StartWatch::text(int signal) {
+  std::lock_guard lock(mutex_);
+  const std::string why =
+      signal != 0 ? fmt::format("told to end by signal {} before the job has started", signal)
+                  : fmt::format("the job has not started within {} s", seconds_);
+  const std::string ranks = describeJobProcesses();
+  return fmt::format("{}: it waits for {}{}{}", why, waits_for_, ranks.empty() ? "" : "\n", ranks);
+}
+
+}  // namespace heddle::comm
