@@ -21,9 +21,17 @@ std::atomic<int> end_signal{0};
 std::atomic<bool> somebody_looks{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
+// What a signal handler can say: made before it may be called.
+std::string& lastWords() {
+  static std::string words;
+  return words;
+}
+
 void onEndSignal(int signal) {
-  if (!somebody_looks.load()) _exit(kSignalCode + signal);
-  end_signal.store(signal);
+  if (somebody_looks.load()) return end_signal.store(signal);
+  const std::string& words = lastWords();
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.data(), words.size());
+  _exit(kSignalCode + signal);
 }
 
 // The lines of the ranks, which follow the first one.
@@ -60,6 +68,9 @@ void RankErrors::rethrow(int ranks) {
 }
 
 void catchEndSignal() {
+  const std::optional<ProcessRank> process = processRank();
+  lastWords() = fmt::format("heddle: rank {} ends: told to end by signal {} as it leaves its job\n",
+                            process ? process->rank : 0, SIGTERM);
   somebody_looks.store(true);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
@@ -72,6 +83,8 @@ const std::atomic<int>& endSignal() { return end_signal; }
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
   say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));
+  // When the first goes mpirun ends all at once: others speak before that.
+  std::this_thread::sleep_for(kLongestGoodbye);
   _exit(signal != 0 ? kSignalCode + signal : kLostCode);
 }
 
