@@ -69,7 +69,7 @@ bool waitsForStart(const fs::path& process) {
   return false;
 }
 
-Process describe(const fs::path& process, int pid) {
+Process stateOf(const fs::path& process, int pid) {
   std::error_code error;
   const bool same =
       fs::read_symlink(process / "exe", error) == fs::read_symlink("/proc/self/exe", error);
@@ -87,7 +87,7 @@ std::map<int, Process> processesHere(const Launcher& launcher) {
     if (pid == 0) continue;
     const std::optional<int> rank = rankOf(entry.path(), launcher, job);
     if (!rank) continue;
-    Process process = describe(entry.path(), pid);
+    Process process = stateOf(entry.path(), pid);
     const auto [kept, fresh] = found.try_emplace(*rank, process);
     if (!fresh && process.weight > kept->second.weight) kept->second = std::move(process);
   }
