@@ -118,6 +118,32 @@ TEST_F(JobFaultsTest, EveryCopyOfAResultIsChecked) {
               ", on rank 0 (sample)", "%y, the copy of rank 1, right in 4"});
 }
 
+// A collective that one rank posts alone; two in another order on one rank.
+TEST_F(JobFaultsTest, AWrongProgramIsToldWhereItWaits) {
+  const auto expectIn = [&](const std::string& body, const std::vector<std::string>& parts) {
+    const std::string text =
+        "heddle 1\nmesh @m = [x=ranks]\nprogram p(%x: f32[n]) -> (%y) with n = 4 {\n"
+        "  slot %y: f32[n]\n  slot %z: f32[n]\n  %y = allocate\n  %z = allocate\n" +
+        body + "}\n";
+    const CliResult result = heddle("run " + write("wrong.hostir", text) +
+                                    " --device cpu --ranks 3 --no-verify --deadline 0.5");
+    EXPECT_EQ(result.code, 2) << result.text;
+    for (const std::string& part : parts) {
+      EXPECT_NE(result.text.find(part), std::string::npos) << part << " in\n" << result.text;
+    }
+  };
+  const std::string sum = "$t = communicate allreduce %x -> %y team=@m op=sum stream=0";
+  const std::string most = "$u = communicate allreduce %x -> %z team=@m op=max stream=0";
+  expectIn("  if rank == 1 {\n    " + sum + "\n    wait $t\n  } else {\n    copy %x -> %y\n  }\n",
+           {"heddle: rank 1 is lost in run 1 communicating at instruction 3 (" + sum +
+                "): it waits there, and ranks 0 and 2 have finished that run without posting it\n",
+            ": finished, after its last run, 2"});
+  const std::string waits = "\n    wait $t\n    wait $u\n";
+  expectIn("  if rank == 0 {\n    " + sum + "\n    " + most + waits + "  } else {\n    " + most +
+               "\n    " + sum + waits + "  }\n",
+           {" posted allreduce(max) of 4 f32", ": failed, in run 1 communicating at instruction "});
+}
+
 TEST_F(JobFaultsTest, WrongSpecsAreNamed) {
   expectError(run("--inject rank=5,instr=1,die"),
               "--inject rank=5,instr=1,die: rank=5, the job has 3 rank(s)");
