@@ -95,7 +95,9 @@ struct ExecutableOptions {
 };
 
 // A prepared program. run() may be called from several threads; runs that communicate are
-// serialised, and the callers see to it that every rank issues them in the same order. Plans are
+// serialised, and the callers see to it that every rank issues them in the same order; over NCCL
+// the first run with sizes that are new waits until all ranks have begun it, to compare what they
+// post. Plans are
 // cached by sizes and strides; the steady run evaluates no symbol, compiles nothing, makes no event
 // and allocates no heap memory an instruction (Check, Print and the reference evaluator do).
 class Executable {

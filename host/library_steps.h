@@ -7,8 +7,7 @@ namespace heddle::host {
 // How the library functions become launches of the CUDA kernels of codegen/runtime/cuda_library.h.
 // Knows no CUDA, so that it is tested without a GPU.
 //   cumsum: a line a thread where neighbouring lines lie side by side, else a line a block; few
-//   long
-//     lines are cut into chunks, whose totals are summed first.
+//     long lines are cut into chunks, whose totals are summed first.
 //   argsort: keys of each line are sorted, in a warp or a block when they are few, else by digits
 //     of 8 bits. Where few places of a long line are wanted, those of each tile are chosen, and of
 //     these again, until a block holds the rest.

@@ -77,6 +77,7 @@ struct CollectiveStep {
   StreamId stream;
   int32_t counts = -1;  // of Plan::counts: an AllToAllV alone
   int32_t team = -1;    // of Plan::teams
+  int32_t ctas = 0;     // Communicate::ctas of the communicator
 };
 struct RecordStep {
   int32_t event;

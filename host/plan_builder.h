@@ -156,8 +156,9 @@ class PlanBuilder {
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  std::vector<std::pair<size_t, StreamId>> matmul_uses_;     // per Plan::matmuls: planned, stream
-  std::map<comm::Communicator*, std::vector<int>> members_;  // met so far
+  std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
+  std::map<comm::Communicator*, std::pair<std::vector<int>, int32_t>>
+      members_;  // and ctas; met so far
   Group group_;
   int32_t read_back_event_ = -1;
   // Where collectives were posted, the latest last, for transports that need those of several teams

@@ -35,13 +35,13 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, int32_t ctas) 
   std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
   if (members.empty()) return nullptr;
   comm::Communicator* communicator = &target_.communicators.of(members, ctas);
-  members_.try_emplace(communicator, std::move(members));
+  members_.try_emplace(communicator, std::move(members), ctas);
   return communicator;
 }
 
 // Index of the members in Plan::teams.
 int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
-  const std::vector<int>& members = members_.at(communicator);
+  const std::vector<int>& members = members_.at(communicator).first;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
   const auto index = static_cast<int32_t>(found - plan_->teams.begin());
   if (found == plan_->teams.end()) plan_->teams.push_back(members);
@@ -210,7 +210,8 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
     bytes += plan_->operations[i].count * sizeOf(plan_->operations[i].dtype);
   }
   const int32_t team = teamOf(communicator);
-  emit(CollectiveStep{communicator, first, count, stream, -1, team});
+  emit(CollectiveStep{communicator, first, count, stream, -1, team,
+                      members_.at(communicator).second});
   plan_->notes.back().bytes = std::max(plan_->notes.back().bytes, bytes);
   plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
 }

@@ -1,9 +1,10 @@
 #include "host/post_agreement.h"
 
 #include <algorithm>
-#include <optional>
-#include <sstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "comm/operation.h"
@@ -14,110 +15,140 @@ namespace {
 
 using comm::CollectiveKind;
 using comm::Operation;
+using nlohmann::json;
 
-// An operation that a rank will post; of a transfer both ends as ranks of the job.
+// Posts of one rank to one channel that are told in full; of the others their number and a hash.
+constexpr size_t kTold = 1024;
+
 struct Posted {
   InstructionIndex instruction = -1;
+  Operation operation;  // without buffers, lists and peer
+};
+
+// Where ranks match posts by their order: the communicator of a team, or the transfers in it from
+// one rank to another. Ranks of the job; no transfers: from is -1.
+struct Channel {
   std::vector<int> members;
-  Operation operation;  // without buffers and lists
+  int ctas = 0;
   int from = -1;
   int to = -1;
 
-  bool isTransfer() const { return comm::isPointToPoint(operation.kind); }
+  bool operator<(const Channel& other) const {
+    return std::tie(members, ctas, from, to) <
+           std::tie(other.members, other.ctas, other.from, other.to);
+  }
+  bool between(int a, int b) const {
+    if (from >= 0) return (from == a && to == b) || (from == b && to == a);
+    const auto has = [&](int rank) {
+      return std::find(members.begin(), members.end(), rank) != members.end();
+    };
+    return has(a) && has(b);
+  }
 };
 
-bool sameOperation(const Posted& a, const Posted& b) {
-  const Operation& x = a.operation;
-  const Operation& y = b.operation;
-  if (a.members != b.members || x.dtype != y.dtype || x.count != y.count) return false;
-  if (a.isTransfer() && b.isTransfer()) return true;
-  return a.instruction == b.instruction && x.kind == y.kind &&
-         (!comm::reduces(x.kind) || x.reduce == y.reduce) &&
-         (!comm::isRooted(x.kind) || x.root == y.root);
+struct Line {
+  std::vector<Posted> told;
+  int64_t total = 0;
+  uint64_t rest = 0;  // hash of those that are not told
+  bool open = false;  // what follows is decided while the program runs
+};
+using Lines = std::map<Channel, Line>;
+
+bool fit(const Operation& a, const Operation& b) {
+  if (a.kind == CollectiveKind::AllToAllV && b.kind == a.kind) return a.dtype == b.dtype;
+  return comm::agree(a, 0, b, 0);
 }
 
-std::string describePost(const Posted& posted) {
+std::string postText(const Posted& posted) {
   const Operation& op = posted.operation;
   if (op.kind != CollectiveKind::AllToAllV) return comm::describe(op);
   return fmt::format("alltoallv of {}", name(op.dtype));  // its lists come later
 }
 
-// The trips of a loop once.
-void addNew(std::vector<Posted>& list, const Posted& posted) {
-  const auto known = [&](const Posted& one) {
-    return one.instruction == posted.instruction && one.from == posted.from &&
-           one.to == posted.to && sameOperation(one, posted);
-  };
-  if (std::none_of(list.begin(), list.end(), known)) list.push_back(posted);
+void addPost(Line& line, const Posted& posted, bool decided) {
+  line.open = line.open || !decided;
+  if (line.open) return;
+  ++line.total;
+  if (line.told.size() < kTold) {
+    line.told.push_back(posted);
+    return;
+  }
+  Operation alike = posted.operation;  // the two ends of a transfer count as one
+  if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
+  alike.peer = 0;
+  line.rest = line.rest * 1099511628211u + std::hash<std::string>{}(comm::describe(alike)) +
+              static_cast<uint64_t>(alike.dtype);
 }
 
-std::vector<Posted> postedBy(const Plan& plan, int rank) {
-  std::vector<Posted> list;
+Lines postsOf(const Plan& plan, int rank) {
+  Lines lines;
+  size_t branch_end = 0;  // branches that the run decides go forward
   for (size_t step = 0; step < plan.steps.size(); ++step) {
+    if (const auto* branch = std::get_if<BranchStep>(&plan.steps[step])) {
+      branch_end = std::max(branch_end, static_cast<size_t>(branch->target));
+    }
+    if (const auto* skip = std::get_if<GotoStep>(&plan.steps[step])) {
+      branch_end = std::max(branch_end, static_cast<size_t>(skip->target));
+    }
     const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
     if (post == nullptr || post->communicator->size() == 1) continue;
-    Posted posted{plan.instruction_of[step], plan.teams[static_cast<size_t>(post->team)], {}};
     for (int32_t i = 0; i < post->operations; ++i) {
-      posted.operation = plan.operations[static_cast<size_t>(post->first + i)];
-      if (posted.isTransfer()) {
-        const int peer = posted.members.at(static_cast<size_t>(posted.operation.peer));
+      Posted posted{plan.instruction_of[step],
+                    plan.operations[static_cast<size_t>(post->first + i)]};
+      Channel channel{plan.teams[static_cast<size_t>(post->team)], post->ctas};
+      if (comm::isPointToPoint(posted.operation.kind)) {
+        const int peer = channel.members.at(static_cast<size_t>(posted.operation.peer));
         const bool sends = posted.operation.kind == CollectiveKind::Send;
-        posted.from = sends ? rank : peer;
-        posted.to = sends ? peer : rank;
+        channel.ctas = 0;
+        channel.from = sends ? rank : peer;
+        channel.to = sends ? peer : rank;
       }
-      addNew(list, posted);
+      addPost(lines[channel], posted, step >= branch_end);
     }
   }
-  return list;
+  return lines;
 }
 
-std::string encodePosts(const std::vector<Posted>& list) {
-  std::string text;
-  for (const Posted& one : list) {
-    const Operation& op = one.operation;
-    text += fmt::format("{} {} {} {} {} {} {} {} {} {} {}\n", one.instruction, one.from, one.to,
-                        static_cast<int>(op.kind), op.count, static_cast<int>(op.dtype),
-                        static_cast<int>(op.reduce), op.peer, op.root, one.members.size(),
-                        fmt::join(one.members, " "));
+std::string encodePosts(const Lines& lines) {
+  json all = json::array();
+  for (const auto& [channel, line] : lines) {
+    json told = json::array();
+    for (const Posted& one : line.told) {
+      const Operation& op = one.operation;
+      told.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
+                      op.count, static_cast<int>(op.reduce), op.root, op.peer});
+    }
+    all.push_back({channel.members, channel.ctas, channel.from, channel.to, line.total, line.rest,
+                   line.open, std::move(told)});
   }
-  return text;
+  return all.dump();
 }
 
-// `peer` has given `text`. What is none, as of a rank that is elsewhere in the program, is an
-// error.
-std::vector<Posted> decodePosts(const std::string& text, int peer) {
-  std::vector<Posted> list;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream in(line);
-    Posted one;
-    int kind = 0, dtype = 0, reduce = 0;
-    size_t members = 0;
-    in >> one.instruction >> one.from >> one.to >> kind >> one.operation.count >> dtype >> reduce >>
-        one.operation.peer >> one.operation.root >> members;
-    one.operation.kind = static_cast<CollectiveKind>(kind);
-    one.operation.dtype = static_cast<DType>(dtype);
-    one.operation.reduce = static_cast<ReduceOp>(reduce);
-    for (int member = 0; members > 0 && in >> member; --members) one.members.push_back(member);
-    HEDDLE_USER_CHECK(in && members == 0,
-                      "rank {} did not come to this run with sizes that are new to it", peer);
-    list.push_back(std::move(one));
+// What `peer` has given. What is no list of posts, as of a rank that is elsewhere in the program,
+// is an error.
+Lines decodePosts(const std::string& text, int peer) {
+  Lines lines;
+  const json all = json::parse(text, nullptr, false);
+  HEDDLE_USER_CHECK(all.is_array(),
+                    "rank {} did not come to this run with sizes that are new to it", peer);
+  for (const json& one : all) {
+    Line& line = lines[Channel{one.at(0), one.at(1), one.at(2), one.at(3)}];
+    line.total = one.at(4);
+    line.rest = one.at(5);
+    line.open = one.at(6);
+    for (const json& told : one.at(7)) {
+      Posted posted;
+      posted.instruction = told.at(0);
+      posted.operation.kind = static_cast<CollectiveKind>(told.at(1).get<int>());
+      posted.operation.dtype = static_cast<DType>(told.at(2).get<int>());
+      posted.operation.count = told.at(3);
+      posted.operation.reduce = static_cast<ReduceOp>(told.at(4).get<int>());
+      posted.operation.root = told.at(5);
+      posted.operation.peer = told.at(6);
+      line.told.push_back(std::move(posted));
+    }
   }
-  return list;
-}
-
-// Of one rank's posts those that another takes part in: collectives, or transfers between the two.
-std::vector<Posted> shared(const std::vector<Posted>& posts, int other,
-                           const std::optional<std::pair<int, int>>& transfer) {
-  std::vector<Posted> list;
-  for (const Posted& one : posts) {
-    if (one.isTransfer() != transfer.has_value()) continue;
-    const bool both =
-        transfer ? std::pair(one.from, one.to) == *transfer
-                 : std::find(one.members.begin(), one.members.end(), other) != one.members.end();
-    if (both) list.push_back(one);
-  }
-  return list;
+  return lines;
 }
 
 class Comparison {
@@ -125,26 +156,46 @@ class Comparison {
   Comparison(int rank, int peer, const RunResources& resources)
       : rank_(rank), peer_(peer), resources_(resources) {}
 
-  void run(const std::vector<Posted>& mine, const std::vector<Posted>& theirs) const {
-    const std::optional<std::pair<int, int>> ways[] = {std::nullopt, std::pair(rank_, peer_),
-                                                       std::pair(peer_, rank_)};
-    for (const auto& way : ways) compare(shared(mine, peer_, way), shared(theirs, rank_, way));
+  void run(const Lines& mine, const Lines& theirs) const {
+    static const Line kNothing;
+    const auto of = [&](const Lines& lines, const Channel& channel) -> const Line& {
+      const auto found = lines.find(channel);
+      return found == lines.end() ? kNothing : found->second;
+    };
+    for (const Lines* lines : {&mine, &theirs}) {
+      for (const auto& [channel, line] : *lines) {
+        if (channel.between(rank_, peer_)) compare(of(mine, channel), of(theirs, channel));
+      }
+    }
   }
 
  private:
-  void compare(const std::vector<Posted>& mine, const std::vector<Posted>& theirs) const {
-    const size_t count = std::max(mine.size(), theirs.size());
-    for (size_t i = 0; i < count; ++i) {
-      const Posted* a = i < mine.size() ? &mine[i] : nullptr;
-      const Posted* b = i < theirs.size() ? &theirs[i] : nullptr;
-      if (a != nullptr && b != nullptr && sameOperation(*a, *b)) continue;
-      const Posted& named = a != nullptr ? *a : *b;
-      userError("{}: rank {} posts {} where rank {} posts {}", resources_.text(named.instruction),
-                rank_, textOf(a), peer_, textOf(b));
+  void compare(const Line& mine, const Line& theirs) const {
+    const size_t both = std::min(mine.told.size(), theirs.told.size());
+    for (size_t i = 0; i < both; ++i) {
+      if (!fit(mine.told[i].operation, theirs.told[i].operation)) {
+        refuse(&mine.told[i], &theirs.told[i]);
+      }
+    }
+    if (mine.total > theirs.total && !theirs.open) refuse(nextOf(mine, theirs), nullptr);
+    if (theirs.total > mine.total && !mine.open) refuse(nullptr, nextOf(theirs, mine));
+    const bool whole = mine.total == theirs.total && !mine.open && !theirs.open;
+    if (whole && mine.rest != theirs.rest) {
+      userError("{}: ranks {} and {} differ in what they post after the first {}",
+                resources_.text(mine.told.back().instruction), rank_, peer_, kTold);
     }
   }
+  // The first that the shorter line lacks, or the last that is told.
+  static const Posted* nextOf(const Line& more, const Line& less) {
+    return &more.told[std::min(static_cast<size_t>(less.total), more.told.size() - 1)];
+  }
+  [[noreturn]] void refuse(const Posted* mine, const Posted* theirs) const {
+    const Posted& named = mine != nullptr ? *mine : *theirs;
+    userError("{}: rank {} posts {} where rank {} posts {}", resources_.text(named.instruction),
+              rank_, textOf(mine), peer_, textOf(theirs));
+  }
   static std::string textOf(const Posted* posted) {
-    return posted == nullptr ? "nothing" : describePost(*posted);
+    return posted == nullptr ? "nothing" : postText(*posted);
   }
 
   int rank_;
@@ -165,11 +216,11 @@ void PostAgreement::agree(const Plan& plan, RunResources& resources) {
   std::lock_guard lock(mutex_);
   if (!agreed_.insert(plan.sizes_hash).second) return;
   resources.job.beginAgreeing();
-  const std::vector<Posted> mine = postedBy(plan, world_->rank());
+  const Lines mine = postsOf(plan, world_->rank());
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));
   for (int peer = 0; peer < world_->size(); ++peer) {
     if (peer == world_->rank()) continue;
-    const auto theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
+    const Lines theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
     Comparison(world_->rank(), peer, resources).run(mine, theirs);
   }
   resources.job.endAgreeing();

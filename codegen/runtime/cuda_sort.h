@@ -137,7 +137,8 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
 }
 
-// The elements of a tile at their ranks. Begins and ends with no barrier that others need.
+// The elements of a tile at their ranks. Its barriers are what rankByDigit and moveByDigit rely on
+// between two uses of shared memory.
 template <class T, int J>
 __device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
   HDL_UNROLL

@@ -138,7 +138,8 @@ class UncheckedWorld : public comm::World {
 
 // Each rank runs the sum with its sizes, one after the other; what it throws.
 std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
-                                  int* meetings = nullptr, comm::ControlOptions control = {}) {
+                                  int* meetings = nullptr, comm::ControlOptions control = {},
+                                  const char* program = kSum) {
   const auto ranks = sizes_by_rank.size();
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, static_cast<int>(ranks));
   std::vector<std::string> errors(ranks);
@@ -149,7 +150,7 @@ std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes
       const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
       Context context{device.get(), &world};
       context.control = control;
-      Executable executable(programOf(kSum), context);
+      Executable executable(programOf(program), context);
       errors[rank] = testing::userErrorOf([&] {
         const int before = world.meetings;
         for (int64_t n : sizes_by_rank[rank]) {
@@ -173,6 +174,34 @@ TEST(JobFaults, CountsThatDifferAreToldBeforeTheyArePosted) {
                                 "allreduce(sum) of 128 f32"});
   expectParts(errors[1], {sum + "rank 1 posts allreduce(sum) of 128 f32 where rank 0 posts "
                                 "allreduce(sum) of 64 f32"});
+}
+
+// As ranks match them: in order, whichever instructions they come from.
+TEST(JobFaults, PostsOfDifferentInstructionsFit) {
+  const auto errors = runSizes({{4}, {4}}, nullptr, {}, R"(
+mesh @m = [x=ranks]
+program ways(%x: f32[n]) -> (%y) with n = 4 {
+  slot %y: f32[n]
+  %y = allocate stream=0
+  copy %x -> %y stream=0
+  if rank == 0 {
+    for i in 0 .. 2 {
+      $t = send %x to=1 team=@m stream=0
+      wait $t stream=0
+    }
+    $t = communicate broadcast %x -> %y team=@m root=0 stream=0
+    wait $t stream=0
+  } else {
+    $t = recv %y from=0 team=@m stream=0
+    wait $t stream=0
+    $t = recv %y from=0 team=@m stream=0
+    wait $t stream=0
+    $t = communicate broadcast %x -> %y team=@m root=0 stream=0
+    wait $t stream=0
+  }
+}
+)");
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 TEST(JobFaults, SizesThatWereComparedAreNotComparedAgain) {
