@@ -8,6 +8,7 @@
 #include "host/executable.h"
 #include "host/run_state.h"
 #include "ir/error.h"
+#include "ir/passes/remove_dead.h"
 
 namespace heddle::host {
 namespace {
@@ -78,7 +79,11 @@ struct FusionExecutor::Impl {
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o) {
     HEDDLE_USER_CHECK(context.device != nullptr, "a FusionExecutor needs a device");
-    if (context.device->kind() == DeviceKind::Cuda) attentions = attentionsOf(fusion);
+    // As the lowering finds them: a dead reader of a step is none.
+    if (context.device->kind() == DeviceKind::Cuda) {
+      searched = removeDead(fusion);
+      attentions = attentionsOf(searched);
+    }
     stream = std::make_shared<SharedStream>(*context.device);
   }
 
@@ -140,7 +145,7 @@ struct FusionExecutor::Impl {
     Widths widths;
     if (sizes.empty()) return widths;
     for (const Attention& attention : attentions) {
-      const std::vector<int64_t> deciding = decidingSizes(fusion, attention, sizes);
+      const std::vector<int64_t> deciding = decidingSizes(searched, attention, sizes);
       widths.insert(widths.end(), deciding.begin(), deciding.end());
     }
     return widths;
@@ -160,7 +165,8 @@ struct FusionExecutor::Impl {
   Fusion fusion;
   Context context;
   CompileOptions options;
-  std::vector<Attention> attentions;  // of the fusion, on devices with a library for them
+  Fusion searched;                    // without dead values
+  std::vector<Attention> attentions;  // of `searched`, on devices with a library for them
   std::optional<Program> any_sizes;   // good for any sizes: it tells those of the inputs
   std::shared_ptr<SharedStream> stream;
   mutable std::mutex mutex;

@@ -26,8 +26,7 @@ class ForwardMatch : public AttentionMatch {
     if (heads == nullptr) return kOther;
     const ValueId result = takeRounded(*heads);
     if (result == kNoValue) {
-      return fmt::format("its result is {}, not f16 or bf16",
-                         name(fusion_.tensor(product.outputs[0]).dtype));
+      return notRounded(product, "its result is");
     }
     found_.results = {result};
     take(product.outputs[0], "matmul");

@@ -51,8 +51,7 @@ class BackwardMatch : public AttentionMatch {
     if (rounded != kNoValue && product.attrs.empty()) return rounded;
     not_half_ = reader(product.outputs[0], "sum", 0) != nullptr
                     ? "an operand is stretched"
-                    : fmt::format("its results are {}, not f16 or bf16",
-                                  name(fusion_.tensor(product.outputs[0]).dtype));
+                    : notRounded(product, "its results are");
     return kNoValue;
   }
 

@@ -114,13 +114,21 @@ ValueId AttentionMatch::takeRounded(const Expression& wide) {
   if (rounded == nullptr || rounded->op->name != "cast") return kNoValue;
   const DType dtype = fusion_.tensor(rounded->outputs[0]).dtype;
   if (dtype != DType::F16 && dtype != DType::BF16) return kNoValue;
+  if (fusion_.tensor(wide.outputs[0]).dtype != DType::F32) return kNoValue;
   found_.exprs.push_back(readers[0]);
   return rounded->outputs[0];
 }
 
+std::string AttentionMatch::notRounded(const Expression& wide, std::string_view subject) const {
+  const DType dtype = fusion_.tensor(wide.outputs[0]).dtype;
+  if (dtype == DType::F32) return fmt::format("{} f32, not f16 or bf16", subject);
+  return fmt::format("it is computed in {}, not in f32", name(dtype));
+}
+
 ValueId AttentionMatch::takeNarrow(ValueId wide) {
   const Expression* cast = take(wide, "cast");
-  return cast == nullptr ? kNoValue : cast->inputs[0];
+  const bool widens = cast != nullptr && fusion_.tensor(wide).dtype == DType::F32;
+  return widens ? cast->inputs[0] : kNoValue;
 }
 
 ValueId AttentionMatch::takeRegrouped(ValueId id, bool to_rows) {
@@ -163,14 +171,20 @@ bool AttentionMatch::isCausal(const Expression& select) {
   const auto rank = static_cast<int64_t>(fusion_.tensor(select.outputs[0]).rank());
   const std::optional<double> never = literal(select.inputs[2]);
   const Expression* keep = take(select.inputs[0], "le");
-  return keep != nullptr && never == kNever && isIndexAlong(keep->inputs[0], rank - 1) &&
-         isIndexAlong(keep->inputs[1], rank - 2);
+  const ValueId scores = select.outputs[0];
+  return keep != nullptr && never == kNever && isIndexOf(scores, keep->inputs[0], rank - 1) &&
+         isIndexOf(scores, keep->inputs[1], rank - 2);
 }
 
-bool AttentionMatch::isIndexAlong(ValueId id, int64_t axis) {
+// Of an iota of one element, which broadcasting stretches, all indices would be 0.
+bool AttentionMatch::isIndexOf(ValueId scores, ValueId id, int64_t axis) {
   const Expression* spread = take(id, "broadcast");
   const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
-  if (iota == nullptr || fusion_.tensor(iota->outputs[0]).rank() != 1) return false;
+  if (iota == nullptr || fusion_.tensor(iota->outputs[0]).rank() != 1 ||
+      fusion_.tensor(iota->outputs[0]).domain[0].extent !=
+          fusion_.tensor(scores).domain[static_cast<size_t>(axis)].extent) {
+    return false;
+  }
   const auto axes = spread->attr<std::vector<int64_t>>("axes");
   return std::find(axes.begin(), axes.end(), axis) == axes.end();
 }
@@ -206,6 +220,24 @@ bool AttentionMatch::isSameScale(ValueId id) const {
   return id == scale_ || (found_.scale && literal(id) == found_.scale);
 }
 
+// Whether an axis is one element where the operand that decides the extent of such an axis has
+// more, or more where that has one: of the batch, the queries and the width of the scores q, of the
+// keys k, of the width of results v.
+bool AttentionMatch::isStretched(ValueId id, size_t axis) const {
+  const TensorView& each = fusion_.tensor(id);
+  const size_t from_end = each.rank() - axis;
+  const bool is_dq = found_.backward && id == found_.results[0];
+  const bool is_dk = found_.backward && id == found_.results[1];
+  const bool of_keys =
+      id == found_.k || id == found_.v || is_dk || (found_.backward && id == found_.results[2]);
+  const bool has_width_of_q = id == found_.q || id == found_.k || is_dq || is_dk;
+  ValueId decides = found_.q;
+  if (from_end == 1 && !has_width_of_q) decides = found_.v;
+  if (of_keys && (from_end == 2 || (found_.gqa && from_end == 3))) decides = found_.k;
+  return each.domain[axis].extent.isConstant(1) !=
+         fusion_.tensor(decides).domain[axis].extent.isConstant(1);
+}
+
 std::string AttentionMatch::whyNotPlaced() const {
   const TensorView& q = fusion_.tensor(found_.q);
   for (const Regrouped& each : regrouped_) {
@@ -221,11 +253,7 @@ std::string AttentionMatch::whyNotPlaced() const {
       return fmt::format("%{} has rank {}, not 2 to {}", label, each.rank(), kMostAxes);
     }
     for (size_t i = 0; i < each.rank(); ++i) {
-      const bool of_one = each.domain[i].extent.isConstant(1);
-      const bool is_shared = found_.gqa && i + 3 == each.rank();
-      const bool is_batch = i + 2 < each.rank() && !is_shared;
-      if (each.domain[i].kind == IterKind::Broadcast ||
-          (is_batch && of_one != q.domain[i].extent.isConstant(1))) {
+      if (each.domain[i].kind == IterKind::Broadcast || isStretched(id, i)) {
         return fmt::format("axis {} of %{} is stretched", i, label);
       }
     }

@@ -41,7 +41,9 @@ class AttentionMatch {
   // The half type that the only reader of a result rounds it to, which is taken too; kNoValue: it
   // is none.
   ValueId takeRounded(const Expression& wide);
-  // What an operand is before it is widened; kNoValue when it is not.
+  // Why takeRounded() gives none.
+  std::string notRounded(const Expression& wide, std::string_view subject) const;
+  // What an operand is before it is widened from a half type to f32; kNoValue when it is not.
   ValueId takeNarrow(ValueId wide);
   bool turnsLast(const Expression& permute) const;
   bool isOverLast(const Expression& reduction) const;
@@ -65,8 +67,9 @@ class AttentionMatch {
   };
   ValueId takeSoftmax(ValueId id);
   bool isRegroupedByHeads(const Regrouped& each) const;
+  bool isStretched(ValueId id, size_t axis) const;
   bool isCausal(const Expression& select);
-  bool isIndexAlong(ValueId id, int64_t axis);
+  bool isIndexOf(ValueId scores, ValueId id, int64_t axis);
   const Expression* scalar(ValueId id, std::string_view op) const;
   std::optional<double> literal(ValueId id) const;
   bool isScale(ValueId id);

@@ -100,7 +100,7 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
     const Value& value = b.fusion().value(id);
     if (!value.is_scalar || !isFloat(value.tensor.dtype)) continue;
     const std::optional<Scalar> literal = literalOf(b.fusion(), id);
-    HEDDLE_USER_CHECK(!literal || std::isfinite(toDouble(*literal)), "{}: {} is no number of {}",
+    HEDDLE_USER_CHECK(!literal || std::fabs(toDouble(*literal)) < 0x1p63, "{}: {} is no number of {}",
                       b.where(def.name), printScalar(*literal), name(*integers));
     id = literal ? b.constant(Scalar(toInt(*literal))) : b.cast(id, DType::I64);
   }

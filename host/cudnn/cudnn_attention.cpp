@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 
 #include "host/cudnn/attention_graphs.h"
 #include "host/cudnn/cudnn_handle.h"
@@ -24,10 +25,10 @@ int64_t spanBytes(const TensorDesc& desc) {
 // An operand whose address is not aligned, moved to one that is.
 class Moved {
  public:
-  Moved(void* memory, int64_t bytes, cudaStream_t stream)
-      : given_(memory), bytes_(static_cast<size_t>(bytes)), stream_(stream) {
+  Moved(void* memory, const TensorDesc& desc, cudaStream_t stream)
+      : given_(memory), desc_(desc), stream_(stream) {
     if (reinterpret_cast<uintptr_t>(memory) % kVectorBytes == 0) return;
-    check(cudaMallocAsync(&own_, bytes_, stream), "cudaMallocAsync");
+    check(cudaMallocAsync(&own_, static_cast<size_t>(spanBytes(desc)), stream), "cudaMallocAsync");
     copy(own_, given_);
   }
   ~Moved() {
@@ -41,13 +42,31 @@ class Moved {
   }
 
  private:
+  // Its rows, each of elements side by side: what lies between them is not the operand's.
   void copy(void* to, const void* from) const {
-    check(cudaMemcpyAsync(to, from, bytes_, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+    const auto size = static_cast<size_t>(sizeOf(desc_.dtype));
+    const size_t rows = desc_.rank() - 2;
+    const auto width = static_cast<size_t>(desc_.sizes.back()) * size;
+    const size_t pitch = std::max(width, static_cast<size_t>(desc_.strides[rows]) * size);
+    std::vector<int64_t> at(rows, 0);
+    for (;;) {
+      const int64_t first =
+          std::inner_product(at.begin(), at.end(), desc_.strides.begin(), int64_t{0});
+      const size_t offset = static_cast<size_t>(first) * size;
+      check(cudaMemcpy2DAsync(static_cast<char*>(to) + offset, pitch,
+                              static_cast<const char*>(from) + offset, pitch, width,
+                              static_cast<size_t>(desc_.sizes[rows]), cudaMemcpyDeviceToDevice,
+                              stream_),
+            "cudaMemcpy2DAsync");
+      size_t axis = rows;
+      while (axis > 0 && ++at[axis - 1] == desc_.sizes[axis - 1]) at[--axis] = 0;
+      if (axis == 0) return;
+    }
   }
 
   void* given_;
   void* own_ = nullptr;
-  size_t bytes_;
+  const TensorDesc& desc_;
   cudaStream_t stream_;
 };
 
@@ -61,7 +80,7 @@ class PreparedCall : public PreparedAttention {
     std::deque<Moved> moved;
     Memory placed{{}, memory.workspace};
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      moved.emplace_back(memory.operands[i], spanBytes(tensors_[i]), native);
+      moved.emplace_back(memory.operands[i], tensors_[i], native);
       placed.operands[i] = moved.back().get();
     }
     {

@@ -62,6 +62,32 @@ TEST(SegmentAttention, AnAttentionIsOneGroupWhereALibraryTakesIt) {
   }
 }
 
+// The ops of a causal attention by hand: of q [queries, 16] and 128 keys, `rows` indices of
+// queries.
+std::string byHand(int queries, int rows, const char* wide) {
+  const std::string text = fmt::format(
+      "heddle 1\nfusion f(%q: bf16[{0}, 16], %k: bf16[128, 16], %v: bf16[128, 16]) {{\n"
+      "  %qw = cast(%q, dtype={2})\n  %kw = cast(%k, dtype={2})\n"
+      "  %kt = permute(%kw, axes=[1, 0])\n  %raw = matmul(%qw, %kt)\n  %s0 = mul(%raw, 0.25)\n"
+      "  %i0 = iota(sizes=[{1}], axis=0)\n  %row = broadcast(%i0, axes=[1])\n"
+      "  %i1 = iota(sizes=[128], axis=0)\n  %col = broadcast(%i1, axes=[0])\n"
+      "  %keep = le(%col, %row)\n  %s = where(%keep, %s0, -inf)\n"
+      "  %t = max(%s, axes=[1], keepdim=true)\n  %e = eq(%t, -inf)\n  %z = where(%e, 0.0, %t)\n"
+      "  %d = sub(%s, %z)\n  %x = exp(%d)\n  %u = sum(%x, axes=[1], keepdim=true)\n"
+      "  %r = div(%x, %u)\n  %p = where(%e, 0.0, %r)\n  %vw = cast(%v, dtype=f32)\n"
+      "  %o = matmul(%p, %vw)\n  %y = cast(%o, dtype=bf16)\n  return %y\n}}\n",
+      queries, rows, wide);
+  const std::vector<Attention> found = attentionsOf(parseFusion(text));
+  return found.size() == 1 ? found[0].why_not : "not found";
+}
+
+TEST(SegmentAttention, WhatOnlyLooksLikeOneIsNone) {
+  EXPECT_EQ(byHand(128, 128, "f32"), "");
+  EXPECT_EQ(byHand(128, 1, "f32"), "a mask other than the causal one");
+  EXPECT_EQ(byHand(128, 128, "i32"), "its ops are not those of scaled_dot_product_attention");
+  EXPECT_EQ(byHand(1, 128, "f32"), "axis 0 of %y is stretched");
+}
+
 TEST(SegmentAttention, AnAttentionWithSharedHeadsIsOneGroup) {
   for (const char* rest : {"", ", causal=true, scale=0.5"}) {
     const SegmentedFusion segmented = withLibrary(fmt::format("%w, %k, %v, gqa=true{}", rest));

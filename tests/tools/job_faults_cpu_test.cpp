@@ -137,7 +137,7 @@ TEST_F(JobFaultsTest, AWrongProgramIsToldWhereItWaits) {
   expectIn("  if rank == 1 {\n    " + sum + "\n    wait $t\n  } else {\n    copy %x -> %y\n  }\n",
            {"heddle: rank 1 is lost in run 1 communicating at instruction 3 (" + sum +
                 "): it waits there, and ranks 0 and 2 have finished that run without posting it\n",
-            ", after its last run, 2"});
+            "  rank 0 (pid "});  // whether it has left by then or not
   const std::string waits = "\n    wait $t\n    wait $u\n";
   expectIn("  if rank == 0 {\n    " + sum + "\n    " + most + waits + "  } else {\n    " + most +
                "\n    " + sum + waits + "  }\n",

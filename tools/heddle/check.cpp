@@ -62,6 +62,25 @@ std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   return reads;
 }
 
+// The bound of each value: the loosest of the types in which an op behind it computes and rounds.
+// What only moves elements rounds nothing.
+std::vector<double> tolerancesOf(const Fusion& fusion) {
+  std::vector<double> loosest(fusion.values().size(), 0);
+  for (const Expression& expr : fusion.exprs()) {
+    const OpKind kind = expr.op->kind;
+    const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
+                          kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
+    for (ValueId out : expr.outputs) {
+      double& result = loosest[static_cast<size_t>(out)];
+      for (ValueId id : expr.inputs) result = std::max(result, loosest[static_cast<size_t>(id)]);
+      if (computes && !fusion.value(out).is_scalar) {
+        result = std::max(result, tolerance(fusion.tensor(out).dtype));
+      }
+    }
+  }
+  return loosest;
+}
+
 // Spread over the whole range with a stride that is no multiple of usual row lengths, and where
 // copies of the output differ.
 std::vector<int64_t> sampleOf(int64_t numel, int64_t reads,
@@ -99,6 +118,7 @@ struct Expected {
   HostTensor values;           // of all elements; without data: of some
   std::vector<int64_t> at;     // these, as linear indices in the whole output, ascending
   std::vector<Scalar> picked;  // parallel to `at`
+  double tolerance = 0;        // relative
   double largest = 0;          // magnitude of a finite one
 
   bool isWhole() const { return values.data != nullptr; }
@@ -119,7 +139,7 @@ struct Expected {
 template <class Local>
 void compare(OutputCheck& check, const HostTensor& got, const Expected& expected,
              const Gathered& output, Local local) {
-  const double r = tolerance(got.dtype);
+  const double r = expected.tolerance;
   for (int64_t k = 0; k < expected.count(); ++k) {
     const int64_t linear = expected.index(k);
     const int64_t index = local(linear);
@@ -174,11 +194,16 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
   }
   const auto nameOf = [&](size_t i) { return fusion.value(fusion.outputs()[i]).name; };
   std::vector<OutputCheck> checks;
+  const std::vector<double> tolerances = tolerancesOf(fusion);
+  const auto boundOf = [&](size_t i) {
+    const ValueId id = fusion.outputs()[i];
+    return std::max(tolerances[static_cast<size_t>(id)], tolerance(fusion.tensor(id).dtype));
+  };
   if (mode == "full") {
     const std::vector<HostTensor> values = evaluateReference(fusion, reference, inputs.sizes);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::vector<int64_t>& sizes = outputs[i].whole.sizes;
-      Expected expected{values[i], {}, {}};
+      Expected expected{values[i], {}, {}, boundOf(i)};
       if (values[i].sizes == sizes) {
         checkOutput(checks, nameOf(i), outputs[i], expected);
         continue;
@@ -197,7 +222,7 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
   }
   const auto values = evaluateReferenceAt(fusion, reference, inputs.sizes, wanted);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Expected expected{{}, wanted[i], values[i]};
+    Expected expected{{}, wanted[i], values[i], boundOf(i)};
     checkOutput(checks, nameOf(i), outputs[i], expected);
   }
   return checks;

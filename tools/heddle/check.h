@@ -24,8 +24,8 @@ struct OutputCheck {
 // Compares whole (unsharded) outputs: every element, or about 4096 of each output including the
 // first and the last; fewer, at least 64, where each depends on a long reduction. An element is
 // right when |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11 for f64, 2e-5
-// for f32, 2e-2 for bf16 (three decimal digits and the rounding of each op); integers and bools
-// must be equal; NaN matches NaN, inf the same inf. Where a whole result is what much larger terms
+// for f32, 2e-2 for bf16 (three decimal digits and the rounding of each op), the loosest of the
+// types in which the output and what it is computed from are; integers and bools must be equal; NaN matches NaN, inf the same inf. Where a whole result is what much larger terms
 // leave of each other (a gradient that vanishes but for rounding), the bound is too strict.
 //
 // Where ranks hold copies of an element that differ in some bit, the check of the whole, which has

@@ -26,10 +26,10 @@ std::optional<PartialState> partialOf(const host::Program& program, host::SlotId
 // "sum over x", "sum over y, max over x"
 std::string describe(const PartialState& state);
 
-// What a rank of the mesh gets of a block that is `whole` once the parts are reduced. No part is
-// the whole and none but those of integers that have no less or greater value are neutral, so that
-// an op that takes a part for the whole shows. They give the whole exactly, but for the rounding
-// of an average. Of several axes the one written last is reduced first.
+// What a rank of the mesh gets of a block that is `whole` once the parts are reduced. Of a block
+// with as many elements as parts no part is the whole, so that an op that takes a part for the
+// whole shows; parts of sums and products are neutral but in two ranks' places. They give the whole
+// exactly, but for the rounding of an average and the sign of a zero. Of several axes the one written last is reduced first.
 HostTensor partOf(const HostTensor& whole, const PartialState& state, int64_t rank);
 
 // Reduces the blocks of each team, in the order of its ranks, into that of its first rank; the
