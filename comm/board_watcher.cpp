@@ -266,9 +266,10 @@ void BoardWatcher::lookForDifferentPlans() {
     if (agreeing && ++differing_turns_ < turnsIn(kMoment)) return;
     memory_->slot(rank).tell(
         RankState::Lost,
-        fmt::format("it runs {} than rank {}",
-                    other.program == entry.program ? "with other sizes" : "another program",
-                    other.rank));
+        other.program == entry.program
+            ? fmt::format("it runs with other sizes than rank {}, or another of its Executables",
+                          other.rank)
+            : fmt::format("it runs another program than rank {}", other.rank));
     return;
   }
   differing_turns_ = 0;

@@ -75,6 +75,12 @@ void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& 
   programs_.try_emplace(program, instructions);
 }
 
+std::shared_ptr<void> ControlBoard::shared(const std::function<std::shared_ptr<void>()>& make) {
+  std::lock_guard lock(mutex_);
+  if (!shared_) shared_ = make();
+  return shared_;
+}
+
 // Where another rank is lost already, or the owner has been told so, this one only follows.
 void ControlBoard::fail(const std::string& reason) noexcept {
   try {

@@ -74,6 +74,10 @@ class ControlBoard {
     comm::compareCounts(*memory_, rank_, stamp, members, sends, expects);
   }
 
+  // What all who run programs on this board share, kept as long as the board: what `make` gives
+  // when it is asked for first. Always of one type, that of host/run_order.h.
+  std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
+
   // This rank will begin no more runs, and has waited for those it began: who begins another that
   // communicates waits for it in vain.
   void endRuns() { mine().phase.store(RankPhase::Ended, std::memory_order_release); }
@@ -106,6 +110,7 @@ class ControlBoard {
   std::shared_ptr<BoardMemory> memory_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::vector<std::string>> programs_;
+  std::shared_ptr<void> shared_;
   JobFailure failure_;
   std::atomic<bool> failed_{false};
   std::shared_ptr<BoardWatcher> watcher_;

@@ -89,10 +89,9 @@ bool hasMatmuls(const Program& program) {
 }
 
 // Every rank finds the same teams of all ranks, so all take part in each split.
-Communicators::Communicators(const Program& program, comm::World& world) {
+void Communicators::add(const Program& program, comm::World& world) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, int32_t>> seen;
-  std::set<Key> known;  // of any rank
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const Team* team = teamOf(instruction.op);
     const int32_t ctas = ctasOf(instruction.op);
@@ -104,16 +103,16 @@ Communicators::Communicators(const Program& program, comm::World& world) {
     for (int rank = 0; rank < world.size(); ++rank) {
       std::vector<int> members = teamMembers(*team, program.meshes, rank, world.size());
       Key key(std::move(members), ctas);
-      if (!key.first.empty() && !known.contains(key)) fresh.insert(std::move(key));
+      if (!key.first.empty() && !known_.contains(key)) fresh.insert(std::move(key));
     }
     if (fresh.empty()) return;
     std::vector<int> mine = teamMembers(*team, program.meshes, world.rank(), world.size());
     if (!fresh.contains(Key(mine, ctas))) mine.clear();
-    known.merge(fresh);
+    known_.merge(fresh);
     std::unique_ptr<comm::Communicator> made = world.split(mine, ctas);
     if (made) made_.emplace(Key(std::move(mine), ctas), std::move(made));
   });
-  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 comm::Communicator& Communicators::of(const std::vector<int>& members, int32_t ctas) const {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,15 +21,16 @@ bool communicatesAnywhere(const Program& program);
 // Whether some instruction is a library's matrix product.
 bool hasMatmuls(const Program& program);
 
-// The communicators of a program without Calls, one for each distinct list of members and most
+// The communicators of programs without Calls, one for each distinct list of members and most
 // thread blocks (Communicate::ctas), split from the job's in the order in which a walk of the
-// program meets their teams: the same on every rank. Collective over the job. Read-only afterwards.
+// program meets their teams: the same on every rank.
 class Communicators {
  public:
-  Communicators() = default;
-  Communicators(const Program& program, comm::World& world);
+  // Those that are missing for a program. Collective over the job, which is one for all programs;
+  // not while another thread is here.
+  void add(const Program& program, comm::World& world);
 
-  // InternalError for what no instruction of the program names.
+  // InternalError for what no instruction of a program names.
   comm::Communicator& of(const std::vector<int>& members, int32_t ctas) const;
 
   int64_t made() const { return static_cast<int64_t>(made_.size()); }
@@ -37,6 +39,7 @@ class Communicators {
  private:
   using Key = std::pair<std::vector<int>, int32_t>;
   std::map<Key, std::unique_ptr<comm::Communicator>> made_;
+  std::set<Key> known_;  // of any rank
   double seconds_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include "host/outputs.h"
 #include "host/plan_cache.h"
 #include "host/post_agreement.h"
+#include "host/run_order.h"
 #include "host/run_state.h"
 #include "host/text.h"
 #include "host/verify.h"
@@ -48,6 +49,7 @@ struct Executable::Impl {
                 const std::vector<Argument>& inputs, const RunOptions& run_options);
   Outputs issueWith(RunState& state, const std::shared_ptr<const Plan>& plan, Stream stream,
                     const std::vector<Argument>& inputs, const RunOptions& run_options);
+  void waitForLatest(Stream stream);
   void leaveFailed(RunState& state, Stream stream);
   void bindRun(const Plan& plan, RunState& state, const std::vector<Argument>& inputs,
                const RunOptions& run_options) const;
@@ -73,8 +75,9 @@ struct Executable::Impl {
   // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
   // leave the job when it has begun as many.
   bool communicates = false;
+  std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
-  Communicators communicators;
+  std::shared_ptr<Communicators> communicators;
   KernelStore kernels;
   std::unique_ptr<MatmulAgreement> matmuls;
   std::unique_ptr<PostAgreement> posts;
@@ -84,9 +87,6 @@ struct Executable::Impl {
   std::mutex planning;
   PlanCache plans;
   RunStatePool states;
-  std::mutex communicating;  // held while a run that communicates is issued
-  std::shared_ptr<Completion> last_communication;
-  Stream last_communication_stream = nullptr;
 
   std::atomic<int64_t> plan_count{0};
   std::atomic<int64_t> run_count{0};
@@ -109,9 +109,12 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       ranks(world == nullptr ? 1 : world->size()),
       verifies(options.verify),
       inject(options.inject && options.inject->rank == rank ? options.inject : std::nullopt),
+      communicators(options.communicators && ranks > 1 ? options.communicators
+                                                       : std::make_shared<Communicators>()),
       kernels(device, context.images),
       states(device) {
   joinBoard(context);
+  int64_t number = 0;
   try {
     if (verifies) verify(p, {ranks, std::nullopt});
     program = concretized(std::move(p), ranks);
@@ -119,6 +122,8 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     communicates = communicatesAnywhere(inlined);
     // Before ranks meet the next time: who runs can be named by all.
     if (board != nullptr) hash = nameInstructions();
+    std::lock_guard lock(order->running);
+    number = order->executables++;
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
   } catch (const std::exception& e) {
@@ -126,20 +131,26 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     throw;
   }
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
-  if (board != nullptr) resources->job.open(*world, *board, hash);
+  if (board != nullptr) resources->job.open(*world, *board, hash, number);
   matmuls = std::make_unique<MatmulAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
   posts = std::make_unique<PostAgreement>(world, communicates);
-  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, communicators, kernels, *matmuls,
+  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
                                                 rank, ranks);
 }
 
 void Executable::Impl::joinBoard(const Context& context) {
-  if (ranks == 1) return;
+  if (ranks == 1) {
+    order = std::make_shared<RunOrder>();
+    return;
+  }
   board = context.board;
-  if (board != nullptr) return;
-  own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
-  board = own_board.get();
+  if (board == nullptr) {
+    own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
+    board = own_board.get();
+  }
+  order = std::static_pointer_cast<RunOrder>(
+      board->shared([] { return std::make_shared<RunOrder>(); }));
 }
 
 uint64_t Executable::Impl::nameInstructions() {
@@ -159,12 +170,14 @@ void Executable::Impl::tellJob(const char* reason) const noexcept {
 void Executable::Impl::makeCommunicators() {
   if (!communicates) return;
   if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
-  communicators = Communicators(inlined, ranks == 1 ? *own_worlds.front() : *world);
+  communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
 Executable::Impl::~Impl() {
   states.synchronize();
   if (resources) resources->job.close();
+  std::lock_guard lock(order->running);
+  if (order->latest && order->latest->resources == resources) order->latest.reset();
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
@@ -188,6 +201,8 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
 Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
   states.rethrowErrors();
   try {
+    std::unique_lock<std::mutex> one_at_a_time;
+    if (communicates) one_at_a_time = std::unique_lock(order->running);
     const std::shared_ptr<const Plan> plan = planFor(inputs, run_options, run_options.stream);
     if (run_options.stream != nullptr) return issue(plan, run_options.stream, inputs, run_options);
     SharedStream& shared = resources->stream();
@@ -199,23 +214,23 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
   }
 }
 
+// Collectives of two runs on two streams keep their order on the device too.
+void Executable::Impl::waitForLatest(Stream stream) {
+  if (!order->latest || &order->latest->resources->device() != &device) return;
+  if (order->latest_stream == stream && !standsForMany(stream)) return;
+  device.waitEvent(stream, order->latest->event);
+}
+
 Outputs Executable::Impl::issue(const std::shared_ptr<const Plan>& plan, Stream stream,
                                 const std::vector<Argument>& inputs,
                                 const RunOptions& run_options) {
-  std::unique_lock<std::mutex> one_at_a_time;
-  if (plan->communicates) {
-    one_at_a_time = std::unique_lock(communicating);
-    // Collectives of two runs on two streams keep their order on the device too.
-    if (last_communication && (last_communication_stream != stream || standsForMany(stream))) {
-      device.waitEvent(stream, last_communication->event);
-    }
-  }
+  if (plan->communicates) waitForLatest(stream);
   RunState& state = states.take(stream);
   try {
     Outputs outputs = issueWith(state, plan, stream, inputs, run_options);
     if (plan->communicates) {
-      last_communication = state.completion;
-      last_communication_stream = stream;
+      order->latest = state.completion;
+      order->latest_stream = stream;
     }
     states.giveBack(state);
     return outputs;
@@ -348,8 +363,8 @@ Executable::Stats Executable::stats() const {
   stats.runs = impl_->run_count.load();
   stats.peak_bytes = impl_->peak_bytes.load();
   stats.held_bytes = impl_->resources->held_bytes.load();
-  stats.communicators = impl_->communicators.made();
-  stats.communicator_seconds = impl_->communicators.seconds();
+  stats.communicators = impl_->communicators->made();
+  stats.communicator_seconds = impl_->communicators->seconds();
   return stats;
 }
 

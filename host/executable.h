@@ -83,7 +83,8 @@ class Outputs {
   std::shared_ptr<State> state_;
 };
 
-class SharedStream;  // host/run_state.h
+class SharedStream;   // host/run_state.h
+class Communicators;  // host/communicators.h
 
 struct ExecutableOptions {
   PassOptions passes;
@@ -91,15 +92,20 @@ struct ExecutableOptions {
   // Of runs that name no stream, for several Executables that follow each other on it; nullptr: one
   // of its own.
   std::shared_ptr<SharedStream> stream;
+  // Of several Executables on one World and one control board, each of which adds what its program
+  // lacks; nullptr: its own.
+  std::shared_ptr<Communicators> communicators;
   std::optional<Fault> inject;  // on purpose, on its rank alone
 };
 
 // A prepared program. run() may be called from several threads; runs that communicate are
-// serialised, and the callers see to it that every rank issues them in the same order; over NCCL
-// the first run with sizes that are new waits until all ranks have begun it, to compare what they
-// post. Plans are
-// cached by sizes and strides; the steady run evaluates no symbol, compiles nothing, makes no event
-// and allocates no heap memory an instruction (Check, Print and the reference evaluator do).
+// serialised, also with those of other Executables on the same control board, and the callers see
+// to it that every rank issues them in the same order (else the job ends: "it runs another
+// program"); over NCCL the first run with sizes that are new waits until all ranks have begun it,
+// to compare what they post. Executables of one World that several threads make or run share a
+// board: a World serves one thread at a time. Plans are cached by sizes and strides; the steady run
+// evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an instruction
+// (Check, Print and the reference evaluator do).
 class Executable {
  public:
   // The program on every rank must be the same: ranks compare, and a difference is a UserError on
@@ -115,7 +121,8 @@ class Executable {
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
-    int64_t plans = 0;  // made so far
+    int64_t programs = 1;  // of a FusionExecutor: that it holds now
+    int64_t plans = 0;     // made so far
     int64_t runs = 0;
     int64_t peak_bytes = 0;     // of temporaries and outputs that a run holds at once, by the
                                 // allocations and frees in program order; largest over the runs
@@ -139,14 +146,33 @@ struct CompileOptions {
 };
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
 
-// A fusion ready to run on one rank: keeps an Executable per layout class of the inputs.
+// A fusion ready to run on one rank, by a program for what the inputs of the run ask for.
+//
+// In a job of one rank that is their layout class (memory order and contiguity) and the widths of
+// attentions, whatever the other sizes: a new batch makes a plan and nothing else.
+//
+// In a job of several ranks it is what compile() makes of the fusion with the sizes of the run in
+// the place of its size defaults: chunks of collectives, ways of resharding, and what is gathered
+// because it does not divide, are decided by them (by CompileOptions::passes.chunk_sizes before
+// them, where given). Only unsharded sizes are looked at, so all ranks decide alike. Sizes that are
+// new are lowered, which takes milliseconds for a large fusion and meets no other rank; most often
+// what comes out is a program that is there already, which then gets a plan for them. Only a
+// program that is new becomes an Executable, which the ranks make together. A fusion without a mesh
+// is lowered once.
+//
+// Programs that were not used for long go when there are more than kMostPrograms: the same ones on
+// all ranks, since runs are begun in one order on all of them. The programs share the stream of
+// runs that name none, communicators and control board.
 class FusionExecutor {
  public:
+  static constexpr size_t kMostPrograms = 64;
+
   FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
   ~FusionExecutor();
   FusionExecutor(FusionExecutor&&) noexcept;
+  // May be called from several threads, as Executable::run().
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
-  Executable::Stats stats() const;  // summed over the layout classes
+  Executable::Stats stats() const;  // summed over the programs that there have been
 
  private:
   struct Impl;

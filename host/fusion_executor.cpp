@@ -5,6 +5,7 @@
 
 #include "host/attention.h"
 #include "host/bind.h"
+#include "host/communicators.h"
 #include "host/executable.h"
 #include "host/run_state.h"
 #include "ir/error.h"
@@ -57,87 +58,194 @@ Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
   return fusion;
 }
 
-// The part of a descriptor that decides its class.
-bool sameLayout(const TensorDesc& a, const TensorDesc& b) {
-  return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc;
+// The part of a descriptor that decides class and sizes.
+bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
+  return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
+}
+
+// Symbols and extents alike: what is decided by the size defaults is decided by these.
+Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
+  fusion.size_defaults.assign(sizes.begin(), sizes.end());
+  return fusion;
+}
+
+Program withoutSizes(Program program) {
+  program.size_defaults.clear();
+  return program;
 }
 
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // Which programs fit the sizes of a run: decidingSizes() of its attentions. Empty where no
-  // library computes attention.
+  // decidingSizes() of the attentions. Empty where no library computes attention.
   using Widths = std::vector<int64_t>;
 
   struct Entry {
+    // For which inputs, where sizes do not decide.
     LayoutClass layouts;
     Widths widths;
-    std::vector<TensorDesc> latest;  // inputs of the latest run, compared before the class is made
-    Executable executable;
+    // Where they do: what they have decided.
+    std::optional<Program> program;  // withoutSizes()
+    std::shared_ptr<Executable> executable;
   };
+  // Inputs of an earlier run: nothing is evaluated for those that come again.
+  struct Known {
+    std::vector<TensorDesc> inputs;
+    SizeBindings sizes;  // where they decide
+    std::list<Entry>::iterator entry;
+  };
+  static constexpr size_t kMostKnown = 128;
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o) {
     HEDDLE_USER_CHECK(context.device != nullptr, "a FusionExecutor needs a device");
+    ranks = context.world == nullptr ? 1 : context.world->size();
+    sizes_decide = ranks > 1 && !fusion.meshes.empty();
     // As the lowering finds them: a dead reader of a step is none.
     if (context.device->kind() == DeviceKind::Cuda) {
       searched = removeDead(fusion);
       attentions = attentionsOf(searched);
     }
-    stream = std::make_shared<SharedStream>(*context.device);
+    shared.stream = std::make_shared<SharedStream>(*context.device);
+    shared.passes = options.passes;
   }
 
-  static bool isLatest(const Entry& entry, const std::vector<Argument>& inputs) {
-    if (entry.latest.size() != inputs.size()) return false;
+  static bool isKnown(const Known& known, const std::vector<Argument>& inputs) {
+    if (known.inputs.size() != inputs.size()) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if (tensor != nullptr && !sameLayout(tensor->desc, entry.latest[i])) return false;
+      if (tensor != nullptr && !sameMemory(tensor->desc, known.inputs[i])) return false;
     }
     return true;
   }
 
-  static void remember(Entry& entry, const std::vector<Argument>& inputs) {
-    entry.latest.resize(inputs.size());
+  static std::vector<TensorDesc> descsOf(const std::vector<Argument>& inputs) {
+    std::vector<TensorDesc> descs(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      entry.latest[i] = tensor == nullptr ? TensorDesc{} : tensor->desc;
+      if (tensor != nullptr) descs[i] = tensor->desc;
     }
+    return descs;
   }
 
-  Executable& executableFor(const std::vector<Argument>& inputs) {
+  std::shared_ptr<Executable> executableFor(const std::vector<Argument>& inputs) {
     std::lock_guard lock(mutex);
-    if (!entries.empty() && isLatest(entries.front(), inputs)) return entries.front().executable;
-    const int64_t ranks = context.world == nullptr ? 1 : context.world->size();
-    LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
-    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesOf(inputs, ranks);
-    Widths widths = widthsFor(sizes);
-    auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.layouts == layouts && entry.widths == widths;
-    });
-    if (found == entries.end()) {
-      ExecutableOptions executable_options;
-      executable_options.passes = options.passes;
-      executable_options.stream = stream;
-      Program program = build(withLayouts(fusion, layouts), ranks, sizes);
-      entries.push_front({std::move(layouts),
-                          std::move(widths),
-                          {},
-                          Executable(std::move(program), context, executable_options)});
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const Known& each) { return isKnown(each, inputs); });
+    if (found != known.end()) {
+      known.splice(known.begin(), known, found);
     } else {
-      entries.splice(entries.begin(), entries, found);
+      joinBoard();
+      Known fresh{descsOf(inputs), {}, {}};
+      try {
+        fresh.entry = sizes_decide ? entryForSizes(inputs, fresh.sizes) : entryForClass(inputs);
+      } catch (const std::exception& e) {
+        tellJob(e.what());
+        throw;
+      }
+      if (known.size() == kMostKnown) known.pop_back();
+      known.push_front(std::move(fresh));
     }
-    remember(entries.front(), inputs);
+    entries.splice(entries.begin(), entries, known.front().entry);
     return entries.front().executable;
   }
 
+  // One for all programs.
+  void joinBoard() {
+    if (ranks == 1 || shared.communicators) return;
+    if (context.board == nullptr) {
+      own_board = std::make_unique<comm::ControlBoard>(*context.world, context.control);
+      context.board = own_board.get();
+    }
+    shared.communicators = std::make_shared<Communicators>();
+  }
+
+  // Peers must not wait for a rank that has thrown.
+  void tellJob(const char* reason) const noexcept {
+    if (ranks == 1) return;
+    context.board->fail(reason);
+    context.world->interrupt(reason);
+  }
+
+  std::list<Entry>::iterator entryForClass(const std::vector<Argument>& inputs) {
+    LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
+    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesIfGood(inputs);
+    Widths widths = widthsFor(sizes);
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return entry.layouts == layouts && entry.widths == widths;
+    });
+    if (found != entries.end()) return found;
+    Program program = lowered(withLayouts(fusion, layouts), sizes);
+    return add({std::move(layouts), std::move(widths), {}, {}}, std::move(program));
+  }
+
+  // The program that is lowered for these sizes: a function of them, whatever is there already.
+  std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs,
+                                           SizeBindings& sizes) {
+    sizes = requiredSizes(inputs);
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [&](const Known& each) { return each.sizes == sizes; });
+    if (same != known.end()) return same->entry;
+    Program program = lowered(withSizes(fusion, sizes), sizes);
+    Program decided = withoutSizes(program);
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return sameProgram(*entry.program, decided);
+    });
+    if (found != entries.end()) return found;
+    return add({{}, {}, std::move(decided), {}}, std::move(program));
+  }
+
+  std::list<Entry>::iterator add(Entry entry, Program program) {
+    if (entries.size() == kMostPrograms) dropOldest();
+    entry.executable = std::make_shared<Executable>(std::move(program), context, shared);
+    entries.push_front(std::move(entry));
+    return entries.begin();
+  }
+
+  void dropOldest() {
+    const auto oldest = std::prev(entries.end());
+    std::erase_if(known, [&](const Known& each) { return each.entry == oldest; });
+    addStats(oldest->executable->stats(), gone);
+    entries.pop_back();
+  }
+
+  static void addStats(const Executable::Stats& one, Executable::Stats& sum) {
+    sum.plans += one.plans;
+    sum.runs += one.runs;
+    sum.held_bytes += one.held_bytes;
+    sum.communicators += one.communicators;
+    sum.communicator_seconds += one.communicator_seconds;
+    sum.peak_bytes = std::max(sum.peak_bytes, one.peak_bytes);
+  }
+
+  SizeBindings sizesOf(const std::vector<Argument>& inputs) const {
+    HEDDLE_USER_CHECK(inputs.size() <= fusion.inputs().size(), "fusion {} takes {} inputs, got {}",
+                      fusion.name, fusion.inputs().size(), inputs.size());
+    std::vector<std::vector<int64_t>> global(fusion.inputs().size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto* tensor = std::get_if<Tensor>(&inputs[i]);
+      if (tensor == nullptr) continue;
+      global[i] = tensor->desc.global.empty() ? tensor->desc.sizes : tensor->desc.global;
+    }
+    return bindSizes(fusion, global);
+  }
+
   // None for inputs that do not fit, of which run() tells.
-  SizeBindings sizesOf(const std::vector<Argument>& inputs, int64_t ranks) {
-    if (!any_sizes) any_sizes = build(fusion, ranks, {});
+  SizeBindings sizesIfGood(const std::vector<Argument>& inputs) const {
     try {
-      const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
-      return bindInputs(*any_sizes, inputs, rank, ranks).sizes;
+      return sizesOf(inputs);
     } catch (const UserError&) {
       return {};
+    }
+  }
+
+  // Inputs that do not fit are refused as by any run: their sizes must decide nothing.
+  SizeBindings requiredSizes(const std::vector<Argument>& inputs) const {
+    try {
+      return sizesOf(inputs);
+    } catch (const UserError&) {
+      bindInputs(compile(fusion, ranks, options), inputs, context.world->rank(), ranks);
+      throw;
     }
   }
 
@@ -151,26 +259,25 @@ struct FusionExecutor::Impl {
     return widths;
   }
 
-  Program build(const Fusion& fusion_of_class, int64_t ranks, const SizeBindings& sizes) const {
-    try {
-      return compile(
-          fusion_of_class, ranks, options,
-          attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes));
-    } catch (const std::exception& e) {
-      if (ranks > 1) context.world->abort(e.what());
-      throw;
-    }
+  Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
+    return compile(
+        ready, ranks, options,
+        attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes));
   }
 
   Fusion fusion;
   Context context;
   CompileOptions options;
+  int64_t ranks = 1;
+  bool sizes_decide = false;          // what is lowered, all of them
   Fusion searched;                    // without dead values
   std::vector<Attention> attentions;  // of `searched`, on devices with a library for them
-  std::optional<Program> any_sizes;   // good for any sizes: it tells those of the inputs
-  std::shared_ptr<SharedStream> stream;
+  std::unique_ptr<comm::ControlBoard> own_board;
+  ExecutableOptions shared;  // by all programs
   mutable std::mutex mutex;
-  std::list<Entry> entries;  // the latest used first; an Executable stays where it is
+  std::list<Entry> entries;  // the latest used first
+  std::list<Known> known;    // the same; a job's ranks may differ in these, and then lower again
+  Executable::Stats gone;    // of programs that are no longer there
 };
 
 FusionExecutor::FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options)
@@ -179,20 +286,19 @@ FusionExecutor::~FusionExecutor() = default;
 FusionExecutor::FusionExecutor(FusionExecutor&&) noexcept = default;
 
 Outputs FusionExecutor::run(const std::vector<Argument>& inputs, const RunOptions& options) {
-  return impl_->executableFor(inputs).run(inputs, options);
+  return impl_->executableFor(inputs)->run(inputs, options);
 }
 
 Executable::Stats FusionExecutor::stats() const {
   std::lock_guard lock(impl_->mutex);
-  Executable::Stats sum;
+  Executable::Stats sum = impl_->gone;
   for (const Impl::Entry& entry : impl_->entries) {
-    const Executable::Stats stats = entry.executable.stats();
-    sum.plans += stats.plans;
-    sum.runs += stats.runs;
-    sum.held_bytes += stats.held_bytes;
-    sum.communicators += stats.communicators;
-    sum.communicator_seconds += stats.communicator_seconds;
-    sum.peak_bytes = std::max(sum.peak_bytes, stats.peak_bytes);
+    Impl::addStats(entry.executable->stats(), sum);
+  }
+  sum.programs = static_cast<int64_t>(impl_->entries.size());
+  if (impl_->shared.communicators) {
+    sum.communicators = impl_->shared.communicators->made();
+    sum.communicator_seconds = impl_->shared.communicators->seconds();
   }
   return sum;
 }

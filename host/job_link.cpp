@@ -6,12 +6,14 @@ namespace heddle::host {
 
 using comm::RankPhase;
 
-void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program) {
+void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program,
+                   int64_t number) {
   std::lock_guard lock(mutex_);
   world_ = &world;
   board_ = &board;
   slot_ = &board.mine();
   program_ = program;
+  number_ = number;
 }
 
 void JobLink::close() {
@@ -36,6 +38,7 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates) {
   std::lock_guard lock(mutex_);
   if (board_ == nullptr) return 0;
   size_t plan = program_;
+  boost::hash_combine(plan, number_);
   boost::hash_combine(plan, sizes);
   slot_->beginRun(program_, plan, communicates);
   if (communicates) ++open_runs_;

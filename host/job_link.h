@@ -15,8 +15,10 @@ namespace heddle::host {
 // job of one rank. Thread-safe.
 class JobLink {
  public:
-  // `program`: its hash, as given to ControlBoard::addProgram. Until close() both are borrowed.
-  void open(comm::World& world, comm::ControlBoard& board, uint64_t program);
+  // `program`: its hash, as given to ControlBoard::addProgram. `number`: of the Executable, equal on
+  // all ranks, so that the runs of two with one program are told apart. Until close() world and
+  // board are borrowed.
+  void open(comm::World& world, comm::ControlBoard& board, uint64_t program, int64_t number);
   void close();
 
   // nullptr in a job of one rank. Work in flight writes to it, and is over before close().
@@ -33,7 +35,8 @@ class JobLink {
   // rank stays there.
   void beginAgreeing();
   void endAgreeing();
-  // ControlBoard::compareCounts for an all-to-all-v of the run.
+  // ControlBoard::compareCounts for an all-to-all-v of the run, the only one that is being issued
+  // on the board (host/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
   // The host waits for a device that does not say where it is.
@@ -51,6 +54,7 @@ class JobLink {
   comm::ControlBoard* board_ = nullptr;
   comm::BoardSlot* slot_ = nullptr;
   uint64_t program_ = 0;
+  int64_t number_ = 0;
   int64_t runs_ = 0;
   int64_t open_runs_ = 0;  // begun, communicating, not over
   comm::RankPhase before_compiling_ = comm::RankPhase::Idle;

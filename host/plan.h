@@ -230,6 +230,7 @@ struct Plan {
   std::vector<StepNote> notes;                   // per step
   std::vector<std::vector<int>> teams;           // world ranks
   uint64_t sizes_hash = 0;                       // of the sizes it was made for
+  mutable uint64_t agreed = 0;                   // PostAgreement's; while RunOrder::running is held
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;

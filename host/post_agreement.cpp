@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/operation.h"
+#include "host/post_match.h"
 #include "ir/error.h"
 
 namespace heddle::host {
@@ -54,17 +55,6 @@ struct Line {
 };
 using Lines = std::map<Channel, Line>;
 
-bool fit(const Operation& a, const Operation& b) {
-  if (a.kind == CollectiveKind::AllToAllV && b.kind == a.kind) return a.dtype == b.dtype;
-  return comm::agree(a, 0, b, 0);
-}
-
-std::string postText(const Posted& posted) {
-  const Operation& op = posted.operation;
-  if (op.kind != CollectiveKind::AllToAllV) return comm::describe(op);
-  return fmt::format("alltoallv of {}", name(op.dtype));  // its lists come later
-}
-
 void addPost(Line& line, const Posted& posted, bool decided) {
   line.open = line.open || !decided;
   if (line.open) return;
@@ -82,13 +72,13 @@ void addPost(Line& line, const Posted& posted, bool decided) {
 
 Lines postsOf(const Plan& plan, int rank) {
   Lines lines;
-  size_t branch_end = 0;  // branches that the run decides go forward
+  DecidedSteps decided;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     if (const auto* branch = std::get_if<BranchStep>(&plan.steps[step])) {
-      branch_end = std::max(branch_end, static_cast<size_t>(branch->target));
+      decided.jump(static_cast<size_t>(branch->target));
     }
     if (const auto* skip = std::get_if<GotoStep>(&plan.steps[step])) {
-      branch_end = std::max(branch_end, static_cast<size_t>(skip->target));
+      decided.jump(static_cast<size_t>(skip->target));
     }
     const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
     if (post == nullptr || post->communicator->size() == 1) continue;
@@ -103,7 +93,7 @@ Lines postsOf(const Plan& plan, int rank) {
         channel.from = sends ? rank : peer;
         channel.to = sends ? peer : rank;
       }
-      addPost(lines[channel], posted, step >= branch_end);
+      addPost(lines[channel], posted, decided.has(step));
     }
   }
   return lines;
@@ -173,7 +163,7 @@ class Comparison {
   void compare(const Line& mine, const Line& theirs) const {
     const size_t both = std::min(mine.told.size(), theirs.told.size());
     for (size_t i = 0; i < both; ++i) {
-      if (!fit(mine.told[i].operation, theirs.told[i].operation)) {
+      if (!postsFit(mine.told[i].operation, theirs.told[i].operation)) {
         refuse(&mine.told[i], &theirs.told[i]);
       }
     }
@@ -195,7 +185,7 @@ class Comparison {
               rank_, textOf(mine), peer_, textOf(theirs));
   }
   static std::string textOf(const Posted* posted) {
-    return posted == nullptr ? "nothing" : postText(*posted);
+    return posted == nullptr ? "nothing" : postText(posted->operation);
   }
 
   int rank_;
@@ -206,15 +196,30 @@ class Comparison {
 }  // namespace
 
 // Other transports compare each operation when it is posted.
-PostAgreement::PostAgreement(comm::World* world, bool communicates)
+PostAgreement::PostAgreement(comm::World* world, bool communicates, size_t most)
     : world_(world),
+      most_(most),
       talks_(world != nullptr && world->size() > 1 && communicates &&
              world->transport() == "nccl") {}
 
 void PostAgreement::agree(const Plan& plan, RunResources& resources) {
-  if (!talks_) return;
-  std::lock_guard lock(mutex_);
-  if (!agreed_.insert(plan.sizes_hash).second) return;
+  if (!talks_ || plan.agreed == round_) return;
+  if (isNew(plan.sizes_hash)) compare(plan, resources);
+  plan.agreed = round_;
+}
+
+// Whatever plans a rank has kept or made anew, the answer is that of all the others.
+bool PostAgreement::isNew(uint64_t sizes_hash) {
+  if (agreed_.count(sizes_hash) > 0) return false;
+  if (agreed_.size() == most_) {
+    agreed_.clear();
+    ++round_;
+  }
+  agreed_.insert(sizes_hash);
+  return true;
+}
+
+void PostAgreement::compare(const Plan& plan, RunResources& resources) {
   resources.job.beginAgreeing();
   const Lines mine = postsOf(plan, world_->rank());
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <set>
 
 #include "comm/communicator.h"
@@ -16,24 +15,37 @@ namespace heddle::host {
 // communicator, and from each rank to each other, in the order of the posts, as NCCL matches them.
 // From a branch that the run decides on, nothing is known of what stands behind it. Runs with sizes
 // that were compared once tell nobody: that ranks run with the same sizes is seen to by the control
-// board, and counts follow from program and sizes, but where an input that is posted itself has
-// more elements allocated than its sizes say. The lists of an all-to-all-v come from the run and
-// are compared there (comm/board_counts.h). Thread-safe; in a job, runs begin in one order on all
-// ranks.
+// board, and counts follow from program and sizes: the trace sees to it that an input which is
+// posted itself is allocated as its type says. The lists of an all-to-all-v come from the run and
+// are compared there (comm/board_counts.h).
+//
+// Whether a run is compared follows from the sizes of the runs before it, which are those of all
+// ranks, and not from what a rank has kept of its plans. After kMost different sizes all are
+// forgotten at once, so that they take no more memory, and compared again when they come again; a
+// plan that was agreed on before that knows the round in which it was.
+//
+// One thread at a time, while RunOrder::running is held; runs begin in one order on all ranks.
 class PostAgreement {
  public:
-  // `world` may be nullptr. `communicates`: the program does, on some rank.
-  PostAgreement(comm::World* world, bool communicates);
+  static constexpr size_t kMost = 4096;
+
+  // `world` may be nullptr. `communicates`: the program does, on some rank. `most`: kMost.
+  PostAgreement(comm::World* world, bool communicates, size_t most = kMost);
 
   // When the plan's sizes are new: collective over the job, after JobLink::beginRun(). UserError on
-  // the ranks that disagree, naming instruction, ranks and both operations.
+  // the ranks that disagree, naming instruction, ranks and both operations. A look at one number
+  // for a plan that was agreed on in this round.
   void agree(const Plan& plan, RunResources& resources);
 
  private:
+  bool isNew(uint64_t sizes_hash);
+  void compare(const Plan& plan, RunResources& resources);
+
   comm::World* world_;
+  size_t most_;
   bool talks_;
-  std::mutex mutex_;
-  std::set<uint64_t> agreed_;  // Plan::sizes_hash
+  uint64_t round_ = 1;         // Plan::agreed
+  std::set<uint64_t> agreed_;  // Plan::sizes_hash, of this round
 };
 
 }  // namespace heddle::host

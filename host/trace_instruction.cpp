@@ -146,6 +146,25 @@ void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
   step.peer = rankInTeam(peer, "peer", scope_.teamSize(team));
   const View& view = step.inputs.empty() ? step.outputs.front() : step.inputs.front();
   checkDense(view, "a send or receive");
+  checkPosted(step);
+}
+
+// What is posted has as many elements as are allocated, and ranks compare that for new sizes only:
+// so nothing but program and sizes may decide it.
+void Tracer::checkPosted(const TraceStep& step) const {
+  if (padded_.empty()) return;
+  for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
+    for (const View& view : *views) {
+      const auto wanted = padded_.find(view.buffer);
+      if (wanted == padded_.end()) continue;
+      const Buffer& buffer = trace_.buffers[static_cast<size_t>(view.buffer)];
+      const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
+      userError(
+          "input %{} is sent or received itself, so it must be allocated as inputDesc() says: {}, "
+          "got {}",
+          buffer.name, str(wanted->second), str(given.alloc));
+    }
+  }
 }
 
 // The root of a gather outside of the mesh of what is gathered, or of a scatter outside of that of
@@ -201,6 +220,7 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   checkCollective(x, step, place);
+  if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);  // which has counts of its own
 }
 
 void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size) {

@@ -68,11 +68,12 @@ void Tracer::inputs() {
     if (const auto& observed = slot(id).tensor.layout.observed) {
       desc.strides = stridesFor(desc.alloc, observed->order);
     }
+    const auto buffer = static_cast<BufferId>(trace_.buffers.size());
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
+      if (desc.alloc != request_.inputs[i].alloc) padded_[buffer] = desc.alloc;
       desc = request_.inputs[i];
     }
-    const auto buffer = static_cast<BufferId>(trace_.buffers.size());
     trace_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
     viewOf(id) = {buffer, 0, std::move(desc)};

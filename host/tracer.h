@@ -75,6 +75,7 @@ class Tracer {
   void alias(TraceStep& step, const Alias& x);
   void evaluate(TraceStep& step, const Evaluate& x);
   void peer(TraceStep& step, const Size& peer, const Team& team);
+  void checkPosted(const TraceStep& step) const;
   void communicate(TraceStep& step, const Communicate& x);
   std::optional<int64_t> allocatedByType(SlotId id) const;
   bool rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const;
@@ -91,6 +92,8 @@ class Tracer {
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;        // defined
   std::set<SlotId> branched_;       // defined in a branch that is over
+  // Inputs that are not allocated as their type says: what it says.
+  std::map<BufferId, std::vector<int64_t>> padded_;
   int64_t counted_ = 0;
 };
 

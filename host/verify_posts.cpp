@@ -5,6 +5,7 @@
 
 #include "comm/operation.h"
 #include "host/communicators.h"
+#include "host/post_match.h"
 #include "host/text.h"
 #include "ir/error.h"
 
@@ -30,16 +31,6 @@ int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t
   return postedElements(whole_in || in.buffer < 0 ? out : in);
 }
 
-bool postsFit(const comm::Operation& a, const comm::Operation& b) {
-  if (a.kind == CollectiveKind::AllToAllV && b.kind == a.kind) return a.dtype == b.dtype;
-  return comm::agree(a, 0, b, 0);
-}
-
-std::string postText(const comm::Operation& operation) {
-  if (operation.kind != CollectiveKind::AllToAllV) return comm::describe(operation);
-  return fmt::format("{} of {}", comm::name(operation.kind), name(operation.dtype));
-}
-
 }  // namespace
 
 bool PostComparison::Post::operator<(const Post& other) const {
@@ -57,13 +48,12 @@ PostComparison::PostComparison(const Program& program, int64_t ranks)
 
 void PostComparison::add(const Trace& trace) {
   mine_.clear();
-  size_t branch_end = 0;
+  DecidedSteps decided;
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     const TraceStep& step = trace.steps[i];
-    // From the If over its first body, and from the end of that over the second.
-    if (step.jump >= 0) branch_end = std::max(branch_end, static_cast<size_t>(step.jump));
+    if (step.jump >= 0) decided.jump(static_cast<size_t>(step.jump));
     if (step.instruction == nullptr) continue;
-    decided_ = i >= branch_end;
+    decided_ = decided.has(i);
     const Op& op = step.instruction->op;
     if (const auto* x = std::get_if<Communicate>(&op)) collective(trace, step, *x);
     const auto* send = std::get_if<Send>(&op);

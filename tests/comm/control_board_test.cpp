@@ -158,7 +158,8 @@ TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
   onBoards(2, {}, [](ControlBoard& board, Told& told, World&) {
     board.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(board.rank()), true);
     expectParts(told.wait().text,
-                {"rank 1 is lost in run 1: it runs with other sizes than rank 0\n"});
+                {"rank 1 is lost in run 1: it runs with other sizes than rank 0, or another of its "
+                 "Executables\n"});
   });
 }
 

@@ -1,6 +1,7 @@
 // What an Executable asks of its device, held against counts; no memory is touched.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "host/null_device.h"
@@ -106,6 +107,28 @@ TEST_F(NullTest, AHostValueCostsNoMemoryAndNoCopy) {
   EXPECT_EQ(counts->allocate, 1);
   EXPECT_EQ(counts->copy, 0);
   EXPECT_EQ(counts->launch, 1);
+}
+
+// Each memory order of five axes is a class of its own.
+TEST_F(NullTest, ProgramsOfAFusionAreBounded) {
+  FusionBuilder b("twice");
+  std::vector<Size> sizes;
+  for (const char* axis : {"a", "b", "c", "d", "e"}) sizes.push_back(Size::symbol(axis));
+  const ValueId x = b.input("x", DType::F32, sizes);
+  b.output(b.pointwise("add", {x, x}));
+  FusionExecutor executor(std::move(b).build(), context);
+  Tensor input = nullTensor({2, 2, 2, 2, 2});
+  AxisOrder order = rowMajor(5);
+  int64_t runs = 0;
+  do {
+    input.desc.strides = stridesFor(input.desc.sizes, order);
+    executor.run({input}).wait();
+    ++runs;
+  } while (std::next_permutation(order.begin(), order.end()));
+  executor.run({input}).wait();
+  EXPECT_EQ(executor.stats().programs, static_cast<int64_t>(FusionExecutor::kMostPrograms));
+  EXPECT_EQ(executor.stats().plans, runs);
+  EXPECT_EQ(executor.stats().runs, runs + 1);
 }
 
 TEST_F(NullTest, APlanForEachShape) {

@@ -1,10 +1,13 @@
 // Several ranks in one process.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <thread>
 
+#include "host/null_device.h"
 #include "host/worlds.h"
+#include "ir/text.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_ranks_cpu_test {
@@ -143,6 +146,242 @@ program p(%x: f32[n] shard(@m, 0: x)) -> (%x) with n = 4 {
   for (const std::string& error : errors) {
     EXPECT_NE(error.find("%x"), std::string::npos) << error;
   }
+}
+
+// Its elements count its posts, on every rank: padding of one rank would be waited for by others.
+TEST(ExecutableRanksTest, AnInputThatIsPostedItselfHasNoPadding) {
+  const char* const text = R"(
+mesh @m = [x=2]
+program p(%x: f32[n]) -> (%x) with n = 4 {
+  $t = communicate allreduce %x -> %x team=@m[x] op=sum stream=0
+  wait $t stream=0
+}
+)";
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeNullDevice();
+    Executable executable(programOf(text), {device.get(), &world, nullptr});
+    Tensor x = testing::nullTensor({6});
+    executable.run({x});
+    world.barrier();
+    x.desc.alloc = {8};
+    executable.run({x});
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("instruction 0 `$t = communicate allreduce %x -> %x team=@m[x] op=sum "
+                         "stream=0`: input %x is sent or received itself, so it must be allocated "
+                         "as inputDesc() says: [6], got [8]"),
+              std::string::npos)
+        << error;
+  }
+}
+
+// --- two Executables on one board ---------------------------------------------------------------
+
+Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
+  HostTensor host(DType::I64, {2});
+  host.as<int64_t>()[0] = a;
+  host.as<int64_t>()[1] = b;
+  return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
+}
+
+// Both run the same program on rank 0, from a thread each; the second comes while the first waits
+// for rank 1, which runs one after the other. Each has lists of its own.
+TEST(ExecutableRanksTest, RunsOnOneBoardGoOneAtATime) {
+  const char* const text = R"(
+mesh @m = [x=2]
+program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
+  slot %y: f32[8]
+  slot %sum: f32[8]
+  slot %sends: list i64[2]
+  slot %receives: list i64[2]
+  %sum = allocate
+  $t = communicate allreduce %x -> %sum team=@m[x] op=sum
+  wait $t
+  %sends = read_back %s
+  %receives = read_back %r
+  free %sum
+  %y = allocate
+  $u = communicate all_to_all_v %x -> %y team=@m[x] send_counts=%sends recv_counts=%receives
+  wait $u
+}
+)";
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 2, .adversarial_seed = {}});
+    comm::ControlBoard board(world);
+    Context context{device.get(), &world, nullptr, &board};
+    Executable first(programOf(text), context), second(programOf(text), context);
+    const int rank = world.rank();
+    const auto awaitRun = [&](int64_t number) {
+      for (int i = 0; i < 100 && board.entry(0).run < number; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    };
+    // Of both ranks: so many to rank 0, so many to rank 1.
+    const auto runWith = [&](Executable& executable, int64_t to_0, int64_t to_1) {
+      const Tensor x = deviceFloats(*device, testing::ramp(8, 10.0f * rank, 1), {8});
+      const int64_t mine = rank == 0 ? to_0 : to_1;
+      const Outputs outputs =
+          executable.run({x, deviceCounts(*device, to_0, to_1), deviceCounts(*device, mine, mine)});
+      outputs.wait();
+      const auto got = floatsOf(*device, outputs[0]);
+      const auto begin = static_cast<float>(rank == 0 ? 0 : to_0);
+      for (int64_t i = 0; i < 2 * mine; ++i) {
+        const int64_t in_part = i % mine;
+        const float from = i < mine ? 0.0f : 10.0f;
+        EXPECT_EQ(got[static_cast<size_t>(i)], from + begin + static_cast<float>(in_part));
+      }
+    };
+    if (rank == 0) {
+      std::string other;
+      std::thread thread([&] {
+        awaitRun(1);
+        other = userErrorOf([&] { runWith(second, 1, 3); });
+      });
+      const std::string mine = userErrorOf([&] { runWith(first, 4, 2); });
+      thread.join();
+      EXPECT_EQ(mine + other, "");
+    } else {
+      awaitRun(2);
+      runWith(first, 4, 2);
+      runWith(second, 1, 3);
+    }
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// They have one text, and could not be told apart by it.
+TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    comm::ControlBoard board(world);
+    Context context{device.get(), &world, nullptr, &board};
+    Executable first(programOf(kAllreduce), context), second(programOf(kAllreduce), context);
+    (world.rank() == 0 ? first : second).run({deviceFloats(*device, {1, 2}, {2})}).wait();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("rank 1 is lost in run 1"), std::string::npos) << error;
+    EXPECT_NE(error.find("than rank 0, or another of its Executables"), std::string::npos) << error;
+  }
+}
+
+// --- the sizes of a run decide its program ------------------------------------------------------
+
+// Counts the times that the fusion is lowered.
+CompileOptions countingOptions(int& lowered) {
+  CompileOptions options;
+  options.passes.timing = [&lowered](std::string_view pass, double) {
+    lowered += pass == "propagateSharding" ? 1 : 0;
+  };
+  return options;
+}
+
+// Blocks of whole rows are blocks of the rows as one axis, too, where they are even; else they are
+// gathered. The defaults of the file say even, and its program takes no others.
+TEST(ExecutableRanksTest, AFusionIsLoweredForTheSizesOfTheRun) {
+  const Fusion fusion = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
+  %flat = reshape(%x, sizes=[rows*3])
+  %y = add(%flat, %flat)
+  return %y
+}
+)");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    int lowered = 0;
+    FusionExecutor executor(fusion, {device.get(), &world}, countingOptions(lowered));
+    for (const int64_t rows : {4, 5, 4, 8, 3, 5, 4}) {
+      const int64_t most = (rows + 1) / 2, begin = world.rank() * most;
+      TensorDesc desc = denseDesc(DType::F32, {std::min(most, rows - begin), 3});
+      desc.global = {rows, 3};
+      desc.alloc = {most, 3};
+      desc.offset = {begin, 0};
+      HostTensor block(DType::F32, desc.sizes);
+      for (int64_t i = 0; i < block.numel(); ++i) {
+        block.as<float>()[i] = static_cast<float>(3 * desc.offset[0] + i);
+      }
+      const Outputs outputs = executor.run({toDevice(*device, device->allocator(), block, desc)});
+      outputs.wait();
+      const TensorDesc& got = std::get<Tensor>(outputs[0]).desc;
+      EXPECT_EQ(got.sizes[0], rows % 2 == 0 ? 3 * rows / 2 : 3 * rows);
+      const std::vector<float> values = floatsOf(*device, outputs[0]);
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_EQ(values[i], static_cast<float>(2 * (got.offset[0] + static_cast<int64_t>(i))));
+      }
+    }
+    EXPECT_EQ(lowered, 4);  // sizes
+    const Executable::Stats stats = executor.stats();
+    EXPECT_EQ(stats.programs, 2);
+    EXPECT_EQ(stats.plans, 4);
+    EXPECT_EQ(stats.runs, 7);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+// A product of 1 GFLOP a device takes less time than to begin another collective, one of 1 TFLOP as
+// long as its collective: chunks pay there alone, whatever the file says. Batches that are alike in
+// this share a program, and so do the communicators.
+TEST(ExecutableRanksTest, ChunksFollowTheSizesOfTheRun) {
+  for (const int64_t default_tokens : {64, 16384}) {
+    const Fusion fusion = parseFusion(fmt::format(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 0: x))
+    with tokens = {} {{
+  %y = matmul(%x, %w)
+  return %y shard(@m)
+}}
+)",
+                                                  default_tokens));
+    const auto errors = onRanks(2, [&](comm::World& world) {
+      const auto counts = std::make_shared<NullCounts>();
+      const auto device = makeNullDevice(counts);
+      FusionExecutor executor(fusion, {device.get(), &world});
+      const Program written = compile(fusion, 2);
+      const auto postsOf = [&](int64_t tokens) {
+        std::vector<Argument> inputs;
+        for (size_t i = 0; i < 2; ++i) {
+          inputs.emplace_back(Tensor{
+              &world, inputDesc(written, i, {{"tokens", tokens}}, world.rank(), 2), nullptr});
+        }
+        const int64_t before = counts->communicate.load();
+        executor.run(inputs);
+        return counts->communicate.load() - before;
+      };
+      EXPECT_EQ(postsOf(64), 1);
+      const int64_t chunks = postsOf(16384);
+      EXPECT_TRUE(chunks == 2 || chunks == 4 || chunks == 8) << chunks;
+      EXPECT_EQ(postsOf(32), 1);
+      EXPECT_EQ(postsOf(16384), chunks);
+      EXPECT_EQ(postsOf(20480), chunks);
+      EXPECT_EQ(executor.stats().programs, 2);
+      EXPECT_EQ(executor.stats().communicators, 2);  // with thread blocks of a chunk, and without
+      world.barrier();
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
+}
+
+// Rank 1 finds no program for what it is given.
+TEST(ExecutableRanksTest, InputsThatDoNotFitAreToldBeforeAnythingIsLowered) {
+  const Fusion fusion = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
+  %z = add(%x, %y)
+  return %z
+}
+)");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeNullDevice();
+    FusionExecutor executor(fusion, {device.get(), &world});
+    executor.run({testing::nullTensor({4}), testing::nullTensor({world.rank() == 0 ? 4 : 5})});
+    world.barrier();
+  });
+  const std::string why = "size n is 4 by axis 0 of %x but 5 by axis 0 of %y";
+  EXPECT_EQ(errors[1], why);
+  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find(why), std::string::npos) << errors[0];
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "host/run_state.h"
+
+namespace heddle::host {
+
+// One at a time: the runs of a rank whose programs communicate, of all Executables on one control
+// board. The number of a run on the board, the lists of its all-to-all-vs there, and the meetings
+// of ranks through the World belong to the run that is being prepared or issued, so another must
+// not begin meanwhile. On all ranks they go in one order, which the callers see to.
+struct RunOrder {
+  // Held while such a run is planned and issued, and while ranks meet to make an Executable.
+  std::mutex running;
+  // While `running` is held: the latest run that has posted, so that collectives of two runs on two
+  // streams keep their order on the device too. Its Executable takes it away when it goes.
+  std::shared_ptr<Completion> latest;
+  Stream latest_stream = nullptr;
+  int64_t executables = 0;  // made so far
+};
+
+}  // namespace heddle::host
