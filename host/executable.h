@@ -100,10 +100,10 @@ struct ExecutableOptions {
 
 // A prepared program. run() may be called from several threads; runs that communicate are
 // serialised, also with those of other Executables on the same control board, and the callers see
-// to it that every rank issues them in the same order (else the job ends: "it runs another
-// program"); over NCCL the first run with sizes that are new waits until all ranks have begun it,
-// to compare what they post. Executables of one World that several threads make or run share a
-// board: a World serves one thread at a time. Plans are cached by sizes and strides; the steady run
+// to it that every rank issues them in the same order (else the job ends with an error that says
+// so); over NCCL the first run with sizes that are new waits until all ranks have begun it, to
+// compare what they post. Executables of one World that several threads make or run share a board:
+// a World serves one thread at a time. Plans are cached by sizes and strides; the steady run
 // evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an instruction
 // (Check, Print and the reference evaluator do).
 class Executable {
