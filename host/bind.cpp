@@ -151,7 +151,10 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   int64_t inner_stride = 0;
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = static_cast<size_t>(observed.order[i]);
-    if (desc.sizes[axis] == 1) continue;
+    if (desc.sizes[axis] == 1) {
+      inner_span *= desc.alloc[axis];  // that of a last block may be of several
+      continue;
+    }
     const int64_t stride = desc.strides[axis];
     const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
     HEDDLE_USER_CHECK(contiguous ? stride == inner_span : stride >= inner_stride,

@@ -118,6 +118,7 @@ class Lowering {
   }
 
   void lowerKernel(const Group& group) {
+    if (group.outputs.empty()) return;  // dead, where removeDead was skipped
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {

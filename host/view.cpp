@@ -77,11 +77,12 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // An axis that is all here needs no padding: a gather of uneven blocks leaves some at its end.
+    // A gather of uneven blocks leaves padding at the end that the block as such does not need.
     TensorDesc from = in_.desc;
-    for (size_t i = 0; i < from.rank(); ++i) {
-      if (from.sizes[i] == from.global[i]) from.alloc[i] = from.sizes[i];
-    }
+    Slot unpadded = in_slot_;
+    unpadded.alloc.clear();
+    const std::vector<int64_t> alloc = scope_.describe(unpadded).alloc;
+    for (size_t i = 0; i < from.rank(); ++i) from.alloc[i] = std::min(from.alloc[i], alloc[i]);
     const auto strides = regroup(from, desc);
     HEDDLE_USER_CHECK(strides.has_value(),
                       "%{} of {} cannot be viewed as %{} of {}: allocated as {} with strides {}",

@@ -10,6 +10,7 @@
 #include "ir/mesh_relations.h"
 #include "ir/passes/local_plan.h"
 #include "ir/passes/regrouped_axes.h"
+#include "ir/passes/remove_dead.h"
 #include "ir/reshard_moves.h"
 #include "ir/rewrite.h"
 #include "ir/set_step.h"
@@ -63,6 +64,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
+    if (remade_) result = removeDead(result);  // the one that nobody reads as it was
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -127,6 +129,7 @@ class Resharding {
   }
 
   ValueId remade(ValueId old, const Sharding& wanted) {
+    remade_ = true;
     const Value& value = old_.value(old);
     std::vector<ValueId> operands;
     for (ValueId input : old_.expr(value.definition).inputs)
@@ -350,6 +353,7 @@ class Resharding {
   std::set<ValueId> padded_;             // those of them whose memory is larger than their blocks
   std::vector<SizeGuard> guards_;
   std::vector<ReshardMove> moves_;
+  bool remade_ = false;
 };
 
 }  // namespace
@@ -361,6 +365,9 @@ Fusion insertResharding(const Fusion& fusion) {
   for (const Value& value : fusion.values()) {
     HEDDLE_USER_CHECK(value.is_scalar || value.tensor.sharding,
                       "insertResharding: %{} has no sharding; was propagateSharding skipped?",
+                      value.name);
+    HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
+                      "insertResharding: %{} has a stream split; was noteStreamSplits skipped?",
                       value.name);
   }
   return Resharding(fusion).run();

@@ -93,6 +93,24 @@ fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shar
   check(kText, 3, 2, 3);
 }
 
+// Blocks whose memory is more than their elements: a view of what was gathered into uneven blocks, an
+// input in a stated order whose last block is of one element. And a table of zeros that is only
+// ever needed in another place than its own.
+TEST(ShardedOps, PaddedBlocks) {
+  constexpr const char* kText = R"(heddle 1
+mesh @m = [y=2, x=2]
+fusion padded(%x: f32[t] shard(@m, 0: [y, x]), %y: f32[c, t] order=[0, 1],
+              %w: f32[c, t] shard(@m, 1: [x, y])) with t = 4, c = 11 {
+  %more = add(%x, 2.0) shard(@m, 0: y)
+  %dot = matmul(%more, %x)
+  %long = cat(%y, %y, axis=0) shard(@m, 1: x) stride_order=[0, 1]
+  %zeros = zeros(sizes=[t, c]) shard(@m, 1: y)
+  %product = matmul(%zeros, %w)
+  return %dot, %long, %product
+})";
+  for (int64_t t : {0, 1, 2, 3, 5, 8}) check(kText, 4, t, 3);
+}
+
 // A random op gives one tensor whatever the mesh, bit by bit.
 TEST(ShardedOps, RandomNumbersDoNotDependOnTheMesh) {
   constexpr const char* kText = R"(heddle 1

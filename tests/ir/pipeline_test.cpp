@@ -41,6 +41,12 @@ TEST(Passes, SkipsByName) {
   EXPECT_FALSE(runPasses(parseFusion(kMlp), 2).find("dead"));
   options.skip = {"removeDaed"};
   EXPECT_THROW(runPasses(parseFusion(kMlp), 2, options), UserError);
+  Fusion in_chunks = parseFusion(kMlp);
+  Sharding split = in_chunks.tensor(in_chunks.outputs()[0]).sharding.value();
+  split.stream = {0, 4};
+  in_chunks.setSharding(in_chunks.outputs()[0], split);
+  options.skip = {"noteStreamSplits"};
+  EXPECT_THROW(runPasses(in_chunks, 2, options), UserError);
 }
 
 TEST(Passes, AMeshLargerThanTheJobIsRefused) {
