@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "host/attention.h"
+#include "host/compile_again.h"
 #include "host/executable.h"
 #include "host/lower.h"
 #include "ir/passes.h"
@@ -9,14 +10,12 @@
 
 namespace heddle::host {
 
+namespace {
+
 // The names of CompileOptions::passes.skip are of passes on the fusion or on the program; the
 // latter pipeline refuses names that neither has.
-Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options) {
-  return compile(fusion, job_size, options, {});
-}
-
-Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
-                const SegmentOptions& library) {
+Program compiled(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
+                 const SegmentOptions& library, bool verifies) {
   heddle::PassOptions fusion_passes;
   PassOptions program_passes = options.passes;
   const std::vector<std::string_view> names = heddle::passNames();
@@ -28,8 +27,27 @@ Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& op
   std::erase_if(program_passes.skip, of_fusion);
   fusion_passes.timing = options.passes.timing;
   fusion_passes.dump = options.dump_fusion;
+  fusion_passes.verify = verifies;
   const Fusion ready = heddle::runPasses(fusion, job_size, fusion_passes);
-  return runPasses(lower(segment(ready, library), job_size), program_passes);
+  Program program = lower(segment(ready, library), job_size);
+  return verifies ? runPasses(std::move(program), program_passes)
+                  : runPassesAgain(std::move(program), program_passes);
+}
+
+}  // namespace
+
+Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options) {
+  return compiled(fusion, job_size, options, {}, true);
+}
+
+Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
+                const SegmentOptions& library) {
+  return compiled(fusion, job_size, options, library, true);
+}
+
+Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
+                     const SegmentOptions& library) {
+  return compiled(fusion, job_size, options, library, false);
 }
 
 }  // namespace heddle::host

@@ -6,6 +6,7 @@
 #include "host/attention.h"
 #include "host/bind.h"
 #include "host/communicators.h"
+#include "host/compile_again.h"
 #include "host/executable.h"
 #include "host/run_state.h"
 #include "ir/error.h"
@@ -189,7 +190,8 @@ struct FusionExecutor::Impl {
     Program program = lowered(withSizes(fusion, sizes), sizes);
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return sameProgram(*entry.program, decided);
+      return entry.program->body.size() == decided.body.size() &&  // which mostly tells
+             sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
     return add({{}, {}, std::move(decided), {}}, std::move(program));
@@ -260,9 +262,11 @@ struct FusionExecutor::Impl {
   }
 
   Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
-    return compile(
-        ready, ranks, options,
-        attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes));
+    const SegmentOptions library =
+        attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes);
+    const bool again = sizes_decide && !entries.empty();  // an Executable verifies what is new
+    return again ? compileAgain(ready, ranks, options, library)
+                 : compile(ready, ranks, options, library);
   }
 
   Fusion fusion;

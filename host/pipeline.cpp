@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "host/compile_again.h"
 #include "host/passes.h"
 #include "host/passes/assign_streams.h"
 #include "host/passes/chunk_collectives.h"
@@ -99,9 +100,7 @@ void checkSkipped(const PassOptions& options) {
   }
 }
 
-}  // namespace
-
-Program runPasses(Program program, const PassOptions& options) {
+Program run(Program program, const PassOptions& options, bool verifies) {
   checkSkipped(options);
   HEDDLE_USER_CHECK(options.chunks >= 0 && options.chunks <= PassOptions::kMostChunks,
                     "{} chunks asked for, expected 1 to {}", options.chunks,
@@ -114,13 +113,23 @@ Program runPasses(Program program, const PassOptions& options) {
   if (chunked) {
     // Alone it may not exist at the sizes that verify() tries.
     Program even = ordered(std::move(chunked->program), options);
-    verify(program);
+    if (verifies) verify(program);
     program = chunked->rest.isConstant(0)
                   ? std::move(even)
                   : eitherVersion(chunked->rest, std::move(even), std::move(program));
   }
-  verify(program);
+  if (verifies) verify(program);
   return program;
+}
+
+}  // namespace
+
+Program runPasses(Program program, const PassOptions& options) {
+  return run(std::move(program), options, true);
+}
+
+Program runPassesAgain(Program program, const PassOptions& options) {
+  return run(std::move(program), options, false);
 }
 
 }  // namespace heddle::host

@@ -53,6 +53,34 @@ void expectNoneAnInstruction(const std::string& body) {
   EXPECT_LT(few, 20) << body;
 }
 
+// Nor is anything more than the run itself needed to find the program and plan of sizes that have
+// been there, also when others have come between.
+TEST(HeapNullTest, ToFindAProgramAllocatesNothing) {
+  const auto device = makeNullDevice();
+  FusionBuilder b("twice");
+  const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size::symbol("m")});
+  b.output(b.pointwise("add", {x, x}));
+  FusionExecutor executor(std::move(b).build(), {device.get(), nullptr, nullptr});
+  const std::vector<std::vector<Argument>> inputs = {
+      {nullTensor({8, 8})}, {nullTensor({4, 6})}, {nullTensor({16, 2})}};
+  std::vector<int64_t> made;
+  for (int round = 0; round < 4; ++round) {
+    for (const std::vector<Argument>& each : inputs) {
+      executor.run(each).wait();
+      const int64_t before = heapAllocations();
+      executor.run(each).wait();  // the same again
+      const int64_t again = heapAllocations();
+      if (round > 1) made.push_back(again - before);
+    }
+    const int64_t before = heapAllocations();
+    executor.run(inputs[0]).wait();  // others came between
+    if (round > 1) made.push_back(heapAllocations() - before);
+  }
+  for (int64_t each : made) EXPECT_EQ(each, made.front());
+  EXPECT_LT(made.front(), 20);
+  EXPECT_EQ(executor.stats().plans, 3);
+}
+
 TEST(HeapNullTest, TheCounterCounts) {
   const int64_t before = heapAllocations();
   int* volatile kept = new int(1);  // a pair that nobody looks at may be left out
