@@ -4,6 +4,7 @@
 
 #include "comm/communicator.h"
 #include "ir/error.h"
+#include "ir/small_floats.h"
 
 namespace heddle::comm {
 namespace {
@@ -15,21 +16,21 @@ constexpr int64_t kBlock = 1024;
 // How an element is stored, and the type in which it is combined.
 struct BoolElement {
   using Stored = uint8_t;
-  using Value = bool;
+  using Value = uint8_t;  // 0 or 1
   static Value load(Stored bits) { return bits != 0; }
   static Stored store(Value value) { return value; }
 };
 struct F16Element {
   using Stored = uint16_t;
   using Value = float;
-  static Value load(Stored bits) { return floatFromF16(bits); }
-  static Stored store(Value value) { return f16FromFloat(value); }
+  static Value load(Stored bits) { return kF16.toFloat(bits); }
+  static Stored store(Value value) { return static_cast<Stored>(kF16.from(value)); }
 };
 struct Bf16Element {
   using Stored = uint16_t;
   using Value = float;
-  static Value load(Stored bits) { return floatFromBf16(bits); }
-  static Stored store(Value value) { return bf16FromFloat(value); }
+  static Value load(Stored bits) { return kBf16.toFloat(bits); }
+  static Stored store(Value value) { return kBf16.from(value); }
 };
 template <class T>
 struct PlainElement {
@@ -39,12 +40,10 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// Integers wrap around as on a device; bool sums to "any" and multiplies to "all".
+// Integers wrap around as on a device.
 template <class T>
 T add(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return a | b;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   } else {
     return a + b;
@@ -52,9 +51,7 @@ T add(T a, T b) {
 }
 template <class T>
 T multiply(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return a & b;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   } else {
     return a * b;
@@ -124,7 +121,9 @@ void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, D
   HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
                     name(dtype));
   switch (dtype) {
-    case DType::Bool:
+    case DType::Bool:  // sums to "any", the greatest, and multiplies to "all", the least
+      if (op == ReduceOp::Sum) op = ReduceOp::Max;
+      if (op == ReduceOp::Prod) op = ReduceOp::Min;
       return reduceElements<BoolElement>(dst, srcs, count, op);
     case DType::U8:
       return reduceElements<PlainElement<uint8_t>>(dst, srcs, count, op);

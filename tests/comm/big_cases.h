@@ -25,22 +25,25 @@ class BigBuffer {
   void* data() { return data_; }
 
   void fill(int rank) {
-    pieces([&](int64_t begin, std::vector<int8_t>& piece) {
-      for (size_t i = 0; i < piece.size(); ++i) {
-        piece[i] = bigElement(rank, begin + static_cast<int64_t>(i));
+    unsigned char* piece = memory_.staging(kPiece);
+    pieces([&](int64_t begin, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        piece[i] = static_cast<unsigned char>(bigElement(rank, begin + i));
       }
-      memory_.upload(static_cast<int8_t*>(data_) + begin, piece.data(), piece.size());
+      memory_.upload(static_cast<int8_t*>(data_) + begin, piece, static_cast<size_t>(count));
+      memory_.synchronize();
     });
   }
   template <class Value>
   void expect(const char* what, const Value& value) {
-    pieces([&](int64_t begin, std::vector<int8_t>& piece) {
-      memory_.download(piece.data(), static_cast<int8_t*>(data_) + begin, piece.size());
-      for (size_t i = 0; i < piece.size(); ++i) {
-        const int64_t at = begin + static_cast<int64_t>(i);
-        if (piece[i] == value(at)) continue;
-        ADD_FAILURE() << what << ": element " << at << " is " << int{piece[i]} << ", expected "
-                      << int{value(at)};
+    pieces([&](int64_t begin, int64_t count) {
+      const unsigned char* piece =
+          memory_.read(static_cast<int8_t*>(data_) + begin, static_cast<size_t>(count));
+      for (int64_t i = 0; i < count; ++i) {
+        const auto got = static_cast<int8_t>(piece[i]);
+        if (got == value(begin + i)) continue;
+        ADD_FAILURE() << what << ": element " << begin + i << " is " << int{got} << ", expected "
+                      << int{value(begin + i)};
         return;
       }
     });
@@ -49,10 +52,8 @@ class BigBuffer {
  private:
   template <class Visit>
   static void pieces(const Visit& visit) {
-    std::vector<int8_t> piece;
     for (int64_t begin = 0; begin < kBig; begin += kPiece) {
-      piece.resize(static_cast<size_t>(std::min(kPiece, kBig - begin)));
-      visit(begin, piece);
+      visit(begin, std::min(kPiece, kBig - begin));
     }
   }
 

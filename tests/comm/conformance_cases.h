@@ -20,40 +20,47 @@ inline std::vector<int> teamAlong(const DeviceMesh& mesh, int rank, std::vector<
   return team;
 }
 
-// The teams of this rank, in the order in which all ranks make them.
-inline std::vector<std::vector<int>> teamsOf(const World& world) {
-  std::vector<std::vector<int>> teams = {wholeJob(world)};
+// The teams of this rank along the axes of meshes, in the order in which all ranks make them: each
+// partition of the job once.
+inline std::vector<std::vector<int>> teamsAlongAxes(const World& world) {
+  std::vector<std::vector<int>> teams;
   if (world.size() % 2 != 0) return teams;
   DeviceMesh mesh;
   mesh.name = "m";
+  const auto add = [&](std::vector<MeshAxis> axes) {
+    // A mesh looks the same from each of its devices, so all ranks leave out the same.
+    const std::vector<int> team = teamAlong(mesh, world.rank(), std::move(axes));
+    if (std::find(teams.begin(), teams.end(), team) == teams.end()) teams.push_back(team);
+  };
   if (isFullSuite() && world.size() % 4 == 0) {
     mesh.axes = {{MeshAxis::Z, 2}, {MeshAxis::Y, 2}, {MeshAxis::X, world.size() / 4}};
-    for (const std::vector<MeshAxis>& axes : std::vector<std::vector<MeshAxis>>{
-             {MeshAxis::X}, {MeshAxis::Y}, {MeshAxis::Z}, {MeshAxis::Z, MeshAxis::X}}) {
-      teams.push_back(teamAlong(mesh, world.rank(), axes));
-    }
+    add({MeshAxis::X});
+    add({MeshAxis::Y});
+    add({MeshAxis::Z});
+    add({MeshAxis::Z, MeshAxis::X});
   }
   mesh.axes = {{MeshAxis::Y, 2}, {MeshAxis::X, world.size() / 2}};
-  teams.push_back(teamAlong(mesh, world.rank(), {MeshAxis::X}));
-  teams.push_back(teamAlong(mesh, world.rank(), {MeshAxis::Y}));
+  add({MeshAxis::X});
+  add({MeshAxis::Y});
   return teams;
 }
 
 inline void runCollectives(Rank& rank) {
-  bool whole = true;
-  for (const std::vector<int>& team : teamsOf(rank.world)) {
-    // Those along an axis are parts of one partition of the job.
-    const auto comm = whole ? rank.world.communicator(team) : rank.world.split(team);
-    EXPECT_EQ(comm->size(), static_cast<int>(team.size()));
-    EXPECT_EQ(team[comm->rank()], rank.world.rank());
-    for (Case c : allCases(comm->size())) {
+  const auto run = [&](Communicator& comm, const std::vector<int>& team, bool whole) {
+    EXPECT_EQ(comm.size(), static_cast<int>(team.size()));
+    EXPECT_EQ(team[comm.rank()], rank.world.rank());
+    for (Case c : allCases(comm.size())) {
       if (!isFullSuite() && !whole) {
         if (c.count > 37) continue;
         c.repeats = std::min(c.repeats, 2);
       }
-      runCase(rank, *comm, team, c);
+      runCase(rank, comm, team, c);
     }
-    whole = false;
+  };
+  const std::vector<int> whole = wholeJob(rank.world);
+  run(*rank.world.communicator(whole), whole, true);
+  for (const std::vector<int>& team : teamsAlongAxes(rank.world)) {
+    run(*rank.world.split(team), team, false);
   }
 }
 

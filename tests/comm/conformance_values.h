@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,17 +13,18 @@
 // numbers are small enough for every sum and product to be exact in every type and in any order.
 namespace heddle::comm::conformance {
 
-inline uint32_t mix(uint32_t rank, uint32_t index, uint32_t seed) {
-  uint32_t bits = rank * 0x9E3779B1u ^ index * 0x85EBCA77u ^ seed * 0xC2B2AE3Du;
+inline uint32_t mix(uint32_t rank, uint32_t index) {
+  uint32_t bits = rank * 0x9E3779B1u ^ index * 0x85EBCA77u;
   bits ^= bits >> 15;
   bits *= 0x2C1B3C6Du;
   bits ^= bits >> 13;
   return bits;
 }
 
-// Element `index` of what `rank` contributes.
-inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, int seed) {
-  const uint32_t bits = mix(rank, static_cast<uint32_t>(index), seed);
+// Element `index` of what `rank` contributes in a round: that of the first round `round` further
+// on.
+inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, int round) {
+  const uint32_t bits = mix(rank, static_cast<uint32_t>(index + round));
   if (dtype == DType::Bool) return bits % 5 < (op == ReduceOp::Sum || op == ReduceOp::Max ? 1 : 4);
   const double scale = dtype == DType::I64 ? 1099511627776.0 : 1.0;  // needs all of 64 bits
   const double sign = dtype == DType::U8 ? 1.0 : -1.0;
@@ -51,16 +53,13 @@ inline uint16_t roundToBf16(float value) {
   return static_cast<uint16_t>(upper);
 }
 
-// The pattern of `bits` bits whose value is nearest, the even one of two: those of a positive float
-// type ascend with their values.
-inline uint32_t nearestPattern(double value, uint32_t patterns, double (*valueOf)(uint32_t)) {
-  uint32_t low = 0, high = patterns;
-  while (high - low > 1) {
-    const uint32_t middle = (low + high) / 2;
-    (valueOf(middle) <= value ? low : high) = middle;
-  }
-  const double above = valueOf(low + 1) - value, below = value - valueOf(low);
-  return below < above || (below == above && low % 2 == 0) ? low : low + 1;
+// The pattern of a type with so many bits of mantissa that is nearest to a value >= 0, the even one
+// of two: patterns ascend with their values, in equal steps up to the next power of two. What is
+// reduced and sent here is far from the largest.
+inline uint32_t nearestPattern(double value, int mantissa, int bias) {
+  const int exponent = value > 0.0 ? std::max(std::ilogb(value), 1 - bias) : 1 - bias;
+  const double steps = std::nearbyint(std::ldexp(value, mantissa - exponent));
+  return (static_cast<uint32_t>(exponent + bias - 1) << mantissa) + static_cast<uint32_t>(steps);
 }
 inline double smallFloat(uint32_t pattern, int mantissa, int bias) {
   const int exponent = static_cast<int>(pattern >> mantissa);
@@ -72,30 +71,31 @@ inline double f16Value(uint32_t pattern) { return smallFloat(pattern, 10, 15); }
 inline double f8e4m3Value(uint32_t pattern) { return smallFloat(pattern, 3, 7); }
 inline double f8e5m2Value(uint32_t pattern) { return smallFloat(pattern, 2, 15); }
 
-inline void put(std::vector<unsigned char>& bytes, DType dtype, int64_t index, double value) {
+// Element `index` of those at `bytes`.
+inline void put(unsigned char* bytes, DType dtype, int64_t index, double value) {
   const auto write = [&](auto element) {
-    std::memcpy(bytes.data() + index * static_cast<int64_t>(sizeof element), &element,
-                sizeof element);
+    std::memcpy(bytes + index * static_cast<int64_t>(sizeof element), &element, sizeof element);
   };
+  const auto whole = [&] { return static_cast<int64_t>(value); };  // narrower ones wrap around
   const double size = std::fabs(value);
   const uint32_t sign = std::signbit(value) ? 0x8000u : 0;
   switch (dtype) {
     case DType::Bool:
       return write(static_cast<uint8_t>(value != 0.0));
     case DType::U8:
-      return write(static_cast<uint8_t>(value));
+      return write(static_cast<uint8_t>(whole()));
     case DType::I8:
-      return write(static_cast<int8_t>(value));
+      return write(static_cast<int8_t>(whole()));
     case DType::I32:
-      return write(static_cast<int32_t>(value));
+      return write(static_cast<int32_t>(whole()));
     case DType::I64:
-      return write(static_cast<int64_t>(value));
+      return write(whole());
     case DType::F8E4M3:
-      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 0x7F, f8e4m3Value)));
+      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 3, 7)));
     case DType::F8E5M2:
-      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 0x7C, f8e5m2Value)));
+      return write(static_cast<uint8_t>(sign / 256 + nearestPattern(size, 2, 15)));
     case DType::F16:
-      return write(static_cast<uint16_t>(sign + nearestPattern(size, 0x7C00, f16Value)));
+      return write(static_cast<uint16_t>(sign + nearestPattern(size, 10, 15)));
     case DType::BF16:
       return write(roundToBf16(static_cast<float>(value)));
     case DType::F32:
@@ -105,10 +105,14 @@ inline void put(std::vector<unsigned char>& bytes, DType dtype, int64_t index, d
   }
 }
 
-inline double get(const std::vector<unsigned char>& bytes, DType dtype, int64_t index) {
+template <class Value>
+void putAll(unsigned char* bytes, DType dtype, int64_t count, const Value& value) {
+  for (int64_t i = 0; i < count; ++i) put(bytes, dtype, i, value(i));
+}
+
+inline double get(const unsigned char* bytes, DType dtype, int64_t index) {
   const auto read = [&](auto element) {
-    std::memcpy(&element, bytes.data() + index * static_cast<int64_t>(sizeof element),
-                sizeof element);
+    std::memcpy(&element, bytes + index * static_cast<int64_t>(sizeof element), sizeof element);
     return element;
   };
   switch (dtype) {
@@ -150,10 +154,10 @@ inline double get(const std::vector<unsigned char>& bytes, DType dtype, int64_t 
 
 // Element `index` of the reduction over the ranks of `team`.
 inline double reduced(DType dtype, ReduceOp op, const std::vector<int>& team, int64_t index,
-                      int seed) {
-  double result = contribution(dtype, op, team[0], index, seed);
+                      int round) {
+  double result = contribution(dtype, op, team[0], index, round);
   for (size_t i = 1; i < team.size(); ++i) {
-    const double next = contribution(dtype, op, team[i], index, seed);
+    const double next = contribution(dtype, op, team[i], index, round);
     if (op == ReduceOp::Sum || op == ReduceOp::Avg) result += next;
     if (op == ReduceOp::Prod) result *= next;
     if (op == ReduceOp::Min && next < result) result = next;

@@ -25,6 +25,8 @@ class CudaRuntime {
                        runtime->find(handle, "cudaSetDevice", runtime->setDevice) &&
                        runtime->find(handle, "cudaMalloc", runtime->allocate) &&
                        runtime->find(handle, "cudaFree", runtime->release) &&
+                       runtime->find(handle, "cudaMallocHost", runtime->allocatePinned) &&
+                       runtime->find(handle, "cudaFreeHost", runtime->releasePinned) &&
                        runtime->find(handle, "cudaMemcpyAsync", runtime->copyAsync) &&
                        runtime->find(handle, "cudaMemsetAsync", runtime->setAsync) &&
                        runtime->find(handle, "cudaStreamCreateWithFlags", runtime->makeStream) &&
@@ -51,6 +53,8 @@ class CudaRuntime {
   int (*setDevice)(int) = nullptr;
   int (*allocate)(void**, size_t) = nullptr;
   int (*release)(void*) = nullptr;
+  int (*allocatePinned)(void**, size_t) = nullptr;
+  int (*releasePinned)(void*) = nullptr;
   int (*copyAsync)(void*, const void*, size_t, int kind, void* stream) = nullptr;
   int (*setAsync)(void*, int value, size_t, void* stream) = nullptr;
   int (*makeStream)(void**, unsigned flags) = nullptr;
@@ -69,10 +73,35 @@ class CudaRuntime {
   }
 };
 
+// Host memory that copies to and from a device without a stop on the way, kept from use to use.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(const CudaRuntime& cuda) : cuda_(cuda) {}
+  ~PinnedMemory() { cuda_.releasePinned(data_); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  // At least so many bytes, until the next call.
+  unsigned char* grow(size_t bytes) {
+    if (bytes > bytes_) {
+      CudaRuntime::check("cudaFreeHost", cuda_.releasePinned(data_));
+      data_ = nullptr;
+      CudaRuntime::check("cudaMallocHost", cuda_.allocatePinned(&data_, bytes));
+      bytes_ = bytes;
+    }
+    return static_cast<unsigned char*>(data_);
+  }
+
+ private:
+  const CudaRuntime& cuda_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 // Device memory and a stream of one rank.
 class DeviceMemory : public Memory {
  public:
-  DeviceMemory(const CudaRuntime& cuda, int device) : cuda_(cuda) {
+  DeviceMemory(const CudaRuntime& cuda, int device) : cuda_(cuda), given_(cuda), taken_(cuda) {
     CudaRuntime::check("cudaSetDevice", cuda_.setDevice(device));
     CudaRuntime::check("cudaStreamCreate", cuda_.makeStream(&stream_, CudaRuntime::kNonBlocking));
   }
@@ -84,13 +113,21 @@ class DeviceMemory : public Memory {
     return data;
   }
   void release(void* data) override { cuda_.release(data); }
+  void set(void* to, unsigned char byte, size_t bytes) override {
+    CudaRuntime::check("cudaMemsetAsync", cuda_.setAsync(to, byte, bytes, stream_));
+  }
   void upload(void* to, const void* from, size_t bytes) override {
     if (bytes == 0) return;
     CudaRuntime::check("cudaMemcpyAsync",
                        cuda_.copyAsync(to, from, bytes, CudaRuntime::kAnyDirection, stream_));
-    synchronize();
   }
-  void download(void* to, const void* from, size_t bytes) override { upload(to, from, bytes); }
+  const unsigned char* read(const void* from, size_t bytes) override {
+    unsigned char* to = taken_.grow(bytes);
+    upload(to, from, bytes);
+    synchronize();
+    return to;
+  }
+  unsigned char* staging(size_t bytes) override { return given_.grow(bytes); }
   void* stream() override { return stream_; }
   void synchronize() override {
     CudaRuntime::check("cudaStreamSynchronize", cuda_.synchronize(stream_));
@@ -98,6 +135,7 @@ class DeviceMemory : public Memory {
 
  private:
   const CudaRuntime& cuda_;
+  PinnedMemory given_, taken_;
   void* stream_ = nullptr;
 };
 

@@ -24,22 +24,28 @@ class InProcessGpu : public ::testing::Test {
   }
 
  protected:
+  // All sources side by side in memory that the rank, which is a thread, keeps for the next one.
   void reduceThroughHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
                          ReduceOp op, void* stream) const {
     const size_t bytes = static_cast<size_t>(count * sizeOf(dtype));
+    thread_local PinnedMemory pinned(*cuda_);
+    unsigned char* host = pinned.grow(bytes * srcs.size());
     const auto copy = [&](void* to, const void* from) {
       CudaRuntime::check("cudaMemcpyAsync",
                          cuda_->copyAsync(to, from, bytes, CudaRuntime::kAnyDirection, stream));
+    };
+    const auto wait = [&] {
       CudaRuntime::check("cudaStreamSynchronize", cuda_->synchronize(stream));
     };
-    std::vector<std::vector<std::byte>> host(srcs.size(), std::vector<std::byte>(bytes));
     std::vector<const void*> sources;
     for (size_t i = 0; i < srcs.size(); ++i) {
-      copy(host[i].data(), srcs[i]);
-      sources.push_back(host[i].data());
+      copy(host + i * bytes, srcs[i]);
+      sources.push_back(host + i * bytes);
     }
-    reduceOnHost(host[0].data(), sources, count, dtype, op);
-    copy(dst, host[0].data());
+    wait();
+    reduceOnHost(host, sources, count, dtype, op);
+    copy(dst, host);
+    wait();
   }
 
   std::vector<std::unique_ptr<World>> makeWorlds(int size) const {
