@@ -5,37 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "host/executable.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "bench/main_example.h"
+#include "bench/timing.h"
 
 namespace {
 
 using namespace heddle;
-
-// Median milliseconds of `work`.
-template <class Work>
-double medianMs(int runs, Work& work) {
-  std::vector<double> times;
-  for (int i = 0; i < runs + 2; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - begin;
-    if (i >= 2) times.push_back(spent.count());  // the first ones plan, compile and touch memory
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 // One memcpy on each of several threads over its part of two large buffers.
 class ParallelCopy {
@@ -62,63 +44,41 @@ class ParallelCopy {
   std::vector<char> to_;
 };
 
-void run(const std::string& path, int threads) {
-  std::ifstream file(path);
-  HEDDLE_USER_CHECK(file.good(), "{}: cannot read the file", path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const host::Program program = host::compile(parseFusion(text, path), 1);
-  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+template <class Work>
+double medianMs(Work& work) {
+  return 1e-6 * bench::medianOf(3, 2, [&] { return bench::hostNs(work); });
+}
 
-  std::unique_ptr<host::Device> device =
+void run(const std::string& path, int threads) {
+  const std::unique_ptr<host::Device> device =
       host::makeCpuDevice({.threads = threads, .adversarial_seed = {}});
-  host::Executable executable(program, {device.get(), nullptr, nullptr});
-  std::vector<host::Argument> arguments;
-  double bytes = 0;
-  for (size_t i = 0; i < program.inputs.size(); ++i) {
-    const host::Slot& slot = program.slots[static_cast<size_t>(program.inputs[i])];
-    if (slot.is_scalar) {
-      arguments.emplace_back(slot.default_value.value());
-      continue;
-    }
-    const TensorDesc desc = host::inputDesc(program, i, sizes, 0, 1);
-    const HostTensor values = randomTensor(desc.dtype, desc.global, 1, slot.name);
-    arguments.emplace_back(host::toDevice(*device, device->allocator(), values, desc));
-    bytes += static_cast<double>(desc.allocBytes());
-  }
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    bytes += static_cast<double>(host::outputDesc(program, i, sizes, 0, 1).allocBytes());
-  }
+  bench::MainExample example(path, *device);
   ParallelCopy copy(threads);
-  const auto fusion = [&] { executable.run(arguments).wait(); };
+  const auto fusion = [&] { example.executable->run(example.arguments).wait(); };
   // Taken in turn, so that other work on the machine slows both.
   std::vector<double> copy_ms;
   std::vector<double> fusion_ms;
   for (int i = 0; i < 5; ++i) {
-    copy_ms.push_back(medianMs(3, copy));
-    fusion_ms.push_back(medianMs(3, fusion));
+    copy_ms.push_back(medianMs(copy));
+    fusion_ms.push_back(medianMs(fusion));
   }
-  std::sort(copy_ms.begin(), copy_ms.end());
-  std::sort(fusion_ms.begin(), fusion_ms.end());
-  const double bandwidth = ParallelCopy::bandwidth(copy_ms[2]);
-  const double ms = fusion_ms[2];
-  const double floor_ms = 1e3 * bytes / bandwidth;
+  const double bandwidth = ParallelCopy::bandwidth(bench::median(std::move(copy_ms)));
+  const double ms = bench::median(std::move(fusion_ms));
+  const double floor_ms = 1e3 * example.bytes / bandwidth;
   fmt::print(
       "{{\"name\": \"main example on the CPU\", \"device\": \"{}\", \"threads\": {}, \"cpu_ms\": "
       "{:.2f}, "
       "\"floor_ms\": {:.2f}, \"of_copy_bandwidth\": {:.3f}, \"copy_gb_s\": {:.1f}, "
       "\"bytes\": {:.0f}}}\n",
-      device->description(), threads, ms, floor_ms, floor_ms / ms, bandwidth / 1e9, bytes);
+      device->description(), threads, ms, floor_ms, floor_ms / ms, bandwidth / 1e9, example.bytes);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return heddle::bench::runGuarded([&] {
     const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     run(argc > 1 ? argv[1] : "examples/gelu_backward_bias_grad.fusion",
         argc > 2 ? std::max(1, std::atoi(argv[2])) : all);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  });
 }

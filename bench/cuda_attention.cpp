@@ -7,24 +7,20 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "ir/composite.h"
-#include "ir/error.h"
 
 namespace {
 
 using namespace heddle;
+using bench::check;
 
 constexpr int64_t kBatch = 16, kHeads = 32, kTokens = 2048, kWidth = 128;
 constexpr int kRepeats = 5;
-
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 
 struct Case {
   const char* name;
@@ -62,22 +58,8 @@ double timeOf(host::FusionExecutor& executor, const std::vector<host::Argument>&
               host::Device& device, int rounds) {
   host::RunOptions options;
   options.stream = device.createStream();
-  const auto stream = static_cast<cudaStream_t>(options.stream);
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin), "cudaEventCreate");
-  check(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<float> times;
-  for (int i = 0; i < rounds + 3; ++i) {
-    check(cudaEventRecord(begin, stream), "cudaEventRecord");
-    for (int r = 0; r < kRepeats; ++r) executor.run(inputs, options);
-    check(cudaEventRecord(end, stream), "cudaEventRecord");
-    check(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
-    if (i >= 3) times.push_back(ms / kRepeats);
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return bench::medianMs(static_cast<cudaStream_t>(options.stream), rounds, kRepeats,
+                         [&] { executor.run(inputs, options); });
 }
 
 // Taken of the GPU's memory, by whomever.

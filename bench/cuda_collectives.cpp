@@ -10,7 +10,6 @@
 #include <nccl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -18,18 +17,16 @@
 #include <thread>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/module.h"
 #include "host/text.h"
-#include "ir/error.h"
 
 namespace {
 
 using namespace heddle;
+using bench::check;
 
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 void check(ncclResult_t status, const char* call) {
   if (status != ncclSuccess) userError("{}: {}", call, ncclGetErrorString(status));
 }
@@ -93,11 +90,6 @@ host::Program programOf(const Kind& kind, int64_t part, int posts) {
   return host::parseProgram(text + "}\n");
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 class Rank {
  public:
   explicit Rank(std::unique_ptr<comm::World> world)
@@ -112,8 +104,7 @@ class Rank {
     const int ordinal = world_->rank();
     world_ = host::ncclModule().makeWorld(std::move(world_), ordinal);
     check(cudaStreamCreate(&stream_), "cudaStreamCreate");
-    check(cudaEventCreate(&begin_), "cudaEventCreate");
-    check(cudaEventCreate(&end_), "cudaEventCreate");
+    timer_ = std::make_unique<bench::GpuTimer>(stream_);
   }
 
   void run(const Kind& kind, int64_t bytes) {
@@ -176,33 +167,23 @@ class Rank {
       a.push_back(ours_us);
       b.push_back(raw_us);
     }
-    return {slowest(median(a)), slowest(median(b))};
+    return {slowest(bench::median(a)), slowest(bench::median(b))};
   }
 
   double gpuUs(const std::function<void()>& work) {
     world_->barrier();
-    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    work();
-    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-    return 1e3 * static_cast<double>(ms);
+    return 1e3 * timer_->ms(work);
   }
 
   // Median host microseconds to issue it, the GPU idle.
   double hostUs(const std::function<void()>& work) {
-    std::vector<double> times;
-    for (int i = 0; i < 50; ++i) {
+    const double ns = bench::medianOf(50, 0, [&] {
       check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
       world_->barrier();
-      const auto start = std::chrono::steady_clock::now();
-      work();
-      times.push_back(
-          1e6 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
+      return bench::hostNs(work);
+    });
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    return slowest(median(times));
+    return slowest(1e-3 * ns);
   }
 
   double slowest(double mine) {
@@ -217,8 +198,7 @@ class Rank {
   std::unique_ptr<host::Device> device_;
   ncclComm_t raw_ = nullptr;  // with the process until its end
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
+  std::unique_ptr<bench::GpuTimer> timer_;
 };
 
 }  // namespace

@@ -5,25 +5,20 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/text.h"
-#include "ir/error.h"
 
 namespace {
 
 using namespace heddle;
+using bench::check;
 
 constexpr int kLaunches = 200;  // below what the driver queues before it makes the host wait
-
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 
 host::Program programOfLaunches() {
   return host::parseProgram(fmt::format(R"(heddle 1
@@ -43,22 +38,6 @@ program bench(%x: f32[n], %y: f32[n]) -> (%z) with n = 16 {{
 )",
                                         kLaunches),
                             "bench");
-}
-
-// Median nanoseconds of a launch: the host's time to issue, the device idle before each round.
-template <class Issue>
-double medianNs(cudaStream_t stream, int runs, const Issue& issue) {
-  std::vector<double> times;
-  for (int i = 0; i < runs + 3; ++i) {
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    const auto begin = std::chrono::steady_clock::now();
-    issue();
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
-    if (i >= 3) times.push_back(taken.count() / kLaunches);
-  }
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
 }
 
 // The kernel that the program launches, loaded without heddle's device.
@@ -114,7 +93,7 @@ void run(int runs) {
   RawKernel raw(
       codegen::planKernel(program.kernels[0].segment, {desc, desc}, {desc}, codegen::Target::Cuda),
       *device->compiler(), {tensors[0].data, tensors[1].data, tensors[2].data});
-  const double raw_ns = medianNs(stream, runs, [&] {
+  const double raw_ns = bench::medianIssueNs(stream, runs, kLaunches, [&] {
     for (int i = 0; i < kLaunches; ++i) raw.launch(stream);
   });
   double heddle_ns = 0;
@@ -123,7 +102,8 @@ void run(int runs) {
     host::RunOptions options;
     options.stream = stream;
     const std::vector<host::Argument> inputs{tensors[0], tensors[1]};
-    heddle_ns = medianNs(stream, runs, [&] { executable.run(inputs, options); });
+    heddle_ns =
+        bench::medianIssueNs(stream, runs, kLaunches, [&] { executable.run(inputs, options); });
   }
   fmt::print(
       "{{\"name\": \"cuda dispatch\", \"device\": \"{}\", \"heddle_ns_per_launch\": {:.0f}, "
@@ -135,10 +115,5 @@ void run(int runs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(argc > 1 ? std::atoi(argv[1]) : 50);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  return heddle::bench::runGuarded([&] { run(argc > 1 ? std::atoi(argv[1]) : 50); });
 }

@@ -6,22 +6,17 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
-#include "ir/error.h"
 #include "ir/text.h"
 
 namespace {
 
 using namespace heddle;
-
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 
 struct Case {
   const char* name;
@@ -88,26 +83,11 @@ void time(const Case& each, host::Device& device, cudaStream_t stream, int round
   host::FusionExecutor executor = executorOf(each.fusion, device);
   host::RunOptions options;
   options.stream = stream;
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin), "cudaEventCreate");
-  check(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<float> times;
-  for (int i = 0; i < rounds + 3; ++i) {
-    check(cudaEventRecord(begin, stream), "cudaEventRecord");
-    for (int r = 0; r < each.repeats; ++r) executor.run(inputs, options);
-    check(cudaEventRecord(end, stream), "cudaEventRecord");
-    check(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
-    if (i >= 3) times.push_back(ms / static_cast<float>(each.repeats));
-  }
-  std::sort(times.begin(), times.end());
-  const double ms = times[times.size() / 2];
+  const double ms =
+      bench::medianMs(stream, rounds, each.repeats, [&] { executor.run(inputs, options); });
   fmt::print("{{\"name\": \"{}\", \"device\": \"{}\", \"gpu_ms\": {:.4f}, \"gb_s\": {:.0f}}}\n",
              each.name, device.description(), ms, each.bytes / (ms * 1e-3) / 1e9);
   std::fflush(stdout);
-  check(cudaEventDestroy(begin), "cudaEventDestroy");
-  check(cudaEventDestroy(end), "cudaEventDestroy");
 }
 
 void run(int rounds, const std::string& filter) {
@@ -128,10 +108,6 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", why);
     return 0;
   }
-  try {
-    run(argc > 1 ? std::atoi(argv[1]) : 20, argc > 2 ? argv[2] : "");
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  return heddle::bench::runGuarded(
+      [&] { run(argc > 1 ? std::atoi(argv[1]) : 20, argc > 2 ? argv[2] : ""); });
 }

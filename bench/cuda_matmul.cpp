@@ -7,12 +7,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/text.h"
 #include "ir/builder.h"
@@ -21,40 +20,10 @@
 namespace {
 
 using namespace heddle;
+using bench::check;
 
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 void check(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) userError("{}: {}", call, cublasLtGetStatusString(status));
-}
-
-double median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-// Milliseconds of one of `repeats` calls between two events, so that the host's part does not
-// count.
-template <class Work>
-double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  check(cudaEventCreate(&begin), "cudaEventCreate");
-  check(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<double> times;
-  for (int i = 0; i < rounds + 3; ++i) {
-    check(cudaEventRecord(begin, stream), "cudaEventRecord");
-    for (int r = 0; r < repeats; ++r) work();
-    check(cudaEventRecord(end, stream), "cudaEventRecord");
-    check(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
-    if (i >= 3) times.push_back(ms / repeats);
-  }
-  check(cudaEventDestroy(begin), "cudaEventDestroy");
-  check(cudaEventDestroy(end), "cudaEventDestroy");
-  return median(std::move(times));
 }
 
 struct Case {
@@ -84,7 +53,7 @@ void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int 
   host::RunOptions options;
   options.stream = stream;
   const double ms =
-      medianMs(stream, rounds, each.repeats, [&] { executable.run(inputs, options); });
+      bench::medianMs(stream, rounds, each.repeats, [&] { executable.run(inputs, options); });
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   const double batch = each.a.size() > 2 ? static_cast<double>(each.a[0]) : 1.0;
   const double flop = 2.0 * batch * static_cast<double>(each.a[each.a.size() - 2]) *
@@ -96,21 +65,6 @@ void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int 
 
 constexpr int kCalls = 200;  // below what the driver queues before it makes the host wait
 constexpr int64_t kSize = 64;
-
-// Median nanoseconds of a call: the host's time to issue, the device idle before each round.
-template <class Issue>
-double medianNs(cudaStream_t stream, int rounds, const Issue& issue) {
-  std::vector<double> times;
-  for (int i = 0; i < rounds + 3; ++i) {
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    const auto begin = std::chrono::steady_clock::now();
-    issue();
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
-    if (i >= 3) times.push_back(taken.count() / kCalls);
-  }
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  return median(std::move(times));
-}
 
 // A square product as one writes it straight on cuBLASLt.
 class RawMatmul {
@@ -172,10 +126,11 @@ program bench(%x: bf16[n, n], %y: bf16[n, n]) -> (%z) with n = {} {{
   host::RunOptions options;
   options.stream = stream;
   const std::vector<host::Argument> inputs{x, y};
-  const double raw_ns = medianNs(stream, rounds, [&] {
+  const double raw_ns = bench::medianIssueNs(stream, rounds, kCalls, [&] {
     for (int i = 0; i < kCalls; ++i) raw.run(x.data, y.data, z.data, stream);
   });
-  const double heddle_ns = medianNs(stream, rounds, [&] { executable.run(inputs, options); });
+  const double heddle_ns =
+      bench::medianIssueNs(stream, rounds, kCalls, [&] { executable.run(inputs, options); });
   fmt::print(
       "{{\"name\": \"cuda library call\", \"device\": \"{}\", \"heddle_ns_per_launch\": {:.0f}, "
       "\"raw_ns_per_launch\": {:.0f}, \"heddle_over_raw\": {:.3f}}}\n",
@@ -199,10 +154,5 @@ void run(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(argc > 1 ? std::atoi(argv[1]) : 30);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  return heddle::bench::runGuarded([&] { run(argc > 1 ? std::atoi(argv[1]) : 30); });
 }

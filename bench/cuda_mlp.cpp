@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/module.h"
 #include "ir/error.h"
@@ -30,6 +31,7 @@
 namespace {
 
 using namespace heddle;
+using bench::check;
 
 constexpr int kRuns = 20;
 constexpr int kWarm = 5;
@@ -43,10 +45,6 @@ fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
   return %y shard(@m{0})
 }}
 )";
-
-void check(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
-}
 
 // Device memory filled with random numbers: zeros would make the GPU clock higher.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
@@ -67,25 +65,12 @@ host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
 }
 
 double medianMs(cudaStream_t stream, comm::World& world, const std::function<void()>& work) {
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  check(cudaEventCreate(&begin), "cudaEventCreate");
-  check(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<float> times;
-  for (int i = 0; i < kRuns + kWarm; ++i) {
-    if (i == kWarm) world.barrier();
-    check(cudaEventRecord(begin, stream), "cudaEventRecord");
-    work();
-    check(cudaEventRecord(end, stream), "cudaEventRecord");
-    check(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
-    if (i >= kWarm) times.push_back(ms);
-  }
-  check(cudaEventDestroy(begin), "cudaEventDestroy");
-  check(cudaEventDestroy(end), "cudaEventDestroy");
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  bench::GpuTimer timer(stream);
+  int warm = kWarm;
+  return bench::medianOf(kRuns, kWarm, [&] {
+    if (warm-- == 0) world.barrier();
+    return timer.ms(work);
+  });
 }
 
 struct Case {

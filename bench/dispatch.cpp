@@ -4,14 +4,12 @@
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <vector>
 
+#include "bench/timing.h"
 #include "host/executable.h"
 #include "host/text.h"
-#include "ir/error.h"
 
 namespace {
 
@@ -100,15 +98,9 @@ double measure(host::Device& device, const std::string& body, int per_trip, int 
   static std::byte memory[16 * 16 * sizeof(float)];
   const host::Tensor tensor{memory, denseDesc(DType::F32, {16, 16}), nullptr};
   const std::vector<host::Argument> inputs{tensor, tensor};
-  std::vector<double> times;
-  for (int i = 0; i < runs + 3; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    executable.run(inputs);
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
-    if (i >= 3) times.push_back(taken.count() / (kInstructions * per_trip));
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  const double ns = bench::medianOf(runs, bench::kWarm,
+                                    [&] { return bench::hostNs([&] { executable.run(inputs); }); });
+  return ns / (kInstructions * per_trip);
 }
 
 void report(const std::string& name, double nanoseconds) {
@@ -118,7 +110,7 @@ void report(const std::string& name, double nanoseconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return heddle::bench::runGuarded([&] {
     const int runs = argc > 1 ? std::atoi(argv[1]) : 200;
     const std::string launch = "    launch @add(%x, %y) -> (%z) stream=0";
     const std::string matmul = "    call_library matmul(%x, %y) -> (%z) stream=0";
@@ -129,8 +121,5 @@ int main(int argc, char** argv) {
     report("launch, null device", measure(*null, launch, 1, runs));
     report("matmul, null device", measure(*null, matmul, 1, runs));
     report("allocate and free, null device", measure(*null, memory, 2, runs));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  });
 }

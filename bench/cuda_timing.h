@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "bench/timing.h"
+#include "ir/error.h"
+
+namespace heddle::bench {
+
+inline void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
+}
+
+// Times what is enqueued on a stream between two events, so that the host's part does not count
+// where the GPU is the slower one.
+class GpuTimer {
+ public:
+  explicit GpuTimer(cudaStream_t stream) : stream_(stream) {
+    check(cudaEventCreate(&begin_), "cudaEventCreate");
+    check(cudaEventCreate(&end_), "cudaEventCreate");
+  }
+  ~GpuTimer() {
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+  }
+  GpuTimer(const GpuTimer&) = delete;
+  GpuTimer& operator=(const GpuTimer&) = delete;
+
+  template <class Work>
+  double ms(const Work& work) {
+    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
+    work();
+    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+    return static_cast<double>(ms);
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+// Median milliseconds on the GPU of one of `repeats` calls in a row.
+template <class Work>
+double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
+  GpuTimer timer(stream);
+  return medianOf(rounds, kWarm,
+                  [&] {
+                    return timer.ms([&] {
+                      for (int r = 0; r < repeats; ++r) work();
+                    });
+                  }) /
+         repeats;
+}
+
+// Median nanoseconds of the host to issue one of the `calls` of `issue`, the stream idle before.
+template <class Issue>
+double medianIssueNs(cudaStream_t stream, int rounds, int calls, const Issue& issue) {
+  const auto idle = [&] { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };
+  const double ns = medianOf(rounds, kWarm, [&] {
+    idle();
+    return hostNs(issue);
+  });
+  idle();
+  return ns / calls;
+}
+
+}  // namespace heddle::bench

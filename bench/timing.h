@@ -1,0 +1,53 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+// How the benchmarks time: the median of several rounds, after some that plan, compile and fill
+// pools.
+namespace heddle::bench {
+
+constexpr int kWarm = 3;
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// The median of `rounds` calls of `time`, which returns one time, after `warm` that do not count.
+template <class Time>
+double medianOf(int rounds, int warm, const Time& time) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds + warm; ++i) {
+    const double one = time();
+    if (i >= warm) times.push_back(one);
+  }
+  return median(std::move(times));
+}
+
+// Nanoseconds that the host spends in `work`.
+template <class Work>
+double hostNs(Work&& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// main() of a benchmark: what `run` throws goes to stderr, and makes the exit code 1.
+template <class Run>
+int runGuarded(const Run& run) {
+  try {
+    run();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace heddle::bench
