@@ -59,15 +59,15 @@ class InProcessGpu : public ::testing::Test {
   MakeInProcessCudaWorlds make_ = nullptr;
 };
 
-TEST_F(InProcessGpu, Conforms) {
-  for (int size : {1, 2, 3, 4}) {
-    SCOPED_TRACE(size);
-    expectAllWell(runRanks(makeWorlds(size), [&](std::unique_ptr<World>& world) {
-      DeviceMemory memory(*cuda_, 0);
-      Rank rank{*world, memory};
-      runEverything(rank);
-    }));
-  }
+class InProcessGpuRanks : public InProcessGpu, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InProcessGpuRanks, ::testing::Values(1, 2, 3, 4));
+
+TEST_P(InProcessGpuRanks, Conforms) {
+  expectAllWell(runRanks(makeWorlds(GetParam()), [&](std::unique_ptr<World>& world) {
+    DeviceMemory memory(*cuda_, 0);
+    Rank rank{*world, memory};
+    runEverything(rank);
+  }));
 }
 
 // The data arrive late on each stream, and the result is used without a wait on the host.
