@@ -117,55 +117,62 @@ TEST(JobFaults, ADelayHurtsNobody) {
 // Says that it is NCCL, which compares nothing, over ranks that are threads; counts the meetings.
 class UncheckedWorld : public comm::World {
  public:
-  explicit UncheckedWorld(std::unique_ptr<comm::World> world) : world_(std::move(world)) {}
+  explicit UncheckedWorld(comm::World& world) : world_(world) {}
   using World::split;
-  int rank() const override { return world_->rank(); }
-  int size() const override { return world_->size(); }
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
   std::string transport() const override { return "nccl"; }
   std::vector<std::string> exchange(const std::string& mine) override {
     ++meetings;
-    return world_->exchange(mine);
+    return world_.exchange(mine);
   }
   std::unique_ptr<comm::Communicator> communicator(const std::vector<int>& members) override {
-    return world_->communicator(members);
+    return world_.communicator(members);
   }
-  void abort(const std::string& reason) noexcept override { world_->abort(reason); }
-  std::string fault() const override { return world_->fault(); }
+  void abort(const std::string& reason) noexcept override { world_.abort(reason); }
+  std::string fault() const override { return world_.fault(); }
 
   int meetings = 0;
 
  private:
-  std::unique_ptr<comm::World> world_;
+  comm::World& world_;
 };
+
+// What each rank throws, on a thread and a device of its own.
+std::vector<std::string> errorsOfRanks(
+    int ranks, const std::function<void(int rank, comm::World& world, Device& device)>& body) {
+  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);
+  std::vector<std::string> errors(worlds.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto at = static_cast<size_t>(rank);
+      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+      errors[at] = testing::userErrorOf([&] { body(rank, *worlds[at], *device); });
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
 
 // Each rank runs the sum with its sizes, one after the other; what it throws.
 std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
                                   int* meetings = nullptr, comm::ControlOptions control = {},
                                   const char* program = kSum) {
-  const auto ranks = sizes_by_rank.size();
-  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, static_cast<int>(ranks));
-  std::vector<std::string> errors(ranks);
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      UncheckedWorld world(std::move(worlds[rank]));
-      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-      Context context{device.get(), &world};
-      context.control = control;
-      Executable executable(programOf(program), context);
-      errors[rank] = testing::userErrorOf([&] {
-        const int before = world.meetings;
-        for (int64_t n : sizes_by_rank[rank]) {
-          const std::vector<float> ones(static_cast<size_t>(n), 1);
-          executable.run({testing::deviceFloats(*device, ones, {n})}).wait();
-        }
-        if (rank == 0 && meetings != nullptr) *meetings = world.meetings - before;
-        world.barrier();
-      });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
+  const auto run = [&](int rank, comm::World& threads, Device& device) {
+    UncheckedWorld world(threads);
+    Context context{&device, &world};
+    context.control = control;
+    Executable executable(programOf(program), context);
+    const int before = world.meetings;
+    for (int64_t n : sizes_by_rank[static_cast<size_t>(rank)]) {
+      const std::vector<float> ones(static_cast<size_t>(n), 1);
+      executable.run({testing::deviceFloats(device, ones, {n})}).wait();
+    }
+    if (rank == 0 && meetings != nullptr) *meetings = world.meetings - before;
+    world.barrier();
+  };
+  return errorsOfRanks(static_cast<int>(sizes_by_rank.size()), run);
 }
 
 TEST(JobFaults, CountsThatDifferAreToldBeforeTheyArePosted) {
@@ -274,25 +281,15 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
     host.as<int64_t>()[1] = b;
     return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
   };
-  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
-  std::vector<std::string> errors(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto at = static_cast<size_t>(rank);
-      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-      Executable executable(programOf(text), {device.get(), worlds[at].get()});
-      const Tensor x = testing::deviceFloats(*device, std::vector<float>(8, 1), {8});
-      errors[at] = testing::userErrorOf([&] {
-        const Tensor s = rank == 0 ? countsOf(*device, 1, 5) : countsOf(*device, 3, 0);
-        const Tensor good = rank == 0 ? countsOf(*device, 1, 3) : countsOf(*device, 5, 0);
-        executable.run({x, s, good}).wait();
-        const Tensor bad = rank == 0 ? countsOf(*device, 1, 3) : countsOf(*device, 4, 0);
-        executable.run({x, s, bad}).wait();
-      });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto errors = errorsOfRanks(2, [&](int rank, comm::World& world, Device& device) {
+    const Tensor x = testing::deviceFloats(device, std::vector<float>(8, 1), {8});
+    Executable executable(programOf(text), {&device, &world});
+    const Tensor s = rank == 0 ? countsOf(device, 1, 5) : countsOf(device, 3, 0);
+    const Tensor good = rank == 0 ? countsOf(device, 1, 3) : countsOf(device, 5, 0);
+    executable.run({x, s, good}).wait();
+    const Tensor bad = rank == 0 ? countsOf(device, 1, 3) : countsOf(device, 4, 0);
+    executable.run({x, s, bad}).wait();
+  });
   for (const std::string& error : errors) {
     expectParts(error, {"instruction 3 (", "all_to_all_v",
                         "rank 0 sends 5 elements to rank 1, "
@@ -343,20 +340,12 @@ program sum(%x: f32[n]) -> (%y) with n = 4 {
   wait $t stream=0
 }
 )";
-  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
-  std::vector<std::string> errors(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto at = static_cast<size_t>(rank);
-      const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-      Executable executable(programOf(text), {device.get(), worlds[at].get()});
-      const float value = rank == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
-      const Tensor x = testing::deviceFloats(*device, {1, value, 1, 1}, {4});
-      errors[at] = testing::userErrorOf([&] { executable.run({x}).wait(); });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto errors = errorsOfRanks(2, [&](int rank, comm::World& world, Device& device) {
+    const float value = rank == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+    const Tensor x = testing::deviceFloats(device, {1, value, 1, 1}, {4});
+    Executable executable(programOf(text), {&device, &world});
+    executable.run({x}).wait();
+  });
   expectParts(errors[1], {"instruction 0 (check %x stream=0): %x holds nan"});
   expectParts(errors[0], {"rank 1", "%x holds nan"});
 }
