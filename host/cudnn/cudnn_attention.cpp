@@ -25,11 +25,11 @@ int64_t spanBytes(const TensorDesc& desc) {
 // An operand whose address is not aligned, moved to one that is.
 class Moved {
  public:
-  Moved(void* memory, const TensorDesc& desc, cudaStream_t stream)
-      : given_(memory), desc_(desc), stream_(stream) {
+  Moved(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
+      : given_(memory), desc_(desc), bytes_(static_cast<size_t>(spanBytes(desc))), stream_(stream) {
     if (reinterpret_cast<uintptr_t>(memory) % kVectorBytes == 0) return;
-    check(cudaMallocAsync(&own_, static_cast<size_t>(spanBytes(desc)), stream), "cudaMallocAsync");
-    copy(own_, given_);
+    check(cudaMallocAsync(&own_, bytes_, stream), "cudaMallocAsync");
+    if (is_read) copy(own_, given_, bytes_);
   }
   ~Moved() {
     if (own_ != nullptr) cudaFreeAsync(own_, stream_);
@@ -38,12 +38,19 @@ class Moved {
   Moved& operator=(const Moved&) = delete;
   void* get() const { return own_ == nullptr ? given_ : own_; }
   void copyBack() const {
-    if (own_ != nullptr) copy(given_, own_);
+    if (own_ == nullptr) return;
+    const bool has_gaps = static_cast<int64_t>(bytes_) > desc_.numel() * sizeOf(desc_.dtype);
+    if (has_gaps) return copyRowsBack();
+    copy(given_, own_, bytes_);
   }
 
  private:
+  void copy(void* to, const void* from, size_t bytes) const {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+  }
+
   // Its rows, each of elements side by side: what lies between them is not the operand's.
-  void copy(void* to, const void* from) const {
+  void copyRowsBack() const {
     const auto size = static_cast<size_t>(sizeOf(desc_.dtype));
     const size_t rows = desc_.rank() - 2;
     const auto width = static_cast<size_t>(desc_.sizes.back()) * size;
@@ -53,8 +60,8 @@ class Moved {
       const int64_t first =
           std::inner_product(at.begin(), at.end(), desc_.strides.begin(), int64_t{0});
       const size_t offset = static_cast<size_t>(first) * size;
-      check(cudaMemcpy2DAsync(static_cast<char*>(to) + offset, pitch,
-                              static_cast<const char*>(from) + offset, pitch, width,
+      check(cudaMemcpy2DAsync(static_cast<char*>(given_) + offset, pitch,
+                              static_cast<const char*>(own_) + offset, pitch, width,
                               static_cast<size_t>(desc_.sizes[rows]), cudaMemcpyDeviceToDevice,
                               stream_),
             "cudaMemcpy2DAsync");
@@ -67,6 +74,7 @@ class Moved {
   void* given_;
   void* own_ = nullptr;
   const TensorDesc& desc_;
+  size_t bytes_;
   cudaStream_t stream_;
 };
 
@@ -80,7 +88,7 @@ class PreparedCall : public PreparedAttention {
     std::deque<Moved> moved;
     Memory placed{{}, memory.workspace};
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      moved.emplace_back(memory.operands[i], tensors_[i], native);
+      moved.emplace_back(memory.operands[i], tensors_[i], i < inputs_, native);
       placed.operands[i] = moved.back().get();
     }
     {

@@ -139,7 +139,7 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinTheirBoundsHoweverTheOperandsLie)
       for (const AttentionShape& x : kBackwardShapes) {
         for (AttentionLies lies :
              {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::WithGaps,
-              AttentionLies::Stretched, AttentionLies::Misaligned}) {
+              AttentionLies::Stretched, AttentionLies::Misaligned, AttentionLies::Between}) {
           if (lies != AttentionLies::Plain && &x != kBackwardShapes) continue;
           const auto operands = backwardOperands(dtype, x, lies == AttentionLies::Stretched);
           std::vector<Argument> inputs;
@@ -207,8 +207,9 @@ TEST_F(AttentionBackwardGpu, ABackwardIsOneCallWithTheSameBitsIntoPreallocatedMe
   std::vector<Argument> inputs;
   for (const HostTensor& each : operands) inputs.emplace_back(place(each, AttentionLies::Plain));
   std::vector<HostTensor> first;
-  for (AttentionLies lies : {AttentionLies::Plain, AttentionLies::Plain, AttentionLies::TokensOut,
-                             AttentionLies::WithGaps, AttentionLies::Misaligned}) {
+  for (AttentionLies lies :
+       {AttentionLies::Plain, AttentionLies::Plain, AttentionLies::TokensOut,
+        AttentionLies::WithGaps, AttentionLies::Misaligned, AttentionLies::Between}) {
     RunOptions options;
     for (size_t i : {size_t{0}, size_t{1}, size_t{2}, size_t{3}}) {
       options.preallocated.push_back(place(HostTensor(DType::BF16, operands[i].sizes), lies));
@@ -217,6 +218,7 @@ TEST_F(AttentionBackwardGpu, ABackwardIsOneCallWithTheSameBitsIntoPreallocatedMe
     std::vector<HostTensor> got;
     for (size_t i : {size_t{1}, size_t{2}, size_t{3}}) {
       got.push_back(fetch(options.preallocated[i]));
+      expectZerosBetween(options.preallocated[i]);
     }
     if (first.empty()) {
       first = got;

@@ -22,6 +22,7 @@ enum class AttentionLies : uint8_t {
   WithGaps,    // rows of width + 3: copied
   Stretched,   // one head for all, of stride 0: copied
   Misaligned,  // row-major, two bytes off
+  Between,     // two bytes off, each row of heads and width between what is not the operand's
 };
 
 struct AttentionShape {
@@ -31,6 +32,10 @@ struct AttentionShape {
 inline TensorDesc attentionDesc(DType dtype, std::vector<int64_t> sizes, AttentionLies lies) {
   TensorDesc desc = denseDesc(dtype, std::move(sizes));
   if (lies == AttentionLies::TokensOut) desc.strides = stridesFor(desc.sizes, {0, 2, 1, 3});
+  if (lies == AttentionLies::Between) {
+    const int64_t row = desc.sizes[1] * desc.sizes[3];
+    desc.strides = {3 * row * desc.sizes[2], desc.sizes[3], 3 * row, 1};
+  }
   if (lies == AttentionLies::Stretched) desc.strides = {desc.strides[1], 0, desc.strides[2], 1};
   if (lies != AttentionLies::WithGaps) return desc;
   int64_t span = desc.sizes[3] + 3;
@@ -56,11 +61,22 @@ class AttentionGpu : public GpuDeviceTest {
     const TensorDesc desc = attentionDesc(values.dtype, values.sizes, lies);
     std::vector<std::byte> bytes(static_cast<size_t>(desc.allocBytes()));
     packInto(bytes.data(), desc, values);
-    const int64_t shift = lies == AttentionLies::Misaligned ? 2 : 0;
+    const bool is_off = lies == AttentionLies::Misaligned || lies == AttentionLies::Between;
+    const int64_t shift = is_off ? 2 : 0;
     void* memory = static_cast<std::byte*>(allocate(desc.allocBytes() + shift + 16)) + shift;
     device_->copy(memory, bytes.data(), desc.allocBytes(), stream_, {});
     finish(stream_);
     return {memory, desc, {}};
+  }
+
+  // place() leaves zeros between the elements, and nobody else writes there.
+  void expectZerosBetween(const Tensor& tensor) {
+    const auto size = static_cast<size_t>(tensor.desc.allocBytes());
+    std::vector<std::byte> bytes(size);
+    device_->copy(bytes.data(), tensor.data, tensor.desc.allocBytes(), stream_, {});
+    finish(stream_);
+    packInto(bytes.data(), tensor.desc, HostTensor(tensor.desc.dtype, tensor.desc.sizes));
+    EXPECT_EQ(bytes, std::vector<std::byte>(size));
   }
 
   HostTensor fetch(const Tensor& tensor) { return toHost(*device_, tensor); }

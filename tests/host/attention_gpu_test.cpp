@@ -28,7 +28,7 @@ TEST_F(AttentionGpu, IsWithinItsBoundHoweverTheOperandsLie) {
       for (const AttentionShape& x : kAttentionShapes) {
         for (AttentionLies lies :
              {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::WithGaps,
-              AttentionLies::Stretched, AttentionLies::Misaligned}) {
+              AttentionLies::Stretched, AttentionLies::Misaligned, AttentionLies::Between}) {
           const bool one = lies == AttentionLies::Stretched;
           const HostTensor q =
               attentionSample(dtype, {x.batch, x.heads, x.queries, x.width}, "q", one);
@@ -62,8 +62,9 @@ TEST_F(AttentionGpu, TheProgramHasOneCallAndItsResultLandsInPreallocatedMemory) 
   const HostTensor q = attentionSample(DType::BF16, sizes, "q", false);
   const HostTensor k = attentionSample(DType::BF16, sizes, "k", false);
   const HostTensor v = attentionSample(DType::BF16, sizes, "v", false);
-  for (AttentionLies lies : {AttentionLies::Plain, AttentionLies::TokensOut,
-                             AttentionLies::WithGaps, AttentionLies::Misaligned}) {
+  for (AttentionLies lies :
+       {AttentionLies::Plain, AttentionLies::TokensOut, AttentionLies::WithGaps,
+        AttentionLies::Misaligned, AttentionLies::Between}) {
     RunOptions options;
     options.preallocated = {place(HostTensor(DType::BF16, sizes), lies)};
     const Outputs outputs =
@@ -74,6 +75,7 @@ TEST_F(AttentionGpu, TheProgramHasOneCallAndItsResultLandsInPreallocatedMemory) 
     EXPECT_EQ(std::get<Tensor>(outputs[0]).data, options.preallocated[0].data);
     expectAttention(x, true, q, k, v, fetch(options.preallocated[0]),
                     fmt::format("result lies {}", static_cast<int>(lies)));
+    expectZerosBetween(options.preallocated[0]);
   }
 }
 
