@@ -223,27 +223,23 @@ TEST(JobFaults, SizesThatWereComparedAreNotComparedAgain) {
 // Rank 0 keeps its plans, rank 1 makes each anew: they compare in the same runs, also when sizes
 // have been forgotten because there were too many.
 TEST(JobFaults, WhatIsComparedAgainIsSoOnAllRanks) {
-  auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
   const std::vector<uint64_t> sizes = {1, 2, 1, 3, 1, 3, 2, 2, 1};
   std::vector<std::vector<int>> meetings(2);
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      UncheckedWorld world(std::move(worlds[rank]));
-      const auto device = makeNullDevice();
-      RunResources resources(*device, {}, nullptr);
-      PostAgreement agreement(&world, true, 2);
-      std::map<uint64_t, Plan> kept;
-      for (uint64_t hash : sizes) {
-        Plan fresh;
-        Plan& plan = rank == 0 ? kept[hash] : fresh;
-        plan.sizes_hash = hash;
-        agreement.agree(plan, resources);
-        meetings[rank].push_back(world.meetings);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto errors = errorsOfRanks(2, [&](int rank, comm::World& threads, Device&) {
+    UncheckedWorld world(threads);
+    const auto device = makeNullDevice();
+    RunResources resources(*device, {}, nullptr);
+    PostAgreement agreement(&world, true, 2);
+    std::map<uint64_t, Plan> kept;
+    for (uint64_t hash : sizes) {
+      Plan fresh;
+      Plan& plan = rank == 0 ? kept[hash] : fresh;
+      plan.sizes_hash = hash;
+      agreement.agree(plan, resources);
+      meetings[static_cast<size_t>(rank)].push_back(world.meetings);
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
   // 3 is the third: it begins anew, so 1 is compared; 2 is the third then.
   EXPECT_EQ(meetings[0], (std::vector<int>{1, 2, 2, 3, 4, 4, 5, 5, 6}));
   EXPECT_EQ(meetings[1], meetings[0]);
