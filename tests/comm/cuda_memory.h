@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tests/comm/conformance.h"
 
@@ -26,7 +28,6 @@ class CudaRuntime {
                        runtime->find(handle, "cudaMalloc", runtime->allocate) &&
                        runtime->find(handle, "cudaFree", runtime->release) &&
                        runtime->find(handle, "cudaMallocHost", runtime->allocatePinned) &&
-                       runtime->find(handle, "cudaFreeHost", runtime->releasePinned) &&
                        runtime->find(handle, "cudaMemcpyAsync", runtime->copyAsync) &&
                        runtime->find(handle, "cudaMemsetAsync", runtime->setAsync) &&
                        runtime->find(handle, "cudaStreamCreateWithFlags", runtime->makeStream) &&
@@ -54,7 +55,6 @@ class CudaRuntime {
   int (*allocate)(void**, size_t) = nullptr;
   int (*release)(void*) = nullptr;
   int (*allocatePinned)(void**, size_t) = nullptr;
-  int (*releasePinned)(void*) = nullptr;
   int (*copyAsync)(void*, const void*, size_t, int kind, void* stream) = nullptr;
   int (*setAsync)(void*, int value, size_t, void* stream) = nullptr;
   int (*makeStream)(void**, unsigned flags) = nullptr;
@@ -73,36 +73,47 @@ class CudaRuntime {
   }
 };
 
-// Host memory that copies to and from a device without a stop on the way, kept from use to use.
-class PinnedMemory {
+// Host memory from and to which a device copies without a stop on the way, as far as it goes. It is
+// had at the start and kept for the next one: to pin or unpin memory may wait for what runs on any
+// device, and that for this rank.
+class Staging {
  public:
-  explicit PinnedMemory(const CudaRuntime& cuda) : cuda_(cuda) {}
-  ~PinnedMemory() { cuda_.releasePinned(data_); }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  explicit Staging(const CudaRuntime& cuda) {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      CudaRuntime::check("cudaMallocHost", cuda.allocatePinned(&pinned_, kPinned));
+      return;
+    }
+    pinned_ = free_.back();
+    free_.pop_back();
+  }
+  ~Staging() {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(pinned_);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   // At least so many bytes, until the next call.
-  unsigned char* grow(size_t bytes) {
-    if (bytes > bytes_) {
-      CudaRuntime::check("cudaFreeHost", cuda_.releasePinned(data_));
-      data_ = nullptr;
-      CudaRuntime::check("cudaMallocHost", cuda_.allocatePinned(&data_, bytes));
-      bytes_ = bytes;
-    }
-    return static_cast<unsigned char*>(data_);
+  unsigned char* get(size_t bytes) {
+    if (bytes <= kPinned) return static_cast<unsigned char*>(pinned_);
+    if (large_.size() < bytes) large_.resize(bytes);
+    return large_.data();
   }
 
  private:
-  const CudaRuntime& cuda_;
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
+  static constexpr size_t kPinned = size_t{16} << 20;
+  static inline std::mutex mutex_;
+  static inline std::vector<void*> free_;  // until the process ends
+  void* pinned_ = nullptr;
+  std::vector<unsigned char> large_;
 };
 
 // Device memory and a stream of one rank.
 class DeviceMemory : public Memory {
  public:
-  DeviceMemory(const CudaRuntime& cuda, int device) : cuda_(cuda), given_(cuda), taken_(cuda) {
-    CudaRuntime::check("cudaSetDevice", cuda_.setDevice(device));
+  DeviceMemory(const CudaRuntime& cuda, int device)
+      : cuda_(on(cuda, device)), given_(cuda), taken_(cuda) {
     CudaRuntime::check("cudaStreamCreate", cuda_.makeStream(&stream_, CudaRuntime::kNonBlocking));
   }
   ~DeviceMemory() override { cuda_.destroyStream(stream_); }
@@ -122,20 +133,25 @@ class DeviceMemory : public Memory {
                        cuda_.copyAsync(to, from, bytes, CudaRuntime::kAnyDirection, stream_));
   }
   const unsigned char* read(const void* from, size_t bytes) override {
-    unsigned char* to = taken_.grow(bytes);
+    unsigned char* to = taken_.get(bytes);
     upload(to, from, bytes);
     synchronize();
     return to;
   }
-  unsigned char* staging(size_t bytes) override { return given_.grow(bytes); }
+  unsigned char* staging(size_t bytes) override { return given_.get(bytes); }
   void* stream() override { return stream_; }
   void synchronize() override {
     CudaRuntime::check("cudaStreamSynchronize", cuda_.synchronize(stream_));
   }
 
  private:
+  static const CudaRuntime& on(const CudaRuntime& cuda, int device) {
+    CudaRuntime::check("cudaSetDevice", cuda.setDevice(device));
+    return cuda;
+  }
+
   const CudaRuntime& cuda_;
-  PinnedMemory given_, taken_;
+  Staging given_, taken_;
   void* stream_ = nullptr;
 };
 

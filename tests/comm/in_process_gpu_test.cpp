@@ -28,8 +28,8 @@ class InProcessGpu : public ::testing::Test {
   void reduceThroughHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
                          ReduceOp op, void* stream) const {
     const size_t bytes = static_cast<size_t>(count * sizeOf(dtype));
-    thread_local PinnedMemory pinned(*cuda_);
-    unsigned char* host = pinned.grow(bytes * srcs.size());
+    thread_local Staging staging(*cuda_);
+    unsigned char* host = staging.get(bytes * srcs.size());
     const auto copy = [&](void* to, const void* from) {
       CudaRuntime::check("cudaMemcpyAsync",
                          cuda_->copyAsync(to, from, bytes, CudaRuntime::kAnyDirection, stream));
