@@ -149,8 +149,7 @@ void Executable::Impl::joinBoard(const Context& context) {
     own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
     board = own_board.get();
   }
-  order = std::static_pointer_cast<RunOrder>(
-      board->shared([] { return std::make_shared<RunOrder>(); }));
+  order = runOrderOf(*board);
 }
 
 uint64_t Executable::Impl::nameInstructions() {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
 #include <list>
 #include <mutex>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include "host/communicators.h"
 #include "host/compile_again.h"
 #include "host/executable.h"
+#include "host/run_order.h"
 #include "host/run_state.h"
 #include "ir/error.h"
 #include "ir/passes/remove_dead.h"
@@ -62,6 +64,13 @@ Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
 // The part of a descriptor that decides class and sizes.
 bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
+}
+
+bool isSplit(const TensorView& tensor) {
+  for (size_t axis = 0; tensor.sharding && axis < tensor.rank(); ++axis) {
+    if (tensor.sharding->isSharded(axis)) return true;
+  }
+  return false;
 }
 
 // Symbols and extents alike: what is decided by the size defaults is decided by these.
@@ -194,7 +203,32 @@ struct FusionExecutor::Impl {
              sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
-    return add({{}, {}, std::move(decided), {}}, std::move(program));
+    const bool meets = !entries.empty();
+    if (meets) beginMeeting(sizes);
+    const auto added = add({{}, {}, std::move(decided), {}}, std::move(program));
+    if (meets) endMeeting();
+    return added;
+  }
+
+  // The ranks make another program in what the board takes for a run: so it tells when one of them
+  // is in a run of a program that is there, because it was given other sizes.
+  void beginMeeting(const SizeBindings& sizes) const {
+    size_t plan = 0;
+    for (const auto& [symbol, size] : sizes) {
+      boost::hash_combine(plan, symbol);
+      boost::hash_combine(plan, size);
+    }
+    const auto order = runOrderOf(*context.board);
+    std::lock_guard lock(order->running);
+    comm::BoardSlot& slot = context.board->mine();
+    slot.beginRun(0, plan, true);
+    slot.phase.store(comm::RankPhase::Communicating, std::memory_order_release);
+  }
+
+  void endMeeting() const {
+    comm::BoardSlot& slot = context.board->mine();
+    slot.endRuns(1);
+    slot.phase.store(comm::RankPhase::Done, std::memory_order_release);
   }
 
   std::list<Entry>::iterator add(Entry entry, Program program) {
@@ -227,7 +261,10 @@ struct FusionExecutor::Impl {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
       if (tensor == nullptr) continue;
-      global[i] = tensor->desc.global.empty() ? tensor->desc.sizes : tensor->desc.global;
+      const bool whole = tensor->desc.global.empty();
+      HEDDLE_USER_CHECK(!whole || !isSplit(fusion.tensor(fusion.inputs()[i])),
+                        "input {} is sharded: its sizes alone do not tell the unsharded ones", i);
+      global[i] = whole ? tensor->desc.sizes : tensor->desc.global;
     }
     return bindSizes(fusion, global);
   }

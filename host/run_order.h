@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "comm/control_board.h"
 #include "host/run_state.h"
 
 namespace heddle::host {
@@ -21,5 +22,11 @@ struct RunOrder {
   Stream latest_stream = nullptr;
   int64_t executables = 0;  // made so far
 };
+
+// The one of a board.
+inline std::shared_ptr<RunOrder> runOrderOf(comm::ControlBoard& board) {
+  return std::static_pointer_cast<RunOrder>(
+      board.shared([] { return std::make_shared<RunOrder>(); }));
+}
 
 }  // namespace heddle::host

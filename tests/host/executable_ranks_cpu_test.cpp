@@ -320,12 +320,8 @@ fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// A product of 1 GFLOP a device takes less time than to begin another collective, one of 1 TFLOP as
-// long as its collective: chunks pay there alone, whatever the file says. Batches that are alike in
-// this share a program, and so do the communicators.
-TEST(ExecutableRanksTest, ChunksFollowTheSizesOfTheRun) {
-  for (const int64_t default_tokens : {64, 16384}) {
-    const Fusion fusion = parseFusion(fmt::format(R"(heddle 1
+Fusion productOf(int64_t default_tokens) {
+  return parseFusion(fmt::format(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 0: x))
     with tokens = {} {{
@@ -333,20 +329,33 @@ fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 
   return %y shard(@m)
 }}
 )",
-                                                  default_tokens));
+                                 default_tokens));
+}
+
+// For the null device.
+std::vector<Argument> blocksOf(const Program& program, int64_t tokens, comm::World& world) {
+  std::vector<Argument> inputs;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const TensorDesc desc = inputDesc(program, i, {{"tokens", tokens}}, world.rank(), world.size());
+    inputs.emplace_back(Tensor{&world, desc, nullptr});
+  }
+  return inputs;
+}
+
+// A product of 4 GFLOP a device takes less time than to begin another collective, one of 1 TFLOP as
+// long as its collective: chunks pay there alone, whatever the file says. Batches that are alike in
+// this share a program, and so do the communicators.
+TEST(ExecutableRanksTest, ChunksFollowTheSizesOfTheRun) {
+  for (const int64_t default_tokens : {64, 16384}) {
+    const Fusion fusion = productOf(default_tokens);
     const auto errors = onRanks(2, [&](comm::World& world) {
       const auto counts = std::make_shared<NullCounts>();
       const auto device = makeNullDevice(counts);
       FusionExecutor executor(fusion, {device.get(), &world});
       const Program written = compile(fusion, 2);
       const auto postsOf = [&](int64_t tokens) {
-        std::vector<Argument> inputs;
-        for (size_t i = 0; i < 2; ++i) {
-          inputs.emplace_back(Tensor{
-              &world, inputDesc(written, i, {{"tokens", tokens}}, world.rank(), 2), nullptr});
-        }
         const int64_t before = counts->communicate.load();
-        executor.run(inputs);
+        executor.run(blocksOf(written, tokens, world));
         return counts->communicate.load() - before;
       };
       EXPECT_EQ(postsOf(64), 1);
@@ -363,7 +372,7 @@ fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 
   }
 }
 
-// Rank 1 finds no program for what it is given.
+// Rank 1 finds no program for what it is given; then neither does.
 TEST(ExecutableRanksTest, InputsThatDoNotFitAreToldBeforeAnythingIsLowered) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -382,6 +391,26 @@ fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
   EXPECT_EQ(errors[1], why);
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find(why), std::string::npos) << errors[0];
+}
+
+// Rank 1 needs a program that rank 0 does not.
+TEST(ExecutableRanksTest, OtherSizesThatNeedAnotherProgramAreTold) {
+  const Fusion fusion = productOf(64);
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeNullDevice();
+    FusionExecutor executor(fusion, {device.get(), &world});
+    const Program written = compile(fusion, 2);
+    executor.run(blocksOf(written, 64, world));
+    executor.run(blocksOf(written, world.rank() == 0 ? 64 : 16384, world));
+    // Rank 0: its device waits for nobody.
+    while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    world.barrier();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("rank 1 is lost in run 2: it runs another program than rank 0"),
+              std::string::npos)
+        << error;
+  }
 }
 
 }  // namespace
