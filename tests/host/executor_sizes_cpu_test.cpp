@@ -1,0 +1,166 @@
+// The sizes of a run decide the program of a FusionExecutor of several ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "host/null_device.h"
+#include "ir/text.h"
+#include "tests/host/executable_common.h"
+#include "tests/host/on_ranks.h"
+
+namespace heddle::host::executor_sizes_cpu_test {
+namespace {
+
+using testing::floatsOf;
+using testing::onRanks;
+
+// Counts the times that the fusion is lowered.
+CompileOptions countingOptions(int& lowered) {
+  CompileOptions options;
+  options.passes.timing = [&lowered](std::string_view pass, double) {
+    lowered += pass == "propagateSharding" ? 1 : 0;
+  };
+  return options;
+}
+
+// Blocks of whole rows are blocks of the rows as one axis, too, where they are even; else they are
+// gathered. The defaults of the file say even, and its program takes no others.
+TEST(ExecutorSizes, AFusionIsLoweredForTheSizesOfTheRun) {
+  const Fusion fusion = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
+  %flat = reshape(%x, sizes=[rows*3])
+  %y = add(%flat, %flat)
+  return %y
+}
+)");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    int lowered = 0;
+    FusionExecutor executor(fusion, {device.get(), &world}, countingOptions(lowered));
+    for (const int64_t rows : {4, 5, 4, 8, 3, 5, 4}) {
+      const int64_t most = (rows + 1) / 2, begin = world.rank() * most;
+      TensorDesc desc = denseDesc(DType::F32, {std::min(most, rows - begin), 3});
+      desc.global = {rows, 3};
+      desc.alloc = {most, 3};
+      desc.offset = {begin, 0};
+      HostTensor block(DType::F32, desc.sizes);
+      for (int64_t i = 0; i < block.numel(); ++i) {
+        block.as<float>()[i] = static_cast<float>(3 * desc.offset[0] + i);
+      }
+      const Outputs outputs = executor.run({toDevice(*device, device->allocator(), block, desc)});
+      outputs.wait();
+      const TensorDesc& got = std::get<Tensor>(outputs[0]).desc;
+      EXPECT_EQ(got.sizes[0], rows % 2 == 0 ? 3 * rows / 2 : 3 * rows);
+      const std::vector<float> values = floatsOf(*device, outputs[0]);
+      for (size_t i = 0; i < values.size(); ++i) {
+        EXPECT_EQ(values[i], static_cast<float>(2 * (got.offset[0] + static_cast<int64_t>(i))));
+      }
+    }
+    EXPECT_EQ(lowered, 4);  // sizes
+    const Executable::Stats stats = executor.stats();
+    EXPECT_EQ(stats.programs, 2);
+    EXPECT_EQ(stats.plans, 4);
+    EXPECT_EQ(stats.runs, 7);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+Fusion productOf(int64_t default_tokens) {
+  return parseFusion(fmt::format(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 0: x))
+    with tokens = {} {{
+  %y = matmul(%x, %w)
+  return %y shard(@m)
+}}
+)",
+                                 default_tokens));
+}
+
+// For the null device.
+std::vector<Argument> blocksOf(const Program& program, int64_t tokens, comm::World& world) {
+  std::vector<Argument> inputs;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const TensorDesc desc = inputDesc(program, i, {{"tokens", tokens}}, world.rank(), world.size());
+    inputs.emplace_back(Tensor{&world, desc, nullptr});
+  }
+  return inputs;
+}
+
+// A product of 4 GFLOP a device takes less time than to begin another collective, one of 1 TFLOP as
+// long as its collective: chunks pay there alone, whatever the file says. Batches that are alike in
+// this share a program, and so do the communicators.
+TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
+  for (const int64_t default_tokens : {64, 16384}) {
+    const Fusion fusion = productOf(default_tokens);
+    const auto errors = onRanks(2, [&](comm::World& world) {
+      const auto counts = std::make_shared<NullCounts>();
+      const auto device = makeNullDevice(counts);
+      FusionExecutor executor(fusion, {device.get(), &world});
+      const Program written = compile(fusion, 2);
+      const auto postsOf = [&](int64_t tokens) {
+        const int64_t before = counts->communicate.load();
+        executor.run(blocksOf(written, tokens, world));
+        return counts->communicate.load() - before;
+      };
+      EXPECT_EQ(postsOf(64), 1);
+      const int64_t chunks = postsOf(16384);
+      EXPECT_TRUE(chunks == 2 || chunks == 4 || chunks == 8) << chunks;
+      EXPECT_EQ(postsOf(32), 1);
+      EXPECT_EQ(postsOf(16384), chunks);
+      EXPECT_EQ(postsOf(20480), chunks);
+      EXPECT_EQ(executor.stats().programs, 2);
+      EXPECT_EQ(executor.stats().communicators, 2);  // with thread blocks of a chunk, and without
+      world.barrier();
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "");
+  }
+}
+
+// Rank 1 finds no program for what it is given; then neither does.
+TEST(ExecutorSizes, InputsThatDoNotFitAreToldBeforeAnythingIsLowered) {
+  const Fusion fusion = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
+  %z = add(%x, %y)
+  return %z
+}
+)");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeNullDevice();
+    FusionExecutor executor(fusion, {device.get(), &world});
+    executor.run({testing::nullTensor({4}), testing::nullTensor({world.rank() == 0 ? 4 : 5})});
+    world.barrier();
+  });
+  const std::string why = "size n is 4 by axis 0 of %x but 5 by axis 0 of %y";
+  EXPECT_EQ(errors[1], why);
+  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find(why), std::string::npos) << errors[0];
+}
+
+// Rank 1 needs a program that rank 0 does not.
+TEST(ExecutorSizes, OtherSizesThatNeedAnotherProgramAreTold) {
+  const Fusion fusion = productOf(64);
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeNullDevice();
+    FusionExecutor executor(fusion, {device.get(), &world});
+    const Program written = compile(fusion, 2);
+    executor.run(blocksOf(written, 64, world));
+    executor.run(blocksOf(written, world.rank() == 0 ? 64 : 16384, world));
+    // Rank 0: its device waits for nobody.
+    while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    world.barrier();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("rank 1 is lost in run 2: it runs another program than rank 0"),
+              std::string::npos)
+        << error;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::host::executor_sizes_cpu_test
