@@ -28,12 +28,11 @@ Axes lastAxes(FusionBuilder& b, std::string_view op_name, Term x, ValueId weight
 
 Term lastParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                    const Axes& axes) {
-  const Term term =
-      parameterOf(b, op_name, x, parameter,
-                  static_cast<int64_t>(x.rank() - b.tensorOf(op_name, parameter).rank()));
-  HEDDLE_USER_CHECK(term.rank() == axes.size(), "{}: {} does not have the last {} axes of {}",
-                    b.where(op_name), b.typeOf(parameter), axes.size(), b.typeOf(x.id));
-  return widen(term);
+  HEDDLE_USER_CHECK(b.tensorOf(op_name, parameter).rank() == axes.size(),
+                    "{}: {} does not have the last {} axes of {}", b.where(op_name),
+                    b.typeOf(parameter), axes.size(), b.typeOf(x.id));
+  return widen(
+      parameterOf(b, op_name, x, parameter, static_cast<int64_t>(x.rank() - axes.size())));
 }
 
 Term channelParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter) {

@@ -181,6 +181,8 @@ TEST(CompositeErrorTest, Norms) {
             "layer_norm: cannot normalize the last 3 of the axes of %x: f32[2, 6]");
   EXPECT_EQ(refusal("layer_norm(%x, %w, dims=2)"),
             "layer_norm: %w: f32[6] does not have the last 2 axes of %x: f32[2, 6]");
+  EXPECT_EQ(refusal("layer_norm(%w, %w, %x)"),
+            "layer_norm: %x: f32[2, 6] does not have the last 1 axes of %w: f32[6]");
   EXPECT_EQ(refusal("layer_norm(%x, %v)"),
             "layer_norm: shapes disagree, 6 and 1 (axis 1 of %x: f32[2, 6] and axis 0 of "
             "%v: f32[1], operands of layer_norm)");
