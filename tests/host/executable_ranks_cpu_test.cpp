@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <thread>
 
@@ -195,8 +196,8 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
     Context context{device.get(), &world, nullptr, &board};
     Executable first(programOf(text), context), second(programOf(text), context);
     const int rank = world.rank();
-    const auto awaitRun = [&](int64_t number) {
-      for (int i = 0; i < 100 && board.entry(0).run < number; ++i) {
+    const auto awaitRun = [&](int64_t number, int turns) {
+      for (int i = 0; i < turns && board.entry(0).run < number && !board.failed(); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };
@@ -218,14 +219,14 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
     if (rank == 0) {
       std::string other;
       std::thread thread([&] {
-        awaitRun(1);
+        awaitRun(1, INT_MAX);
         other = userErrorOf([&] { runWith(second, 1, 3); });
       });
       const std::string mine = userErrorOf([&] { runWith(first, 4, 2); });
       thread.join();
       EXPECT_EQ(mine + other, "");
     } else {
-      awaitRun(2);
+      awaitRun(2, 100);  // which does not come
       runWith(first, 4, 2);
       runWith(second, 1, 3);
     }
