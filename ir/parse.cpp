@@ -8,6 +8,7 @@
 #include "ir/parse_common.h"
 #include "ir/parse_op.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 
 namespace heddle {
 namespace {
@@ -343,6 +344,7 @@ Fusion parseFusion(std::string_view text, std::string_view origin) {
   std::vector<DeviceMesh> meshes = parseMeshes(in);
   Fusion fusion = parseFusionBody(in, meshes);
   in.expectEnd();
+  checkSizeSymbols(fusion);
   return fusion;
 }
 

@@ -281,4 +281,33 @@ class Verifier {
 
 void verify(const Fusion& fusion) { Verifier(fusion).run(); }
 
+void checkSizeSymbols(const Fusion& fusion) {
+  const auto check = [](const std::string& where, const Size& size) {
+    if (size.isConstant()) return;
+    std::vector<std::string> symbols;
+    size.collectSymbols(symbols);
+    for (const std::string& symbol : symbols) {
+      HEDDLE_USER_CHECK(symbol != "rank" && symbol != "ranks" && symbol[0] != '@',
+                        "{}: '{}' has a value in host programs only; a size of a fusion is made "
+                        "of numbers and of extents of its inputs, by other names",
+                        where, symbol);
+    }
+  };
+  for (const Value& value : fusion.values()) {
+    for (size_t i = 0; i < value.tensor.rank(); ++i) {
+      const Size& extent = value.tensor.domain[i].extent;
+      if (!extent.isConstant()) check(fmt::format("axis {} of %{}", i, value.name), extent);
+    }
+  }
+  for (const Expression& expr : fusion.exprs()) {
+    for (const auto& [name, attr] : expr.attrs) {
+      const auto* sizes = std::get_if<std::vector<Size>>(&attr);
+      if (sizes == nullptr) continue;
+      for (const Size& size : *sizes) {
+        check(fmt::format("{} of %{}", name, fusion.value(expr.outputs[0]).name), size);
+      }
+    }
+  }
+}
+
 }  // namespace heddle

@@ -10,4 +10,8 @@ namespace heddle {
 // permutations, no stale annotation.
 void verify(const Fusion& fusion);
 
+// UserError where a size of the fusion is made of what only host programs know: `rank`, `ranks`,
+// `@m.x`. A fusion means the same in every job and on every rank.
+void checkSizeSymbols(const Fusion& fusion);
+
 }  // namespace heddle

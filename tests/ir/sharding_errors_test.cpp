@@ -36,6 +36,16 @@ TEST(ShardingErrors, OfMeshes) {
               {"f:2:17", "rank 1 is listed twice"});
 }
 
+TEST(ShardingErrors, OfSizesThatRanksWouldNotShare) {
+  const std::string mesh = "mesh @m = [x=2]";
+  const std::string end = "' has a value in host programs only";
+  expectParts(ofInput(mesh, "%a: f32[2*@m.x]"), {"axis 0 of %a: '@m.x" + end});
+  expectParts(ofInput(mesh, "%a: f32[t, rank]"), {"axis 1 of %a: 'rank" + end});
+  expectParts(errorOf("fusion f(%a: f32[4]) {\n  %y = slice(%a, starts=[rank], stops=[rank + 1])\n"
+                      "  return %y\n}"),
+              {"axis 0 of %y: 'rank" + end});
+}
+
 TEST(ShardingErrors, OfAxes) {
   const std::string mesh = "mesh @m = [x=2]";
   expectParts(ofInput(mesh, "%a: f32[t, h] shard(@m, 0: x, 1: x)"),
