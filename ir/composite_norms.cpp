@@ -31,8 +31,7 @@ Term lastParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId p
   HEDDLE_USER_CHECK(b.tensorOf(op_name, parameter).rank() == axes.size(),
                     "{}: {} does not have the last {} axes of {}", b.where(op_name),
                     b.typeOf(parameter), axes.size(), b.typeOf(x.id));
-  return widen(
-      parameterOf(b, op_name, x, parameter, static_cast<int64_t>(x.rank() - axes.size())));
+  return widen(parameterOf(b, op_name, x, parameter, static_cast<int64_t>(x.rank() - axes.size())));
 }
 
 Term channelParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter) {

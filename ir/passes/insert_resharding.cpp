@@ -366,9 +366,6 @@ Fusion insertResharding(const Fusion& fusion) {
     HEDDLE_USER_CHECK(value.is_scalar || value.tensor.sharding,
                       "insertResharding: %{} has no sharding; was propagateSharding skipped?",
                       value.name);
-    HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
-                      "insertResharding: %{} has a stream split; was noteStreamSplits skipped?",
-                      value.name);
   }
   return Resharding(fusion).run();
 }

@@ -80,6 +80,11 @@ std::vector<std::vector<MeshAxis>> subsets(const Sharding& state) {
 
 ReshardPaths::ReshardPaths(const Fusion& fusion) : fusion_(fusion) {
   for (const auto& [symbol, value] : fusion.size_defaults) sizes_[symbol] = value;
+  for (const Value& value : fusion.values()) {
+    HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
+                      "%{} has a stream split, which no step makes; was noteStreamSplits skipped?",
+                      value.name);
+  }
 }
 
 double ReshardPaths::bytes(const TensorView& tensor) const {

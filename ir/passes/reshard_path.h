@@ -15,7 +15,7 @@ class ReshardPaths {
  public:
   static constexpr int64_t kNominalExtent = 4096;
 
-  // Borrows the fusion.
+  // Borrows the fusion. UserError: a value with a stream split, which noteStreamSplits takes off.
   explicit ReshardPaths(const Fusion& fusion);
 
   struct Path {

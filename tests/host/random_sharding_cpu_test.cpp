@@ -105,7 +105,13 @@ class Generator {
   }
 
   void input(const char* name, DType dtype, std::vector<Size> sizes) {
-    const ValueId id = b_.input(name, dtype, std::move(sizes));
+    TensorView type;
+    type.dtype = dtype;
+    for (Size& size : sizes) type.domain.push_back({std::move(size), IterKind::Iteration});
+    if (chance(6)) {
+      type.layout.observed = {rowMajor(type.rank()), std::vector<bool>(type.rank(), true)};
+    }
+    const ValueId id = b_.input(name, std::move(type));
     values_.push_back({id, true});
     if (chance(4)) return;
     Sharding sharding = randomSharding(b_.fusion().tensor(id));
@@ -166,7 +172,7 @@ class Generator {
     const Made x = values_[static_cast<size_t>(below(size()))];
     const Made y = partnerOf(x);
     const int rank = static_cast<int>(tensor(x).rank());
-    switch (below(13)) {
+    switch (below(17)) {
       case 0:
         return push(b_.pointwise(pick({"relu", "neg", "abs"}), {x.id}), x.exact);
       case 1:
@@ -189,6 +195,14 @@ class Generator {
         return push(b_.set(x.id), x.exact);
       case 11:
         return take(x, rank);
+      case 12:
+        return vectors(x, rank);
+      case 13:
+        return lines(x, rank);
+      case 14:
+        return places(x, rank);
+      case 15:
+        return scatter(x, rank);
       default:
         return typed(x, y);
     }
@@ -257,6 +271,47 @@ class Generator {
     if (rank == 0 || rank > 2) return;
     const Made& index = values_[4];
     push(b_.take(x.id, b_.reduce("max", index.id, {below(2)}), below(rank)), x.exact);
+  }
+
+  // Products of a line, whose blocks are viewed as a row; of a table that is made anew wherever it
+  // is needed.
+  void vectors(const Made& x, int rank) {
+    const TensorView& a = tensor(x);
+    if (rank == 0 || a.dtype == DType::Bool) return;
+    const Size& inner = a.domain[static_cast<size_t>(rank) - 1].extent;
+    if (rank == 1) return push(b_.matmul(x.id, x.id), false);
+    const ValueId half = b_.constant(Scalar(0.5));
+    ValueId table = b_.full(half, {inner, pick({extents_[0], extents_[2], Size(1)})}, a.dtype);
+    if (chance(2)) b_.shard(table, randomSharding(b_.fusion().tensor(table)));
+    push(b_.matmul(x.id, table), false);
+  }
+
+  // Along whole lines; an order of inexact numbers is another on another mesh.
+  void lines(const Made& x, int rank) {
+    if (rank == 0) return;
+    const int64_t axis = below(rank);
+    if (x.exact && chance(2)) return push(b_.argsort(x.id, axis), true);
+    push(b_.cumsum(x.id, axis), false);
+  }
+
+  void places(const Made& x, int rank) {
+    if (rank == 0) return;
+    const auto axis = static_cast<int64_t>(below(rank));
+    if (chance(2)) return push(b_.flip(x.id, {axis}), x.exact);
+    std::vector<int64_t> lows(static_cast<size_t>(rank), 0);
+    std::vector<int64_t> highs = lows;
+    lows[static_cast<size_t>(axis)] = below(3);
+    highs[static_cast<size_t>(axis)] = below(2);
+    push(b_.pad(x.id, lows, highs), x.exact);
+  }
+
+  // By the integers of the input, of which some lie outside.
+  void scatter(const Made& x, int rank) {
+    const Made& index = values_[4];
+    if (rank != 2 || !(tensor(x).sizes() == tensor(index).sizes())) return;
+    const int64_t axis = below(2);
+    if (chance(2)) return push(b_.scatter(x.id, index.id, x.id, axis), x.exact);
+    push(b_.scatterAdd(x.id, index.id, x.id, axis), x.exact && !isFloat(tensor(x).dtype));
   }
 
   void typed(const Made& x, const Made& y) {

@@ -93,8 +93,8 @@ fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shar
   check(kText, 3, 2, 3);
 }
 
-// Blocks whose memory is more than their elements: a view of what was gathered into uneven blocks, an
-// input in a stated order whose last block is of one element. And a table of zeros that is only
+// Blocks whose memory is more than their elements: a view of what was gathered into uneven blocks,
+// an input in a stated order whose last block is of one element. And a table of zeros that is only
 // ever needed in another place than its own.
 TEST(ShardedOps, PaddedBlocks) {
   constexpr const char* kText = R"(heddle 1
