@@ -48,7 +48,7 @@ class CollectiveChecker {
     if (x_.kind == CollectiveKind::AllToAllV) return;  // its counts are known at run time
     parts();
     counts();
-    if (allocatedIn(in_) > 0 && place_.size > 1) memoryOrder();
+    if (allocatedIn(in_) > 0) memoryOrder();
   }
 
  private:
@@ -95,11 +95,12 @@ class CollectiveChecker {
   }
 
   // The axis along which the sides differ lies outermost in the memory of both; without one the
-  // order is the same. Views that regroup axes are trusted.
+  // order is the same. Views that regroup axes otherwise are trusted.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
-    if (in.rank() != out.rank()) return;
+    if (in.rank() != out.rank()) return besideParts();
+    if (place_.size == 1) return sameOrder();
     if (x_.kind == CollectiveKind::AllToAll) return partsInOrder();
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       if (in.alloc[axis] != out.alloc[axis]) {
@@ -108,6 +109,28 @@ class CollectiveChecker {
         if (!isGathered() && !isScattered()) return;
       }
     }
+    sameOrder();
+  }
+
+  // What an exchange receives has an axis of the parts in front: each lies as the rank sent it.
+  void besideParts() const {
+    const TensorDesc& in = in_.desc;
+    const TensorDesc& out = out_.desc;
+    if (x_.kind != CollectiveKind::AllToAll || out.rank() != in.rank() + 1) return;
+    if (out.alloc[0] != place_.size) return;
+    for (size_t axis = 0; axis < in.rank(); ++axis) {
+      HEDDLE_USER_CHECK(out.alloc[axis + 1] == 1 || in.strides[axis] == out.strides[axis + 1],
+                        "{}: a part lies in different orders in the memory of the two sides, {} "
+                        "with strides {} and {} with {}",
+                        collectiveName(x_.kind), str(in.alloc), str(in.strides), str(out.alloc),
+                        str(out.strides));
+    }
+  }
+
+  // Of the axes that are as long on both sides: all of them where one rank is the team.
+  void sameOrder() const {
+    const TensorDesc& in = in_.desc;
+    const TensorDesc& out = out_.desc;
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       if (in.alloc[axis] != out.alloc[axis] || in.alloc[axis] == 1) continue;
       HEDDLE_USER_CHECK(in.strides[axis] == out.strides[axis],

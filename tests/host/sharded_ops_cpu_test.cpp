@@ -154,5 +154,37 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
   }
 }
 
+// It would arrive with its rows and columns exchanged, in a team of one too.
+TEST(ShardedOps, AnInputThatIsSentInAnotherOrderIsRefused) {
+  for (int ranks : {1, 2}) {
+    const Program program =
+        compile(parseFusion(fmt::format(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[4, 4, 6] shard(@m, {}: x)) {{
+  %y = set(%x) shard(@m{})
+  return %y
+}})",
+                                        ranks == 1 ? 0 : 2, ranks == 1 ? "" : ", 0: x")),
+                ranks);
+    auto worlds = makeInProcessWorldsFor(DeviceKind::Null, ranks);
+    const auto run = [&](int rank, std::unique_ptr<comm::World>& world) {
+      const std::unique_ptr<Device> device = makeNullDevice();
+      Executable executable(program, {device.get(), world.get(), nullptr});
+      Tensor tensor{nullptr, inputDesc(program, 0, {}, rank, world->size()), nullptr};
+      tensor.desc.strides = stridesFor(tensor.desc.alloc, {2, 1, 0});
+      std::vector<float> data(96);
+      tensor.data = data.data();
+      executable.run({tensor}).wait();
+    };
+    try {
+      testing::onEachWorld(worlds, run);
+      ADD_FAILURE() << "no error on " << ranks << " ranks";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("different orders in"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::host::sharded_ops_cpu_test
