@@ -150,19 +150,21 @@ void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
 }
 
 // What is posted has as many elements as are allocated, and ranks compare that for new sizes only:
-// so nothing but program and sizes may decide it.
+// so nothing but program and sizes may decide it. Nor does the other end of a transfer know in what
+// order this rank's memory is.
 void Tracer::checkPosted(const TraceStep& step) const {
-  if (padded_.empty()) return;
+  if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
-      const auto wanted = padded_.find(view.buffer);
-      if (wanted == padded_.end()) continue;
+      const auto wanted = elsewhere_.find(view.buffer);
+      if (wanted == elsewhere_.end()) continue;
       const Buffer& buffer = trace_.buffers[static_cast<size_t>(view.buffer)];
       const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
       userError(
-          "input %{} is sent or received itself, so it must be allocated as inputDesc() says: {}, "
-          "got {}",
-          buffer.name, str(wanted->second), str(given.alloc));
+          "input %{} is sent or received itself, so it must be allocated as inputDesc() says: {} "
+          "with strides {}, got {} with {}",
+          buffer.name, str(wanted->second.alloc), str(wanted->second.strides), str(given.alloc),
+          str(given.strides));
     }
   }
 }

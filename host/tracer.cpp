@@ -52,6 +52,20 @@ int32_t Tracer::registerOf(SlotId id) {
   return found;
 }
 
+namespace {
+
+// The same memory for the same elements; an axis of one element has no stride.
+bool liesAs(const TensorDesc& wanted, const TensorDesc& given) {
+  if (wanted.alloc != given.alloc) return false;
+  if (given.numel() == 0) return true;
+  for (size_t axis = 0; axis < given.rank(); ++axis) {
+    if (given.alloc[axis] > 1 && given.strides[axis] != wanted.strides[axis]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void Tracer::inputs() {
   HEDDLE_USER_CHECK(request_.inputs.empty() || request_.inputs.size() == program_.inputs.size(),
                     "program {} has {} inputs, got {}", program_.name, program_.inputs.size(),
@@ -71,7 +85,7 @@ void Tracer::inputs() {
     const auto buffer = static_cast<BufferId>(trace_.buffers.size());
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
-      if (desc.alloc != request_.inputs[i].alloc) padded_[buffer] = desc.alloc;
+      if (!liesAs(desc, request_.inputs[i])) elsewhere_[buffer] = desc;
       desc = request_.inputs[i];
     }
     trace_.buffers.push_back(

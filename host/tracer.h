@@ -92,8 +92,8 @@ class Tracer {
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;        // defined
   std::set<SlotId> branched_;       // defined in a branch that is over
-  // Inputs that are not allocated as their type says: what it says.
-  std::map<BufferId, std::vector<int64_t>> padded_;
+  // Inputs that do not lie in memory as their type says: what it says.
+  std::map<BufferId, TensorDesc> elsewhere_;
   int64_t counted_ = 0;
 };
 

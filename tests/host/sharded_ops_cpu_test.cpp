@@ -154,34 +154,35 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
   }
 }
 
-// It would arrive with its rows and columns exchanged, in a team of one too.
+// It would arrive with its axes exchanged: in a team of one, in parts, on another mesh.
 TEST(ShardedOps, AnInputThatIsSentInAnotherOrderIsRefused) {
-  for (int ranks : {1, 2}) {
+  struct Way {
+    int ranks;
+    const char *meshes, *from, *to, *message;
+  };
+  for (const Way& way :
+       {Way{1, "mesh @m = [x=1]", "@m, 0: x", "@m", "different orders in"},
+        Way{2, "mesh @m = [x=2]", "@m, 2: x", "@m, 0: x", "different orders in"},
+        Way{2, "mesh @m = [x=1] ranks=[0] mesh @n = [x=1] ranks=[1]", "@m", "@n", "inputDesc()"}}) {
     const Program program =
-        compile(parseFusion(fmt::format(R"(heddle 1
-mesh @m = [x=ranks]
-fusion f(%x: f32[4, 4, 6] shard(@m, {}: x)) {{
-  %y = set(%x) shard(@m{})
-  return %y
-}})",
-                                        ranks == 1 ? 0 : 2, ranks == 1 ? "" : ", 0: x")),
-                ranks);
-    auto worlds = makeInProcessWorldsFor(DeviceKind::Null, ranks);
+        compile(parseFusion(fmt::format("heddle 1 {}\nfusion f(%x: f32[4, 4, 6] shard({})) {{\n"
+                                        "  %y = set(%x) shard({})\n  return %y\n}}",
+                                        way.meshes, way.from, way.to)),
+                way.ranks);
+    auto worlds = makeInProcessWorldsFor(DeviceKind::Null, way.ranks);
     const auto run = [&](int rank, std::unique_ptr<comm::World>& world) {
       const std::unique_ptr<Device> device = makeNullDevice();
       Executable executable(program, {device.get(), world.get(), nullptr});
-      Tensor tensor{nullptr, inputDesc(program, 0, {}, rank, world->size()), nullptr};
-      tensor.desc.strides = stridesFor(tensor.desc.alloc, {2, 1, 0});
       std::vector<float> data(96);
-      tensor.data = data.data();
+      Tensor tensor{data.data(), inputDesc(program, 0, {}, rank, world->size()), nullptr};
+      tensor.desc.strides = stridesFor(tensor.desc.alloc, {2, 1, 0});
       executable.run({tensor}).wait();
     };
     try {
       testing::onEachWorld(worlds, run);
-      ADD_FAILURE() << "no error on " << ranks << " ranks";
+      ADD_FAILURE() << "no error from " << way.from << " to " << way.to;
     } catch (const UserError& error) {
-      EXPECT_NE(std::string(error.what()).find("different orders in"), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find(way.message), std::string::npos) << error.what();
     }
   }
 }
