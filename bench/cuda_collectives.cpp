@@ -21,6 +21,7 @@
 #include "host/executable.h"
 #include "host/module.h"
 #include "host/text.h"
+#include "host/worlds.h"
 
 namespace {
 
@@ -102,7 +103,7 @@ class Rank {
     std::copy(first.begin(), first.end(), id.internal);
     check(ncclCommInitRank(&raw_, world_->size(), id, world_->rank()), "ncclCommInitRank");
     const int ordinal = world_->rank();
-    world_ = host::ncclModule().makeWorld(std::move(world_), ordinal);
+    world_ = host::makeNcclWorld(std::move(world_), ordinal);
     check(cudaStreamCreate(&stream_), "cudaStreamCreate");
     timer_ = std::make_unique<bench::GpuTimer>(stream_);
   }

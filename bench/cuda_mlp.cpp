@@ -7,8 +7,9 @@
 //
 // TOKENS: default 4096 16384; hidden 8192, features 28672 by default, bf16. --batch: tensors are
 // [batch, TOKENS / batch, ...], and sp_mlp spreads axis 1. --overlap: like
-// off,auto,4,4:16, where the second number is Communicate::ctas of the chunks. gelu is the epilogue
-// of the first product ("epilogue"), or an op of the fusion and so a kernel of its own.
+// off,auto,4,4:16, where the second number is that of NCCL's thread blocks for the chunks, instead
+// of copy engines. gelu is the epilogue of the first product ("epilogue"), or an op of the fusion
+// and so a kernel of its own.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@
 #include "bench/cuda_timing.h"
 #include "host/executable.h"
 #include "host/module.h"
+#include "host/worlds.h"
 #include "ir/error.h"
 #include "ir/text.h"
 
@@ -97,8 +99,9 @@ void setCtas(std::vector<host::Instruction>& body, const std::string& text) {
   if (colon == std::string::npos) return;
   const auto ctas = static_cast<int32_t>(std::stoi(text.substr(colon + 1)));
   for (host::Instruction& x : body) {
-    if (auto* post = std::get_if<host::Communicate>(&x.op); post != nullptr && post->ctas != 0) {
-      post->ctas = ctas;
+    if (auto* post = std::get_if<host::Communicate>(&x.op);
+        post != nullptr && post->carrier.lane != 0) {
+      post->carrier = {ctas, 0};
     }
     if (auto* branch = std::get_if<host::If>(&x.op)) {
       setCtas(branch->then_body, text);
@@ -143,7 +146,7 @@ void runRank(const std::vector<Case>& cases, const std::vector<std::string>& ove
   const std::unique_ptr<host::Device> device = host::makeCudaDevice(world->rank());
   check(cudaSetDevice(world->rank()), "cudaSetDevice");
   const int ordinal = world->rank();
-  world = host::ncclModule().makeWorld(std::move(world), ordinal);
+  world = host::makeNcclWorld(std::move(world), ordinal);
   for (const Case& bench : cases) {
     for (const std::string& overlap : overlaps) {
       const double ms = runCase(bench, overlap, *device, *world);

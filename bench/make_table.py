@@ -29,6 +29,8 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
 - *tp_mlp*, *sp_mlp*: the MLP of a transformer with hidden size 8192, bf16, tensor and sequence parallel. *gelu*: as the epilogue of
   the first product or as an op. *batch 4*: four batches of so many tokens. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. The peer's: eager,
   torch.compile, and async tensor parallelism (`bench/peers/torch_mlp.py`).
+- *allreduce beside products* and its like (`bench/cuda_lanes.cpp`): 16 products alone, 8 collectives alone, and all of them at once, by
+  copy engines (a host program's lanes), by NCCL, and by NCCL with at most 16 thread blocks.
 - *attention*: scaled_dot_product_attention through cuDNN. Its backward computes the forward again, as the op is given no result of it;
   PyTorch's keeps that. *taken_mib*: device memory that the runs took, workspace included.
 - *sort*, *topk*, *scatter_add*, *embedding*, *cumsum*: the ops that work on lines or places (`bench/cuda_index.cpp`). *gb_s*: inputs and

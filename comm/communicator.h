@@ -101,10 +101,30 @@ class Communicator {
   // failed or the transport reports an error (with the API's name and string).
   virtual bool test(Ticket ticket) = 0;
 
+  // Stream-ordered: whether what waits for peers holds SMs meanwhile, so that two communicators
+  // whose collectives begin in different orders on two ranks would wait for each other forever.
+  // False where only streams wait: such collectives may run beside any others that are posted in
+  // one order.
+  virtual bool holdsDevice() const { return true; }
+
   // Stream-ordered transports whose work may wait for a peer on the device: throws UserError when
   // it never will end by itself, because a peer is gone or the transport has met an error, and then
   // ends it. Any thread, at any time; never blocks. For those who wait for a stream.
   virtual void probe() {}
+};
+
+// By what means of a GPU a collective moves data, where the transport has the choice; others do not
+// look at it. Equal on all ranks of a team.
+struct Carrier {
+  // Most thread blocks (each on an SM of its own) that a collective may take on a GPU, where the
+  // transport runs kernels; 0: its own choice.
+  int32_t ctas = 0;
+  // 1 and up: the GPUs' copy engines move it, where each GPU of the team reaches the memory of all
+  // others; no SM is taken but for the moment of a sum. Elsewhere kernels do, as if this were 0.
+  // Collectives of different lanes of a team may be under way at once. Only for kinds that
+  // mayCopy().
+  int32_t lane = 0;
+  auto operator<=>(const Carrier&) const = default;
 };
 
 // A rank of the job, and the small host-side exchange a job needs to agree on things. Every member
@@ -128,14 +148,15 @@ class World {
 
   // The same for all teams of a partition of the job at once, collective over the whole job:
   // `members` is this rank's team, empty (and the result nullptr) for a rank in none. Where the
-  // transport can split a communicator this is cheaper than making each on its own. `ctas`: most
-  // thread blocks (each on an SM of its own) that a collective of the team may take on a GPU, where
-  // the transport runs kernels; 0: its own choice.
-  virtual std::unique_ptr<Communicator> split(const std::vector<int>& members, int ctas) {
-    static_cast<void>(ctas);
+  // transport can split a communicator this is cheaper than making each on its own.
+  virtual std::unique_ptr<Communicator> split(const std::vector<int>& members,
+                                              const Carrier& carrier) {
+    static_cast<void>(carrier);
     return members.empty() ? nullptr : communicator(members);
   }
-  std::unique_ptr<Communicator> split(const std::vector<int>& members) { return split(members, 0); }
+  std::unique_ptr<Communicator> split(const std::vector<int>& members) {
+    return split(members, {});
+  }
 
   // This rank cannot go on: peers that wait, now or later, get UserError with `reason` and this
   // rank's number instead of waiting forever. Never blocks, may be called from any thread.

@@ -21,19 +21,22 @@ struct MpiModule {
   std::unique_ptr<World> (*makeWorld)();
 };
 
+// A reduction on device memory, which the caller supplies because comm generates no code: dst =
+// srcs[0] op srcs[1] op ... on `stream`. dst may be one of srcs, whole: an in-place allreduce
+// reduces its part into its own buffer.
+using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
+                                        DType dtype, ReduceOp op, void* stream)>;
+
 // libheddle_nccl: `extern "C" const NcclModule* heddleNcclModule()`.
 struct NcclModule {
   // Wraps a bootstrap world (MPI or in-process): exchange() goes there, communicators are NCCL's on
-  // CUDA device `device`.
-  std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device);
+  // CUDA device `device`, but for those of a lane (Carrier) whose team reaches each other's memory.
+  // `reduce` sums what copy engines have brought to that device; none: no lanes.
+  std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
+                                      DeviceReduce reduce);
 };
 
-// Several in-process ranks on one GPU (in libheddle_cuda): device copies, events and this kernel,
-// which the caller supplies because comm generates no code: dst = srcs[0] op srcs[1] op ... on
-// `stream`, device memory. dst may be one of srcs, whole: an in-place allreduce reduces its part
-// into its own buffer.
-using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
-                                        DType dtype, ReduceOp op, void* stream)>;
+// Several in-process ranks on one GPU (in libheddle_cuda): device copies, events and this kernel.
 using MakeInProcessCudaWorlds = std::vector<std::unique_ptr<World>> (*)(int size, int device,
                                                                         DeviceReduce reduce);
 

@@ -109,6 +109,11 @@ bool reduces(CollectiveKind kind) {
          kind == CollectiveKind::ReduceScatter;
 }
 
+bool mayCopy(CollectiveKind kind) {
+  return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
+         kind == CollectiveKind::ReduceScatter;
+}
+
 bool isRooted(CollectiveKind kind) {
   return kind == CollectiveKind::Reduce || kind == CollectiveKind::Broadcast ||
          kind == CollectiveKind::Gather || kind == CollectiveKind::Scatter;

@@ -16,6 +16,8 @@ void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
 bool reduces(CollectiveKind kind);
+// Whether a transport may move it with copy engines alone (Carrier::lane).
+bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // has a root: reduce, broadcast, gather, scatter
 
 // Whether a rank reads a send buffer, or writes a receive buffer.

@@ -22,9 +22,9 @@ const Team* teamOf(const Op& op) {
   return nullptr;
 }
 
-int32_t ctasOf(const Op& op) {
+comm::Carrier carrierOf(const Op& op) {
   const auto* communicate = std::get_if<Communicate>(&op);
-  return communicate == nullptr ? 0 : communicate->ctas;
+  return communicate == nullptr ? comm::Carrier{} : communicate->carrier;
 }
 
 std::vector<std::string> linesOf(const std::string& text) {
@@ -91,32 +91,33 @@ bool hasMatmuls(const Program& program) {
 // Every rank finds the same teams of all ranks, so all take part in each split.
 void Communicators::add(const Program& program, comm::World& world) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<std::pair<Team, int32_t>> seen;
+  std::vector<std::pair<Team, comm::Carrier>> seen;
   forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
     const Team* team = teamOf(instruction.op);
-    const int32_t ctas = ctasOf(instruction.op);
+    const comm::Carrier carrier = carrierOf(instruction.op);
     if (team == nullptr) return;
-    const std::pair wanted(*team, ctas);
+    const std::pair wanted(*team, carrier);
     if (std::find(seen.begin(), seen.end(), wanted) != seen.end()) return;
     seen.push_back(wanted);
     std::set<Key> fresh;
     for (int rank = 0; rank < world.size(); ++rank) {
       std::vector<int> members = teamMembers(*team, program.meshes, rank, world.size());
-      Key key(std::move(members), ctas);
+      Key key(std::move(members), carrier);
       if (!key.first.empty() && !known_.contains(key)) fresh.insert(std::move(key));
     }
     if (fresh.empty()) return;
     std::vector<int> mine = teamMembers(*team, program.meshes, world.rank(), world.size());
-    if (!fresh.contains(Key(mine, ctas))) mine.clear();
+    if (!fresh.contains(Key(mine, carrier))) mine.clear();
     known_.merge(fresh);
-    std::unique_ptr<comm::Communicator> made = world.split(mine, ctas);
-    if (made) made_.emplace(Key(std::move(mine), ctas), std::move(made));
+    std::unique_ptr<comm::Communicator> made = world.split(mine, carrier);
+    if (made) made_.emplace(Key(std::move(mine), carrier), std::move(made));
   });
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-comm::Communicator& Communicators::of(const std::vector<int>& members, int32_t ctas) const {
-  auto found = made_.find(Key(members, ctas));
+comm::Communicator& Communicators::of(const std::vector<int>& members,
+                                      const comm::Carrier& carrier) const {
+  auto found = made_.find(Key(members, carrier));
   HEDDLE_CHECK(found != made_.end(), "no communicator for a team of {} ranks", members.size());
   return *found->second;
 }

@@ -21,8 +21,8 @@ bool communicatesAnywhere(const Program& program);
 // Whether some instruction is a library's matrix product.
 bool hasMatmuls(const Program& program);
 
-// The communicators of programs without Calls, one for each distinct list of members and most
-// thread blocks (Communicate::ctas), split from the job's in the order in which a walk of the
+// The communicators of programs without Calls, one for each distinct list of members and carrier
+// (Communicate::carrier), split from the job's in the order in which a walk of the
 // program meets their teams: the same on every rank.
 class Communicators {
  public:
@@ -31,13 +31,13 @@ class Communicators {
   void add(const Program& program, comm::World& world);
 
   // InternalError for what no instruction of a program names.
-  comm::Communicator& of(const std::vector<int>& members, int32_t ctas) const;
+  comm::Communicator& of(const std::vector<int>& members, const comm::Carrier& carrier) const;
 
   int64_t made() const { return static_cast<int64_t>(made_.size()); }
   double seconds() const { return seconds_; }  // to make them, those of other ranks included
 
  private:
-  using Key = std::pair<std::vector<int>, int32_t>;
+  using Key = std::pair<std::vector<int>, comm::Carrier>;
   std::map<Key, std::unique_ptr<comm::Communicator>> made_;
   std::set<Key> known_;  // of any rank
   double seconds_ = 0;

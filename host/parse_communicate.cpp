@@ -33,7 +33,8 @@ Op InstructionParser::communicate(TokenId token) {
   if (acceptKey("root")) out.root = parseSize(in_);
   if (acceptKey("send_counts")) out.send_counts = slot();
   if (acceptKey("recv_counts")) out.recv_counts = slot();
-  out.ctas = threadBlocks("ctas");
+  out.carrier.ctas = countOf("ctas", kMostCtas);
+  out.carrier.lane = countOf("lane", kMostLanes);
   out.stream = stream();
   return out;
 }

@@ -180,18 +180,18 @@ Op InstructionParser::callLibrary() {
   libraryArguments(*op, out);
   arrow();
   out.outputs = slots();
-  out.spare_sms = threadBlocks("spare_sms");
+  out.spare_sms = countOf("spare_sms", kMostCtas);
   out.stream = stream();
   return out;
 }
 
 // KEY=8, or 0 without it.
-int32_t InstructionParser::threadBlocks(std::string_view key) {
+int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   if (!acceptKey(key)) return 0;
   const Token at = in_.peek();
-  const int64_t count = in_.expectInt("a number of thread blocks");
-  if (count < 1 || count > kMostCtas) {
-    in_.failAt(at, fmt::format("{}={} is not in 1 .. {}", key, count, kMostCtas));
+  const int64_t count = in_.expectInt("a number");
+  if (count < 1 || count > most) {
+    in_.failAt(at, fmt::format("{}={} is not in 1 .. {}", key, count, most));
   }
   return static_cast<int32_t>(count);
 }

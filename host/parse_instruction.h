@@ -46,7 +46,7 @@ class InstructionParser {
   TokenId token();
   EventId event();
   StreamId stream();
-  int32_t threadBlocks(std::string_view key);
+  int32_t countOf(std::string_view key, int32_t most);
   Team team();
   bool acceptKey(std::string_view key);
   std::string named(std::string_view what);  // the word after a sigil

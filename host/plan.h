@@ -75,9 +75,9 @@ struct CollectiveStep {
   int32_t first;
   int32_t operations;  // posted together
   StreamId stream;
-  int32_t counts = -1;  // of Plan::counts: an AllToAllV alone
-  int32_t team = -1;    // of Plan::teams
-  int32_t ctas = 0;     // Communicate::ctas of the communicator
+  int32_t counts = -1;         // of Plan::counts: an AllToAllV alone
+  int32_t team = -1;           // of Plan::teams
+  comm::Carrier carrier = {};  // of the communicator
 };
 struct RecordStep {
   int32_t event;

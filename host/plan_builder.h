@@ -114,7 +114,7 @@ class PlanBuilder {
   void emitWait(const EventKey& key, StreamId stream);
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
   void orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream);
-  comm::Communicator* communicatorOf(const Team& team, int32_t ctas);
+  comm::Communicator* communicatorOf(const Team& team, const comm::Carrier& carrier);
   int32_t teamOf(comm::Communicator* communicator);
   bool isBarrier(comm::Communicator* communicator, int32_t first) const;
 
@@ -157,8 +157,7 @@ class PlanBuilder {
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
   std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
-  std::map<comm::Communicator*, std::pair<std::vector<int>, int32_t>>
-      members_;  // and ctas; met so far
+  std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;  // met so far
   Group group_;
   int32_t read_back_event_ = -1;
   // Where collectives were posted, the latest last, for transports that need those of several teams

@@ -31,11 +31,11 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
 }  // namespace
 
 // nullptr: this rank is in no such team.
-comm::Communicator* PlanBuilder::communicatorOf(const Team& team, int32_t ctas) {
+comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Carrier& carrier) {
   std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
   if (members.empty()) return nullptr;
-  comm::Communicator* communicator = &target_.communicators.of(members, ctas);
-  members_.try_emplace(communicator, std::move(members), ctas);
+  comm::Communicator* communicator = &target_.communicators.of(members, carrier);
+  members_.try_emplace(communicator, std::move(members), carrier);
   return communicator;
 }
 
@@ -60,7 +60,7 @@ bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) con
 
 // The trace has checked sizes; what this rank has no part in is an empty view.
 void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
-  comm::Communicator* communicator = communicatorOf(op.team, op.ctas);
+  comm::Communicator* communicator = communicatorOf(op.team, op.carrier);
   if (communicator == nullptr) return;
   if (op.kind == comm::CollectiveKind::Send || step.root_apart) {
     return emitOneWay(op, step, communicator);
@@ -147,7 +147,7 @@ void PlanBuilder::emit(const Recv& op, const TraceStep& step) {
 void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
                            const TraceStep& step) {
-  comm::Communicator* communicator = communicatorOf(team, 0);
+  comm::Communicator* communicator = communicatorOf(team, {});
   if (communicator == nullptr) return;
   operation.count = allocCount(view.desc);
   operation.dtype = view.desc.dtype;
@@ -181,7 +181,7 @@ void PlanBuilder::emit(const GroupEnd& op, const TraceStep&) {
 }
 
 // Two communicators whose kernels wait for peers on the device must not run in different orders on
-// two ranks, so stream-ordered ones go one after the other, in the order of the program.
+// two ranks, so such ones go one after the other, in the order of the program.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
   // Each is ordered after the one before it, so the latest is enough unless a branch may have left
   // it out.
@@ -199,7 +199,7 @@ void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamI
 
 void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream) {
   if (communicator->isStreamOrdered()) {
-    orderAfterOtherTeams(communicator, stream);
+    if (communicator->holdsDevice()) orderAfterOtherTeams(communicator, stream);
     auto& all = plan_->stream_ordered;
     if (std::find(all.begin(), all.end(), communicator) == all.end()) all.push_back(communicator);
   }

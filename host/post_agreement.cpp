@@ -30,13 +30,13 @@ struct Posted {
 // one rank to another. Ranks of the job; no transfers: from is -1.
 struct Channel {
   std::vector<int> members;
-  int ctas = 0;
+  comm::Carrier carrier;
   int from = -1;
   int to = -1;
 
   bool operator<(const Channel& other) const {
-    return std::tie(members, ctas, from, to) <
-           std::tie(other.members, other.ctas, other.from, other.to);
+    return std::tie(members, carrier, from, to) <
+           std::tie(other.members, other.carrier, other.from, other.to);
   }
   bool between(int a, int b) const {
     if (from >= 0) return (from == a && to == b) || (from == b && to == a);
@@ -85,11 +85,11 @@ Lines postsOf(const Plan& plan, int rank) {
     for (int32_t i = 0; i < post->operations; ++i) {
       Posted posted{plan.instruction_of[step],
                     plan.operations[static_cast<size_t>(post->first + i)]};
-      Channel channel{plan.teams[static_cast<size_t>(post->team)], post->ctas};
+      Channel channel{plan.teams[static_cast<size_t>(post->team)], post->carrier};
       if (comm::isPointToPoint(posted.operation.kind)) {
         const int peer = channel.members.at(static_cast<size_t>(posted.operation.peer));
         const bool sends = posted.operation.kind == CollectiveKind::Send;
-        channel.ctas = 0;
+        channel.carrier = {};
         channel.from = sends ? rank : peer;
         channel.to = sends ? peer : rank;
       }
@@ -108,8 +108,8 @@ std::string encodePosts(const Lines& lines) {
       told.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
                       op.count, static_cast<int>(op.reduce), op.root, op.peer});
     }
-    all.push_back({channel.members, channel.ctas, channel.from, channel.to, line.total, line.rest,
-                   line.open, std::move(told)});
+    all.push_back({channel.members, channel.carrier.ctas, channel.carrier.lane, channel.from,
+                   channel.to, line.total, line.rest, line.open, std::move(told)});
   }
   return all.dump();
 }
@@ -122,11 +122,11 @@ Lines decodePosts(const std::string& text, int peer) {
   HEDDLE_USER_CHECK(all.is_array(),
                     "rank {} did not come to this run with sizes that are new to it", peer);
   for (const json& one : all) {
-    Line& line = lines[Channel{one.at(0), one.at(1), one.at(2), one.at(3)}];
-    line.total = one.at(4);
-    line.rest = one.at(5);
-    line.open = one.at(6);
-    for (const json& told : one.at(7)) {
+    Line& line = lines[Channel{one.at(0), {one.at(1), one.at(2)}, one.at(3), one.at(4)}];
+    line.total = one.at(5);
+    line.rest = one.at(6);
+    line.open = one.at(7);
+    for (const json& told : one.at(8)) {
       Posted posted;
       posted.instruction = told.at(0);
       posted.operation.kind = static_cast<CollectiveKind>(told.at(1).get<int>());

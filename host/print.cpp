@@ -73,7 +73,8 @@ class InstructionPrinter {
            (x.root ? " root=" + x.root->str() : "") +
            (x.send_counts ? " send_counts=" + slot(*x.send_counts) : "") +
            (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") +
-           (x.ctas != 0 ? fmt::format(" ctas={}", x.ctas) : "") + stream(x.stream);
+           (x.carrier.ctas != 0 ? fmt::format(" ctas={}", x.carrier.ctas) : "") +
+           (x.carrier.lane != 0 ? fmt::format(" lane={}", x.carrier.lane) : "") + stream(x.stream);
   }
   std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
   std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }

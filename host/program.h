@@ -123,6 +123,7 @@ struct LaunchKernel {
 // What a library does better: an op that no kernel is generated for, with the attributes that it
 // has in a fusion (host/library_op.h).
 inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
+inline constexpr int32_t kMostLanes = 4;  // each has memory of its own on every GPU
 
 struct CallLibrary {
   std::string function;  // the name of the op
@@ -130,7 +131,7 @@ struct CallLibrary {
   std::vector<SlotId> outputs;
   StreamId stream = 0;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
-  // Of a GPU, that a product leaves to a collective beside it (Communicate::ctas).
+  // Of a GPU, that a product leaves to a collective beside it (Communicate::carrier).
   int32_t spare_sms = 0;
   bool operator==(const CallLibrary&) const = default;
 };
@@ -160,9 +161,8 @@ struct Communicate {
   // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // Most thread blocks of a GPU that it may take, where the transport runs kernels; what is
-  // computed meanwhile leaves them free. 0: the transport's choice.
-  int32_t ctas = 0;
+  // What of a GPU it takes; what is computed meanwhile leaves it free.
+  comm::Carrier carrier = {};
   // More of the same kind, posted with the first as one group under the one token; no two of them
   // share memory that either writes. Only of a kind that mayGroup().
   struct Pair {

@@ -80,8 +80,13 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,
                       rooted ? "needs root=" : "has no root: no root=");
     if (rooted) sameOnTheTeam(*x.root, x.team);
-    HEDDLE_USER_CHECK(x.ctas >= 0 && x.ctas <= kMostCtas, "{}: ctas={}, expected 1 to {}", kind,
-                      x.ctas, kMostCtas);
+    const comm::Carrier carrier = x.carrier;
+    HEDDLE_USER_CHECK(carrier.ctas >= 0 && carrier.ctas <= kMostCtas,
+                      "{}: ctas={}, expected 1 to {}", kind, carrier.ctas, kMostCtas);
+    HEDDLE_USER_CHECK(carrier.lane >= 0 && carrier.lane <= kMostLanes,
+                      "{}: lane={}, expected 1 to {}", kind, carrier.lane, kMostLanes);
+    HEDDLE_USER_CHECK(carrier.lane == 0 || comm::mayCopy(x.kind),
+                      "{}: lane= is for allreduce, allgather and reduce_scatter", kind);
     const bool counts = x.kind == CollectiveKind::AllToAllV;
     HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),
                       "{} {}", kind,

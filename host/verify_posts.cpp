@@ -83,7 +83,7 @@ size_t PostComparison::teamOf(const Trace& trace, const Team& team) {
 size_t PostComparison::channelOf(const Key& key) {
   const auto [found, is_new] = channel_of_.emplace(key, channels_.size());
   if (!is_new) return found->second;
-  const auto& [team, ctas, sender, receiver] = key;
+  const auto& [team, carrier, sender, receiver] = key;
   Channel channel{team, sender >= 0, {}};
   const std::vector<int> ends{sender, receiver};
   for (int rank : channel.transfers ? ends : teams_[team])
@@ -106,7 +106,7 @@ void PostComparison::collective(const Trace& trace, const TraceStep& step, const
   const std::vector<int>& members = teams_[team];
   const auto me = static_cast<int>(trace.rank);
   if (x.kind == CollectiveKind::Send || step.root_apart) return oneWay(team, me, step, x);
-  Channel& channel = channels_[channelOf({team, x.ctas, -1, -1})];
+  Channel& channel = channels_[channelOf({team, x.carrier, -1, -1})];
   const auto position = std::find(members.begin(), members.end(), me) - members.begin();
   Line& line = channel.lines[static_cast<size_t>(position)];
   comm::Operation operation;
@@ -144,7 +144,8 @@ void PostComparison::transfer(size_t team, int me, const TraceStep& step,
                               const comm::Operation& operation) {
   const bool sends = operation.kind == CollectiveKind::Send;
   const int peer = teams_[team].at(static_cast<size_t>(operation.peer));
-  Channel& channel = channels_[channelOf({team, 0, sends ? me : peer, sends ? peer : me})];
+  Channel& channel =
+      channels_[channelOf({team, comm::Carrier{}, sends ? me : peer, sends ? peer : me})];
   post(channel.lines[sends ? 0 : 1], {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
 }
 

@@ -49,7 +49,7 @@ class PostComparison {
     bool transfers = false;
     std::vector<Line> lines;
   };
-  using Key = std::tuple<size_t, int32_t, int, int>;  // team, ctas, sender, receiver
+  using Key = std::tuple<size_t, comm::Carrier, int, int>;  // team, sender, receiver
   struct Difference {
     size_t at;  // both agree on what is before
     size_t a;   // two lines, the first of which has something there

@@ -19,7 +19,12 @@ std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal) {
   if (!startedByMpi()) return comm::makeSingleWorld();
   std::unique_ptr<comm::World> world = mpiModule().makeWorld();
   if (kind != DeviceKind::Cuda) return world;
-  return ncclModule().makeWorld(std::move(world), device_ordinal);
+  return makeNcclWorld(std::move(world), device_ordinal);
+}
+
+std::unique_ptr<comm::World> makeNcclWorld(std::unique_ptr<comm::World> world, int device_ordinal) {
+  return ncclModule().makeWorld(std::move(world), device_ordinal,
+                                cudaModule().makeReduce(device_ordinal));
 }
 
 }  // namespace heddle::host

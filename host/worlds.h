@@ -20,4 +20,7 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 // module that the job needs is missing.
 std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
 
+// `world` with communicators of NCCL, or of copy engines, on GPU `device_ordinal` of this rank.
+std::unique_ptr<comm::World> makeNcclWorld(std::unique_ptr<comm::World> world, int device_ordinal);
+
 }  // namespace heddle::host

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/nccl/job_member.h"
 #include "comm/nccl/nccl_call.h"
 #include "comm/nccl/nccl_job.h"
 
@@ -31,7 +32,7 @@ namespace heddle::comm::nccl {
 //
 // The first post of a kind may wait on the host until its peers have posted too, as NCCL connects
 // them then; NcclJob watches such a post and ends it.
-class NcclCommunicator : public Communicator {
+class NcclCommunicator : public Communicator, public JobMember {
  public:
   // Takes over `comm`, a blocking one (a call on a non-blocking one costs a thread, 60 us), made on
   // CUDA device `device`.
@@ -47,11 +48,9 @@ class NcclCommunicator : public Communicator {
   bool test(Ticket ticket) override;
   void probe() override;
 
-  // For NcclJob; any thread. Aborts NCCL's communicator, beside a call that waits for its peers
-  // too.
-  void giveUp(const std::string& why) noexcept;
-  // When the call of NCCL's that is under way began, in ns of the steady clock; 0: there is none.
-  int64_t busySince() const { return busy_since_.load(std::memory_order_relaxed); }
+  // Aborts NCCL's communicator, beside a call that waits for its peers too.
+  void giveUp(const std::string& why) noexcept override;
+  int64_t busySince() const override { return busy_since_.load(std::memory_order_relaxed); }
 
  private:
   class Busy;

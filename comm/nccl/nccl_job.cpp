@@ -5,8 +5,6 @@
 #include <chrono>
 #include <vector>
 
-#include "comm/nccl/nccl_communicator.h"
-
 namespace heddle::comm::nccl {
 namespace {
 
@@ -37,13 +35,13 @@ void NcclJob::setFault(const std::string& reason) {
   if (fault_.empty()) fault_ = reason;
 }
 
-void NcclJob::add(NcclCommunicator* communicator) {
+void NcclJob::add(JobMember* communicator) {
   std::lock_guard lock(members_mutex_);
   if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
   members_.insert(communicator);
 }
 
-void NcclJob::remove(NcclCommunicator* communicator) {
+void NcclJob::remove(JobMember* communicator) {
   std::lock_guard lock(members_mutex_);
   members_.erase(communicator);
 }
@@ -53,7 +51,7 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   gave_up_.store(true);
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
-  for (NcclCommunicator* member : members_) {
+  for (JobMember* member : members_) {
     try {
       aborts.emplace_back([member, &why] { member->giveUp(why); });
     } catch (const std::exception&) {  // no more threads: one after the other, as far as that goes
@@ -76,7 +74,7 @@ void NcclJob::watchCalls() {
 
 std::string NcclJob::whyInVain() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  for (const NcclCommunicator* member : members_) {
+  for (const JobMember* member : members_) {
     const int64_t since = member->busySince();
     if (since == 0) continue;
     const auto waited = now - std::chrono::steady_clock::duration(since);

@@ -9,11 +9,10 @@
 #include <thread>
 
 #include "comm/communicator.h"
+#include "comm/nccl/job_member.h"
 #include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {
-
-class NcclCommunicator;
 
 // What the world of a rank and its communicators share: whether the job goes on, and how it ends. A
 // thread of its own, from the first communicator on, gives all of them up when a call of NCCL's
@@ -32,8 +31,8 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
     return [job = shared_from_this()] { return job->fault(); };
   }
 
-  void add(NcclCommunicator* communicator);
-  void remove(NcclCommunicator* communicator);
+  void add(JobMember* communicator);
+  void remove(JobMember* communicator);
 
   // Gives up every communicator of the rank, all at once: an abort frees device memory, which waits
   // for the whole device, and so for kernels of another communicator that wait for the same peer.
@@ -50,7 +49,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
 
   std::atomic<bool> gave_up_{false};
   std::mutex members_mutex_;
-  std::set<NcclCommunicator*> members_;
+  std::set<JobMember*> members_;
   std::condition_variable stop_;  // with members_mutex_
   bool stopping_ = false;
   std::thread watcher_;

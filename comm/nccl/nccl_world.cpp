@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "comm/modules.h"
+#include "comm/nccl/copy_communicator.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/nccl/nccl_init.h"
 #include "comm/operation.h"
@@ -15,9 +16,10 @@ namespace {
 
 class NcclWorld : public World {
  public:
-  NcclWorld(std::unique_ptr<World> bootstrap, int device)
+  NcclWorld(std::unique_ptr<World> bootstrap, int device, DeviceReduce reduce)
       : bootstrap_(std::move(bootstrap)),
         device_(device),
+        reduce_(std::move(reduce)),
         job_(std::make_shared<NcclJob>(bootstrap_)),
         ask_(job_->asFault()) {
     HEDDLE_USER_CHECK(
@@ -59,21 +61,18 @@ class NcclWorld : public World {
   }
 
   // All teams from the communicator of the whole job, which is made for the first of them.
-  std::unique_ptr<Communicator> split(const std::vector<int>& members, int ctas) override {
+  std::unique_ptr<Communicator> split(const std::vector<int>& members,
+                                      const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    if (whole_ == nullptr) {
-      std::vector<int> everybody(static_cast<size_t>(size()));
-      std::iota(everybody.begin(), everybody.end(), 0);
-      const std::unique_ptr<Communicator> host = bootstrap_->communicator(everybody);
-      whole_ = initialise(*host, ask_);
-    }
-    const int color = members.empty() ? -1 : *std::min_element(members.begin(), members.end());
-    ncclComm_t comm = nccl::split(whole_, color, position, ctas, ask_);
-    std::unique_ptr<Communicator> mine;
-    if (comm != nullptr) mine = made(comm, position, static_cast<int>(members.size()));
-    barrier();
-    return mine;
+    if (carrier.lane == 0) return splitNccl(members, position, carrier.ctas);
+    Lane lane = openLane(members, position);
+    if (lane.everywhere) return std::move(lane.mine);
+    // All ranks of the job take part in what NCCL splits.
+    const bool apart = lane.mine != nullptr;
+    auto made =
+        splitNccl(apart ? std::vector<int>{} : members, apart ? -1 : position, carrier.ctas);
+    return apart ? std::move(lane.mine) : std::move(made);
   }
 
   // NCCL's kernels of this rank end with its communicators, which the owner destroys next.
@@ -88,19 +87,77 @@ class NcclWorld : public World {
   std::string fault() const override { return job_->fault(); }
 
  private:
+  std::unique_ptr<Communicator> splitNccl(const std::vector<int>& members, int position, int ctas) {
+    if (whole_ == nullptr) {
+      std::vector<int> everybody(static_cast<size_t>(size()));
+      std::iota(everybody.begin(), everybody.end(), 0);
+      const std::unique_ptr<Communicator> host = bootstrap_->communicator(everybody);
+      whole_ = initialise(*host, ask_);
+    }
+    const int color = members.empty() ? -1 : *std::min_element(members.begin(), members.end());
+    ncclComm_t comm = nccl::split(whole_, color, position, ctas, ask_);
+    std::unique_ptr<Communicator> mine;
+    if (comm != nullptr) mine = made(comm, position, static_cast<int>(members.size()));
+    barrier();
+    return mine;
+  }
+
+  // Loads the kernel of the sums: later, with posts under way, that would wait for those.
+  void loadReduce(std::byte* memory) const {
+    const void* source = memory;
+    reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
+    checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(cudaStreamPerThread));
+  }
+
+  struct Lane {
+    std::unique_ptr<Communicator> mine;  // none: not a member, or the team must take NCCL
+    bool everywhere = true;              // for all teams
+  };
+  // Of each team the ranks that reach each other's memory, all at once.
+  Lane openLane(const std::vector<int>& members, int position) {
+    std::unique_ptr<SharedArena> arena;
+    std::string why;
+    try {
+      HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
+      if (!members.empty()) {
+        arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()));
+        loadReduce(arena->own());
+      }
+    } catch (const UserError& error) {
+      why = error.what();
+    }
+    const std::vector<std::string> offers = exchange(arena ? arena->offer() : "");
+    std::vector<std::string> theirs;
+    for (int member : members) theirs.push_back(offers.at(static_cast<size_t>(member)));
+    if (arena) why = arena->reach(theirs, position);
+    const std::vector<std::string> reasons = exchange(members.empty() ? "" : why);
+    Lane lane;
+    for (const std::string& each : reasons) lane.everywhere = lane.everywhere && each.empty();
+    const bool together = std::all_of(members.begin(), members.end(), [&](int member) {
+      return reasons.at(static_cast<size_t>(member)).empty();
+    });
+    if (arena && together) {
+      lane.mine = std::make_unique<CopyCommunicator>(
+          std::move(arena), position, static_cast<int>(members.size()), device_, reduce_, job_);
+    }
+    return lane;
+  }
+
   std::unique_ptr<Communicator> made(ncclComm_t comm, int rank, int size) const {
     return std::make_unique<NcclCommunicator>(comm, rank, size, device_, job_);
   }
 
   std::shared_ptr<World> bootstrap_;
   int device_;
+  DeviceReduce reduce_;
   std::shared_ptr<NcclJob> job_;
   Fault ask_;
   ncclComm_t whole_ = nullptr;
 };
 
-std::unique_ptr<World> makeWorld(std::unique_ptr<World> bootstrap, int device) {
-  return std::make_unique<NcclWorld>(std::move(bootstrap), device);
+std::unique_ptr<World> makeWorld(std::unique_ptr<World> bootstrap, int device,
+                                 DeviceReduce reduce) {
+  return std::make_unique<NcclWorld>(std::move(bootstrap), device, std::move(reduce));
 }
 
 }  // namespace

@@ -79,10 +79,44 @@ __device__ typename E::Value heddleCombine(int op, typename E::Value a, typename
   }
 }
 
+// 16 bytes at a time; returns how many elements that is. None where a buffer is not aligned so.
+template <class E>
+__device__ long long heddleReduceWide(const HeddleReduceArgs& args) {
+  constexpr int kWide = 16 / (int)sizeof(typename E::Stored);
+  union Wide {
+    uint4 bits;
+    typename E::Stored each[kWide];
+  };
+  unsigned long long places = (unsigned long long)args.dst;
+  for (int r = 0; r < args.ranks; ++r) places |= (unsigned long long)args.srcs[r];
+  if (places % 16 != 0) return 0;
+  long long count = args.count / kWide;
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+    Wide wide;
+    typename E::Value values[kWide];
+    wide.bits = ((const uint4*)args.srcs[0])[i];
+    for (int k = 0; k < kWide; ++k) values[k] = E::load(wide.each[k]);
+    for (int r = 1; r < args.ranks; ++r) {
+      wide.bits = ((const uint4*)args.srcs[r])[i];
+      for (int k = 0; k < kWide; ++k) {
+        values[k] = heddleCombine<E>(args.op, values[k], E::load(wide.each[k]));
+      }
+    }
+    for (int k = 0; k < kWide; ++k) {
+      if (args.op == 4) values[k] = E::average(values[k], args.ranks);
+      wide.each[k] = E::store(values[k]);
+    }
+    ((uint4*)args.dst)[i] = wide.bits;
+  }
+  return count * kWide;
+}
+
 template <class E>
 __device__ void heddleReduceElements(const HeddleReduceArgs& args) {
   long long step = (long long)gridDim.x * blockDim.x;
-  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += step) {
+  long long first = heddleReduceWide<E>(args) + (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  for (long long i = first; i < args.count; i += step) {
     typename E::Value value = E::load(((const typename E::Stored*)args.srcs[0])[i]);
     for (int r = 1; r < args.ranks; ++r) {
       value = heddleCombine<E>(args.op, value, E::load(((const typename E::Stored*)args.srcs[r])[i]));

@@ -8,14 +8,15 @@ namespace heddle::host {
 
 Program assignStreams(Program program) {
   if (program.streams() > 1 || !isUnordered(program, itemsOf(program))) return program;
-  constexpr size_t kMaxTeams = 15;  // those beyond share the last stream
-  std::vector<Team> teams;
+  constexpr size_t kMaxTeams = 15;              // those beyond share the last stream
+  std::vector<std::pair<Team, int32_t>> teams;  // and lane
   for (Instruction& x : program.body) {
     auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr) continue;
-    auto found = std::find(teams.begin(), teams.end(), post->team);
+    const std::pair team(post->team, post->carrier.lane);
+    auto found = std::find(teams.begin(), teams.end(), team);
     if (found == teams.end() && teams.size() < kMaxTeams) {
-      teams.push_back(post->team);
+      teams.push_back(team);
       found = teams.end() - 1;
     }
     const auto index = std::min<size_t>(found - teams.begin(), kMaxTeams - 1);

@@ -14,7 +14,8 @@ struct ChunkedWork {
   bool half_rate = false;  // operands of four bytes or more: not at the rate of the half types
   int64_t calls = 1;       // of the library a part: products that read one gathered tensor, times
                            // the batches that it does not take at once
-  int32_t ctas = 8;        // Communicate::ctas of a part
+  double peers = 1;        // of a device: each is sent to by itself
+  bool reduces = false;    // what has come is summed
   double moved = 0;        // bytes that a kernel between product and collective reads and writes
   double rows = 0;         // of one matrix of the whole product; 0: as many as fill their tiles
 };
@@ -23,17 +24,20 @@ struct ChunkedWork {
 // the first and last part stand alone, between them the slower side decides,
 //   compute + communicate + (chunks - 1) * max(compute, communicate),
 // each for one part, launch and start-up costs of a part included; rows that do not fill the last
-// tile of a part cost as much as if they did; a part's product does without
-// the SMs that the collective holds, and the collective without the speed that more of them would
-// give. The rates are nominal ones of current data-centre GPUs: every rank must choose alike, so
-// nothing is measured.
+// tile of a part cost as much as if they did. Copy engines move the parts, which costs the product
+// nothing but the time of the sums; a sum in turn waits until a product leaves the SMs, which is
+// why such parts have two lanes (chunkCarrier) and at the end one is half done. The rates are
+// nominal ones of current data-centre GPUs: every rank must choose alike, so nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
 
-// Communicate::ctas of a part. Of 8 and 16 the faster on two H200 (docs/benchmarks.md): a
-// gather or reduce-scatter has time enough beside a product, an allreduce moves twice as much.
-int32_t chunkCtas(comm::CollectiveKind kind);
+// Communicate::carrier of a part: copy engines, and where there is no way for them few thread
+// blocks (of 8 and 16 the faster on two H200, docs/benchmarks.md: a gather or reduce-scatter has
+// time enough beside a product, an allreduce moves twice as much). Parts that are reduced take
+// turns in two lanes: one is copied while the other waits for an SM to sum on. Those that are only
+// copied would share the links and all come later.
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk);
 
-// The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 5 % or more.
+// The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 3 % or more.
 int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed);
 
 }  // namespace heddle::host

@@ -261,7 +261,7 @@ class SiteFinder {
     forEachSlot(at(from).op, [&](SlotId id, bool) { read.push_back(id); });
     for (size_t i = from + 1; i < to; ++i) {
       if (std::find(members.begin(), members.end(), i) != members.end()) continue;
-      if (conflict(items_.items[from], items_.items[i])) return false;
+      if (items_.conflict(items_.items[from], items_.items[i])) return false;
       bool redefines = false;
       forEachInstructionIn(&at(i), &at(i) + 1, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, bool defines) {
@@ -277,11 +277,14 @@ class SiteFinder {
   // The collective writes nothing that the instruction touches.
   bool isApart(size_t instruction, size_t post) const {
     const auto& touched = items_.items[instruction].accesses;
-    return std::none_of(items_.items[post].accesses.begin(), items_.items[post].accesses.end(),
-                        [&](const ItemAccess& access) {
-                          return access.write && (touched.count({access.root, false}) > 0 ||
-                                                  touched.count({access.root, true}) > 0);
-                        });
+    return std::none_of(
+        items_.items[post].accesses.begin(), items_.items[post].accesses.end(),
+        [&](const ItemAccess& access) {
+          return access.write &&
+                 std::any_of(touched.begin(), touched.end(), [&](const ItemAccess& mine) {
+                   return mine.root == access.root && items_.mayOverlap(mine, access);
+                 });
+        });
   }
 
   std::optional<size_t> waitOf(size_t post, TokenId token) const {

@@ -48,14 +48,15 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const
   const auto& x = std::get<Communicate>(program.body[site.post].op);
   const DType dtype = slot(x.in).tensor.dtype;
   const bool gathers = site.kind == CollectiveKind::Allgather;
+  const bool both_ways = site.kind == CollectiveKind::Allreduce;
   ChunkedWork work;
   const double share = 1 - 1 / static_cast<double>(site.team);
   work.bytes = sizes.elements(program, slot(gathers ? x.out : x.in)) *
-               static_cast<double>(sizeOf(dtype)) * share *
-               (site.kind == CollectiveKind::Allreduce ? 2 : 1);
+               static_cast<double>(sizeOf(dtype)) * share * (both_ways ? 2 : 1);
   work.half_rate = sizeOf(dtype) >= 4;
   work.calls = static_cast<int64_t>(site.products.size());
-  work.ctas = chunkCtas(x.kind);
+  work.peers = static_cast<double>((site.team - 1) * (both_ways ? 2 : 1));
+  work.reduces = !gathers;
   for (size_t product : site.products) {
     const auto& call = std::get<CallLibrary>(program.body[product].op);
     const Slot& a = slot(call.inputs[0]);

@@ -218,7 +218,7 @@ void ChunkWriter::gatherChunks(Work work) {
   for (int64_t i = 0; i < work.chunks; ++i) {
     tokens.push_back(newToken());
     Communicate chunk = x;
-    chunk.ctas = chunkCtas(x.kind);
+    chunk.carrier = chunkCarrier(x.kind, i);
     chunk.in = chunkOf(rows, x.in, i);
     chunk.out = newChunk(work, x.out);
     chunk.token = tokens.back();
@@ -241,8 +241,6 @@ void ChunkWriter::gatherChunks(Work work) {
       CallLibrary part = whole;
       part.inputs[0] = work.made.at(whole.inputs[0]);
       part.outputs[0] = chunkOf(results, whole.outputs[0], i);
-      // The last part is gathered by then.
-      if (i + 1 < work.chunks) part.spare_sms = chunkCtas(x.kind);
       emit(std::move(part));
     }
   }
@@ -265,12 +263,11 @@ void ChunkWriter::reduceChunks(Work work) {
       auto part = std::get<CallLibrary>(old_.body[work.site.products[j]].op);
       part.inputs[0] = chunkOf(rows[j], part.inputs[0], i);
       part.outputs[0] = newChunk(work, part.outputs[0]);
-      if (i > 0) part.spare_sms = chunkCtas(x.kind);  // of the part before
       emit(std::move(part));
     }
     if (work.site.kernel) launchChunk(work, kernel, i);
     Communicate chunk = x;
-    chunk.ctas = chunkCtas(x.kind);
+    chunk.carrier = chunkCarrier(x.kind, i);
     chunk.in = work.made.at(x.in);
     chunk.out = chunkOf(results, x.out, i);
     chunk.token = newToken();

@@ -58,7 +58,8 @@ class Coalescer {
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr) continue;
       posts_[x->token].push_back(i);
-      for (const ItemAccess& access : items_.items[i].accesses) ++sharing_[{x->kind, access}];
+      for (const ItemAccess& access : items_.items[i].accesses)
+        ++sharing_[{x->kind, access.whole()}];
     }
   }
 
@@ -66,7 +67,7 @@ class Coalescer {
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
-      return sharing_.at({kind, access}) > 1;
+      return sharing_.at({kind, access.whole()}) > 1;
     });
   }
 
@@ -93,7 +94,8 @@ class Coalescer {
   bool isBlocked(const PostGroup& group, size_t i) const {
     return std::any_of(group.members.begin(), group.members.end(), [&](const Member& member) {
       if (member.wait == i) return false;
-      return conflict(items_.items[member.post], items_.items[i]) || redefines(at(i), post(member));
+      return items_.conflict(items_.items[member.post], items_.items[i]) ||
+             redefines(at(i), post(member));
     });
   }
 
@@ -113,7 +115,7 @@ class Coalescer {
     const Communicate& first = post(group.members.front());
     const Communicate& mine = post(member);
     if (first.kind != mine.kind || first.team != mine.team || first.reduce != mine.reduce ||
-        first.root != mine.root || first.ctas != mine.ctas ||
+        first.root != mine.root || first.carrier != mine.carrier ||
         at(group.members.front().post).on != at(member.post).on ||
         group.bytes + member.bytes > static_cast<double>(kGroupBytes)) {
       return false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "host/visit.h"
 
@@ -13,7 +14,10 @@ using Roots = std::set<RootId>;
 class ItemFinder {
  public:
   explicit ItemFinder(const Program& program)
-      : program_(program), roots_of_(program.slots.size()) {}
+      : program_(program),
+        roots_of_(program.slots.size()),
+        part_of_(program.slots.size(), -1),
+        defined_(program.slots.size(), 0) {}
 
   Items run() {
     for (SlotId id : program_.inputs) {
@@ -71,6 +75,8 @@ class ItemFinder {
   }
 
   void define(SlotId id, Roots roots, bool keep_old) {
+    part_of_[static_cast<size_t>(id)] = -1;
+    ++defined_[static_cast<size_t>(id)];
     Roots& now = roots_of_[static_cast<size_t>(id)];
     if (keep_old) {
       now.insert(roots.begin(), roots.end());
@@ -79,18 +85,40 @@ class ItemFinder {
     }
   }
 
+  // A view of a part is of that part; a slice of a whole along one axis is one.
+  int32_t partOf(const Alias& view) {
+    const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
+    const auto* slice = std::get_if<Alias::Slice>(&view.view);
+    if (inherited >= 0 || slice == nullptr) return inherited;
+    const std::vector<Size> sizes = slot(view.in).tensor.sizes();
+    std::optional<size_t> cut;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (slice->starts[axis].isConstant(0) && slice->stops[axis] == sizes[axis]) continue;
+      if (cut) return -1;
+      cut = axis;
+    }
+    if (!cut) return -1;
+    out_.parts.push_back({view.in, defined_[static_cast<size_t>(view.in)], *cut,
+                          slice->starts[*cut], slice->stops[*cut]});
+    return static_cast<int32_t>(out_.parts.size()) - 1;
+  }
+
   void visit(const Instruction& x, Item& item, bool nested) {
     const Op& op = x.op;
     if (const auto* made = std::get_if<Allocate>(&op))
       define(made->out, {rootOf(x)}, nested || x.on >= 0);
     if (const auto* view = std::get_if<Alias>(&op)) {
+      const int32_t part = nested || x.on >= 0 ? -1 : partOf(*view);
       define(view->out, Roots(roots_of_[static_cast<size_t>(view->in)]), nested || x.on >= 0);
+      part_of_[static_cast<size_t>(view->out)] = part;
     }
     for (const Access& access : accessesOf(op)) {
       if (slot(access.slot).is_scalar) continue;
       for (RootId root : roots_of_[static_cast<size_t>(access.slot)]) {
-        item.accesses.insert({root, access.write});
-        if (std::holds_alternative<Free>(op)) out_.freed.insert(root);
+        const bool freed = std::holds_alternative<Free>(op);
+        item.accesses.insert(
+            {root, access.write, freed ? -1 : part_of_[static_cast<size_t>(access.slot)]});
+        if (freed) out_.freed.insert(root);
       }
     }
     const bool point_to_point =
@@ -110,8 +138,37 @@ class ItemFinder {
   const Program& program_;
   Items out_;
   std::vector<Roots> roots_of_;                   // per slot
+  std::vector<int32_t> part_of_;                  // per slot
+  std::vector<int32_t> defined_;                  // per slot: how often so far
   std::map<const Instruction*, RootId> root_of_;  // looked up only, never walked
 };
+
+// `n * size` as n and size; extents are not negative, and so no size without a difference is.
+std::pair<int64_t, Size> multipleOf(const Size& size) {
+  if (size.isConstant()) return {size.constant(), Size(1)};
+  if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
+    return {size.lhs().constant(), size.rhs()};
+  }
+  if (size.kind() == Size::Kind::Mul && size.rhs().isConstant()) {
+    return {size.rhs().constant(), size.lhs()};
+  }
+  return {1, size};
+}
+
+bool hasDifference(const Size& size) {
+  using Kind = Size::Kind;
+  if (size.kind() == Kind::Constant) return size.constant() < 0;
+  if (size.kind() == Kind::Symbol) return false;
+  return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
+}
+
+// a <= b, as far as that can be seen: both are multiples of one size that is not negative.
+bool isAtMost(const Size& a, const Size& b) {
+  if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
+  const auto [n, x] = multipleOf(a);
+  const auto [m, y] = multipleOf(b);
+  return x == y && n <= m && !hasDifference(x);
+}
 
 }  // namespace
 
@@ -121,10 +178,21 @@ bool Items::anyOpaque() const {
 
 Items itemsOf(const Program& program) { return ItemFinder(program).run(); }
 
-bool conflict(const Item& a, const Item& b) {
+bool Items::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
+  if (a.part < 0 || b.part < 0) return true;
+  const BufferPart& x = parts[static_cast<size_t>(a.part)];
+  const BufferPart& y = parts[static_cast<size_t>(b.part)];
+  if (x.slot != y.slot || x.definition != y.definition || x.axis != y.axis) return true;
+  return !isAtMost(x.stop, y.start) && !isAtMost(y.stop, x.start);
+}
+
+bool Items::conflict(const Item& a, const Item& b) const {
   for (const ItemAccess& x : a.accesses) {
-    if (b.accesses.count({x.root, true}) > 0) return true;
-    if (x.write && b.accesses.count({x.root, false}) > 0) return true;
+    // All of the same root stand together.
+    auto y = b.accesses.lower_bound({x.root, false, -1});
+    for (; y != b.accesses.end() && y->root == x.root; ++y) {
+      if ((x.write || y->write) && mayOverlap(x, *y)) return true;
+    }
   }
   return false;
 }

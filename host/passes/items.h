@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -14,9 +16,19 @@ using RootId = int32_t;
 struct ItemAccess {
   RootId root;
   bool write;
-  bool operator<(const ItemAccess& o) const {
-    return root != o.root ? root < o.root : write < o.write;
-  }
+  int32_t part = -1;  // of Items::parts; -1: any of it
+  auto operator<=>(const ItemAccess&) const = default;
+  // Of whatever part.
+  ItemAccess whole() const { return {root, write}; }
+};
+
+// Elements [start, stop) along an axis of what one definition of a slot names.
+struct BufferPart {
+  SlotId slot;
+  int32_t definition;  // of that slot, counted from 1
+  size_t axis;
+  Size start;
+  Size stop;
 };
 
 struct Item {
@@ -35,13 +47,20 @@ struct Items {
   std::set<RootId> returned;
   std::set<RootId> freed;                    // by some Free of the program
   std::vector<const Instruction*> allocate;  // per root; nullptr: an input
+  std::vector<BufferPart> parts;
 
   bool anyOpaque() const;
+  // False when the two, of one root, are known to share no element whatever the sizes are.
+  bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
+  // Whether every element of `b`, of the same root, is one of `a`.
+  static bool covers(const ItemAccess& a, const ItemAccess& b) {
+    return a.part < 0 || a.part == b.part;
+  }
+  // Whether one of them writes what the other touches.
+  bool conflict(const Item& a, const Item& b) const;
 };
 
 Items itemsOf(const Program& program);
-
-bool conflict(const Item& a, const Item& b);
 
 // No opaque item and no event: nobody has ordered streams by hand yet.
 bool isUnordered(const Program& program, const Items& items);

@@ -40,7 +40,7 @@ bool waitsForAnother(const Program& program, const Items& items, size_t x, const
   const auto* wait = std::get_if<Wait>(&program.body[x].op);
   if (wait == nullptr) return false;
   for (size_t i = x; i-- > 0;) {
-    if (items.items[i].posts == wait->token) return !conflict(items.items[i], item);
+    if (items.items[i].posts == wait->token) return !items.conflict(items.items[i], item);
   }
   return false;
 }
@@ -70,7 +70,7 @@ Program liftPosts(Program program) {
     const bool own = i > 0 && allocates(body[i - 1], post);
     const size_t first = own ? i - 1 : i;
     size_t to = first;
-    while (to > 0 && !stops(to - 1) && !conflict(items.items[to - 1], items.items[i]) &&
+    while (to > 0 && !stops(to - 1) && !items.conflict(items.items[to - 1], items.items[i]) &&
            !definesFor(body[to - 1], post)) {
       --to;
     }

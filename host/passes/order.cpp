@@ -16,7 +16,7 @@ Order::Order(const Program& program, const Items& items)
   streams_.front().streams[0] = 1;
   begin_ = streams_.front();
   for (RootId root : items.inputs) {
-    done_[static_cast<size_t>(root)].push_back({root, true, kBegin, 0, 1, -1});
+    done_[static_cast<size_t>(root)].push_back({{root, true}, kBegin, 0, 1, -1});
   }
 }
 
@@ -27,7 +27,10 @@ std::vector<Order::Done> Order::missing(size_t i) const {
   const Clock& clock = streams_[static_cast<size_t>(item.stream)];
   for (const ItemAccess& access : item.accesses) {
     for (const Done& done : done_[static_cast<size_t>(access.root)]) {
-      if ((access.write || done.write) && !done.knownTo(clock)) out.push_back(done);
+      if ((access.write || done.access.write) && items_.mayOverlap(access, done.access) &&
+          !done.knownTo(clock)) {
+        out.push_back(done);
+      }
     }
   }
   return out;
@@ -38,7 +41,7 @@ std::vector<Order::Done> Order::missingAtEnd() const {
   const Clock& clock = streams_.front();
   for (size_t post = 0; post < post_item_.size(); ++post) {
     const auto id = static_cast<int32_t>(post);
-    if (!clock.knowsPost(id)) out.push_back({-1, true, post_item_[post], -1, 0, id});
+    if (!clock.knowsPost(id)) out.push_back({{-1, true}, post_item_[post], -1, 0, id});
   }
   for (const auto& [stream, done] : last_) {
     if (!done.knownTo(clock)) out.push_back(done);
@@ -88,7 +91,7 @@ void Order::step(size_t i) {
   }
   remember(i, item, time, post, clock);
   if (post < 0 && item.stream > 0 && !std::holds_alternative<Free>(op)) {
-    last_[item.stream] = {-1, true, i, item.stream, time, -1};
+    last_[item.stream] = {{-1, true}, i, item.stream, time, -1};
   }
   after_[i] = std::move(after);
 }
@@ -96,9 +99,12 @@ void Order::step(size_t i) {
 void Order::remember(size_t i, const Item& item, int32_t time, int32_t post, const Clock& clock) {
   for (const ItemAccess& access : item.accesses) {
     auto& list = done_[static_cast<size_t>(access.root)];
-    std::erase_if(
-        list, [&](const Done& old) { return old.knownTo(clock) && (access.write || !old.write); });
-    list.push_back({access.root, access.write, i, item.stream, time, post});
+    // Who must not come before the old one then must not come before this one either.
+    std::erase_if(list, [&](const Done& old) {
+      return old.knownTo(clock) && (access.write || !old.access.write) &&
+             Items::covers(access, old.access);
+    });
+    list.push_back({access, i, item.stream, time, post});
   }
 }
 

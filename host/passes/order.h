@@ -13,8 +13,7 @@ namespace heddle::host {
 class Order {
  public:
   struct Done {  // one access that later ones may have to wait for
-    RootId root;
-    bool write;
+    ItemAccess access;
     size_t item;
     StreamId stream;
     int32_t time;

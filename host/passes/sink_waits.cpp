@@ -30,7 +30,7 @@ Program sinkWaits(Program program) {
     const Item& post = items.items[post_of[wait->token]];
     size_t to = i + 1;
     while (to < count && !concernsToken(program.body[to].op, wait->token) &&
-           !conflict(post, items.items[to])) {
+           !items.conflict(post, items.items[to])) {
       ++to;
     }
     Instruction copy = x;

@@ -21,7 +21,7 @@ TEST(NcclOverMpi, Conforms) {
     GTEST_SKIP() << job->size() << " ranks need as many GPUs, there are " << cuda->devices;
   }
   const int device = job->rank();
-  const auto world = nccl()->makeWorld(std::move(job), device);
+  const auto world = nccl()->makeWorld(std::move(job), device, nullptr);
   EXPECT_EQ(world->transport(), "nccl");
   DeviceMemory memory(*cuda, device);
   Rank rank{*world, memory, false};

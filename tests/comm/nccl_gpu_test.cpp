@@ -72,7 +72,7 @@ TEST_F(NcclPairs, AnAbortEndsAFirstPost) {
 }
 
 TEST_F(NcclThreads, AbsentDeviceIsAnError) {
-  expectUserError("CUDA device", [&] { nccl_->makeWorld(makeSingleWorld(), cuda_->devices); });
+  expectUserError("CUDA device", [&] { nccl_->makeWorld(makeSingleWorld(), cuda_->devices, nullptr); });
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class NcclThreads : public ::testing::Test {
   void run(int ranks, const std::function<void(World&, DeviceMemory&)>& body) const {
     expectAllWell(runRanks(makeInProcessWorlds(ranks), [&](std::unique_ptr<World>& world) {
       const int device = world->rank();
-      world = nccl_->makeWorld(std::move(world), device);
+      world = nccl_->makeWorld(std::move(world), device, nullptr);
       DeviceMemory memory(*cuda_, device);
       body(*world, memory);
     }));

@@ -232,7 +232,7 @@ fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t
 
 TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
   // 130 rows are two tiles, 256 as well.
-  ChunkedWork work{6e11, 0, false, 1, 8, 0, 256};
+  ChunkedWork work{7e11, 0, false, 1, 1, false, 0, 256};
   const double full = chunkedSeconds(work, 1);
   work.rows = 130;
   work.flops *= 130.0 / 256;
@@ -241,14 +241,36 @@ TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
 
 TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
   // Nothing to hide: one chunk. Equal sides: half of one of them can be hidden by two chunks.
-  EXPECT_EQ(cheapestChunks({0, 1e9, false, 1}, {1, 2, 4}), 1);
-  EXPECT_EQ(cheapestChunks({6e9, 3.5e6, false, 1}, {1, 2, 4, 8}), 1);
-  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1, 16}, {1, 2}), 2);
-  // 1 ms each: whole 2 ms. In two parts 0.5 + 2 * 0.5, the product without 16 of 132 SMs, and what
-  // the calls cost.
-  EXPECT_NEAR(chunkedSeconds({6e11, 3.5e8, false, 1, 16}, 2), 1.64e-3, 1e-4);
-  // 8 blocks move half as much: the collective decides, and stays whole.
-  EXPECT_EQ(cheapestChunks({6e11, 3.5e8, false, 1, 8}, {1, 2}), 1);
+  EXPECT_EQ(cheapestChunks({0, 1e9}, {1, 2, 4}), 1);
+  EXPECT_EQ(cheapestChunks({7e9, 3.5e6}, {1, 2, 4, 8}), 1);
+  EXPECT_EQ(cheapestChunks({7e11, 3.5e8}, {1, 2}), 2);
+  // 1 ms each: whole 2 ms; in two parts 0.5 + 2 * 0.5, and what the calls cost.
+  EXPECT_NEAR(chunkedSeconds({7e11, 3.5e8}, 1), 2.0e-3, 5e-5);
+  EXPECT_NEAR(chunkedSeconds({7e11, 3.5e8}, 2), 1.5e-3, 1e-4);
+  // What comes is summed, on the same SMs.
+  EXPECT_GT(chunkedSeconds({7e11, 3.5e8, false, 1, 1, true}, 2),
+            chunkedSeconds({7e11, 3.5e8}, 2) + 1e-4);
+}
+
+// What is gathered comes in order; of two parts that are reduced neither waits for the other.
+TEST(ChunkLanes, ReducedPartsAreUnderWayAtOnce) {
+  const auto lanesOf = [](const Program& program) {
+    std::vector<int32_t> lanes;
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      const auto* post = std::get_if<Communicate>(&x.op);
+      if (post != nullptr && post->carrier.lane != 0) lanes.push_back(post->carrier.lane);
+    });
+    return lanes;
+  };
+  const Program reduced = compiled(parseFusion(kTensorParallel), 2, 4);
+  EXPECT_EQ(lanesOf(reduced), (std::vector<int32_t>{1, 2, 1, 2})) << print(reduced);
+  forEachInstruction(reduced.body, [&](const Instruction& x, InstructionIndex) {
+    const auto* wait = std::get_if<Wait>(&x.op);
+    if (wait == nullptr) return;
+    EXPECT_EQ(wait->stream, 0) << print(reduced);
+  });
+  const Program both = compiled(parseFusion(kSequenceParallel), 2, 2);
+  EXPECT_EQ(lanesOf(both), (std::vector<int32_t>{1, 1, 1, 2})) << print(both);
 }
 
 }  // namespace

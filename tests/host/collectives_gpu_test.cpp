@@ -1,6 +1,7 @@
 // Every collective in a program, with several ranks on one GPU.
 #include "comm/modules.h"
 #include "host/module.h"
+#include "host/worlds.h"
 #include "tests/host/collective_programs.h"
 #include "tests/host/rank_harness.h"
 
@@ -33,7 +34,7 @@ TEST(CollectivesOnNccl, CountsThatDifferEndTheJob) {
     auto worlds = comm::makeInProcessWorlds(2);
     std::vector<std::string> errors(2);
     const auto onRank = [&](int rank, std::unique_ptr<comm::World>& world) {
-      world = ncclModule().makeWorld(std::move(world), rank);
+      world = makeNcclWorld(std::move(world), rank);
       const auto device = makeCudaDevice(rank);
       Executable executable(testing::programOf(text), {device.get(), world.get()});
       errors[static_cast<size_t>(rank)] =

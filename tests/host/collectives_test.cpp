@@ -48,6 +48,10 @@ TEST(HostCollectives, WhatEachKindTakes) {
   EXPECT_EQ(errorOf(posted("all_to_all %x -> %y team=@m")), "no error");
   EXPECT_EQ(errorOf(posted("send %x -> %y team=@m[x] root=1")), "no error");
   EXPECT_EQ(errorOf(posted("allgather %x -> %w team=@m ctas=8")), "no error");
+  EXPECT_EQ(errorOf(posted("allgather %x -> %w team=@m ctas=8 lane=2")), "no error");
+  failsWith(posted("allgather %x -> %w team=@m lane=5"), "lane=5 is not in 1 .. 4");
+  failsWith(posted("all_to_all %w -> %z team=@m lane=1"),
+            "lane= is for allreduce, allgather and reduce_scatter");
   failsWith(posted("allgather %x -> %w team=@m ctas=65"), "ctas=65 is not in 1 .. 64");
   EXPECT_EQ(errorOf("$p = communicate barrier team=@m[y]\nwait $p\n"), "no error");
   failsWith(posted("send %x -> %y team=@m[x]"), "send needs root=");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "host/module.h"
+#include "host/worlds.h"
 #include "tests/host/example_files.h"
 #include "tests/host/loop_program.h"
 
@@ -144,7 +145,7 @@ std::vector<HostTensor> runWithNccl(const Program& program, const HarnessOptions
   auto worlds = comm::makeInProcessWorlds(options.ranks);
   std::vector<testing::RankOutputs> ranks(worlds.size());
   testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
-    world = ncclModule().makeWorld(std::move(world), rank);
+    world = makeNcclWorld(std::move(world), rank);
     const std::unique_ptr<Device> device = makeCudaDevice(rank);
     ranks[static_cast<size_t>(rank)] = testing::runRank(program, *world, *device, options);
     world->barrier();

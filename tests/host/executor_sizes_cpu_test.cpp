@@ -114,7 +114,7 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
       EXPECT_EQ(postsOf(16384), chunks);
       EXPECT_EQ(postsOf(20480), chunks);
       EXPECT_EQ(executor.stats().programs, 2);
-      EXPECT_EQ(executor.stats().communicators, 2);  // with thread blocks of a chunk, and without
+      EXPECT_EQ(executor.stats().communicators, 3);  // two lanes of the chunks, and none
       world.barrier();
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");

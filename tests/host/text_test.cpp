@@ -59,7 +59,7 @@ program main(%x: f32[t, h], %s: f64 = 1.0) -> (%y)
   call_library matmul(%x, %x) -> (%y) stream=0
   copy %x -> %y stream=0
   $t0 = communicate allgather %x -> %y team=@m[y, x] stream=1
-  $t0 = communicate reduce_scatter %x -> %y op=max ctas=16 stream=1
+  $t0 = communicate reduce_scatter %x -> %y op=max ctas=16 lane=2 stream=1
   group_begin
   send %x to=(rank + 1) % ranks team=@m[x] stream=1
   recv %y from=0 team=@m stream=1

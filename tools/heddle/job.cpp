@@ -110,7 +110,7 @@ void runThreads(const JobOptions& options, int size, const Prepare& prepare, con
       try {
         const int ordinal = a_gpu_each ? rank : 0;
         std::unique_ptr<host::Device> device = makeDevice(kind, options, ordinal);
-        if (a_gpu_each) world = host::ncclModule().makeWorld(std::move(world), ordinal);
+        if (a_gpu_each) world = host::makeNcclWorld(std::move(world), ordinal);
         runThread(*world, *device, options, errors, body);
       } catch (const std::exception& error) {
         errors.keep(std::current_exception(), rank, nullptr);
@@ -234,7 +234,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   const auto compareProgram = [&] { host::checkAgreement(*program, *world); };
   if (!agreed(*world, compareProgram)) return false;
   if (kind == host::DeviceKind::Cuda) {
-    world = host::ncclModule().makeWorld(std::move(world), ordinal);
+    world = host::makeNcclWorld(std::move(world), ordinal);
   }
   runRankOfProcess(*world, *device, board, body);
   return true;

@@ -1,0 +1,153 @@
+// What a collective costs the product beside it, by copy engines (Communicate::carrier) and by
+// NCCL's kernels, on all GPUs of the machine, a thread and a rank a GPU: GPU time of 16 products,
+// of 8 collectives of 16 MiB, and of both on streams of their own. One JSON object a case.
+//
+//   bench_cuda_lanes [ROWS ...]         rows of a product with [3584, 8192] in bf16; default 1024
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/cuda_timing.h"
+#include "host/executable.h"
+#include "host/module.h"
+#include "host/text.h"
+#include "host/worlds.h"
+
+namespace {
+
+using namespace heddle;
+using bench::check;
+
+constexpr int kRuns = 20;
+constexpr int kProducts = 16;
+constexpr int kCollectives = 8;
+constexpr int64_t kElements = int64_t{8} << 20;  // of the longer buffer, in bf16
+
+struct Kind {
+  const char* name;
+  bool cuts_in, cuts_out;  // one part of the longer buffer
+  const char* more;
+};
+constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},
+                           {"allgather", true, false, ""},
+                           {"reduce_scatter", false, true, " op=sum"}};
+
+std::string carrierText(const std::string& by, int i) {
+  if (by == "copies") return fmt::format(" ctas=16 lane={} stream={}", 1 + i % 2, 1 + i % 2);
+  return by == "nccl" ? " stream=1" : " ctas=16 stream=1";
+}
+
+std::string textOf(const Kind& kind, const std::string& by, int ranks, int64_t rows, int products,
+                   int collectives) {
+  const auto part = [&](bool cut) { return cut ? kElements / ranks : kElements; };
+  std::string text = fmt::format(
+      "heddle 1\nmesh @m = [x=ranks]\n"
+      "program p(%a: bf16[{}, 3584], %b: bf16[3584, 8192], %x: bf16[{}]) -> (%c, %y) "
+      "{{\n  slot %c: bf16[{}, 8192]\n  slot %y: bf16[{}]\n",
+      rows, part(kind.cuts_in), rows, part(kind.cuts_out));
+  for (int i = 1; i < collectives; ++i) {
+    text += fmt::format("  slot %y{}: bf16[{}]\n", i, part(kind.cuts_out));
+  }
+  text += "  %c = allocate\n  %y = allocate\n";
+  for (int i = 1; i < collectives; ++i) text += fmt::format("  %y{} = allocate\n", i);
+  text += "  !begin = record_event\n  wait_event !begin stream=1\n  wait_event !begin stream=2\n";
+  for (int i = 0; i < std::max(products, collectives); ++i) {
+    if (i < collectives) {
+      text += fmt::format("  $t{} = communicate {} %x -> %y{} team=@m[x]{}{}\n", i, kind.name,
+                          i == 0 ? "" : std::to_string(i), kind.more, carrierText(by, i));
+    }
+    if (i < products) text += "  call_library matmul(%a, %b) -> (%c)\n";
+  }
+  for (int i = 0; i < collectives; ++i) text += fmt::format("  wait $t{}\n", i);
+  for (int i = 1; i < collectives; ++i) text += fmt::format("  free %y{}\n", i);
+  return text + "}\n";
+}
+
+// Random numbers: of zeros a product is faster.
+host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
+  const HostTensor values = randomTensor(desc.dtype, desc.sizes, 1, "bench");
+  return host::toDevice(device, device.allocator(), values, desc);
+}
+
+double runProgram(const std::string& text, host::Device& device, comm::World& world) {
+  const host::Program program = host::parseProgram(text);
+  const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
+  host::ExecutableOptions options;
+  options.passes.overlap = false;  // streams are as the text says
+  host::Executable executable(program, {&device, &world, nullptr}, options);
+  std::vector<host::Argument> arguments;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    arguments.emplace_back(
+        randomOn(device, host::inputDesc(program, i, sizes, world.rank(), world.size())));
+  }
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  host::RunOptions run;
+  run.stream = stream;
+  bench::GpuTimer timer(stream);
+  return bench::medianOf(kRuns, bench::kWarm, [&] {
+    world.barrier();
+    return timer.ms([&] { executable.run(arguments, run); });
+  });
+}
+
+void runRank(const std::vector<int64_t>& all_rows, std::unique_ptr<comm::World> world) {
+  const int ordinal = world->rank();
+  const std::unique_ptr<host::Device> device = host::makeCudaDevice(ordinal);
+  check(cudaSetDevice(ordinal), "cudaSetDevice");
+  world = host::makeNcclWorld(std::move(world), ordinal);
+  for (int64_t rows : all_rows) {
+    for (const Kind& kind : kKinds) {
+      for (const std::string by : {"copies", "nccl", "nccl, 16 blocks"}) {
+        const auto ms = [&](int products, int collectives) {
+          return runProgram(textOf(kind, by, world->size(), rows, products, collectives), *device,
+                            *world);
+        };
+        const double products = ms(kProducts, 1) - ms(0, 1);
+        const double collectives = ms(0, kCollectives);
+        const double both = ms(kProducts, kCollectives);
+        if (world->rank() != 0) continue;
+        fmt::print(
+            "{{\"name\": \"{} beside products\", \"bytes\": {}, \"rows\": {}, \"by\": \"{}\", "
+            "\"gpus\": {}, "
+            "\"products_ms\": {:.4f}, \"collectives_ms\": {:.4f}, \"together_ms\": {:.4f}}}\n",
+            kind.name, kElements * 2, rows, by, world->size(), products, collectives, both);
+        std::fflush(stdout);
+      }
+    }
+  }
+  world->barrier();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<int64_t> rows;
+  for (int i = 1; i < argc; ++i) rows.push_back(std::atoll(argv[i]));
+  if (rows.empty()) rows = {1024};
+  std::string why;
+  const int gpus = host::cudaDeviceCount(why);
+  if (gpus < 2) {
+    std::fprintf(stderr, "bench_cuda_lanes: needs two GPUs or more, found %d %s\n", gpus,
+                 why.c_str());
+    return 77;
+  }
+  std::vector<std::thread> threads;
+  for (auto& world : comm::makeInProcessWorlds(gpus)) {
+    threads.emplace_back([&, own = std::move(world)]() mutable {
+      try {
+        runRank(rows, std::move(own));
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "bench_cuda_lanes: %s\n", error.what());
+        std::_Exit(1);  // the other ranks wait for this one
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}

@@ -1,0 +1,257 @@
+#include "comm/nccl/copy_communicator.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "comm/operation.h"
+#include "ir/error.h"
+
+namespace heddle::comm::nccl {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(1);
+// How long waits are ended over and over: a peer that has posted more may store its number behind.
+constexpr auto kEndWaits = std::chrono::seconds(10);
+// How long peers of other processes are waited for at the end.
+constexpr auto kFarewell = std::chrono::seconds(2);
+// Ahead of any number that is waited for.
+constexpr uint32_t kFarAhead = uint32_t{1} << 30;
+
+}  // namespace
+
+int64_t CopyCommunicator::Parts::countOf(int rank) const {
+  return std::clamp<int64_t>(total - rank * count, 0, count);
+}
+
+CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size,
+                                   int device, DeviceReduce reduce, std::shared_ptr<NcclJob> job)
+    : arena_(std::move(arena)),
+      rank_(rank),
+      size_(size),
+      device_(device),
+      reduce_(std::move(reduce)),
+      job_(std::move(job)),
+      fault_(job_->asFault()),
+      sources_(static_cast<size_t>(size)) {
+  std::vector<uint32_t*> theirs;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    theirs.push_back(arena_->flag(peer, rank_));
+    mine_.push_back(arena_->flag(rank_, peer));
+  }
+  barrier_ = StreamBarrier(theirs, mine_);
+  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  checkCuda("cudaEventCreate", cudaEventCreateWithFlags(&posted_, cudaEventDisableTiming));
+  try {
+    checkCuda("cudaStreamCreate", cudaStreamCreateWithFlags(&apart_, cudaStreamNonBlocking));
+    job_->add(this);
+  } catch (...) {
+    cudaEventDestroy(posted_);
+    if (apart_ != nullptr) cudaStreamDestroy(apart_);
+    throw;
+  }
+}
+
+CopyCommunicator::~CopyCommunicator() {
+  cudaSetDevice(device_);
+  const std::string why = fault_();
+  if (!why.empty()) job_->giveUp(why);
+  job_->remove(this);
+  if (ender_.joinable()) ender_.join();
+  const bool over = waitForStreams() && (arena_->isOneProcess() || waitForPeers());
+  if (!over) arena_->leave();
+  cudaEventDestroy(posted_);
+  cudaStreamDestroy(apart_);
+}
+
+// --- posting ------------------------------------------------------------------------------------
+
+Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_stream) {
+  checkGroup(group, rank_, size_);
+  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  const auto stream = static_cast<cudaStream_t>(native_stream);
+  std::string why;
+  {
+    std::lock_guard lock(mutex_);
+    HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+    try {
+      // Meetings of a lane are numbered in the order of its posts, whatever their streams.
+      checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
+      for (const Operation& op : group) enqueue(op, stream);
+      checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
+      return next_++;
+    } catch (const UserError& error) {
+      why = error.what();
+    }
+  }
+  job_->giveUp(why);
+  userError("{}", why);
+}
+
+void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
+  HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
+  const int64_t element = sizeOf(op.dtype);
+  const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
+  const bool cut = op.kind == CollectiveKind::Allreduce;  // one buffer, in parts of our own
+  const int64_t most = cut ? part * size_ : part;
+  for (int64_t at = 0; at < op.count; at += most) {
+    const int64_t count = std::min(most, op.count - at);
+    Piece piece;
+    piece.send = static_cast<const std::byte*>(op.send) + at * element;
+    piece.recv = static_cast<std::byte*>(op.recv) + at * element;
+    const int64_t each = (count + size_ - 1) / size_;
+    piece.parts = cut ? Parts{each, each, count} : Parts{op.count, count, count * size_};
+    piece.dtype = op.dtype;
+    piece.reduce = op.reduce;
+    move(op.kind, piece, stream);
+    turn_ = 1 - turn_;
+  }
+}
+
+void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
+  std::byte* out = arena_->out(rank_, turn_);
+  if (kind == CollectiveKind::Allgather) {
+    add(out, piece.send, piece.bytes(piece.parts.count));
+    copy(stream);
+    meet(stream);
+    return fetch(piece, piece.send, stream);
+  }
+  bring(piece, stream);
+  meet(stream);
+  if (kind == CollectiveKind::ReduceScatter) return sum(piece, piece.recv, stream);
+  sum(piece, out, stream);
+  meet(stream);
+  fetch(piece, out, stream);
+}
+
+// Peers in another order on each rank, so that not all copy to the same one at once.
+void CopyCommunicator::bring(const Piece& piece, cudaStream_t stream) {
+  for (int i = 1; i < size_; ++i) {
+    const int peer = (rank_ + i) % size_;
+    add(arena_->in(peer, turn_, rank_), piece.send + piece.begin(peer),
+        piece.bytes(piece.parts.countOf(peer)));
+  }
+  copy(stream);
+}
+
+void CopyCommunicator::sum(const Piece& piece, void* to, cudaStream_t stream) {
+  for (int peer = 0; peer < size_; ++peer)
+    sources_[static_cast<size_t>(peer)] = arena_->in(rank_, turn_, peer);
+  sources_[static_cast<size_t>(rank_)] = piece.send + piece.begin(rank_);
+  reduce_(to, sources_, piece.parts.countOf(rank_), piece.dtype, piece.reduce, stream);
+}
+
+void CopyCommunicator::fetch(const Piece& piece, const void* own, cudaStream_t stream) {
+  for (int i = 1; i <= size_; ++i) {
+    const int peer = (rank_ + i) % size_;
+    add(piece.recv + piece.begin(peer), peer == rank_ ? own : arena_->out(peer, turn_),
+        piece.bytes(piece.parts.countOf(peer)));
+  }
+  copy(stream);
+}
+
+void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0 || to == from) return;
+  to_.push_back(to);
+  from_.push_back(from);
+  bytes_.push_back(static_cast<size_t>(bytes));
+}
+
+// All at once: one call, and the links stay full between them. Where CUDA can be told so, not with
+// the SMs.
+void CopyCommunicator::copy(cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+  if (!to_.empty()) {
+    cudaMemcpyAttributes how = {};
+    how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+    size_t first = 0;
+    checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
+                                                           to_.size(), &how, &first, 1, stream));
+  }
+#else
+  for (size_t i = 0; i < to_.size(); ++i) {
+    checkCuda("cudaMemcpyAsync",
+              cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream));
+  }
+#endif
+  to_.clear();
+  from_.clear();
+  bytes_.clear();
+}
+
+// --- the end ------------------------------------------------------------------------------------
+
+bool CopyCommunicator::test(Ticket ticket) {
+  {
+    std::lock_guard lock(mutex_);
+    HEDDLE_USER_CHECK(ticket >= 0 && ticket < next_, "ticket {} was never given out", ticket);
+  }
+  probe();
+  return true;
+}
+
+void CopyCommunicator::probe() {
+  // Before its waits end, which who waits for them would take for success.
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", fault_());
+  const std::string why = fault_();
+  if (why.empty()) return;
+  job_->giveUp(why);
+  userError("{}", why);
+}
+
+void CopyCommunicator::giveUp(const std::string& why) noexcept {
+  try {
+    std::lock_guard lock(mutex_);
+    if (!failure_.empty()) return;
+    failure_ = why;
+    ender_ = std::thread([this] { endWaits(); });
+  } catch (const std::exception&) {  // no more threads: the waits end with the process
+  }
+}
+
+void CopyCommunicator::endWaits() noexcept {
+  const auto end = std::chrono::steady_clock::now() + kEndWaits;
+  try {
+    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    StreamBarrier all(mine_, {});
+    while (cudaEventQuery(posted_) == cudaErrorNotReady && std::chrono::steady_clock::now() < end) {
+      all.arrive(apart_, number_ + kFarAhead);
+      std::this_thread::sleep_for(kPoll);
+    }
+  } catch (const UserError&) {  // the GPU has met an error: nothing waits any longer
+  }
+}
+
+bool CopyCommunicator::waitForStreams() {
+  const auto end = std::chrono::steady_clock::now() + callDeadline();
+  while (cudaEventQuery(posted_) == cudaErrorNotReady) {
+    if (!fault_().empty() || std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
+// Each stores one number more, behind all that it has posted.
+bool CopyCommunicator::waitForPeers() {
+  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  try {
+    barrier_.arrive(apart_, ++number_);
+    std::vector<uint32_t> seen(static_cast<size_t>(size_));
+    while (std::chrono::steady_clock::now() < end && fault_().empty()) {
+      checkCuda("cudaMemcpyAsync",
+                cudaMemcpyAsync(seen.data(), arena_->flag(rank_, 0), seen.size() * sizeof(uint32_t),
+                                cudaMemcpyDeviceToHost, apart_));
+      checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(apart_));
+      seen[static_cast<size_t>(rank_)] = number_;
+      if (std::all_of(seen.begin(), seen.end(), [&](uint32_t each) { return each == number_; })) {
+        return true;
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+  } catch (const UserError&) {  // the GPU has met an error
+  }
+  return false;
+}
+
+}  // namespace heddle::comm::nccl

@@ -1,0 +1,213 @@
+// The part of the CUDA runtime that the lanes of a team use, on host memory: a stream is a thread
+// that naps now and then, so that ranks drift apart. What a test links this into needs no GPU.
+#include "tests/comm/lanes/fake_cuda.h"
+
+#include <cuda.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace heddle::comm::fake {
+namespace {
+
+class Stream {
+ public:
+  explicit Stream(unsigned seed) : random_(seed), thread_([this] { serve(); }) {}
+  ~Stream() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void push(std::function<void()> work) {
+    {
+      std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+      ++pushed_;
+    }
+    changed_.notify_all();
+  }
+  void synchronize() {
+    std::unique_lock lock(mutex_);
+    const int64_t upto = pushed_;
+    changed_.wait(lock, [&] { return done_ >= upto; });
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const std::function<void()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      if (random_() % 4 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random_() % 200));
+      }
+      work();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  std::mt19937 random_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  int64_t pushed_ = 0, done_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// What has been recorded last, and whether it has happened.
+struct Event {
+  std::mutex mutex;
+  std::shared_ptr<std::atomic<bool>> happened = std::make_shared<std::atomic<bool>>(true);
+  std::shared_ptr<std::atomic<bool>> latest() {
+    std::lock_guard lock(mutex);
+    return happened;
+  }
+};
+
+Stream& streamOf(cudaStream_t stream) {
+  static Stream rest(0);
+  const bool is_own =
+      stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+  return is_own ? *reinterpret_cast<Stream*>(stream) : rest;
+}
+Event& eventOf(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+
+void memOp(const CUstreamBatchMemOpParams& op) {
+  if (op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
+    reinterpret_cast<std::atomic<uint32_t>*>(op.writeValue.address)->store(op.writeValue.value);
+    return;
+  }
+  const auto* place = reinterpret_cast<std::atomic<uint32_t>*>(op.waitValue.address);
+  while (static_cast<int32_t>(place->load() - op.waitValue.value) < 0) std::this_thread::yield();
+}
+
+CUresult batchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned) {
+  std::vector<CUstreamBatchMemOpParams> all(ops, ops + count);
+  streamOf(reinterpret_cast<cudaStream_t>(stream)).push([all = std::move(all)] {
+    for (const CUstreamBatchMemOpParams& op : all) memOp(op);
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void launch(cudaStream_t stream, std::function<void()> work) {
+  streamOf(stream).push(std::move(work));
+}
+
+}  // namespace heddle::comm::fake
+
+using namespace heddle::comm::fake;
+
+extern "C" {
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 16;
+  return cudaSuccess;
+}
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  constexpr size_t kAlign = 256;
+  *data = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* data, int value, size_t bytes) {
+  std::memset(data, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  static std::atomic<unsigned> made{0};
+  *stream = reinterpret_cast<cudaStream_t>(new Stream(++made));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete reinterpret_cast<Stream*>(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  streamOf(stream).synchronize();
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(new Event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete &eventOf(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  auto happened = std::make_shared<std::atomic<bool>>(false);
+  {
+    std::lock_guard lock(eventOf(event).mutex);
+    eventOf(event).happened = happened;
+  }
+  streamOf(stream).push([happened] { happened->store(true); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return eventOf(event).latest()->load() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  streamOf(stream).push([happened = eventOf(event).latest()] {
+    while (!happened->load()) std::this_thread::yield();
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  streamOf(stream).push([=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+#if CUDART_VERSION >= 13000
+// In no order.
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
+                                 size_t count, cudaMemcpyAttributes*, size_t*, size_t,
+                                 cudaStream_t stream) {
+  for (size_t i = count; i-- > 0;) cudaMemcpyAsync(to[i], from[i], bytes[i], {}, stream);
+  return cudaSuccess;
+}
+#endif
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return cudaErrorNotSupported; }
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
+  return cudaErrorNotSupported;
+}
+cudaError_t cudaIpcCloseMemHandle(void*) { return cudaErrorNotSupported; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorName(cudaError_t) { return "an error"; }
+const char* cudaGetErrorString(cudaError_t) { return "of the fake runtime"; }
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** entry, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* state) {
+  *entry = reinterpret_cast<void*>(&batchMemOp);
+  *state = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+}

@@ -1,0 +1,163 @@
+// The lanes of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and threads: who
+// meets whom when, and which part lies where. On GPUs: tests/host/lanes_gpu_test.cpp.
+#include <chrono>
+
+#include "comm/modules.h"
+#include "ir/error.h"
+#include "tests/comm/conformance.h"
+#include "tests/comm/lanes/fake_cuda.h"
+#include "tests/comm/ranks.h"
+
+extern "C" const heddle::comm::NcclModule* heddleNcclModule();
+
+namespace heddle::comm::conformance::lanes {
+namespace {
+
+constexpr Carrier kFirst{8, 1}, kSecond{8, 2};
+
+class StreamMemory : public HostMemory {
+ public:
+  StreamMemory() { cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
+  ~StreamMemory() override { cudaStreamDestroy(stream_); }
+  void* stream() override { return stream_; }
+  void synchronize() override { cudaStreamSynchronize(stream_); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+void reduceOnStream(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                    ReduceOp op, void* stream) {
+  const std::vector<const void*> all(srcs.begin(), srcs.end());
+  fake::launch(static_cast<cudaStream_t>(stream), [=] {
+    if (count > 0) reduceOnHost(dst, all, count, dtype, op);
+  });
+}
+
+void onRanks(int ranks, const std::function<void(World&)>& body) {
+  expectAllWell(runRanks(makeInProcessWorlds(ranks), [&](std::unique_ptr<World>& world) {
+    const int device = world->rank();
+    world = heddleNcclModule()->makeWorld(std::move(world), device, reduceOnStream);
+    body(*world);
+  }));
+}
+
+std::vector<Case> laneCases(bool whole) {
+  std::vector<Case> cases;
+  for (CollectiveKind kind :
+       {CollectiveKind::Allreduce, CollectiveKind::Allgather, CollectiveKind::ReduceScatter}) {
+    for (DType dtype : {DType::F32, DType::BF16, DType::I8, DType::I64}) {
+      for (int64_t count : {0, 1, 3, 37, 4096}) {
+        cases.push_back({kind, dtype, ReduceOp::Sum, count, false, 3});
+        if (kind == CollectiveKind::Allgather) continue;
+        cases.push_back({kind, dtype, ReduceOp::Max, count, false, 2});
+        if (kind == CollectiveKind::Allreduce) {
+          cases.push_back({kind, dtype, ReduceOp::Sum, count, true, 2});
+        }
+      }
+    }
+    // Longer than what goes at once.
+    if (whole) cases.push_back({kind, DType::I64, ReduceOp::Sum, int64_t{9} << 20, false, 1});
+  }
+  return cases;
+}
+
+TEST(Lanes, Conform) {
+  for (int ranks : {1, 2, 3, 4, 8}) {
+    onRanks(ranks, [&](World& world) {
+      StreamMemory memory;
+      Rank rank{world, memory, true};
+      std::vector<std::vector<int>> teams = teamsAlongAxes(world);
+      teams.insert(teams.begin(), wholeJob(world));
+      for (const std::vector<int>& team : teams) {
+        const auto lane = world.split(team, kFirst);
+        ASSERT_FALSE(lane->holdsDevice());
+        for (const Case& c : laneCases(ranks == 3)) runCase(rank, *lane, team, c);
+      }
+    });
+  }
+}
+
+// What element i of rank `owner` is in round `round`; sums of 8 are exact.
+float number(int owner, int round, int64_t i) {
+  return static_cast<float>((i * 7 + round * 13 + owner * 5) % 101);
+}
+
+// Two lanes on streams that change, and nobody waits in between: every round has buffers of its
+// own, so that what came too early or too late is seen.
+void runUnderWay(World& world) {
+  constexpr int kRounds = 60;
+  constexpr int64_t kPart = 600;
+  const int ranks = world.size(), me = world.rank();
+  const int64_t count = kPart * ranks;
+  StreamMemory one, two;
+  const std::vector<int> team = wholeJob(world);
+  const auto first = world.split(team, kFirst), second = world.split(team, kSecond);
+  std::vector<std::vector<float>> in(kRounds), sums(kRounds), parts(kRounds);
+  for (int r = 0; r < kRounds; ++r) {
+    const auto at = static_cast<size_t>(r);
+    for (int64_t i = 0; i < count; ++i) in[at].push_back(number(me, r, i));
+    sums[at].resize(static_cast<size_t>(count));
+    parts[at].resize(static_cast<size_t>(kPart));
+    const Operation all{CollectiveKind::Allreduce, in[at].data(), sums[at].data(), count};
+    const Operation mine{CollectiveKind::ReduceScatter, in[at].data(), parts[at].data(), kPart};
+    first->post({&all, 1}, (r % 3 == 0 ? two : one).stream());
+    second->post({&mine, 1}, (r % 5 == 0 ? one : two).stream());
+  }
+  one.synchronize();
+  two.synchronize();
+  for (int r = 0; r < kRounds; ++r) {
+    const auto at = static_cast<size_t>(r);
+    for (int64_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (int owner = 0; owner < ranks; ++owner) sum += number(owner, r, i);
+      ASSERT_EQ(sums[at][static_cast<size_t>(i)], sum) << "round " << r << ", element " << i;
+      if (i / kPart != me) continue;
+      ASSERT_EQ(parts[at][static_cast<size_t>(i % kPart)], sum) << "round " << r;
+    }
+  }
+}
+
+TEST(Lanes, TwoAreUnderWayAtOnce) {
+  for (int ranks : {2, 3, 5}) onRanks(ranks, runUnderWay);
+}
+
+// Rank 1 gives up. What the streams of the others wait for never comes, and of them one has posted
+// more than the other.
+TEST(Lanes, AnAbortEndsWhatWaits) {
+  onRanks(3, [](World& world) {
+    StreamMemory memory;
+    const auto lane = world.split({0, 1, 2}, kFirst);
+    Buffer data(memory, DType::F32, 1000);
+    const Operation sum{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
+    lane->post({&sum, 1}, memory.stream());
+    memory.synchronize();
+    if (world.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return world.abort("out of paper");
+    }
+    for (int i = 0; i < 3 + 2 * world.rank(); ++i) lane->post({&sum, 1}, memory.stream());
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    expectUserError("out of paper", [&] {
+      while (std::chrono::steady_clock::now() < deadline) {
+        lane->probe();
+        std::this_thread::yield();
+      }
+    });
+    memory.synchronize();
+    expectUserError("out of paper", [&] { lane->post({&sum, 1}, memory.stream()); });
+  });
+}
+
+TEST(Lanes, OtherKindsAreRefused) {
+  onRanks(2, [](World& world) {
+    StreamMemory memory;
+    const auto lane = world.split({0, 1}, kFirst);
+    Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
+    const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 4};
+    expectUserError("in a lane of copies", [&] { lane->post({&exchange, 1}, memory.stream()); });
+  });
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance::lanes

@@ -1,0 +1,223 @@
+// The lanes of a team (comm::Carrier), which copy engines serve: as many ranks as there are GPUs,
+// and more on one GPU, whose streams then meet in its own memory.
+#include <chrono>
+#include <cstdlib>
+
+#include "comm/modules.h"
+#include "host/cuda_module.h"
+#include "host/module.h"
+#include "ir/error.h"
+#include "tests/comm/cuda_memory.h"
+#include "tests/comm/ranks.h"
+
+namespace heddle::host::lanes_gpu_test {
+namespace {
+
+using namespace comm::conformance;
+using comm::Carrier;
+using comm::CollectiveKind;
+using comm::Operation;
+using comm::World;
+
+// Before CUDA starts: a queue of the GPU that streams of two ranks share would stop what one of
+// them has posted behind the wait of the other.
+const bool kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
+
+constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
+
+// Three times what goes at once, in bytes of all parts.
+constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
+
+std::vector<Case> laneCases(int size) {
+  std::vector<Case> cases;
+  for (CollectiveKind kind :
+       {CollectiveKind::Allreduce, CollectiveKind::Allgather, CollectiveKind::ReduceScatter}) {
+    for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64,
+                        DType::I8, DType::Bool}) {
+      for (int64_t count : {0, 1, 37, 4096, 50021}) {
+        for (bool in_place : {false, true}) {
+          if (in_place && kind != CollectiveKind::Allreduce) continue;  // parts of one another
+          Case c{kind, dtype, ReduceOp::Sum, count, in_place, 3};
+          cases.push_back(c);
+          if (kind == CollectiveKind::Allgather || dtype == DType::Bool || count > 4096) continue;
+          c.op = ReduceOp::Max;  // of negatives
+          cases.push_back(c);
+        }
+      }
+    }
+    const int64_t parts = kind == CollectiveKind::Allreduce ? 1 : size;
+    cases.push_back({kind, DType::F64, ReduceOp::Sum, kPieces / 8 / parts, false, 1});
+    cases.push_back({kind, DType::BF16, ReduceOp::Avg, 50021, false, 1});
+  }
+  std::erase_if(cases, [](const Case& c) {
+    return c.kind == CollectiveKind::Allgather && c.op == ReduceOp::Avg;
+  });
+  return cases;
+}
+
+void runLanes(World& world, Memory& memory) {
+  Rank rank{world, memory, true};
+  std::vector<std::vector<int>> teams = teamsAlongAxes(world);
+  teams.insert(teams.begin(), wholeJob(world));
+  for (const std::vector<int>& team : teams) {
+    const auto lane = world.split(team, kFirst);
+    ASSERT_FALSE(lane->holdsDevice()) << "copy engines do not serve this team";
+    for (Case c : laneCases(lane->size())) {
+      if (&team != &teams.front() && c.count > 4096) continue;
+      runCase(rank, *lane, team, c);
+    }
+  }
+}
+
+// Two lanes under way at once, posted in one order, each again before its last is over.
+void runBothLanes(World& world, const CudaRuntime& cuda, int device) {
+  constexpr int64_t kCount = 3'000'001;
+  constexpr int kRounds = 30;
+  const std::vector<int> team = wholeJob(world);
+  DeviceMemory one(cuda, device), two(cuda, device);
+  const auto first = world.split(team, kFirst), second = world.split(team, kSecond);
+  Buffer a(one, DType::F32, kCount), b(two, DType::F32, kCount);
+  a.fill([&](int64_t i) { return static_cast<double>(i % 7 + world.rank()); });
+  b.fill([&](int64_t i) { return static_cast<double>(i % 5); });
+  for (int round = 0; round < kRounds; ++round) {
+    const Operation most{
+        CollectiveKind::Allreduce, a.data(), a.data(), kCount, DType::F32, ReduceOp::Max};
+    const Operation mean{
+        CollectiveKind::Allreduce, b.data(), b.data(), kCount, DType::F32, ReduceOp::Avg};
+    first->post({&most, 1}, one.stream());
+    second->post({&mean, 1}, two.stream());
+  }
+  one.synchronize();
+  two.synchronize();
+  a.expect("the largest", [&](int64_t i) { return static_cast<double>(i % 7 + world.size() - 1); });
+  b.expect("the mean of equals", [&](int64_t i) { return static_cast<double>(i % 5); });
+}
+
+class LanesGpu : public ::testing::Test {
+ public:
+  void SetUp() override {
+    ASSERT_TRUE(kQueues);
+    std::string why;
+    if (cudaDeviceCount(why) == 0) GTEST_SKIP() << why;
+    cuda_ = CudaRuntime::load("libheddle_nccl.so", why);
+    if (cuda_ == nullptr) GTEST_SKIP() << why;
+  }
+
+ protected:
+  void onRanks(int ranks, bool one_gpu, const std::function<void(World&, int device)>& body) const {
+    expectAllWell(runRanks(comm::makeInProcessWorlds(ranks), [&](std::unique_ptr<World>& world) {
+      const int device = one_gpu ? 0 : world->rank();
+      world = ncclModule().makeWorld(std::move(world), device, loadedReduce(device));
+      body(*world, device);
+      world->barrier();
+    }));
+  }
+
+  // To load its kernel waits for the GPU too.
+  comm::DeviceReduce loadedReduce(int device) const {
+    comm::DeviceReduce reduce = cudaModule().makeReduce(device);
+    DeviceMemory memory(*cuda_, device);
+    Buffer one(memory, DType::F32, 1);
+    const void* sources[] = {one.data()};
+    reduce(one.data(), sources, 1, DType::F32, ReduceOp::Sum, memory.stream());
+    memory.synchronize();
+    return reduce;
+  }
+
+  std::unique_ptr<CudaRuntime> cuda_;
+};
+
+// A rank that takes memory, or gives it back, waits for all that is on its GPU, and so for peers on
+// the same one: a single thread posts for all of them, when everything is there.
+TEST_F(LanesGpu, FourRanksOnOneGpu) {
+  constexpr int kRanks = 4;
+  std::vector<std::unique_ptr<World>> worlds(kRanks);
+  std::vector<std::unique_ptr<comm::Communicator>> lanes(kRanks);
+  const std::vector<int> team = {0, 1, 2, 3};
+  expectAllWell(runRanks(comm::makeInProcessWorlds(kRanks), [&](std::unique_ptr<World>& world) {
+    const auto rank = static_cast<size_t>(world->rank());
+    worlds[rank] = ncclModule().makeWorld(std::move(world), 0, cudaModule().makeReduce(0));
+    lanes[rank] = worlds[rank]->split(team, kFirst);
+  }));
+  std::vector<std::unique_ptr<DeviceMemory>> memories;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    memories.push_back(std::make_unique<DeviceMemory>(*cuda_, 0));
+  }
+  for (const Case& c : laneCases(kRanks)) {
+    std::vector<std::unique_ptr<Buffer>> sent, received;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Sizes sizes = sizesOf(c, rank, kRanks);
+      Memory& memory = *memories[static_cast<size_t>(rank)];
+      sent.push_back(std::make_unique<Buffer>(memory, c.dtype, sizes.sent));
+      received.push_back(std::make_unique<Buffer>(memory, c.dtype, sizes.received));
+      sent.back()->fill([&](int64_t i) { return contribution(c.dtype, c.op, rank, i, 0); });
+    }
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      const Buffer& to = c.in_place ? *sent[rank] : *received[rank];
+      const Operation op{c.kind, sent[rank]->data(), to.data(), c.count, c.dtype, c.op};
+      lanes[rank]->post({&op, 1}, memories[rank]->stream());
+    }
+    for (const auto& memory : memories) memory->synchronize();
+    Case once = c;
+    once.repeats = 1;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Buffer& to = *(c.in_place ? sent : received)[static_cast<size_t>(rank)];
+      const std::string what = describeCase(c, team, rank);
+      Expected(once, team, rank).check(what, to.read(what), 0, 0.0);
+    }
+  }
+}
+
+TEST_F(LanesGpu, ConformWithAGpuEach) {
+  if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
+  onRanks(std::min(cuda_->devices, 4), false, [&](World& world, int device) {
+    DeviceMemory memory(*cuda_, device);
+    runLanes(world, memory);
+  });
+}
+
+TEST_F(LanesGpu, TwoAreUnderWayAtOnce) {
+  if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
+  onRanks(std::min(cuda_->devices, 4), false,
+          [&](World& world, int device) { runBothLanes(world, *cuda_, device); });
+}
+
+// Rank 1 gives up: what rank 0's streams wait for never comes.
+TEST_F(LanesGpu, AnAbortEndsWhatWaitsOnTheDevice) {
+  if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
+  onRanks(2, false, [&](World& world, int device) {
+    DeviceMemory memory(*cuda_, device);
+    const auto lane = world.split({0, 1}, kFirst);
+    Buffer data(memory, DType::F32, 1000);
+    const Operation sum{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
+    lane->post({&sum, 1}, memory.stream());
+    memory.synchronize();
+    if (world.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      return world.abort("out of paper");
+    }
+    for (int i = 0; i < 3; ++i) lane->post({&sum, 1}, memory.stream());
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    expectUserError("out of paper", [&] {
+      while (std::chrono::steady_clock::now() < deadline) {
+        lane->probe();
+        std::this_thread::yield();
+      }
+    });
+    memory.synchronize();
+    expectUserError("out of paper", [&] { lane->post({&sum, 1}, memory.stream()); });
+  });
+}
+
+TEST_F(LanesGpu, OtherKindsAreRefused) {
+  onRanks(1, true, [&](World& world, int device) {
+    DeviceMemory memory(*cuda_, device);
+    const auto lane = world.split({0}, kFirst);
+    Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
+    const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 8};
+    expectUserError("in a lane of copies", [&] { lane->post({&exchange, 1}, memory.stream()); });
+  });
+}
+
+}  // namespace
+}  // namespace heddle::host::lanes_gpu_test
