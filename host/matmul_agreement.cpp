@@ -49,7 +49,7 @@ void MatmulAgreement::exchange(const std::set<std::string>& questions, const Ask
   std::string mine;
   // A GPU loads a kernel at its first launch, and to do so waits for all that runs: in a run that
   // would be collectives that wait for peers, which may wait for the lock that the loading holds.
-  // So ranks with a GPU each load theirs here, by timing them too.
+  // So ranks with a GPU each load theirs here, where all have posted their earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {

@@ -161,7 +161,7 @@ struct Communicate {
   // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // What of a GPU it takes; what is computed meanwhile leaves it free.
+  // What moves it, and what of a GPU that takes.
   comm::Carrier carrier = {};
   // More of the same kind, posted with the first as one group under the one token; no two of them
   // share memory that either writes. Only of a kind that mayGroup().

@@ -16,8 +16,7 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
   const auto probe = [&] {
     for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
   };
-  int turn = 0;
-  for (; !device.eventDone(event); ++turn) {
+  for (int turn = 0; !device.eventDone(event); ++turn) {
     if (turn < kYields) {
       std::this_thread::yield();
       continue;
@@ -26,7 +25,7 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
     std::this_thread::sleep_for(kNap);
   }
   // The end of a collective that another wait has given up is no success.
-  if (turn > 0) probe();
+  probe();
 }
 
 SharedStream::~SharedStream() {

@@ -74,6 +74,9 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   {
     std::lock_guard lock(mutex_);
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
+    for (const Operation& op : group) {
+      HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
+    }
     try {
       // Meetings of a lane are numbered in the order of its posts, whatever their streams.
       checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
@@ -82,6 +85,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       return next_++;
     } catch (const UserError& error) {
       why = error.what();
+      cudaEventRecord(posted_, stream);  // behind the waits that it has left
     }
   }
   job_->giveUp(why);
@@ -89,7 +93,6 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 }
 
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
-  HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
   const int64_t element = sizeOf(op.dtype);
   const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
   const bool cut = op.kind == CollectiveKind::Allreduce;  // one buffer, in parts of our own

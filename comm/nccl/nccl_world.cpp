@@ -125,6 +125,7 @@ class NcclWorld : public World {
       }
     } catch (const UserError& error) {
       why = error.what();
+      arena.reset();
     }
     const std::vector<std::string> offers = exchange(arena ? arena->offer() : "");
     std::vector<std::string> theirs;

@@ -57,9 +57,13 @@ DeviceBlock::DeviceBlock(int device, size_t bytes) : device_(device) {
   checkCuda("cudaMemset", status);
 }
 
+// Perhaps on the thread of a peer.
 DeviceBlock::~DeviceBlock() {
+  int current = device_;
+  cudaGetDevice(&current);
   cudaSetDevice(device_);
   cudaFree(data_);
+  cudaSetDevice(current);
 }
 
 SharedArena::SharedArena(int device, int size)

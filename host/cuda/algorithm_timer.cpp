@@ -173,6 +173,21 @@ class Race {
 
 }  // namespace
 
+void AlgorithmTimer::load(const LtMatmul& matmul, const MatmulProblem& problem,
+                          const LtMatmul::Algorithm& algorithm, cudaStream_t stream) {
+  const TimerMemory a(bytesOf(problem.a, problem.m, problem.k, problem.batches), stream);
+  const TimerMemory b(bytesOf(problem.b, problem.k, problem.n, problem.batches), stream);
+  const int64_t bias_bytes = problem.bias_alignment == 0 ? 0 : problem.n * sizeOf(problem.c.dtype);
+  const TimerMemory bias(bias_bytes, stream);
+  const TimerMemory c(bytesOf(problem.c, problem.m, problem.n, problem.batches), stream);
+  const TimerMemory workspace(static_cast<int64_t>(algorithm.workspace_bytes), stream);
+  for (const TimerMemory* memory : {&a, &b, &bias, &c, &workspace}) {
+    if (memory->failed()) return;
+  }
+  matmul.tryRun(algorithm, {a.get(), b.get(), bias.get(), c.get(), workspace.get()}, stream);
+  HEDDLE_CUDA(cudaStreamSynchronize, stream);
+}
+
 AlgorithmTimer::AlgorithmTimer() : fill_(kFillSource, "heddleFill") {}
 
 size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& problem,

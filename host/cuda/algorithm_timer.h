@@ -21,6 +21,11 @@ class AlgorithmTimer {
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
 
+  // Launches one, on memory of its own and of any contents, and waits for it: a GPU loads a
+  // library's kernel at its first launch. Does nothing where there is no memory.
+  static void load(const LtMatmul& matmul, const MatmulProblem& problem,
+                   const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
+
  private:
   LazyKernel fill_;
 };

@@ -85,26 +85,40 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
+  const bool capturing = isCapturing(stream);
   if (const std::optional<std::string> known = store_->find(question)) {
-    if (matmul.fromText(*known, kWorkspaceBytes)) return *known;
+    if (const auto algorithm = matmul.fromText(*known, kWorkspaceBytes)) {
+      if (!capturing) load(question, matmul, problem, *algorithm, stream);
+      return *known;
+    }
   }
-  if (isCapturing(stream)) return {};
+  if (capturing) return {};
   const std::vector<LtMatmul::Algorithm> algorithms =
       matmul.candidates(kCandidates, kWorkspaceBytes);
   if (algorithms.empty()) return {};  // prepare() tells
   const TimingStream timing(stream);
   const size_t fastest = timer_.fastest(matmul, problem, algorithms, compiler_, timing.get());
+  load(question, matmul, problem, algorithms[fastest], stream);
   const std::string choice = LtMatmul::text(algorithms[fastest]);
   store_->put(question, choice);
   return choice;
 }
 
+void CudaMatmul::load(const std::string& question, const LtMatmul& matmul,
+                      const MatmulProblem& problem, const LtMatmul::Algorithm& algorithm,
+                      cudaStream_t stream) {
+  {
+    std::lock_guard lock(loaded_mutex_);
+    if (!loaded_.insert(question).second) return;
+  }
+  const TimingStream own(stream);
+  AlgorithmTimer::load(matmul, problem, algorithm, own.get());
+}
+
 bool CudaMatmul::hasAlgorithms(const MatmulLayout& layout) const {
   return std::all_of(layout.problems.begin(), layout.problems.end(), [&](const auto& problem) {
     return !LtMatmul(handle_, problem).candidates(1, kWorkspaceBytes).empty() &&
-           !LtMatmul(handle_, alignedTo(problem, kF8Bytes))
-                .candidates(1, kWorkspaceBytes)
-                .empty();
+           !LtMatmul(handle_, alignedTo(problem, kF8Bytes)).candidates(1, kWorkspaceBytes).empty();
   });
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 
@@ -55,7 +56,13 @@ class CudaMatmul {
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
   OwnProductKernels own_;
+  // Once a question: what the run would load at its first launch, which waits for the GPU then.
+  void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
+            const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
+
   AlgorithmTimer timer_;
+  std::mutex loaded_mutex_;
+  std::set<std::string> loaded_;
   std::unique_ptr<AlgorithmStore> store_;
 };
 

@@ -43,10 +43,9 @@ double chunkedSeconds(const ChunkedWork& work, int64_t chunks) {
 }
 
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk) {
-  constexpr int32_t kFew = 8, kMore = 16;
-  if (kind == comm::CollectiveKind::Allgather) return {kFew, 1};
-  const auto lane = static_cast<int32_t>(1 + chunk % 2);
-  return {kind == comm::CollectiveKind::Allreduce ? kMore : kFew, lane};
+  constexpr int32_t kCtas = 16;
+  if (kind == comm::CollectiveKind::Allgather) return {kCtas, 1};
+  return {kCtas, static_cast<int32_t>(1 + chunk % 2)};
 }
 
 int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed) {

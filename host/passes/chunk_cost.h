@@ -31,10 +31,9 @@ struct ChunkedWork {
 double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
 
 // Communicate::carrier of a part: copy engines, and where there is no way for them few thread
-// blocks (of 8 and 16 the faster on two H200, docs/benchmarks.md: a gather or reduce-scatter has
-// time enough beside a product, an allreduce moves twice as much). Parts that are reduced take
-// turns in two lanes: one is copied while the other waits for an SM to sum on. Those that are only
-// copied would share the links and all come later.
+// blocks, which products beside them are not prepared for. Equal for all kinds, so that they share
+// lanes. Parts that are reduced take turns in two lanes: one is copied while the other waits for an
+// SM to sum on. Those that are only copied would share the links and all come later.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk);
 
 // The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 3 % or more.

@@ -64,6 +64,14 @@ class ItemFinder {
 
   // A slot may name one of several buffers after a body, which may run never or often.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
+    // Which part a slot names may change from trip to trip.
+    for (const auto* list : lists) {
+      forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
+        forEachSlot(x.op, [&](SlotId id, bool defines) {
+          if (defines) part_of_[static_cast<size_t>(id)] = -1;
+        });
+      });
+    }
     std::vector<Roots> before;
     do {
       before = roots_of_;

@@ -52,7 +52,7 @@ struct Items {
   bool anyOpaque() const;
   // False when the two, of one root, are known to share no element whatever the sizes are.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Whether every element of `b`, of the same root, is one of `a`.
+  // Whether what mayOverlap() `b`, of the same root, may overlap `a` too.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return a.part < 0 || a.part == b.part;
   }

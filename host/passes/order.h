@@ -9,7 +9,8 @@
 namespace heddle::host {
 
 // What the streams know of each other along the top-level instructions: the rules of checkRaces()
-// over whole buffers, without sizes. An item that is opaque orders nothing that is seen here.
+// over buffers and their parts (Items), without sizes. An item that is opaque orders nothing that
+// is seen here.
 class Order {
  public:
   struct Done {  // one access that later ones may have to wait for

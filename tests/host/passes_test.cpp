@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "host/executable.h"
+#include "host/passes/items.h"
 #include "host/text.h"
 #include "host/verify.h"
 #include "ir/error.h"
@@ -192,6 +193,35 @@ program main(%x: f32[4]) -> () {
 )"));
   EXPECT_EQ(std::get<For>(program.body[0].op).body.size(), 4u);
   expectAllNecessary(program, 1);
+}
+
+// Two slices of a buffer that are known to be apart, unless a trip of a loop turns one into the
+// other.
+TEST(ItemParts, SlicesAreApartUntilALoopMovesThem) {
+  const Program program = parseProgram(R"(heddle 1
+program p(%x: f32[8]) -> (%y) {
+  slot %y: f32[8]
+  slot %u: f32[4]
+  slot %v: f32[4]
+  slot %w: f32[4]
+  %y = allocate
+  %u = alias %x slice starts=[0] stops=[4]
+  %v = alias %y slice starts=[0] stops=[4]
+  %w = alias %y slice starts=[4] stops=[8]
+  copy %u -> %v
+  copy %u -> %w
+  for i in 0 .. 2 {
+    copy %u -> %v
+    %v = alias %y slice starts=[4] stops=[8]
+  }
+}
+)");
+  const Items items = itemsOf(program);
+  const Item &first = items.items[4], &second = items.items[5], &loop = items.items[6];
+  EXPECT_FALSE(items.conflict(first, second));
+  EXPECT_TRUE(items.conflict(first, first));
+  EXPECT_TRUE(items.conflict(first, loop));
+  EXPECT_TRUE(items.conflict(second, loop));
 }
 
 }  // namespace

@@ -120,6 +120,10 @@ using namespace heddle::comm::fake;
 
 extern "C" {
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 16;
   return cudaSuccess;

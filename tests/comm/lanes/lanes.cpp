@@ -1,6 +1,7 @@
 // The lanes of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and threads: who
 // meets whom when, and which part lies where. On GPUs: tests/host/lanes_gpu_test.cpp.
 #include <chrono>
+#include <thread>
 
 #include "comm/modules.h"
 #include "ir/error.h"
