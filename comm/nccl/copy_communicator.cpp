@@ -14,6 +14,9 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kEndWaits = std::chrono::seconds(10);
 // How long peers of other processes are waited for at the end.
 constexpr auto kFarewell = std::chrono::seconds(2);
+// Streams that go on meet peers once more, with numbers that mean nothing: before that they hear
+// that the job has failed (docs/design.md, 9).
+constexpr auto kGrace = std::chrono::milliseconds(500);
 // Ahead of any number that is waited for.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
@@ -70,26 +73,36 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   checkGroup(group, rank_, size_);
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
   const auto stream = static_cast<cudaStream_t>(native_stream);
+  for (const Operation& op : group) {
+    HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
+  }
   std::string why;
   {
     std::lock_guard lock(mutex_);
-    HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-    for (const Operation& op : group) {
-      HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
-    }
-    try {
-      // Meetings of a lane are numbered in the order of its posts, whatever their streams.
-      checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
-      for (const Operation& op : group) enqueue(op, stream);
-      checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
-      return next_++;
-    } catch (const UserError& error) {
-      why = error.what();
-      cudaEventRecord(posted_, stream);  // behind the waits that it has left
-    }
+    is_posting_.store(true);  // before it looks: who gives up either is seen here or sees this
+    why = failure();
+    if (why.empty()) why = enqueueAll(group, stream);
+    is_posting_.store(false);
+    // What was given up meanwhile may have been let through.
+    if (why.empty()) why = failure();
+    if (why.empty()) return next_++;
   }
   job_->giveUp(why);
   userError("{}", why);
+}
+
+// Why it did not go all the way, with an event behind what it has left on the stream.
+std::string CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
+  try {
+    // Meetings of a lane are numbered in the order of its posts, whatever their streams.
+    checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
+    for (const Operation& op : group) enqueue(op, stream);
+    checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
+    return {};
+  } catch (const UserError& error) {
+    cudaEventRecord(posted_, stream);
+    return error.what();
+  }
 }
 
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
@@ -203,9 +216,14 @@ void CopyCommunicator::probe() {
   userError("{}", why);
 }
 
+std::string CopyCommunicator::failure() {
+  std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
 void CopyCommunicator::giveUp(const std::string& why) noexcept {
   try {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(failure_mutex_);
     if (!failure_.empty()) return;
     failure_ = why;
     ender_ = std::thread([this] { endWaits(); });
@@ -214,12 +232,17 @@ void CopyCommunicator::giveUp(const std::string& why) noexcept {
 }
 
 void CopyCommunicator::endWaits() noexcept {
-  const auto end = std::chrono::steady_clock::now() + kEndWaits;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto isOver = [&] {
+    return !is_posting_.load() && cudaEventQuery(posted_) != cudaErrorNotReady;
+  };
   try {
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     StreamBarrier all(mine_, {});
-    while (cudaEventQuery(posted_) == cudaErrorNotReady && std::chrono::steady_clock::now() < end) {
-      all.arrive(apart_, number_ + kFarAhead);
+    while (!isOver() && std::chrono::steady_clock::now() < begin + kEndWaits) {
+      if (std::chrono::steady_clock::now() > begin + kGrace) {
+        all.arrive(apart_, number_.load() + kFarAhead);
+      }
       std::this_thread::sleep_for(kPoll);
     }
   } catch (const UserError&) {  // the GPU has met an error: nothing waits any longer
@@ -246,8 +269,9 @@ bool CopyCommunicator::waitForPeers() {
                 cudaMemcpyAsync(seen.data(), arena_->flag(rank_, 0), seen.size() * sizeof(uint32_t),
                                 cudaMemcpyDeviceToHost, apart_));
       checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(apart_));
-      seen[static_cast<size_t>(rank_)] = number_;
-      if (std::all_of(seen.begin(), seen.end(), [&](uint32_t each) { return each == number_; })) {
+      const uint32_t number = number_.load();
+      seen[static_cast<size_t>(rank_)] = number;
+      if (std::all_of(seen.begin(), seen.end(), [&](uint32_t each) { return each == number; })) {
         return true;
       }
       std::this_thread::sleep_for(kPoll);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -68,6 +69,7 @@ class CopyCommunicator : public Communicator, public JobMember {
     int64_t bytes(int64_t count) const { return count * sizeOf(dtype); }
     int64_t begin(int rank) const { return bytes(rank * parts.stride); }
   };
+  std::string enqueueAll(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
   void move(CollectiveKind kind, const Piece& piece, cudaStream_t stream);
   void bring(const Piece& piece, cudaStream_t stream);
@@ -76,6 +78,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   void add(void* to, const void* from, int64_t bytes);
   void copy(cudaStream_t stream);  // what was added
   void meet(cudaStream_t stream) { barrier_.meet(stream, ++number_); }
+  std::string failure();     // why it was given up; empty: it was not
   void endWaits() noexcept;  // of this rank's streams, until they are over
   bool waitForStreams();     // false: they do not end
   bool waitForPeers();
@@ -93,14 +96,16 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::vector<const void*> from_;
   std::vector<size_t> bytes_;
   std::vector<const void*> sources_;  // of a sum, in rank order
-  std::mutex mutex_;                  // guards what follows; posts hold it
-  uint32_t number_ = 0;               // of the latest meeting
+  std::mutex mutex_;  // held by posts, which may wait on the host for room in a full queue
+  std::atomic<uint32_t> number_{0};  // of the latest meeting
+  std::atomic<bool> is_posting_{false};
   int turn_ = 0;
-  std::string failure_;
   Ticket next_ = 0;
+  std::mutex failure_mutex_;  // guards the next two; never held beside a call of CUDA's
+  std::string failure_;
+  std::thread ender_;
   cudaEvent_t posted_ = nullptr;  // behind the latest post
   cudaStream_t apart_ = nullptr;  // for the end
-  std::thread ender_;
 };
 
 }  // namespace heddle::comm::nccl
