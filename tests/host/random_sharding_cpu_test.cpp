@@ -276,12 +276,12 @@ class Generator {
   // Products of a line, whose blocks are viewed as a row; of a table that is made anew wherever it
   // is needed.
   void vectors(const Made& x, int rank) {
-    const TensorView& a = tensor(x);
-    if (rank == 0 || a.dtype == DType::Bool) return;
-    const Size& inner = a.domain[static_cast<size_t>(rank) - 1].extent;
+    const DType dtype = tensor(x).dtype;
+    if (rank == 0 || dtype == DType::Bool) return;
+    const Size inner = tensor(x).domain[static_cast<size_t>(rank) - 1].extent;
     if (rank == 1) return push(b_.matmul(x.id, x.id), false);
     const ValueId half = b_.constant(Scalar(0.5));
-    ValueId table = b_.full(half, {inner, pick({extents_[0], extents_[2], Size(1)})}, a.dtype);
+    ValueId table = b_.full(half, {inner, pick({extents_[0], extents_[2], Size(1)})}, dtype);
     if (chance(2)) b_.shard(table, randomSharding(b_.fusion().tensor(table)));
     push(b_.matmul(x.id, table), false);
   }
