@@ -40,7 +40,13 @@ struct Kind {
   std::function<void(const void*, void*, size_t part, int ranks, ncclComm_t, cudaStream_t)> raw;
 };
 
-// Every rank to every rank, as NCCL has no call for it in all of its versions.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+void rawAllToAll(const void* in, void* out, size_t part, int, ncclComm_t comm,
+                 cudaStream_t stream) {
+  check(ncclAlltoAll(in, out, part, ncclFloat, comm, stream), "ncclAlltoAll");
+}
+#else
+// Every rank to every rank, as this NCCL has no call for it.
 void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t comm,
                  cudaStream_t stream) {
   const auto at = [&](auto* base, int rank) { return base + static_cast<size_t>(rank) * part; };
@@ -52,6 +58,7 @@ void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t c
   }
   check(ncclGroupEnd(), "ncclGroupEnd");
 }
+#endif
 
 // Sizes count parts: a whole is one part of each rank.
 const std::vector<Kind>& kinds() {
