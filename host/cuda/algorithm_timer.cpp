@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "host/algorithm_race.h"
 #include "host/cuda/cuda_check.h"
 #include "ir/error.h"
 
@@ -114,61 +115,37 @@ class EventPair {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The least milliseconds of each algorithm over several rounds. Every round goes through all that
-// are still near the best, so that a clock that changes in between favours none.
-class Race {
+class CudaStopwatch : public AlgorithmStopwatch {
  public:
-  Race(const LtMatmul& matmul, const std::vector<LtMatmul::Algorithm>& algorithms,
-       const MatmulOperands& operands, cudaStream_t stream)
+  CudaStopwatch(const LtMatmul& matmul, const std::vector<LtMatmul::Algorithm>& algorithms,
+                const MatmulOperands& operands, cudaStream_t stream)
       : matmul_(matmul), algorithms_(algorithms), operands_(operands), stream_(stream) {}
 
-  size_t winner() {
-    times_.assign(algorithms_.size(), kNever);
-    for (size_t i = 0; i < times_.size(); ++i) times_[i] = firstTime(i);
-    for (int round = 0; round < kRounds; ++round) {
-      const double near = kNear * *std::min_element(times_.begin(), times_.end());
-      for (size_t i = 0; i < times_.size(); ++i) {
-        if (times_[i] <= near) times_[i] = std::min(times_[i], meanOf(i));
-      }
-    }
-    const auto best = std::min_element(times_.begin(), times_.end());
-    // What the heuristic ranks first stays unless another one is clearly faster.
-    if (*best == kNever || times_[0] <= kClear * *best) return 0;
-    return static_cast<size_t>(best - times_.begin());
-  }
-
- private:
-  static constexpr int kRounds = 4;
-  static constexpr double kNear = 1.15;
-  static constexpr double kClear = 1.005;
-  static constexpr double kRoundMs = 2;
-  static constexpr int kMostRepeats = 50;
-
-  // The first call loads the kernel; the second tells how often to repeat it.
-  double firstTime(size_t i) {
-    cublasStatus_t status = matmul_.tryRun(algorithms_[i], operands_, stream_);
+  // The call before the one that counts loads the kernel.
+  double first(size_t algorithm) override {
+    const LtMatmul::Algorithm& each = algorithms_[algorithm];
+    cublasStatus_t status = matmul_.tryRun(each, operands_, stream_);
     if (status != CUBLAS_STATUS_SUCCESS) return kNever;
     const double ms =
-        events_.time(stream_, [&] { status = matmul_.tryRun(algorithms_[i], operands_, stream_); });
+        events_.time(stream_, [&] { status = matmul_.tryRun(each, operands_, stream_); });
     return status == CUBLAS_STATUS_SUCCESS ? ms : kNever;
   }
 
-  double meanOf(size_t i) {
-    const int repeats =
-        std::clamp(static_cast<int>(kRoundMs / std::max(times_[i], 1e-4)), 1, kMostRepeats);
-    matmul_.run(algorithms_[i], operands_, stream_);
+  double mean(size_t algorithm, int runs) override {
+    const LtMatmul::Algorithm& each = algorithms_[algorithm];
+    matmul_.run(each, operands_, stream_);
     const double ms = events_.time(stream_, [&] {
-      for (int r = 0; r < repeats; ++r) matmul_.run(algorithms_[i], operands_, stream_);
+      for (int r = 0; r < runs; ++r) matmul_.run(each, operands_, stream_);
     });
-    return ms / repeats;
+    return ms / runs;
   }
 
+ private:
   const LtMatmul& matmul_;
   const std::vector<LtMatmul::Algorithm>& algorithms_;
   MatmulOperands operands_;
   cudaStream_t stream_;
   EventPair events_;
-  std::vector<double> times_;
 };
 
 }  // namespace
@@ -220,7 +197,8 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
   fill(b, b_bytes, problem.b.dtype);
   fill(bias, bias_bytes, problem.c.dtype);
   const MatmulOperands operands{a.get(), b.get(), bias.get(), c.get(), workspace.get()};
-  return Race(matmul, algorithms, operands, stream).winner();
+  CudaStopwatch stopwatch(matmul, algorithms, operands, stream);
+  return fastestAlgorithm(algorithms.size(), stopwatch);
 }
 
 }  // namespace heddle::host

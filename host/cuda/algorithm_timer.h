@@ -15,8 +15,9 @@ class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
-  // Index of the fastest; 0 when there is no memory for the operands or none runs. Waits for what
-  // `stream` holds, and must not be called while it is being captured.
+  // Index of the winner of a race (host/algorithm_race.h), which takes about half a second, and ten
+  // runs of each algorithm, when the product is large; 0 when there is no memory for the operands
+  // or none runs. Waits for what `stream` holds, and must not be called while it is being captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/algorithm_race.h"
 #include "host/cuda/cuda_check.h"
 #include "host/cuda/prepared_cuda_matmul.h"
 #include "ir/error.h"
@@ -34,8 +35,8 @@ bool isCapturing(cudaStream_t stream) {
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
-  return fmt::format("{} sm_{}{}, cublasLt {}", properties.name, properties.major, properties.minor,
-                     cublasLtGetVersion());
+  return fmt::format("{} sm_{}{}, cublasLt {}, race {}", properties.name, properties.major,
+                     properties.minor, cublasLtGetVersion(), kAlgorithmRace);
 }
 
 // The caller's stream, or one for the time of a measurement.

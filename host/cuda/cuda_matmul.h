@@ -25,8 +25,10 @@ namespace heddle::host {
 // kernel: integers, bools, and other f8. Thread-safe.
 //
 // Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
-// problem and device and remembers the fastest, also on disk. HEDDLE_MATMUL_TIMING=0 turns that
-// off, and nothing is timed while the stream is being captured: the first proposal is taken then.
+// problem and device and remembers the fastest, also on disk: of large products the fastest when
+// they come one after the other, which costs about half a second (host/algorithm_race.h).
+// HEDDLE_MATMUL_TIMING=0 turns that off, and nothing is timed while the stream is being captured:
+// the first proposal is taken then.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;

@@ -1,0 +1,91 @@
+#include "host/algorithm_race.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace heddle::host {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNear = 1.15;
+constexpr double kClear = 1.005;
+constexpr int kRounds = 4;
+constexpr double kHeatMs = 2;
+constexpr int kMostRepeats = 50;
+constexpr size_t kFinalists = 4;
+constexpr double kFinalMs = 100;
+constexpr double kFinalFrom = 0.1;
+
+class Race {
+ public:
+  Race(size_t count, AlgorithmStopwatch& stopwatch) : stopwatch_(stopwatch), times_(count) {}
+
+  size_t winner() {
+    shortHeats();
+    const double best = *std::min_element(times_.begin(), times_.end());
+    if (best >= kFinalFrom && best < kFinalMs / 2) runFinal(finalists(kNear * best));
+    const auto fastest = std::min_element(times_.begin(), times_.end());
+    if (*fastest == kNever || times_[0] <= kClear * *fastest) return 0;
+    return static_cast<size_t>(fastest - times_.begin());
+  }
+
+ private:
+  void shortHeats() {
+    for (size_t i = 0; i < times_.size(); ++i) times_[i] = stopwatch_.first(i);
+    for (int round = 0; round < kRounds; ++round) {
+      const double near = kNear * *std::min_element(times_.begin(), times_.end());
+      for (size_t i = 0; i < times_.size(); ++i) {
+        if (times_[i] > near || times_[i] == kNever) continue;
+        const int runs = std::min(runsFor(kHeatMs, i), kMostRepeats);
+        times_[i] = std::min(times_[i], stopwatch_.mean(i, runs));
+      }
+    }
+  }
+
+  // The first one, if it runs, and then the others by their times.
+  std::vector<size_t> finalists(double near) const {
+    std::vector<size_t> all(times_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    std::stable_sort(all.begin() + 1, all.end(),
+                     [&](size_t a, size_t b) { return times_[a] < times_[b]; });
+    const bool first_runs = times_[0] != kNever;
+    const auto out =
+        std::find_if(all.begin() + 1, all.end(), [&](size_t i) { return times_[i] > near; });
+    all.erase(out, all.end());
+    if (!first_runs) all.erase(all.begin());
+    if (all.size() > kFinalists) all.resize(kFinalists);
+    return all;
+  }
+
+  // Nobody's time counts any more but the finalists'.
+  void runFinal(const std::vector<size_t>& finalists) {
+    if (finalists.size() < 2) return;
+    std::vector<double> sustained(times_.size(), kNever);
+    finalHeat(finalists[0]);
+    for (const size_t i : finalists) sustained[i] = finalHeat(i);
+    times_ = sustained;
+  }
+
+  double finalHeat(size_t i) {
+    const int half = runsFor(kFinalMs / 2, i);
+    stopwatch_.mean(i, half);
+    return stopwatch_.mean(i, half);
+  }
+
+  int runsFor(double ms, size_t i) const {
+    return std::max(1, static_cast<int>(ms / std::max(times_[i], 1e-4)));
+  }
+
+  AlgorithmStopwatch& stopwatch_;
+  std::vector<double> times_;  // milliseconds
+};
+
+}  // namespace
+
+size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch) {
+  return count < 2 ? 0 : Race(count, stopwatch).winner();
+}
+
+}  // namespace heddle::host
