@@ -68,16 +68,23 @@ inline void runBarriers(Rank& rank) {
   const auto comm = rank.world.communicator(wholeJob(rank.world));
   const int size = comm->size();
   Buffer mark(rank.memory, DType::I64, 1), marks(rank.memory, DType::I64, size);
+  Buffer parts(rank.memory, DType::I64, size), swapped(rank.memory, DType::I64, size);
   for (int round = 0; round < 20; ++round) {
-    // Beside another collective of the group, and alone.
+    // Beside other collectives of the group, and alone.
+    const auto part = [&](double from, double to) { return 1000.0 * round + 30 * from + to; };
     mark.fill([&](int64_t) { return 100.0 * round + comm->rank(); });
+    parts.fill([&](int64_t i) { return part(comm->rank(), static_cast<double>(i)); });
     const Operation barrier{CollectiveKind::Barrier};
     const Operation group[] = {
-        {CollectiveKind::Allgather, mark.data(), marks.data(), 1, DType::I64}, barrier};
+        {CollectiveKind::Allgather, mark.data(), marks.data(), 1, DType::I64},
+        {CollectiveKind::AllToAll, parts.data(), swapped.data(), 1, DType::I64},
+        barrier};
     runGroup(rank, *comm, group);
     runGroup(rank, *comm, {&barrier, 1});
     marks.expect("beside a barrier",
                  [&](int64_t i) { return 100.0 * round + static_cast<double>(i); });
+    swapped.expect("an all-to-all beside a barrier",
+                   [&](int64_t i) { return part(static_cast<double>(i), comm->rank()); });
   }
 }
 
