@@ -1,11 +1,13 @@
 // What a collective costs the product beside it, by copy engines (Communicate::carrier) and by
 // NCCL's kernels, on all GPUs of the machine, a thread and a rank a GPU: GPU time of 16 products,
-// of 8 collectives of 16 MiB, and of both on streams of their own. One JSON object a case.
+// of 8 collectives, and of both on streams of their own. One JSON object a case.
 //
-//   bench_cuda_lanes [ROWS ...]         rows of a product with [3584, 8192] in bf16; default 1024
+//   bench_cuda_lanes [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16, default
+//   1024; the collectives' longer buffer, default 16
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +29,6 @@ using bench::check;
 constexpr int kRuns = 20;
 constexpr int kProducts = 16;
 constexpr int kCollectives = 8;
-constexpr int64_t kElements = int64_t{8} << 20;  // of the longer buffer, in bf16
 
 struct Kind {
   const char* name;
@@ -43,9 +44,15 @@ std::string carrierText(const std::string& by, int i) {
   return by == "nccl" ? " stream=1" : " ctas=16 stream=1";
 }
 
-std::string textOf(const Kind& kind, const std::string& by, int ranks, int64_t rows, int products,
-                   int collectives) {
-  const auto part = [&](bool cut) { return cut ? kElements / ranks : kElements; };
+struct Sizes {
+  int64_t rows;
+  int64_t elements;  // of the longer buffer, in bf16
+};
+
+std::string textOf(const Kind& kind, const std::string& by, int ranks, const Sizes& sizes,
+                   int products, int collectives) {
+  const auto part = [&](bool cut) { return cut ? sizes.elements / ranks : sizes.elements; };
+  const int64_t rows = sizes.rows;
   std::string text = fmt::format(
       "heddle 1\nmesh @m = [x=ranks]\n"
       "program p(%a: bf16[{}, 3584], %b: bf16[3584, 8192], %x: bf16[{}]) -> (%c, %y) "
@@ -97,16 +104,16 @@ double runProgram(const std::string& text, host::Device& device, comm::World& wo
   });
 }
 
-void runRank(const std::vector<int64_t>& all_rows, std::unique_ptr<comm::World> world) {
+void runRank(const std::vector<Sizes>& all_sizes, std::unique_ptr<comm::World> world) {
   const int ordinal = world->rank();
   const std::unique_ptr<host::Device> device = host::makeCudaDevice(ordinal);
   check(cudaSetDevice(ordinal), "cudaSetDevice");
   world = host::makeNcclWorld(std::move(world), ordinal);
-  for (int64_t rows : all_rows) {
+  for (const Sizes& sizes : all_sizes) {
     for (const Kind& kind : kKinds) {
       for (const std::string by : {"copies", "nccl", "nccl, 16 blocks"}) {
         const auto ms = [&](int products, int collectives) {
-          return runProgram(textOf(kind, by, world->size(), rows, products, collectives), *device,
+          return runProgram(textOf(kind, by, world->size(), sizes, products, collectives), *device,
                             *world);
         };
         const double products = ms(kProducts, 1) - ms(0, 1);
@@ -117,7 +124,8 @@ void runRank(const std::vector<int64_t>& all_rows, std::unique_ptr<comm::World> 
             "{{\"name\": \"{} beside products\", \"bytes\": {}, \"rows\": {}, \"by\": \"{}\", "
             "\"gpus\": {}, "
             "\"products_ms\": {:.4f}, \"collectives_ms\": {:.4f}, \"together_ms\": {:.4f}}}\n",
-            kind.name, kElements * 2, rows, by, world->size(), products, collectives, both);
+            kind.name, sizes.elements * 2, sizes.rows, by, world->size(), products, collectives,
+            both);
         std::fflush(stdout);
       }
     }
@@ -128,9 +136,15 @@ void runRank(const std::vector<int64_t>& all_rows, std::unique_ptr<comm::World> 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<int64_t> rows;
-  for (int i = 1; i < argc; ++i) rows.push_back(std::atoll(argv[i]));
-  if (rows.empty()) rows = {1024};
+  CLI::App app("Products beside collectives on several GPUs.");
+  std::vector<int64_t> rows = {1024}, mib = {16};
+  app.add_option("rows", rows, "of a product with [3584, 8192]");
+  app.add_option("--mib", mib, "of the longer buffer")->delimiter(',');
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Sizes> sizes;
+  for (int64_t each : rows) {
+    for (int64_t size : mib) sizes.push_back({each, size << 19});
+  }
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
@@ -142,7 +156,7 @@ int main(int argc, char** argv) {
   for (auto& world : comm::makeInProcessWorlds(gpus)) {
     threads.emplace_back([&, own = std::move(world)]() mutable {
       try {
-        runRank(rows, std::move(own));
+        runRank(sizes, std::move(own));
       } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_cuda_lanes: %s\n", error.what());
         std::_Exit(1);  // the other ranks wait for this one

@@ -25,8 +25,8 @@ class CudaRuntime {
     auto runtime = std::unique_ptr<CudaRuntime>(new CudaRuntime);
     const bool found = runtime->find(handle, "cudaGetDeviceCount", runtime->deviceCount) &&
                        runtime->find(handle, "cudaSetDevice", runtime->setDevice) &&
-                       runtime->find(handle, "cudaMalloc", runtime->allocate) &&
-                       runtime->find(handle, "cudaFree", runtime->release) &&
+                       runtime->find(handle, "cudaMallocAsync", runtime->allocate) &&
+                       runtime->find(handle, "cudaFreeAsync", runtime->release) &&
                        runtime->find(handle, "cudaMallocHost", runtime->allocatePinned) &&
                        runtime->find(handle, "cudaMemcpyAsync", runtime->copyAsync) &&
                        runtime->find(handle, "cudaMemsetAsync", runtime->setAsync) &&
@@ -52,8 +52,8 @@ class CudaRuntime {
   // The signatures of the CUDA runtime with its enums as int and its handles as void*.
   int (*deviceCount)(int*) = nullptr;
   int (*setDevice)(int) = nullptr;
-  int (*allocate)(void**, size_t) = nullptr;
-  int (*release)(void*) = nullptr;
+  int (*allocate)(void**, size_t, void* stream) = nullptr;
+  int (*release)(void*, void* stream) = nullptr;
   int (*allocatePinned)(void**, size_t) = nullptr;
   int (*copyAsync)(void*, const void*, size_t, int kind, void* stream) = nullptr;
   int (*setAsync)(void*, int value, size_t, void* stream) = nullptr;
@@ -109,7 +109,9 @@ class Staging {
   std::vector<unsigned char> large_;
 };
 
-// Device memory and a stream of one rank.
+// Device memory and a stream of one rank. Memory is of the stream's pool: what cudaMalloc takes is
+// mapped on all GPUs that reach this one, and to give it back waits for them, where ranks that are
+// threads of one process wait for each other.
 class DeviceMemory : public Memory {
  public:
   DeviceMemory(const CudaRuntime& cuda, int device)
@@ -120,10 +122,10 @@ class DeviceMemory : public Memory {
 
   void* allocate(size_t bytes) override {
     void* data = nullptr;
-    CudaRuntime::check("cudaMalloc", cuda_.allocate(&data, bytes));
+    CudaRuntime::check("cudaMallocAsync", cuda_.allocate(&data, bytes, stream_));
     return data;
   }
-  void release(void* data) override { cuda_.release(data); }
+  void release(void* data) override { cuda_.release(data, stream_); }
   void set(void* to, unsigned char byte, size_t bytes) override {
     CudaRuntime::check("cudaMemsetAsync", cuda_.setAsync(to, byte, bytes, stream_));
   }

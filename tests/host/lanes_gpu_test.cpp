@@ -67,6 +67,7 @@ void runLanes(World& world, Memory& memory) {
       runCase(rank, *lane, team, c);
     }
   }
+  world.barrier();
 }
 
 // Two lanes under way at once, posted in one order, each again before its last is over.
@@ -91,6 +92,7 @@ void runBothLanes(World& world, const CudaRuntime& cuda, int device) {
   two.synchronize();
   a.expect("the largest", [&](int64_t i) { return static_cast<double>(i % 7 + world.size() - 1); });
   b.expect("the mean of equals", [&](int64_t i) { return static_cast<double>(i % 5); });
+  world.barrier();
 }
 
 class LanesGpu : public ::testing::Test {
@@ -109,7 +111,6 @@ class LanesGpu : public ::testing::Test {
       const int device = one_gpu ? 0 : world->rank();
       world = ncclModule().makeWorld(std::move(world), device, loadedReduce(device));
       body(*world, device);
-      world->barrier();
     }));
   }
 
