@@ -17,7 +17,8 @@
 namespace heddle::host {
 namespace {
 
-const std::vector<int64_t> kAutoCounts = {1, 2, 4, 8};
+// Two stages in one chunk must save 1.5 %.
+constexpr double kChainGain = 0.985;
 
 // What the text asks for, at a tensor of a site.
 struct Wanted {
@@ -28,8 +29,9 @@ struct Wanted {
 // How a site is cut.
 struct Choice {
   const ChunkCut* cut = nullptr;
-  int64_t chunks = 1;
+  ChunkShares shares = {1};
   ChunkRests rests;
+  bool is_chain = false;
 };
 
 class Chunker {
@@ -42,14 +44,31 @@ class Chunker {
     for (const WholeCollective& whole : found.whole) {
       whys_[whole.post] = fmt::format("stays whole: {}", whole.why);
     }
+    std::map<size_t, Choice> chains;        // by the post of the reduction
+    std::map<size_t, size_t> gathered_for;  // by the post of the gather: of the reduction
+    for (const ChunkSite& site : found.sites) {
+      Choice chain = chainOf(site, found);
+      if (chain.shares.size() < 2) continue;
+      if (site.gather) gathered_for[*site.gather] = site.post;
+      chains.emplace(site.post, std::move(chain));
+    }
     ChunkWriter writer(program_);
     ChunkRests rests;
     for (const ChunkSite& site : found.sites) {
-      const Choice choice = choose(site);
+      if (const auto reduction = gathered_for.find(site.post); reduction != gathered_for.end()) {
+        whys_[site.post] = fmt::format("is cut with {}", postText(reduction->second));
+        continue;
+      }
+      const auto chain = chains.find(site.post);
+      const Choice choice = chain != chains.end() ? std::move(chain->second) : choose(site);
       whys_[site.post] = told(site, choice);
-      if (choice.chunks < 2) continue;
+      if (choice.shares.size() < 2) continue;
       rests.insert(choice.rests.begin(), choice.rests.end());
-      writer.cut(site, *choice.cut, choice.chunks);
+      if (!choice.is_chain) {
+        writer.cut(site, *choice.cut, choice.shares);
+      } else {
+        writer.cutChain(site, gatherOf(site, found), *choice.cut, choice.shares);
+      }
     }
     checkServed(found);
     if (!writer.hasCut()) return std::nullopt;
@@ -87,7 +106,7 @@ class Chunker {
       HEDDLE_USER_CHECK(rests,
                         "%{} at line {}: its rows do not divide into {} chunks on every rank", name,
                         program_.body[site.post].line, chunks);
-      return {&cut, chunks, std::move(*rests)};
+      return {&cut, equalShares(chunks), std::move(*rests)};
     }
     std::vector<std::string> able;
     for (const ChunkCut& cut : site.cuts) {
@@ -109,7 +128,7 @@ class Chunker {
       auto rests = chunkRests(program_, site, cut, chunks);
       if (!rests) continue;
       const bool divides = dividesNominally(*rests);
-      if (best.cut == nullptr || divides) best = {&cut, chunks, std::move(*rests)};
+      if (best.cut == nullptr || divides) best = {&cut, equalShares(chunks), std::move(*rests)};
       if (divides) break;
     }
     return best;
@@ -121,13 +140,14 @@ class Chunker {
     for (const bool must_divide : {true, false}) {
       for (const ChunkCut& cut : site.cuts) {
         const ChunkedWork work = chunkedWork(program_, sizes_, site, cut);
-        std::vector<int64_t> allowed;
-        std::copy_if(kAutoCounts.begin(), kAutoCounts.end(), std::back_inserter(allowed),
-                     [&](int64_t chunks) { return isOpen(site, cut, chunks, must_divide); });
-        const int64_t chunks = cheapestChunks(work, allowed);
-        const double needed = chunkedSeconds(work, chunks);
-        if (chunks < 2 || (best.cut != nullptr && needed >= seconds)) continue;
-        best = {&cut, chunks, *chunkRests(program_, site, cut, chunks)};
+        std::vector<ChunkShares> allowed = sharesFor(site.kind);
+        std::erase_if(allowed, [&](const ChunkShares& shares) {
+          return !isOpen(site, cut, shares, must_divide);
+        });
+        const ChunkShares shares = cheapestShares(work, allowed);
+        const double needed = chunkedSeconds(work, shares);
+        if (shares.size() < 2 || (best.cut != nullptr && needed >= seconds)) continue;
+        best = {&cut, shares, *chunkRests(program_, site, cut, unitsOf(shares))};
         seconds = needed;
       }
       if (best.cut != nullptr) break;
@@ -135,9 +155,61 @@ class Chunker {
     return best;
   }
 
-  bool isOpen(const ChunkSite& site, const ChunkCut& cut, int64_t chunks, bool must_divide) const {
-    if (chunks == 1) return true;
-    const auto rests = chunkRests(program_, site, cut, chunks);
+  // --- both stages of a reduction, and the gather before them ------------------------------------
+
+  static const ChunkSite* gatherOf(const ChunkSite& site, const ChunkSites& found) {
+    for (const ChunkSite& other : found.sites) {
+      if (site.gather && other.post == *site.gather) return &other;
+    }
+    return nullptr;
+  }
+
+  // One chunk where there is no front, the text asks for something, or the stages are as cheap by
+  // themselves.
+  Choice chainOf(const ChunkSite& site, const ChunkSites& found) {
+    const ChunkSite* gather = gatherOf(site, found);
+    if (!site.front || wantedFor(site) || (gather != nullptr && wantedFor(*gather))) return {};
+    const bool is_auto = options_.chunks == PassOptions::kAutoChunks;
+    if (!is_auto && options_.chunks < 2) return {};
+    Choice best;
+    double seconds = is_auto ? kChainGain * apartSeconds(site, gather) : 0;
+    for (const ChunkCut& cut : site.cuts) {
+      if (!frontTakes(program_, site, cut)) continue;
+      const ChunkedWork work = chainedWork(program_, sizes_, site, cut);
+      for (const ChunkShares& shares :
+           is_auto ? sharesFor(site.kind, gather != nullptr)
+                   : std::vector<ChunkShares>(1, equalShares(options_.chunks))) {
+        auto rests = chunkRests(program_, site, cut, unitsOf(shares), true);
+        if (shares.size() < 2 || !rests || !dividesNominally(*rests)) continue;
+        const double needed = chunkedSeconds(work, shares);
+        if (is_auto ? needed >= seconds : best.cut != nullptr) continue;
+        best = {&cut, shares, std::move(*rests), true};
+        seconds = needed;
+      }
+    }
+    return best;
+  }
+
+  // What the same takes with each collective next to its own product.
+  double apartSeconds(const ChunkSite& site, const ChunkSite* gather) const {
+    const auto secondsOf = [&](const ChunkSite& each) {
+      const Choice choice = cheapest(each);
+      const ChunkCut& cut = choice.cut != nullptr ? *choice.cut : each.cuts.front();
+      return chunkedSeconds(chunkedWork(program_, sizes_, each, cut), choice.shares);
+    };
+    if (gather == nullptr) {
+      return secondsOf(site) + productSeconds(frontWork(program_, sizes_, site));
+    }
+    ChunkedWork kernel = frontWork(program_, sizes_, site);
+    kernel.flops = 0;
+    kernel.calls = 0;
+    return secondsOf(site) + secondsOf(*gather) + productSeconds(kernel);
+  }
+
+  bool isOpen(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares,
+              bool must_divide) const {
+    if (shares.size() == 1) return true;
+    const auto rests = chunkRests(program_, site, cut, unitsOf(shares));
     return rests && (!must_divide || dividesNominally(*rests));
   }
 
@@ -204,30 +276,42 @@ class Chunker {
   }
 
   std::string told(const ChunkSite& site, const Choice& choice) const {
-    const auto micros = [&](const ChunkCut& cut, int64_t chunks) {
-      return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), chunks);
+    const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
+      return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), shares);
     };
-    if (choice.chunks > 1) {
-      return fmt::format("is cut with {} product{} in {} chunks of {}: {:.0f} us, whole {:.0f} us",
-                         site.products.size(), site.products.size() == 1 ? "" : "s", choice.chunks,
-                         named(*choice.cut), micros(*choice.cut, choice.chunks),
-                         micros(*choice.cut, 1));
+    if (choice.is_chain) {
+      const ChunkedWork work = chainedWork(program_, sizes_, site, *choice.cut);
+      return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us",
+                         site.front->products.size(), counted(choice.shares), named(*choice.cut),
+                         1e6 * chunkedSeconds(work, choice.shares));
+    }
+    if (choice.shares.size() > 1) {
+      return fmt::format("is cut with {} product{} in {} of {}: {:.0f} us, whole {:.0f} us",
+                         site.products.size(), site.products.size() == 1 ? "" : "s",
+                         counted(choice.shares), named(*choice.cut),
+                         micros(*choice.cut, choice.shares), micros(*choice.cut, {1}));
     }
     if (options_.chunks == 1) return "stays whole: one chunk is asked for";
     std::vector<std::string> others;
     for (const ChunkCut& cut : site.cuts) {
-      int64_t best = 1;
-      for (int64_t chunks : kAutoCounts) {
-        const bool first = best == 1 || micros(cut, chunks) < micros(cut, best);
-        if (chunks > 1 && first && isOpen(site, cut, chunks, false)) best = chunks;
+      ChunkShares best = {1};
+      for (const ChunkShares& shares : sharesFor(site.kind)) {
+        const bool first = best.size() == 1 || micros(cut, shares) < micros(cut, best);
+        if (shares.size() > 1 && first && isOpen(site, cut, shares, false)) best = shares;
       }
-      if (best == 1) continue;
+      if (best.size() == 1) continue;
       others.push_back(
-          fmt::format("{} chunks of {} {:.0f} us", best, named(cut), micros(cut, best)));
+          fmt::format("{} of {} {:.0f} us", counted(best), named(cut), micros(cut, best)));
     }
     if (others.empty()) return "stays whole: its rows never divide on every rank";
-    return fmt::format("stays whole: {:.0f} us, {}", micros(site.cuts.front(), 1),
+    return fmt::format("stays whole: {:.0f} us, {}", micros(site.cuts.front(), {1}),
                        fmt::join(others, ", "));
+  }
+
+  static std::string counted(const ChunkShares& shares) {
+    const std::string chunks = fmt::format("{} chunks", shares.size());
+    if (unitsOf(shares) == static_cast<int64_t>(shares.size())) return chunks;
+    return fmt::format("{} ({} of {})", chunks, fmt::join(shares, ", "), unitsOf(shares));
   }
 
   static std::string named(const ChunkCut& cut) {

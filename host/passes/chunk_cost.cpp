@@ -1,60 +1,165 @@
 #include "host/passes/chunk_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 namespace heddle::host {
 namespace {
 
-constexpr double kHalfFlops = 7e14;    // f16, bf16 with f32 accumulation, sustained
-constexpr double kFullFlops = 5e13;    // f32
-constexpr double kLinkBytes = 3.5e11;  // a device sends so much a second over NVLink
+constexpr double kHalfFlops = 7e14;  // f16, bf16 with f32 accumulation, sustained
+constexpr double kFullFlops = 5e13;  // f32
+// A device sends so much a second over NVLink: by NCCL's kernels, and as its copy engines write to
+// peers and read from them.
+constexpr double kLinkBytes = 3.5e11;
+constexpr double kPushBytes = 3e11;
+constexpr double kPullBytes = 2.5e11;
 constexpr double kMemoryBytes = 3e12;  // a kernel moves so much a second
 constexpr double kCallSeconds = 6e-6;  // one product launched
-constexpr double kPartSeconds = 5e-6;  // more of a part, whose last wave of tiles is not full
+constexpr double kPartSeconds = 5e-6;  // more of a chunk, whose last wave of tiles is not full
 constexpr double kPostSeconds = 2e-5;  // one collective begun, met and ended
 constexpr double kCopySeconds = 1e-6;  // more for each peer
 constexpr double kTileRows = 128;
-constexpr double kGain = 0.97;
+constexpr double kGain = 0.985;
 
 // How much longer a product takes because the last tiles of its rows are not full.
 double tileWaste(double rows) {
   return rows > 0 ? std::ceil(rows / kTileRows) * kTileRows / rows : 1;
 }
 
+// One chunk, by what is busy.
+struct ChunkSeconds {
+  double product = 0;  // the SMs, kernel and sum included
+  double alone = 0;    // its collective without products beside it
+  double push = 0;     // by copy engines, what peers then sum
+  double pull = 0;     // and what comes back, or is gathered
+  double come = 0;     // what is gathered before
+};
+
+ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, bool is_whole) {
+  ChunkSeconds t;
+  const double flops = work.flops * share * tileWaste(work.rows * share);
+  const double call = kCallSeconds + (is_whole ? 0 : kPartSeconds);
+  const double bytes = work.bytes * share;
+  t.product =
+      flops / (work.half_rate ? kFullFlops : kHalfFlops) + call * static_cast<double>(work.calls);
+  if (work.moved > 0) t.product += work.moved * share / kMemoryBytes + kCallSeconds;
+  if (work.reduces && !is_whole)
+    t.product += bytes / (work.returns ? 2 : 1) / kMemoryBytes + kCallSeconds;
+  t.alone = bytes / kLinkBytes + kPostSeconds;
+  const double begin = kPostSeconds + kCopySeconds * work.peers;
+  if (work.gathered > 0) {
+    const double gathered = work.gathered * share;
+    t.come = is_first ? gathered / kLinkBytes + kPostSeconds : gathered / kPullBytes + begin;
+  }
+  if (!work.reduces) {
+    t.pull = bytes / kPullBytes + begin;
+  } else if (!work.returns) {
+    t.push = bytes / kPushBytes + begin;
+  } else {
+    t.push = bytes / 2 / kPushBytes + begin / 2;
+    t.pull = bytes / 2 / kPullBytes + begin / 2;
+  }
+  return t;
+}
+
+double gatherSeconds(const std::vector<ChunkSeconds>& chunks) {
+  double come = 0;
+  double end = 0;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    come += i == 0 ? chunks[i].alone : chunks[i].pull;
+    end = std::max(end, come) + chunks[i].product;
+  }
+  return end;
+}
+
+double reduceSeconds(const std::vector<ChunkSeconds>& chunks, bool two_stages) {
+  std::vector<double> made;    // ends of the chunks' products
+  std::vector<double> leaves;  // times when a product leaves the SMs
+  double come = 0;
+  for (const ChunkSeconds& t : chunks) {
+    come += t.come;
+    const double begin = std::max(made.empty() ? 0 : made.back(), come);
+    if (two_stages) leaves.push_back(begin + t.product / 2);
+    leaves.push_back(begin + t.product);
+    made.push_back(leaves.back());
+  }
+  const double last = made.back() + chunks.back().alone;
+  double wires = made.front() + chunks.back().alone;
+  double pushed = 0, pulled = 0, end = last;
+  std::array<double, 2> lanes = {0, 0};
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    pushed = std::max({made[i], lanes[i % 2], pushed}) + chunks[i].push;
+    const auto free = std::lower_bound(leaves.begin(), leaves.end(), pushed);
+    const double summed = free == leaves.end() ? pushed : *free;
+    pulled = std::max(summed, pulled) + chunks[i].pull;
+    lanes[i % 2] = pulled;
+    end = std::max(end, pulled);
+    wires += chunks[i].push + chunks[i].pull + chunks[i + 1].come;
+  }
+  return std::max(end, wires);
+}
+
 }  // namespace
 
-double chunkedSeconds(const ChunkedWork& work, int64_t chunks) {
-  const auto parts = static_cast<double>(chunks);
-  const double call = kCallSeconds + (chunks == 1 ? 0 : kPartSeconds);
-  const double flops = work.flops / parts * tileWaste(work.rows / parts);
-  const double kernel = work.moved > 0 ? work.moved / parts / kMemoryBytes + kCallSeconds : 0;
-  const double sum =
-      work.reduces && chunks > 1 ? work.bytes / parts / kMemoryBytes + kCallSeconds : 0;
-  const double compute = flops / (work.half_rate ? kFullFlops : kHalfFlops) +
-                         call * static_cast<double>(work.calls) + kernel + sum;
-  const double copies = chunks == 1 ? 0 : kCopySeconds * work.peers;
-  const double wire = work.bytes / parts / kLinkBytes;
-  const double communicate = wire + kPostSeconds + copies;
-  if (chunks == 1) return compute + communicate;
-  if (!work.reduces) return compute + communicate + (parts - 1) * std::max(compute, communicate);
-  const double cycle = std::max({compute, wire, (communicate + compute) / 2});
-  return compute + communicate + wire / 2 + (parts - 1) * cycle;
+int64_t unitsOf(const ChunkShares& shares) {
+  return std::accumulate(shares.begin(), shares.end(), int64_t{0});
 }
 
-comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk) {
+ChunkShares equalShares(int64_t chunks) { return ChunkShares(static_cast<size_t>(chunks), 1); }
+
+double productSeconds(const ChunkedWork& work) { return secondsOf(work, 1, true, true).product; }
+
+std::vector<ChunkShares> sharesFor(comm::CollectiveKind kind, bool gathers_too) {
+  std::vector<ChunkShares> all = {{1},
+                                  {1, 1},
+                                  {1, 3},
+                                  {1, 1, 2},
+                                  {1, 3, 4},
+                                  {1, 1, 1, 1},
+                                  {1, 1, 2, 4},
+                                  {1, 1, 2, 2, 2},
+                                  {1, 3, 4, 8},
+                                  {1, 1, 2, 4, 8},
+                                  {1, 1, 2, 4, 4, 4},
+                                  equalShares(8)};
+  if (kind == comm::CollectiveKind::Allgather) return all;
+  for (ChunkShares& shares : all) std::reverse(shares.begin(), shares.end());
+  all.insert(all.end(), {{1, 2, 1}, {1, 3, 3, 1}, {1, 2, 2, 2, 1}, {2, 4, 4, 4, 1, 1}});
+  if (gathers_too) all.insert(all.end(), {{1, 1, 2, 2, 1, 1}, {1, 2, 4, 6, 2, 1}, {1, 3, 8, 3, 1}});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  return all;
+}
+
+double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares) {
+  const bool is_whole = shares.size() == 1;
+  const auto units = static_cast<double>(unitsOf(shares));
+  std::vector<ChunkSeconds> chunks;
+  for (int64_t share : shares) {
+    chunks.push_back(secondsOf(work, static_cast<double>(share) / units, chunks.empty(), is_whole));
+  }
+  return work.reduces ? reduceSeconds(chunks, work.two_stages) : gatherSeconds(chunks);
+}
+
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
+                           bool gathers_too) {
   constexpr int32_t kCtas = 16;
-  if (kind == comm::CollectiveKind::Allgather) return {kCtas, 1};
-  return {kCtas, static_cast<int32_t>(1 + chunk % 2)};
+  const bool gathers = kind == comm::CollectiveKind::Allgather;
+  if (chunk == (gathers ? 0 : chunks - 1)) return {};
+  if (gathers) return {kCtas, 1};
+  return {kCtas, static_cast<int32_t>((gathers_too ? 2 : 1) + chunk % 2)};
 }
 
-int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed) {
-  int64_t best = 1;
-  double seconds = chunkedSeconds(work, 1);
-  for (int64_t chunks : allowed) {
-    const double candidate = chunkedSeconds(work, chunks);
-    if (candidate < kGain * seconds) {
-      best = chunks;
+ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed) {
+  ChunkShares best = {1};
+  double seconds = chunkedSeconds(work, best);
+  for (const ChunkShares& shares : allowed) {
+    const double candidate = chunkedSeconds(work, shares);
+    const bool is_longer = shares.size() > best.size();
+    if (candidate < (is_longer ? kGain : 1) * seconds) {
+      best = shares;
       seconds = candidate;
     }
   }

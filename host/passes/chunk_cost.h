@@ -18,25 +18,47 @@ struct ChunkedWork {
   bool reduces = false;    // what has come is summed
   double moved = 0;        // bytes that a kernel between product and collective reads and writes
   double rows = 0;         // of one matrix of the whole product; 0: as many as fill their tiles
+  bool returns = false;    // half of the bytes: what was summed, on its way back
+  // Of chunks that are gathered before and reduced after: bytes that one device is sent for the
+  // first.
+  double gathered = 0;
+  bool two_stages = false;  // half of the product's time is over when one of two leaves the SMs
 };
 
-// Seconds for `chunks` parts, of which the communication of one runs beside the product of another:
-// the first and last part stand alone, between them the slower side decides,
-//   compute + communicate + (chunks - 1) * max(compute, communicate),
-// each for one part, launch and start-up costs of a part included; rows that do not fill the last
-// tile of a part cost as much as if they did. Copy engines move the parts, which costs the product
-// nothing but the time of the sums; a sum in turn waits until a product leaves the SMs, which is
-// why such parts have two lanes (chunkCarrier) and at the end one is half done. The rates are
-// nominal ones of current data-centre GPUs: every rank must choose alike, so nothing is measured.
-double chunkedSeconds(const ChunkedWork& work, int64_t chunks);
+// The rows of the chunks in order, in units of one length; {1}: whole.
+using ChunkShares = std::vector<int64_t>;
+int64_t unitsOf(const ChunkShares& shares);
+ChunkShares equalShares(int64_t chunks);
 
-// Communicate::carrier of a part: copy engines, and where there is no way for them few thread
-// blocks, which products beside them are not prepared for. Equal for all kinds, so that they share
-// lanes. Parts that are reduced take turns in two lanes: one is copied while the other waits for an
-// SM to sum on. Those that are only copied would share the links and all come later.
-comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk);
+// The products alone.
+double productSeconds(const ChunkedWork& work);
 
-// The cheapest of `allowed` (ascending, at least 1 among them). More chunks must save 3 % or more.
-int64_t cheapestChunks(const ChunkedWork& work, const std::vector<int64_t>& allowed);
+// What chunks may be without a word from the user. Beside equal ones: such that grow, since the
+// first gather stands alone, that shrink, since the last reduction does, and that do both, where
+// the wire is the slower side and should begin early.
+std::vector<ChunkShares> sharesFor(comm::CollectiveKind kind, bool gathers_too = false);
+
+// Seconds for these chunks, of which the communication of one runs beside the product of another.
+//   gather   a product begins when its rows are there and the one before is over
+//   reduce   a chunk leaves when its product is over, is summed when the next product leaves the
+//            SMs, and for an allreduce comes back; two are under way at once (chunkCarrier)
+//   both     one after the other
+// Launch and start-up costs of a chunk are included; rows that do not fill the last tile cost as
+// much as if they did. The rates are nominal ones of current data-centre GPUs, from
+// docs/benchmarks.md: every rank must choose alike, so nothing is measured.
+double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
+
+// Communicate::carrier of a chunk. The one that stands alone, first of a gather or last of a
+// reduction, goes as a collective without products beside it does. The others by copy engines, and
+// where there is no way for them by few thread blocks, which products beside them are not prepared
+// for; equal for all kinds, so that they share lanes. Chunks that are reduced take turns in two
+// lanes: one is copied while the other waits for an SM to sum on. Those that are only copied would
+// share the links and all come later; beside a gather of the same chunks, reductions have lanes of
+// their own.
+comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
+                           bool gathers_too = false);
+
+// The cheapest of `allowed` (by length; {1} among them). More chunks must save 1.5 % or more.
+ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

@@ -31,6 +31,20 @@ class RestFinder {
     }
   }
 
+  void stage(const ChunkStage& stage) {
+    for (size_t product : stage.products) {
+      const auto& call = std::get<CallLibrary>(program_.body[product].op);
+      slot(call.inputs[0], 1);
+      slot(call.outputs[0], 1);
+    }
+    if (!stage.kernel) return;
+    const auto& launch = std::get<LaunchKernel>(program_.body[*stage.kernel].op);
+    slot(launch.outputs[0], 1);
+    for (SlotId id : launch.inputs) {
+      if (!program_.slots[static_cast<size_t>(id)].is_scalar) slot(id, 1);
+    }
+  }
+
   std::optional<ChunkRests> result() && {
     for (const auto& [text, rest] : rests_) {
       std::vector<std::string> symbols;
@@ -62,23 +76,21 @@ Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut) {
 }
 
 std::optional<ChunkRests> chunkRests(const Program& program, const ChunkSite& site,
-                                     const ChunkCut& cut, int64_t chunks) {
+                                     const ChunkCut& cut, int64_t units, bool with_front) {
   RestFinder rests(program, cut);
   const bool gathers = site.kind == comm::CollectiveKind::Allgather;
   const auto& x = std::get<Communicate>(program.body[site.post].op);
-  rests.slot(x.in, gathers ? chunks : 1);
-  rests.slot(x.out, gathers ? 1 : chunks);
+  rests.slot(x.in, gathers ? units : 1);
+  rests.slot(x.out, gathers ? 1 : units);
   rests.ones(x.in);
-  for (size_t product : site.products) {
-    const auto& call = std::get<CallLibrary>(program.body[product].op);
-    rests.slot(call.inputs[0], 1);
-    rests.slot(call.outputs[0], 1);
-  }
-  if (site.kernel) {
-    const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
-    rests.slot(launch.outputs[0], 1);
-    for (SlotId id : launch.inputs) {
-      if (!program.slots[static_cast<size_t>(id)].is_scalar) rests.slot(id, 1);
+  rests.stage(site);
+  if (with_front) {
+    rests.stage(*site.front);
+    if (site.gather) {
+      const auto& gather = std::get<Communicate>(program.body[*site.gather].op);
+      rests.slot(gather.in, units);
+      rests.slot(gather.out, 1);
+      rests.ones(gather.in);
     }
   }
   return std::move(rests).result();

@@ -11,10 +11,10 @@ namespace heddle::host {
 // Sizes that are all zero where a cut is even; by text: each once, in one order.
 using ChunkRests = std::map<std::string, Size>;
 
-// Of every block of the site's tensors and every chunk of its rows; nullopt where no run, or not
-// every rank alike, can have that.
+// Of every block of the site's tensors, whose rows are so many units (ChunkShares); nullopt where
+// no run, or not every rank alike, can have that.
 std::optional<ChunkRests> chunkRests(const Program& program, const ChunkSite& site,
-                                     const ChunkCut& cut, int64_t chunks);
+                                     const ChunkCut& cut, int64_t units, bool with_front = false);
 
 // Of this axis of the slot, or of all that the cut makes one, on one rank.
 Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut);

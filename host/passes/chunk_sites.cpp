@@ -36,6 +36,7 @@ class SiteFinder {
         continue;
       }
       for (size_t i : membersOf(site)) taken_[i] = true;
+      findFront(site);
       found_.sites.push_back(std::move(site));
     }
     return std::move(found_);
@@ -121,7 +122,7 @@ class SiteFinder {
   }
 
   // The product that makes `made`, or those that make what a kernel makes it of.
-  std::string findMakers(ChunkSite& site, SlotId made) const {
+  std::string findMakers(ChunkStage& site, SlotId made) const {
     if (!isOwn(made, site)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
     const size_t maker = uses(made).at[1];
@@ -146,7 +147,7 @@ class SiteFinder {
     return site.products.empty() ? fmt::format("no product makes %{}", slot(made).name) : "";
   }
 
-  std::string takeKernel(ChunkSite& site, size_t position, SlotId between) const {
+  std::string takeKernel(ChunkStage& site, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
     const Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
     RowKernel rows = rowKernelOf(kernel.segment, slot(between).tensor.rank());
@@ -167,7 +168,7 @@ class SiteFinder {
   }
 
   // All instructions but the collective that are written in parts.
-  static std::vector<size_t> membersOf(const ChunkSite& site) {
+  static std::vector<size_t> membersOf(const ChunkStage& site) {
     std::vector<size_t> members = site.products;
     if (site.kernel) members.push_back(*site.kernel);
     return members;
@@ -187,6 +188,44 @@ class SiteFinder {
       return i < site.post && (!site.kernel || i <= *site.kernel) &&
              mayMove(i, site.post, members) && isApart(i, site.post);
     });
+  }
+
+  // --- two stages -------------------------------------------------------------------------------
+
+  // All of a front moves to the post, past what the site moves too.
+  void findFront(ChunkSite& site) const {
+    if (site.kind == CollectiveKind::Allgather || site.products.size() != 1) return;
+    ChunkStage front;
+    const SlotId rows = call(site.products.front()).inputs[0];
+    if (uses(rows).defined.size() != 1 || !findMakers(front, rows).empty()) return;
+    std::vector<size_t> members = membersOf(site);
+    const std::vector<size_t> before = membersOf(front);
+    members.insert(members.end(), before.begin(), before.end());
+    const bool moves = std::all_of(before.begin(), before.end(), [&](size_t i) {
+      return at(i).on == at(site.post).on && i < site.products.front() &&
+             (!front.kernel || i <= *front.kernel) && mayMove(i, site.post, members) &&
+             isApart(i, site.post);
+    });
+    if (!moves) return;
+    site.gather = gatherOf(site, front);
+    const bool is_taken =
+        std::any_of(before.begin(), before.end(), [&](size_t i) { return taken_[i]; });
+    if (!is_taken || site.gather) site.front = std::move(front);
+  }
+
+  // The gather of what all products of the front read, and they alone, whose chunks hold the same
+  // rows as those of the site.
+  std::optional<size_t> gatherOf(const ChunkSite& site, const ChunkStage& front) const {
+    for (const ChunkSite& other : found_.sites) {
+      if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
+      const auto& from = std::get<Communicate>(at(other.post).op);
+      const auto& to = std::get<Communicate>(at(site.post).op);
+      const bool alike = site.kind == CollectiveKind::ReduceScatter && !other.kernel &&
+                         from.team == to.team && other.order == site.order &&
+                         movedAxis(from) == movedAxis(to) && at(other.post).on == at(site.post).on;
+      if (alike) return other.post;
+    }
+    return std::nullopt;
   }
 
   // --- which rows -------------------------------------------------------------------------------
@@ -301,12 +340,12 @@ class SiteFinder {
   }
 
   // Allocated once, at the top, and named by nothing in a body nor outside of the program.
-  bool isOwn(SlotId id, ChunkSite& site) const {
+  bool isOwn(SlotId id, ChunkStage& site) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1) return false;
     site.allocates.push_back(of.defined.front());
     return std::holds_alternative<Allocate>(at(of.defined.front()).op) &&
-           at(of.defined.front()).on == at(site.post).on;
+           at(of.defined.front()).on == at(of.at.back()).on;
   }
 
   // A product with the rows of its result those of its first operand: a matrix as the second.
@@ -337,18 +376,32 @@ class SiteFinder {
 
 }  // namespace
 
-std::vector<SlotId> kernelViews(const Program& program, const ChunkSite& site) {
-  if (!site.kernel) return {};
-  const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
+std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage) {
+  if (!stage.kernel) return {};
+  const auto& launch = std::get<LaunchKernel>(program.body[*stage.kernel].op);
   std::vector<SlotId> views;
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
     const bool in_parts =
-        std::any_of(site.allocates.begin(), site.allocates.end(), [&](size_t allocate) {
+        std::any_of(stage.allocates.begin(), stage.allocates.end(), [&](size_t allocate) {
           return std::get<Allocate>(program.body[allocate].op).out == launch.inputs[i];
         });
-    if (site.kernel_rows[i] && !in_parts) views.push_back(launch.inputs[i]);
+    if (stage.kernel_rows[i] && !in_parts) views.push_back(launch.inputs[i]);
   }
   return views;
+}
+
+bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut) {
+  if (!site.front) return false;
+  if (!cut.isFlat()) return true;
+  std::vector<SlotId> views = kernelViews(program, *site.front);
+  if (!site.gather) {
+    for (size_t product : site.front->products) {
+      views.push_back(std::get<CallLibrary>(program.body[product].op).inputs[0]);
+    }
+  }
+  const std::vector<SlotUses> uses = slotUsesOf(program);
+  return std::all_of(views.begin(), views.end(),
+                     [&](SlotId id) { return denseOrderOf(program, uses, id) == site.order; });
 }
 
 ChunkSites findChunkSites(const Program& program) {

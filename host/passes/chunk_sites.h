@@ -17,20 +17,27 @@ struct ChunkCut {
   bool isFlat() const { return axes.size() > 1; }
 };
 
-// A collective and the products it can be chunked with. Positions are of Program::body.
-struct ChunkSite {
+// Products and a kernel around them that work row by row. Positions are of Program::body.
+struct ChunkStage {
+  std::vector<size_t> products;
+  std::optional<size_t> kernel;
+  std::vector<bool> kernel_rows;  // by operand of the kernel (RowKernel::has_rows)
+  std::vector<size_t> allocates;  // of the tensors that only they and what follows see
+};
+
+// A collective and the products it can be chunked with: one or more that read what is gathered, or
+// make what is reduced. The kernel stands between the two.
+struct ChunkSite : ChunkStage {
   comm::CollectiveKind kind;  // Allgather, ReduceScatter, Allreduce
   size_t post = 0;
   size_t wait = 0;
-  std::vector<size_t> products;  // Allgather: one or more that read it; else those that make it
-  // Between collective and products: it reads what is gathered or makes what is reduced, row by
-  // row.
-  std::optional<size_t> kernel;
-  std::vector<bool> kernel_rows;  // by operand of the kernel (RowKernel::has_rows)
-  std::vector<size_t> allocates;  // of the tensors between, which are made in parts
-  int64_t team = 1;               // devices
-  AxisOrder order;                // in which both sides of the collective lie in memory
-  std::vector<ChunkCut> cuts;     // at least one; the one that divides most sizes first
+  int64_t team = 1;            // devices
+  AxisOrder order;             // in which both sides of the collective lie in memory
+  std::vector<ChunkCut> cuts;  // at least one; the one that divides most sizes first
+  // Of a reduction: what makes the rows that its product reads, products and perhaps a kernel
+  // behind them, which nothing else reads. A chunk may go through both stages.
+  std::optional<ChunkStage> front;
+  std::optional<size_t> gather;  // the site (by its post) that gathers what the front reads, alike
 };
 
 // An allgather, reduce-scatter or allreduce of a team of several that stays whole.
@@ -45,10 +52,13 @@ struct ChunkSites {
 };
 
 // The kernel's operands with rows that are whole before it: chunks of them are views.
-std::vector<SlotId> kernelViews(const Program& program, const ChunkSite& site);
+std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
+// Whether the front can be cut along with the site: of a cut of all rows as one axis, if they lie
+// behind each other in all that it reads.
+bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut);
 
-// In program order; no instruction is in two of them. None where somebody has ordered streams by
-// hand already.
+// In program order; no instruction is in two of them but those of a front and its gather. None
+// where somebody has ordered streams by hand already.
 ChunkSites findChunkSites(const Program& program);
 
 }  // namespace heddle::host

@@ -38,6 +38,37 @@ void countMatrices(const Program& program, const NominalSizes& sizes, const Chun
   work.calls *= std::max<int64_t>(1, static_cast<int64_t>(batches / longest));
 }
 
+double gatheredBytes(const Program& program, const NominalSizes& sizes, const Communicate& x,
+                     const Slot& whole, int64_t team) {
+  const Slot& in = program.slots[static_cast<size_t>(x.in)];
+  const double share = 1 - 1 / static_cast<double>(team);
+  return sizes.elements(program, whole) * static_cast<double>(sizeOf(in.tensor.dtype)) * share;
+}
+
+void addStage(const Program& program, const NominalSizes& sizes, const ChunkStage& stage,
+              ChunkedWork& work) {
+  const auto slot = [&](SlotId id) -> const Slot& {
+    return program.slots[static_cast<size_t>(id)];
+  };
+  for (size_t product : stage.products) {
+    const auto& call = std::get<CallLibrary>(program.body[product].op);
+    const Slot& a = slot(call.inputs[0]);
+    work.flops += 2 * sizes.elements(program, slot(call.outputs[0])) *
+                  sizes.value(evenExtent(program, a, a.tensor.rank() - 1));
+  }
+  if (!stage.kernel) return;
+  const auto& launch = std::get<LaunchKernel>(program.body[*stage.kernel].op);
+  work.moved += sizes.bytes(program, slot(launch.outputs[0]));
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    if (stage.kernel_rows[i]) work.moved += sizes.bytes(program, slot(launch.inputs[i]));
+  }
+}
+
+bool isHalfRate(const Program& program, const ChunkStage& stage) {
+  const auto& call = std::get<CallLibrary>(program.body[stage.products.front()].op);
+  return sizeOf(program.slots[static_cast<size_t>(call.outputs[0])].tensor.dtype) >= 4;
+}
+
 }  // namespace
 
 ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
@@ -46,31 +77,41 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const
     return program.slots[static_cast<size_t>(id)];
   };
   const auto& x = std::get<Communicate>(program.body[site.post].op);
-  const DType dtype = slot(x.in).tensor.dtype;
   const bool gathers = site.kind == CollectiveKind::Allgather;
   const bool both_ways = site.kind == CollectiveKind::Allreduce;
   ChunkedWork work;
-  const double share = 1 - 1 / static_cast<double>(site.team);
-  work.bytes = sizes.elements(program, slot(gathers ? x.out : x.in)) *
-               static_cast<double>(sizeOf(dtype)) * share * (both_ways ? 2 : 1);
-  work.half_rate = sizeOf(dtype) >= 4;
+  work.bytes = gatheredBytes(program, sizes, x, slot(gathers ? x.out : x.in), site.team) *
+               (both_ways ? 2 : 1);
+  work.half_rate = isHalfRate(program, site);
   work.calls = static_cast<int64_t>(site.products.size());
   work.peers = static_cast<double>((site.team - 1) * (both_ways ? 2 : 1));
   work.reduces = !gathers;
-  for (size_t product : site.products) {
-    const auto& call = std::get<CallLibrary>(program.body[product].op);
-    const Slot& a = slot(call.inputs[0]);
-    work.flops += 2 * sizes.elements(program, slot(call.outputs[0])) *
-                  sizes.value(evenExtent(program, a, a.tensor.rank() - 1));
-  }
-  if (site.kernel) {
-    const auto& launch = std::get<LaunchKernel>(program.body[*site.kernel].op);
-    work.moved = sizes.bytes(program, slot(launch.outputs[0]));
-    for (size_t i = 0; i < launch.inputs.size(); ++i) {
-      if (site.kernel_rows[i]) work.moved += sizes.bytes(program, slot(launch.inputs[i]));
-    }
-  }
+  work.returns = both_ways;
+  addStage(program, sizes, site, work);
   countMatrices(program, sizes, site, cut, work);
+  return work;
+}
+
+ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
+                        const ChunkCut& cut) {
+  ChunkedWork work = chunkedWork(program, sizes, site, cut);
+  work.calls += work.calls / static_cast<int64_t>(site.products.size()) *
+                static_cast<int64_t>(site.front->products.size());
+  addStage(program, sizes, *site.front, work);
+  work.two_stages = true;
+  if (site.gather) {
+    const auto& x = std::get<Communicate>(program.body[*site.gather].op);
+    work.gathered =
+        gatheredBytes(program, sizes, x, program.slots[static_cast<size_t>(x.out)], site.team);
+  }
+  return work;
+}
+
+ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site) {
+  ChunkedWork work;
+  work.calls = static_cast<int64_t>(site.front->products.size());
+  work.half_rate = isHalfRate(program, *site.front);
+  addStage(program, sizes, *site.front, work);
   return work;
 }
 

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "host/passes/chunk_cost.h"
+#include <numeric>
+
 #include "host/passes/chunk_rests.h"
 #include "host/passes/nominal_sizes.h"
 #include "host/passes/row_kernel.h"
@@ -32,16 +33,37 @@ ChunkWriter::ChunkWriter(const Program& program) : old_(program), new_(program) 
   instead_.resize(program.body.size());
 }
 
-void ChunkWriter::cut(const ChunkSite& site, const ChunkCut& cut, int64_t chunks) {
+void ChunkWriter::clear(const ChunkStage& stage) {
+  for (size_t allocate : stage.allocates) instead(allocate);
+  for (size_t product : stage.products) instead(product);
+  if (stage.kernel) instead(*stage.kernel);
+}
+
+void ChunkWriter::cut(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares) {
   has_cut_ = true;
-  for (size_t allocate : site.allocates) instead(allocate);
-  for (size_t product : site.products) instead(product);
-  if (site.kernel) instead(*site.kernel);
+  clear(site);
   instead(site.wait);
   const bool whole = site.kind == CollectiveKind::Allreduce;
-  const Work work{site, cut, chunks, whole ? 1 : site.team};
+  const Work work{site, cut, shares, false, whole ? 1 : site.team};
   if (site.kind == CollectiveKind::Allgather) return gatherChunks(work);
-  reduceChunks(work);
+  reduceChunks(work, {});
+}
+
+void ChunkWriter::cutChain(const ChunkSite& site, const ChunkSite* gather, const ChunkCut& cut,
+                           const ChunkShares& shares) {
+  has_cut_ = true;
+  clear(site);
+  clear(*site.front);
+  instead(site.wait);
+  const bool whole = site.kind == CollectiveKind::Allreduce;
+  MadeByChunk gathered;
+  if (gather != nullptr) {
+    clear(*gather);
+    instead(gather->wait);
+    Work work{*gather, cut, shares, true, site.team};
+    gathered = postGathers(work);
+  }
+  reduceChunks({site, cut, shares, true, whole ? 1 : site.team}, gathered);
 }
 
 Program ChunkWriter::result() && {
@@ -133,15 +155,18 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
     emit(Alias{regrouped, view, Alias::Reshape{}});
     view = regrouped;
   }
-  return {view, axis + (blocks > 1 ? 1 : 0), Size::floorDiv(rows, Size(work.chunks))};
+  return {view, axis + (blocks > 1 ? 1 : 0), Size::floorDiv(rows, Size(unitsOf(work.shares)))};
 }
 
-SlotId ChunkWriter::chunkOf(const Rows& rows, SlotId of, int64_t chunk) {
+SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
+  const auto first = work.shares.begin();
+  const int64_t begin = std::accumulate(first, first + work.chunk, int64_t{0});
+  const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
   std::vector<Size> sizes = slot(rows.slot).tensor.sizes();
   Alias::Slice slice{std::vector<Size>(sizes.size(), Size(0)), sizes};
-  slice.starts[rows.axis] = rows.count * Size(chunk);
-  slice.stops[rows.axis] = rows.count * Size(chunk + 1);
-  sizes[rows.axis] = rows.count;
+  slice.starts[rows.axis] = rows.unit * Size(begin);
+  slice.stops[rows.axis] = rows.unit * Size(begin + share);
+  sizes[rows.axis] = rows.unit * Size(share);
   const SlotId view = newSlot(of, "_chunk", sizes);
   emit(Alias{view, rows.slot, std::move(slice)});
   return view;
@@ -149,15 +174,16 @@ SlotId ChunkWriter::chunkOf(const Rows& rows, SlotId of, int64_t chunk) {
 
 // Memory for the rows of a chunk of what is between product and collective.
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
+  const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
   std::vector<Size> sizes = localSizes(like);
   AxisOrder order = work.site.order;
   size_t axis = work.cut.axes.front();
   if (work.cut.isFlat()) {
-    sizes = {work.count, sizes.back()};
+    sizes = {rows, sizes.back()};
     order = {0, 1};
     axis = 0;
   }
-  sizes[axis] = work.count;
+  sizes[axis] = rows;
   if (work.blocks > 1) {
     sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(work.blocks));
     order = splitOrder(order, axis);
@@ -168,108 +194,142 @@ SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   return made;
 }
 
-ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work) {
-  KernelParts parts;
-  if (!work.site.kernel) return parts;
-  const auto launch = std::get<LaunchKernel>(old_.body[*work.site.kernel].op);
-  for (SlotId id : kernelViews(old_, work.site)) parts.rows[id] = rowsIn(work, id, work.blocks);
+ChunkWriter::KernelParts ChunkWriter::kernelParts(const Work& work, const ChunkStage& stage) {
+  KernelParts parts{&stage, {}, {}, {}};
+  if (!stage.kernel) return parts;
+  const auto launch = std::get<LaunchKernel>(old_.body[*stage.kernel].op);
+  for (SlotId id : kernelViews(old_, stage)) parts.rows[id] = rowsIn(work, id, work.blocks);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
     const SlotId id = launch.inputs[i];
-    if (work.site.kernel_rows[i] || slot(id).is_scalar) continue;
+    if (stage.kernel_rows[i] || slot(id).is_scalar) continue;
     parts.shared[id] = newSlot(id, "_here", localSizes(id));
     emit(Alias{parts.shared[id], id, Alias::Unpad{}});
   }
   return parts;
 }
 
-void ChunkWriter::launchChunk(Work& work, KernelParts& parts, int64_t chunk) {
-  auto launch = std::get<LaunchKernel>(old_.body[*work.site.kernel].op);
+void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
+  auto launch = std::get<LaunchKernel>(old_.body[*parts.stage->kernel].op);
   const Fusion& segment = old_.kernels[static_cast<size_t>(launch.kernel)].segment;
   for (SlotId& id : launch.inputs) {
     if (const auto made = work.made.find(id); made != work.made.end()) {
       id = made->second;
     } else if (const auto rows = parts.rows.find(id); rows != parts.rows.end()) {
-      id = chunkOf(rows->second, id, chunk);
+      id = chunkOf(work, rows->second, id);
     } else if (const auto shared = parts.shared.find(id); shared != parts.shared.end()) {
       id = shared->second;
     }
   }
   launch.outputs[0] = newChunk(work, launch.outputs[0]);
-  if (parts.kernel < 0) {
+  const int64_t share = work.shares[static_cast<size_t>(work.chunk)];
+  const auto [kernel, is_new] =
+      parts.kernels.emplace(share, static_cast<KernelId>(new_.kernels.size()));
+  if (is_new) {
     std::vector<TensorView> types;
     for (SlotId id : launch.inputs) types.push_back(slot(id).tensor);
-    parts.kernel = static_cast<KernelId>(new_.kernels.size());
     const std::string name = fresh(segment.name + "_chunk");
     new_.kernels.push_back(
         {name,
          kernelOnRows(segment, types, slot(launch.outputs[0]).tensor.allocationOrder(), name)});
   }
-  launch.kernel = parts.kernel;
+  launch.kernel = kernel->second;
   emit(std::move(launch));
 }
 
-void ChunkWriter::gatherChunks(Work work) {
+ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   const auto x = std::get<Communicate>(old_.body[work.site.post].op);
   instead(work.site.post);
   const Rows rows = rowsIn(work, x.in, 1);
-  work.count = rows.count;
-  std::vector<std::map<SlotId, SlotId>> made;
+  work.unit = rows.unit;
+  const auto chunks = static_cast<int64_t>(work.shares.size());
+  MadeByChunk made;
   std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < work.chunks; ++i) {
+  for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
     tokens.push_back(newToken());
     Communicate chunk = x;
-    chunk.carrier = chunkCarrier(x.kind, i);
-    chunk.in = chunkOf(rows, x.in, i);
+    chunk.carrier = chunkCarrier(x.kind, work.chunk, chunks);
+    chunk.in = chunkOf(work, rows, x.in);
     chunk.out = newChunk(work, x.out);
     chunk.token = tokens.back();
     emit(std::move(chunk));
     made.push_back(work.made);
   }
   for (TokenId token : tokens) emit(Wait{token, 0});
+  return made;
+}
+
+void ChunkWriter::gatherChunks(Work work) {
+  MadeByChunk made = postGathers(work);
+  const auto chunks = static_cast<int64_t>(work.shares.size());
   instead(work.site.products.front());
-  KernelParts kernel = kernelParts(work);
+  KernelParts kernel = kernelParts(work, work.site);
   for (size_t product : work.site.products) {
     const auto whole = std::get<CallLibrary>(old_.body[product].op);
     instead(product);
     const Rows results = rowsIn(work, whole.outputs[0], work.blocks);
-    for (int64_t i = 0; i < work.chunks; ++i) {
-      work.made = made[static_cast<size_t>(i)];
+    for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
+      work.made = made[static_cast<size_t>(work.chunk)];
       if (work.site.kernel && product == work.site.products.front()) {
-        launchChunk(work, kernel, i);
-        made[static_cast<size_t>(i)] = work.made;
+        launchChunk(work, kernel);
+        made[static_cast<size_t>(work.chunk)] = work.made;
       }
       CallLibrary part = whole;
       part.inputs[0] = work.made.at(whole.inputs[0]);
-      part.outputs[0] = chunkOf(results, whole.outputs[0], i);
+      part.outputs[0] = chunkOf(work, results, whole.outputs[0]);
       emit(std::move(part));
     }
   }
 }
 
-void ChunkWriter::reduceChunks(Work work) {
+struct ChunkWriter::StageParts {
+  std::map<SlotId, Rows> rows;  // of what its products read that is whole before it
+  KernelParts kernel;
+};
+
+ChunkWriter::StageParts ChunkWriter::stageParts(Work& work, const ChunkStage& stage,
+                                                const MadeByChunk& gathered) {
+  StageParts parts{{}, {&stage, {}, {}, {}}};
+  for (size_t product : stage.products) {
+    const SlotId id = std::get<CallLibrary>(old_.body[product].op).inputs[0];
+    if (parts.rows.count(id) > 0 || (!gathered.empty() && gathered.front().count(id) > 0)) continue;
+    parts.rows.emplace(id, rowsIn(work, id, work.blocks));
+  }
+  parts.kernel = kernelParts(work, stage);
+  return parts;
+}
+
+void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
+  for (size_t product : parts.kernel.stage->products) {
+    auto part = std::get<CallLibrary>(old_.body[product].op);
+    SlotId& rows = part.inputs[0];
+    const auto made = work.made.find(rows);
+    rows = made != work.made.end() ? made->second : chunkOf(work, parts.rows.at(rows), rows);
+    part.outputs[0] = newChunk(work, part.outputs[0]);
+    emit(std::move(part));
+  }
+  if (parts.kernel.stage->kernel) launchChunk(work, parts.kernel);
+}
+
+void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
   const auto x = std::get<Communicate>(old_.body[work.site.post].op);
   instead(work.site.post);
-  std::vector<Rows> rows;
-  for (size_t product : work.site.products) {
-    rows.push_back(
-        rowsIn(work, std::get<CallLibrary>(old_.body[product].op).inputs[0], work.blocks));
-  }
-  work.count = rows.front().count;
-  KernelParts kernel = kernelParts(work);
+  std::vector<StageParts> stages;
+  if (work.is_chain) stages.push_back(stageParts(work, *work.site.front, gathered));
+  if (!work.is_chain) stages.push_back(stageParts(work, work.site, {}));
+  if (work.is_chain) stages.push_back({{}, kernelParts(work, work.site)});
   const Rows results = rowsIn(work, x.out, 1);
+  const std::map<SlotId, Rows>& read = stages.front().rows;
+  work.unit = read.empty() ? results.unit : read.begin()->second.unit;
+  const auto chunks = static_cast<int64_t>(work.shares.size());
   std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < work.chunks; ++i) {
-    for (size_t j = 0; j < rows.size(); ++j) {
-      auto part = std::get<CallLibrary>(old_.body[work.site.products[j]].op);
-      part.inputs[0] = chunkOf(rows[j], part.inputs[0], i);
-      part.outputs[0] = newChunk(work, part.outputs[0]);
-      emit(std::move(part));
-    }
-    if (work.site.kernel) launchChunk(work, kernel, i);
+  for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
+    work.made.clear();
+    if (!gathered.empty()) work.made = gathered[static_cast<size_t>(work.chunk)];
+    for (StageParts& parts : stages) computeChunk(work, parts);
     Communicate chunk = x;
-    chunk.carrier = chunkCarrier(x.kind, i);
+    chunk.carrier = chunkCarrier(x.kind, work.chunk, chunks, !gathered.empty());
     chunk.in = work.made.at(x.in);
-    chunk.out = chunkOf(results, x.out, i);
+    chunk.out = chunkOf(work, results, x.out);
     chunk.token = newToken();
     tokens.push_back(chunk.token);
     emit(std::move(chunk));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/passes/chunk_cost.h"
 #include "host/passes/chunk_sites.h"
 
 namespace heddle::host {
@@ -17,7 +18,10 @@ class ChunkWriter {
   explicit ChunkWriter(const Program& program);
 
   // Each site once.
-  void cut(const ChunkSite& site, const ChunkCut& cut, int64_t chunks);
+  void cut(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares);
+  // With its front, and with the site that gathers what that reads (nullptr: none).
+  void cutChain(const ChunkSite& site, const ChunkSite* gather, const ChunkCut& cut,
+                const ChunkShares& shares);
   bool hasCut() const { return has_cut_; }
   Program result() &&;
 
@@ -27,22 +31,27 @@ class ChunkWriter {
   struct Rows {
     SlotId slot;
     size_t axis;
-    Size count;  // rows of one chunk in one block
+    Size unit;  // rows of one unit of the shares in one block
   };
   // What is written now.
   struct Work {
     const ChunkSite& site;
     const ChunkCut& cut;
-    int64_t chunks;
+    const ChunkShares& shares;
+    bool is_chain;
     int64_t blocks;                   // of rows, in the tensor between product and collective
-    Size count = Size(0);             // rows of a chunk in one block
+    Size unit = Size(0);              // rows of one unit of the shares in one block
+    int64_t chunk = 0;                // which one
     std::map<SlotId, SlotId> made{};  // of the chunk that is written now, by slot of the whole
   };
-  // The kernel between, for any chunk.
+  // What is made for each chunk, by slot of the whole.
+  using MadeByChunk = std::vector<std::map<SlotId, SlotId>>;
+  // The kernel of a stage, for any chunk.
   struct KernelParts {
-    KernelId kernel = -1;
-    std::map<SlotId, Rows> rows;      // of operands that are whole before it
-    std::map<SlotId, SlotId> shared;  // what all rows share, as this rank has it
+    const ChunkStage* stage;
+    std::map<int64_t, KernelId> kernels;  // by the share of a chunk
+    std::map<SlotId, Rows> rows;          // of operands that are whole before it
+    std::map<SlotId, SlotId> shared;      // what all rows share, as this rank has it
   };
 
   const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
@@ -56,12 +65,18 @@ class ChunkWriter {
   void emit(Op op);
 
   Rows rowsIn(const Work& work, SlotId id, int64_t blocks);
-  SlotId chunkOf(const Rows& rows, SlotId of, int64_t chunk);
+  SlotId chunkOf(const Work& work, const Rows& rows, SlotId of);
   SlotId newChunk(Work& work, SlotId like);
-  KernelParts kernelParts(const Work& work);
-  void launchChunk(Work& work, KernelParts& parts, int64_t chunk);
+  KernelParts kernelParts(const Work& work, const ChunkStage& stage);
+  void launchChunk(Work& work, KernelParts& parts);
+  void clear(const ChunkStage& stage);
+  MadeByChunk postGathers(Work& work);
   void gatherChunks(Work work);
-  void reduceChunks(Work work);
+  // The stages with rows of their products, where these are views.
+  struct StageParts;
+  StageParts stageParts(Work& work, const ChunkStage& stage, const MadeByChunk& gathered);
+  void computeChunk(Work& work, StageParts& parts);
+  void reduceChunks(Work work, const MadeByChunk& gathered);
 
   const Program& old_;
   Program new_;

@@ -2,7 +2,8 @@
 // do not, on any number of ranks, under adversarial orders.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <set>
+#include <string>
 
 #include "host/passes/chunk_cost.h"
 #include "host/text.h"
@@ -18,6 +19,7 @@ using chunk_testing::choiceOf;
 using chunk_testing::compiled;
 using chunk_testing::expectRefused;
 using chunk_testing::expectRight;
+using chunk_testing::expectSameBits;
 using chunk_testing::kSequenceParallel;
 using chunk_testing::kTensorParallel;
 using chunk_testing::kTwoAxes;
@@ -25,6 +27,7 @@ using chunk_testing::kTwoReaders;
 using chunk_testing::posts;
 using chunk_testing::replaced;
 using comm::CollectiveKind;
+using testing::HarnessOptions;
 
 // Two gathered operands and three gradients: five collectives of two kinds, in two posts.
 TEST(CoalesceCollectives, GathersAndGradientsOnOneToFourRanks) {
@@ -92,21 +95,61 @@ TEST(ChunkCollectives, TheChunksAreThere) {
   }
 }
 
-// Between the wait for one chunk and that for the next stands the product of the first.
-TEST(ChunkCollectives, ProductsStandBetweenTheWaits) {
-  Fusion fusion = parseFusion(kSequenceParallel);
-  const Program program = compiled(fusion, 2, 3);
+// Waits of the main stream, posts of gathers and reductions, products and kernels.
+std::string orderOf(const Program& program) {
   std::string order;
   for (const Instruction& x : choiceOf(program).then_body) {
     const auto* post = std::get_if<Communicate>(&x.op);
     if (post != nullptr) order += post->kind == CollectiveKind::Allgather ? 'g' : 's';
     if (std::holds_alternative<CallLibrary>(x.op)) order += 'p';
+    if (std::holds_alternative<LaunchKernel>(x.op)) order += 'k';
     if (const auto* wait = std::get_if<Wait>(&x.op); wait != nullptr && wait->stream == 0) {
       order += 'w';
     }
   }
-  EXPECT_EQ(order.substr(0, 9), "gggwpwpwp");
-  EXPECT_EQ(order.substr(9, 6), "pspsps");
+  return order;
+}
+
+// Between the wait for one chunk and that for the next stand the products of the first.
+TEST(ChunkCollectives, ProductsStandBetweenTheWaits) {
+  const Program chain = compiled(parseFusion(kSequenceParallel), 2, 3);
+  EXPECT_EQ(orderOf(chain), "gggwppswppswppswww") << print(chain);
+  std::string text = replaced(kSequenceParallel, "%x: f32[t, h] shard(@m, 0: x)",
+                              "%x: f32[t, h] shard(@m, 0: x) stream(0: 3)");
+  text = replaced(text, "return %y shard(@m, 0: x)", "return %y shard(@m, 0: x) stream(0: 3)");
+  const Program apart = compile(parseFusion(text), 2, {});
+  EXPECT_EQ(orderOf(apart), "gggwpwpwppspspswww") << print(apart);
+}
+
+// A kernel between two products goes through in chunks with them, also one that two products feed.
+TEST(ChunkCollectives, TwoStagesInOneChunk) {
+  const std::string gelu = replaced(kTensorParallel, "relu(%a)", "tanh(%a)");
+  EXPECT_EQ(orderOf(compiled(parseFusion(gelu), 2, 2)), "pkpspkpsww");
+  const std::string gated = replaced(
+      replaced(gelu, "%g = tanh(%a)", "%u = matmul(%x, %w3)\n  %s = tanh(%a)\n  %g = mul(%s, %u)"),
+      "%w2: f32[f, h] shard(@m, 0: x)",
+      "%w2: f32[f, h] shard(@m, 0: x), %w3: f32[h, f] shard(@m, 1: x)");
+  EXPECT_EQ(orderOf(compiled(parseFusion(gated), 2, 2)), "ppkpsppkpsww");
+  std::string scattered = gated;
+  while (scattered.find("[t, h] shard(@m)") != std::string::npos)
+    scattered = replaced(scattered, "[t, h] shard(@m)", "[t, h] shard(@m, 0: x)");
+  scattered = replaced(scattered, "return %y shard(@m)", "return %y shard(@m, 0: x)");
+  EXPECT_EQ(orderOf(compiled(parseFusion(scattered), 2, 2)), "ggwppkpswppkpsww");
+  for (const std::string& text : {gelu, gated, scattered}) {
+    for (int ranks : {1, 2, 3, 4}) {
+      for (int64_t t : {0, 7, 24}) expectRight(text.c_str(), ranks, 3, {{"t", t}});
+    }
+    expectSameBits(replaced(text, "tanh(%a)", "neg(%a)"), 2, 3);
+  }
+}
+
+// What others read too is made whole: the first product stays as it is.
+TEST(ChunkCollectives, AFrontThatOthersReadStaysWhole) {
+  const std::string seen =
+      replaced(replaced(kTensorParallel, "relu(%a)", "tanh(%a)"), "return %y shard(@m)",
+               "return %y shard(@m), %g shard(@m, 1: x)");
+  EXPECT_EQ(orderOf(compiled(parseFusion(seen), 2, 2)), "pkpspsww");
+  expectRight(seen.c_str(), 2, 2, {});
 }
 
 TEST(ChunkCollectives, OffAndOneChunkLeaveTheProgramWhole) {
@@ -230,47 +273,121 @@ fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t
   EXPECT_EQ(posts(program.body, CollectiveKind::Allgather), 1);
 }
 
+bool hasUnequalChunks(const Program& program) {
+  std::set<std::string> rows;
+  forEachInstruction(choiceOf(program).then_body, [&](const Instruction& x, InstructionIndex) {
+    const auto* post = std::get_if<Communicate>(&x.op);
+    if (post == nullptr) return;
+    for (const Size& size : program.slots[static_cast<size_t>(post->in)].tensor.sizes()) {
+      rows.insert(size.str());
+    }
+  });
+  return rows.size() > 3;  // more than rows, columns and a number of blocks
+}
+
+// Large sizes: chunks of several lengths, both stages and both collectives of them at once.
+TEST(ChunkCollectives, UnequalChunksAreRight) {
+  int unequal = 0;
+  constexpr const char* kSizes = "with t = 24, h = 6, f = 96";
+  for (const char* of : {kSequenceParallel, kTensorParallel}) {
+    const std::string text =
+        replaced(replaced(of, "relu(%a)", "tanh(%a)"), kSizes, "with t = 64, h = 6, f = 96");
+    for (int ranks : {2, 4}) {
+      CompileOptions options;
+      options.passes.chunk_sizes = {{"t", 1 << 20}, {"h", 8192}, {"f", 1024}};
+      const Fusion fusion = parseFusion(text);
+      const Program program = compile(fusion, ranks, options);
+      unequal += hasUnequalChunks(program) ? 1 : 0;
+      HarnessOptions harness;
+      harness.ranks = ranks;
+      for (int64_t t : {0, 7, 64, 128}) {
+        harness.sizes = {{"t", t}, {"h", 6}, {"f", 96}};
+        for (uint64_t seed : {0, 3}) {
+          if (seed > 0) harness.cpu.adversarial_seed = seed;
+          const auto got = testing::runProgram(program, harness);
+          const auto expected = testing::expectedOf(fusion, harness);
+          EXPECT_LT(testing::relativeError(got.at(0), expected.at(0)), 1e-5) << ranks << " " << t;
+        }
+      }
+    }
+  }
+  EXPECT_GE(unequal, 2);
+}
+
+// What takes a millisecond at the nominal rates.
+constexpr double kFlopsOfAMs = 7e11, kBytesOfAMs = 3.5e8;
+
 TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
   // 130 rows are two tiles, 256 as well.
   ChunkedWork work{7e11, 0, false, 1, 1, false, 0, 256};
-  const double full = chunkedSeconds(work, 1);
+  const double full = chunkedSeconds(work, {1});
   work.rows = 130;
   work.flops *= 130.0 / 256;
-  EXPECT_NEAR(chunkedSeconds(work, 1), full, 1e-9);
+  EXPECT_NEAR(chunkedSeconds(work, {1}), full, 1e-9);
 }
 
 TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
-  // Nothing to hide: one chunk. Equal sides: half of one of them can be hidden by two chunks.
-  EXPECT_EQ(cheapestChunks({0, 1e9}, {1, 2, 4}), 1);
-  EXPECT_EQ(cheapestChunks({7e9, 3.5e6}, {1, 2, 4, 8}), 1);
-  EXPECT_EQ(cheapestChunks({7e11, 3.5e8}, {1, 2}), 2);
-  // 1 ms each: whole 2 ms; in two parts 0.5 + 2 * 0.5, and what the calls cost.
-  EXPECT_NEAR(chunkedSeconds({7e11, 3.5e8}, 1), 2.0e-3, 5e-5);
-  EXPECT_NEAR(chunkedSeconds({7e11, 3.5e8}, 2), 1.5e-3, 1e-4);
-  // What comes is summed, on the same SMs.
-  EXPECT_GT(chunkedSeconds({7e11, 3.5e8, false, 1, 1, true}, 2),
-            chunkedSeconds({7e11, 3.5e8}, 2) + 1e-4);
+  const std::vector<ChunkShares> equal = {{1}, {1, 1}, {1, 1, 1, 1}};
+  // Nothing to hide, or hardly more than a launch: one chunk.
+  EXPECT_EQ(cheapestShares({0, 1e9}, equal), ChunkShares{1});
+  EXPECT_EQ(cheapestShares({7e9, 3.5e6}, equal), ChunkShares{1});
+  const ChunkedWork gather{kFlopsOfAMs, kBytesOfAMs};
+  EXPECT_EQ(cheapestShares(gather, {{1}, {1, 1}}), (ChunkShares{1, 1}));
+  EXPECT_NEAR(chunkedSeconds(gather, {1}), 2.0e-3, 5e-5);
+  // 0.5 ms until the first half is there, 0.7 for the second, by copies, and 0.5 for its product.
+  EXPECT_NEAR(chunkedSeconds(gather, {1, 1}), 1.7e-3, 1e-4);
+  // A quarter alone, and three by copies: 0.25, 1.05, and 0.75 for the product.
+  EXPECT_NEAR(chunkedSeconds(gather, {1, 3}), 2.05e-3, 1e-4);
+  // Products take longer than copies: what stands alone should be small.
+  const ChunkedWork slow{4 * kFlopsOfAMs, kBytesOfAMs};
+  EXPECT_NEAR(chunkedSeconds(slow, {1, 3}), 0.25e-3 + 4e-3, 1.2e-4);
+  const ChunkShares growing = cheapestShares(slow, sharesFor(CollectiveKind::Allgather));
+  EXPECT_LE(growing.front() * 8, unitsOf(growing));
 }
 
-// What is gathered comes in order; of two parts that are reduced neither waits for the other.
+TEST(ChunkCost, AReductionIsHiddenByTheProductsBehindIt) {
+  ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, 1, true};
+  // 4 ms of products, 0.12 ms of sums, and the last chunk alone.
+  EXPECT_NEAR(chunkedSeconds(work, {3, 1}), 4.12e-3 + 0.25e-3, 1.2e-4);
+  const ChunkShares shrinking =
+      cheapestShares(work, sharesFor(comm::CollectiveKind::ReduceScatter));
+  EXPECT_LE(shrinking.back() * 8, unitsOf(shrinking));
+  // A wire that is slower than the products is the whole time, from the first chunk on.
+  work.flops = kFlopsOfAMs / 4;
+  EXPECT_GT(chunkedSeconds(work, {1, 1, 1, 1}), 0.75 * kBytesOfAMs / 3e11);
+}
+
+TEST(ChunkCost, SharesAddUpToFewUnits) {
+  for (auto kind : {CollectiveKind::Allgather, CollectiveKind::ReduceScatter}) {
+    for (bool gathers_too : {false, true}) {
+      for (const ChunkShares& shares : sharesFor(kind, gathers_too)) {
+        const int64_t units = unitsOf(shares);
+        EXPECT_TRUE(units >= 1 && units <= 16 && (units & (units - 1)) == 0) << units;
+      }
+    }
+  }
+}
+
+// What is gathered comes in order; of two parts that are reduced neither waits for the other. What
+// stands alone, the first gather and the last reduction, has no lane.
 TEST(ChunkLanes, ReducedPartsAreUnderWayAtOnce) {
   const auto lanesOf = [](const Program& program) {
     std::vector<int32_t> lanes;
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       const auto* post = std::get_if<Communicate>(&x.op);
-      if (post != nullptr && post->carrier.lane != 0) lanes.push_back(post->carrier.lane);
+      if (post != nullptr) lanes.push_back(post->carrier.lane);
     });
     return lanes;
   };
   const Program reduced = compiled(parseFusion(kTensorParallel), 2, 4);
-  EXPECT_EQ(lanesOf(reduced), (std::vector<int32_t>{1, 2, 1, 2})) << print(reduced);
+  EXPECT_EQ(lanesOf(reduced), (std::vector<int32_t>{1, 2, 1, 0, 0})) << print(reduced);
   forEachInstruction(reduced.body, [&](const Instruction& x, InstructionIndex) {
     const auto* wait = std::get_if<Wait>(&x.op);
     if (wait == nullptr) return;
     EXPECT_EQ(wait->stream, 0) << print(reduced);
   });
   const Program both = compiled(parseFusion(kSequenceParallel), 2, 2);
-  EXPECT_EQ(lanesOf(both), (std::vector<int32_t>{1, 1, 1, 2})) << print(both);
+  EXPECT_EQ(lanesOf(both), (std::vector<int32_t>{0, 1, 2, 0, 0, 0})) << print(both);
 }
 
 }  // namespace
