@@ -124,20 +124,27 @@ void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   }
 }
 
+// What is copied on this GPU takes an SM, and waits until a product beside it leaves one: so both
+// copies of the own part are made at once, and the sum's straight behind it.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
   std::byte* out = arena_->out(rank_, turn_);
+  std::byte* own = piece.recv + piece.begin(rank_);
+  const int64_t bytes = piece.bytes(piece.parts.countOf(rank_));
   if (kind == CollectiveKind::Allgather) {
-    add(out, piece.send, piece.bytes(piece.parts.count));
+    add(out, piece.send, bytes);
+    add(own, piece.send, bytes);
     copy(stream);
     meet(stream);
-    return fetch(piece, piece.send, stream);
+    return fetch(piece, stream);
   }
   bring(piece, stream);
   meet(stream);
   if (kind == CollectiveKind::ReduceScatter) return sum(piece, piece.recv, stream);
   sum(piece, out, stream);
+  add(own, out, bytes);
+  copy(stream);
   meet(stream);
-  fetch(piece, out, stream);
+  fetch(piece, stream);
 }
 
 // Peers in another order on each rank, so that not all copy to the same one at once.
@@ -157,10 +164,10 @@ void CopyCommunicator::sum(const Piece& piece, void* to, cudaStream_t stream) {
   reduce_(to, sources_, piece.parts.countOf(rank_), piece.dtype, piece.reduce, stream);
 }
 
-void CopyCommunicator::fetch(const Piece& piece, const void* own, cudaStream_t stream) {
-  for (int i = 1; i <= size_; ++i) {
+void CopyCommunicator::fetch(const Piece& piece, cudaStream_t stream) {
+  for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
-    add(piece.recv + piece.begin(peer), peer == rank_ ? own : arena_->out(peer, turn_),
+    add(piece.recv + piece.begin(peer), arena_->out(peer, turn_),
         piece.bytes(piece.parts.countOf(peer)));
   }
   copy(stream);

@@ -74,7 +74,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   void move(CollectiveKind kind, const Piece& piece, cudaStream_t stream);
   void bring(const Piece& piece, cudaStream_t stream);
   void sum(const Piece& piece, void* to, cudaStream_t stream);
-  void fetch(const Piece& piece, const void* own, cudaStream_t stream);
+  void fetch(const Piece& piece, cudaStream_t stream);
   void add(void* to, const void* from, int64_t bytes);
   void copy(cudaStream_t stream);  // what was added
   void meet(cudaStream_t stream) { barrier_.meet(stream, ++number_); }

@@ -1,9 +1,10 @@
 #include "host/passes/chunk_cost.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
+
+#include "host/passes/chunk_pipeline.h"
 
 namespace heddle::host {
 namespace {
@@ -15,11 +16,12 @@ constexpr double kFullFlops = 5e13;  // f32
 constexpr double kLinkBytes = 3.5e11;
 constexpr double kPushBytes = 3e11;
 constexpr double kPullBytes = 2.5e11;
-constexpr double kMemoryBytes = 3e12;  // a kernel moves so much a second
-constexpr double kCallSeconds = 6e-6;  // one product launched
-constexpr double kPartSeconds = 5e-6;  // more of a chunk, whose last wave of tiles is not full
-constexpr double kPostSeconds = 2e-5;  // one collective begun, met and ended
-constexpr double kCopySeconds = 1e-6;  // more for each peer
+constexpr double kMemoryBytes = 3e12;     // a kernel moves so much a second
+constexpr double kCallSeconds = 6e-6;     // one product launched
+constexpr double kPartSeconds = 5e-6;     // more of a chunk, whose last wave of tiles is not full
+constexpr double kPostSeconds = 2e-5;     // one collective begun, met and ended
+constexpr double kCopySeconds = 1e-6;     // more for each peer
+constexpr double kPieceBytes = 64 << 20;  // that a lane moves at once
 constexpr double kTileRows = 128;
 constexpr double kGain = 0.985;
 
@@ -27,15 +29,6 @@ constexpr double kGain = 0.985;
 double tileWaste(double rows) {
   return rows > 0 ? std::ceil(rows / kTileRows) * kTileRows / rows : 1;
 }
-
-// One chunk, by what is busy.
-struct ChunkSeconds {
-  double product = 0;  // the SMs, kernel and sum included
-  double alone = 0;    // its collective without products beside it
-  double push = 0;     // by copy engines, what peers then sum
-  double pull = 0;     // and what comes back, or is gathered
-  double come = 0;     // what is gathered before
-};
 
 ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, bool is_whole) {
   ChunkSeconds t;
@@ -47,58 +40,20 @@ ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, boo
   if (work.moved > 0) t.product += work.moved * share / kMemoryBytes + kCallSeconds;
   if (work.reduces && !is_whole)
     t.product += bytes / (work.returns ? 2 : 1) / kMemoryBytes + kCallSeconds;
-  t.alone = bytes / kLinkBytes + kPostSeconds;
   const double begin = kPostSeconds + kCopySeconds * work.peers;
-  if (work.gathered > 0) {
-    const double gathered = work.gathered * share;
+  const double gathered = (work.reduces ? work.gathered : work.bytes) * share;
+  if (gathered > 0 || !work.reduces) {
     t.come = is_first ? gathered / kLinkBytes + kPostSeconds : gathered / kPullBytes + begin;
   }
-  if (!work.reduces) {
-    t.pull = bytes / kPullBytes + begin;
-  } else if (!work.returns) {
-    t.push = bytes / kPushBytes + begin;
-  } else {
-    t.push = bytes / 2 / kPushBytes + begin / 2;
-    t.pull = bytes / 2 / kPullBytes + begin / 2;
+  const double back = work.returns ? bytes / 2 : 0;
+  if (work.reduces) {
+    t.alone = bytes / kLinkBytes + kPostSeconds;
+    t.push = (bytes - back) / kPushBytes + begin;
+    t.pull = back / kPullBytes;
   }
+  t.pieces =
+      std::max<int64_t>(1, static_cast<int64_t>(std::ceil(work.buffer * share / kPieceBytes)));
   return t;
-}
-
-double gatherSeconds(const std::vector<ChunkSeconds>& chunks) {
-  double come = 0;
-  double end = 0;
-  for (size_t i = 0; i < chunks.size(); ++i) {
-    come += i == 0 ? chunks[i].alone : chunks[i].pull;
-    end = std::max(end, come) + chunks[i].product;
-  }
-  return end;
-}
-
-double reduceSeconds(const std::vector<ChunkSeconds>& chunks, bool two_stages) {
-  std::vector<double> made;    // ends of the chunks' products
-  std::vector<double> leaves;  // times when a product leaves the SMs
-  double come = 0;
-  for (const ChunkSeconds& t : chunks) {
-    come += t.come;
-    const double begin = std::max(made.empty() ? 0 : made.back(), come);
-    if (two_stages) leaves.push_back(begin + t.product / 2);
-    leaves.push_back(begin + t.product);
-    made.push_back(leaves.back());
-  }
-  const double last = made.back() + chunks.back().alone;
-  double wires = made.front() + chunks.back().alone;
-  double pushed = 0, pulled = 0, end = last;
-  std::array<double, 2> lanes = {0, 0};
-  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
-    pushed = std::max({made[i], lanes[i % 2], pushed}) + chunks[i].push;
-    const auto free = std::lower_bound(leaves.begin(), leaves.end(), pushed);
-    const double summed = free == leaves.end() ? pushed : *free;
-    pulled = std::max(summed, pulled) + chunks[i].pull;
-    lanes[i % 2] = pulled;
-    end = std::max(end, pulled);
-    wires += chunks[i].push + chunks[i].pull + chunks[i + 1].come;
-  }
-  return std::max(end, wires);
 }
 
 }  // namespace
@@ -140,7 +95,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares) {
   for (int64_t share : shares) {
     chunks.push_back(secondsOf(work, static_cast<double>(share) / units, chunks.empty(), is_whole));
   }
-  return work.reduces ? reduceSeconds(chunks, work.two_stages) : gatherSeconds(chunks);
+  return pipelineSeconds(chunks, work.reduces, work.two_stages ? 2 : 1);
 }
 
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,

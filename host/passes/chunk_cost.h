@@ -22,7 +22,8 @@ struct ChunkedWork {
   // Of chunks that are gathered before and reduced after: bytes that one device is sent for the
   // first.
   double gathered = 0;
-  bool two_stages = false;  // half of the product's time is over when one of two leaves the SMs
+  bool two_stages = false;  // two products, one after the other
+  double buffer = 0;        // bytes of the longer side of the collective on one device
 };
 
 // The rows of the chunks in order, in units of one length; {1}: whole.
@@ -38,14 +39,10 @@ double productSeconds(const ChunkedWork& work);
 // the wire is the slower side and should begin early.
 std::vector<ChunkShares> sharesFor(comm::CollectiveKind kind, bool gathers_too = false);
 
-// Seconds for these chunks, of which the communication of one runs beside the product of another.
-//   gather   a product begins when its rows are there and the one before is over
-//   reduce   a chunk leaves when its product is over, is summed when the next product leaves the
-//            SMs, and for an allreduce comes back; two are under way at once (chunkCarrier)
-//   both     one after the other
-// Launch and start-up costs of a chunk are included; rows that do not fill the last tile cost as
-// much as if they did. The rates are nominal ones of current data-centre GPUs, from
-// docs/benchmarks.md: every rank must choose alike, so nothing is measured.
+// Seconds for these chunks, of which the communication of one runs beside the product of another
+// (host/passes/chunk_pipeline.h). Launch and start-up costs of a chunk are included; rows that do
+// not fill the last tile cost as much as if they did. The rates are nominal ones of current
+// data-centre GPUs, from docs/benchmarks.md: every rank must choose alike, so nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 
 // Communicate::carrier of a chunk. The one that stands alone, first of a gather or last of a

@@ -80,8 +80,9 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const
   const bool gathers = site.kind == CollectiveKind::Allgather;
   const bool both_ways = site.kind == CollectiveKind::Allreduce;
   ChunkedWork work;
-  work.bytes = gatheredBytes(program, sizes, x, slot(gathers ? x.out : x.in), site.team) *
-               (both_ways ? 2 : 1);
+  const Slot& longer = slot(gathers ? x.out : x.in);
+  work.buffer = sizes.bytes(program, longer);
+  work.bytes = gatheredBytes(program, sizes, x, longer, site.team) * (both_ways ? 2 : 1);
   work.half_rate = isHalfRate(program, site);
   work.calls = static_cast<int64_t>(site.products.size());
   work.peers = static_cast<double>((site.team - 1) * (both_ways ? 2 : 1));

@@ -1,0 +1,77 @@
+#include "host/passes/chunk_pipeline.h"
+
+#include <algorithm>
+#include <array>
+
+namespace heddle::host {
+namespace {
+
+// The products of one GPU, one after the other.
+class Sms {
+ public:
+  // From `earliest` on; returns when they leave.
+  double run(double earliest, double seconds, int stages) {
+    double at = std::max(earliest, end());
+    for (int stage = 0; stage < stages; ++stage) {
+      runs_.push_back({at, at + seconds / stages});
+      at = runs_.back().end;
+    }
+    return at;
+  }
+  double end() const { return runs_.empty() ? 0 : runs_.back().end; }
+
+  // When somebody who asks at this time has an SM.
+  double after(double time) const {
+    for (const Run& run : runs_) {
+      if (run.begin <= time && time < run.end) return run.end;
+    }
+    return time;
+  }
+
+ private:
+  struct Run {
+    double begin, end;
+  };
+  std::vector<Run> runs_;
+};
+
+// What is reduced, after the products.
+double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
+                      const Sms& sms) {
+  // All share the links, from the first product on.
+  double wires = made.front() + chunks.back().alone;
+  double pushed = 0, pulled = 0, end = made.back() + chunks.back().alone;
+  std::array<double, 2> lanes = {0, 0};
+  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
+    const auto pieces = static_cast<double>(chunks[i].pieces);
+    double& at = lanes[i % 2];
+    at = std::max(at, made[i]);
+    for (int64_t piece = 0; piece < chunks[i].pieces; ++piece) {
+      at = pushed = std::max(at, pushed) + chunks[i].push / pieces;
+      at = sms.after(at);
+      if (chunks[i].pull > 0) at = pulled = std::max(at, pulled) + chunks[i].pull / pieces;
+    }
+    end = std::max(end, at);
+    wires += chunks[i].push + chunks[i].pull + chunks[i + 1].come;
+  }
+  return std::max(end, wires);
+}
+
+}  // namespace
+
+double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, int stages) {
+  Sms sms;
+  std::vector<double> made;
+  double come = 0;
+  for (const ChunkSeconds& chunk : chunks) {
+    const bool is_copied = !made.empty() && chunk.come > 0;
+    for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
+      if (is_copied) come = sms.after(come);
+      come += chunk.come / static_cast<double>(is_copied ? chunk.pieces : 1);
+    }
+    made.push_back(sms.run(come, chunk.product, stages));
+  }
+  return reduces ? reducedSeconds(chunks, made, sms) : sms.end();
+}
+
+}  // namespace heddle::host
