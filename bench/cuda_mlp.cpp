@@ -1,8 +1,10 @@
 // The tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the machine, a
-// thread and an NCCL rank a GPU: GPU time with communication on the main stream, beside the
-// computation, and in chunks. One JSON object a case; the peer is bench/peers/torch_mlp.py.
+// thread and an NCCL rank a GPU, or under mpirun a process each: GPU time with communication on the
+// main stream, beside the computation, and in chunks. One JSON object a case; the peer is
+// bench/peers/torch_mlp.py.
 //
-//   bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N] [--block FILE] [TOKENS
+//   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N] [--block
+//   FILE] [TOKENS
 //   ...]
 //
 // TOKENS: default 4096 16384; hidden 8192, features 28672 by default, bf16. --batch: tensors are
@@ -125,7 +127,7 @@ struct Times {
 
 // The largest over the ranks.
 Times runCase(const Case& bench, const std::string& overlap, host::Device& device,
-               comm::World& world) {
+              comm::World& world) {
   host::CompileOptions options;
   options.passes = overlapOf(overlap);
   Fusion fusion = parseFusion(bench.text);
@@ -256,5 +258,8 @@ int main(int argc, char** argv) {
   if (sizes.empty()) sizes = {gpus};
   const std::vector<Case> cases =
       block.empty() ? casesOf(tokens, features, batch) : std::vector{blockOf(block)};
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) {
+    return bench::runGuarded([&] { runRank(cases, overlaps, host::mpiModule().makeWorld()); });
+  }
   for (int size : sizes) runOn(size, cases, overlaps);
 }

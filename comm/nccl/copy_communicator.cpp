@@ -184,20 +184,20 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
 // the SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
 #if CUDART_VERSION >= 13000
-  if (!to_.empty()) {
+  if (to_.size() > 1) {
     cudaMemcpyAttributes how = {};
     how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
     size_t first = 0;
     checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
                                                            to_.size(), &how, &first, 1, stream));
+    to_.clear();
   }
-#else
+#endif
   for (size_t i = 0; i < to_.size(); ++i) {
     checkCuda("cudaMemcpyAsync",
               cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream));
   }
-#endif
   to_.clear();
   from_.clear();
   bytes_.clear();

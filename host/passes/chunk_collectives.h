@@ -14,7 +14,10 @@ namespace heddle::host {
 //   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
 //   product -> allreduce                       each chunk holds some rows
 // or the same with a kernel between the two that works row by row (host/passes/row_kernel.h), as
-// where the sum of several products is reduced once: it is run on the rows of each chunk.
+// where the sum of several products is reduced once: it is run on the rows of each chunk. A chunk
+// that is reduced may begin at the products before that which make its rows, and at the gather of
+// what these read:
+//   (allgather ->) products (-> kernel) -> product -> reduce-scatter or allreduce
 // Rows are what a matrix as the second operand leaves as it is, all axes but the last. They are cut
 // where a chunk is one stretch of memory: along the axis that is outermost in it (which of a
 // gathered or scattered tensor is the axis that moves), or, where they lie alike on both sides of
@@ -28,8 +31,8 @@ struct Chunked {
   Size rest;
 };
 
-// nullopt when nothing is cut. Chunk counts are options.chunks or, where that is kAutoChunks, what
-// host/passes/chunk_cost.h says for the size defaults: a function of the program and the options,
+// nullopt when nothing is cut. There are options.chunks chunks of one length or, where that is
+// kAutoChunks, those that host/passes/chunk_cost.h finds cheapest at the size defaults: a function of the program and the options,
 // the same on every rank. A collective between instructions of another mesh's ranks, in a body, or
 // of a tensor that others than these read stays whole.
 //

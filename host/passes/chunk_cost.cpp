@@ -14,8 +14,8 @@ constexpr double kFullFlops = 5e13;  // f32
 // A device sends so much a second over NVLink: by NCCL's kernels, and as its copy engines write to
 // peers and read from them.
 constexpr double kLinkBytes = 3.5e11;
-constexpr double kPushBytes = 3e11;
-constexpr double kPullBytes = 2.5e11;
+constexpr double kPushBytes = 2.5e11;
+constexpr double kPullBytes = 2.2e11;
 constexpr double kMemoryBytes = 3e12;     // a kernel moves so much a second
 constexpr double kCallSeconds = 6e-6;     // one product launched
 constexpr double kPartSeconds = 5e-6;     // more of a chunk, whose last wave of tiles is not full
@@ -23,7 +23,7 @@ constexpr double kPostSeconds = 2e-5;     // one collective begun, met and ended
 constexpr double kCopySeconds = 1e-6;     // more for each peer
 constexpr double kPieceBytes = 64 << 20;  // that a lane moves at once
 constexpr double kTileRows = 128;
-constexpr double kGain = 0.985;
+constexpr double kGain = 0.98;
 
 // How much longer a product takes because the last tiles of its rows are not full.
 double tileWaste(double rows) {
@@ -40,19 +40,18 @@ ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, boo
   if (work.moved > 0) t.product += work.moved * share / kMemoryBytes + kCallSeconds;
   if (work.reduces && !is_whole)
     t.product += bytes / (work.returns ? 2 : 1) / kMemoryBytes + kCallSeconds;
-  const double begin = kPostSeconds + kCopySeconds * work.peers;
+  t.pieces = static_cast<int64_t>(std::max(1.0, std::ceil(work.buffer * share / kPieceBytes)));
+  const double begin = (kPostSeconds + kCopySeconds * work.peers) * static_cast<double>(t.pieces);
   const double gathered = (work.reduces ? work.gathered : work.bytes) * share;
   if (gathered > 0 || !work.reduces) {
     t.come = is_first ? gathered / kLinkBytes + kPostSeconds : gathered / kPullBytes + begin;
   }
-  const double back = work.returns ? bytes / 2 : 0;
   if (work.reduces) {
+    const double back = work.returns ? bytes / 2 : 0;
     t.alone = bytes / kLinkBytes + kPostSeconds;
     t.push = (bytes - back) / kPushBytes + begin;
-    t.pull = back / kPullBytes;
+    t.pull = work.returns ? back / kPullBytes + begin : 0;
   }
-  t.pieces =
-      std::max<int64_t>(1, static_cast<int64_t>(std::ceil(work.buffer * share / kPieceBytes)));
   return t;
 }
 
@@ -66,25 +65,21 @@ ChunkShares equalShares(int64_t chunks) { return ChunkShares(static_cast<size_t>
 
 double productSeconds(const ChunkedWork& work) { return secondsOf(work, 1, true, true).product; }
 
-std::vector<ChunkShares> sharesFor(comm::CollectiveKind kind, bool gathers_too) {
-  std::vector<ChunkShares> all = {{1},
-                                  {1, 1},
-                                  {1, 3},
-                                  {1, 1, 2},
-                                  {1, 3, 4},
-                                  {1, 1, 1, 1},
-                                  {1, 1, 2, 4},
-                                  {1, 1, 2, 2, 2},
-                                  {1, 3, 4, 8},
-                                  {1, 1, 2, 4, 8},
-                                  {1, 1, 2, 4, 4, 4},
-                                  equalShares(8)};
-  if (kind == comm::CollectiveKind::Allgather) return all;
+std::vector<ChunkShares> sharesFor(const ChunkedWork& work) {
+  std::vector<ChunkShares> all = {{1},       {1, 1},       {1, 3},       {1, 1, 2},
+                                  {1, 3, 4}, {1, 1, 1, 1}, {1, 1, 2, 4}, equalShares(8)};
+  if (!work.reduces) return all;
   for (ChunkShares& shares : all) std::reverse(shares.begin(), shares.end());
-  all.insert(all.end(), {{1, 2, 1}, {1, 3, 3, 1}, {1, 2, 2, 2, 1}, {2, 4, 4, 4, 1, 1}});
-  if (gathers_too) all.insert(all.end(), {{1, 1, 2, 2, 1, 1}, {1, 2, 4, 6, 2, 1}, {1, 3, 8, 3, 1}});
+  all.insert(all.end(), {{1, 2, 1}, {1, 3, 3, 1}, {1, 2, 2, 2, 1}});
+  if (work.gathered > 0) all.push_back({1, 1, 2, 2, 1, 1});
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto is_long = [&](const ChunkShares& shares) {
+    const auto longest = static_cast<double>(*std::max_element(shares.begin(), shares.end()));
+    return shares.size() > 1 &&
+           work.buffer * longest / static_cast<double>(unitsOf(shares)) > kPieceBytes;
+  };
+  if (work.returns && !is_long(equalShares(8))) std::erase_if(all, is_long);
   return all;
 }
 

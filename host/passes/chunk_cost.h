@@ -36,8 +36,9 @@ double productSeconds(const ChunkedWork& work);
 
 // What chunks may be without a word from the user. Beside equal ones: such that grow, since the
 // first gather stands alone, that shrink, since the last reduction does, and that do both, where
-// the wire is the slower side and should begin early.
-std::vector<ChunkShares> sharesFor(comm::CollectiveKind kind, bool gathers_too = false);
+// the wire is the slower side and should begin early. None of an allreduce is longer than what a
+// lane moves at once, if that can be: each piece more waits for an SM again before it comes back.
+std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Seconds for these chunks, of which the communication of one runs beside the product of another
 // (host/passes/chunk_pipeline.h). Launch and start-up costs of a chunk are included; rows that do
@@ -55,7 +56,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 
-// The cheapest of `allowed` (by length; {1} among them). More chunks must save 1.5 % or more.
+// The cheapest of `allowed` (by length; {1} among them). More chunks must save 2 % or more.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

@@ -66,7 +66,8 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
   for (const ChunkSeconds& chunk : chunks) {
     const bool is_copied = !made.empty() && chunk.come > 0;
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
-      if (is_copied) come = sms.after(come);
+      // The first is copied while nothing computes yet.
+      if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += chunk.come / static_cast<double>(is_copied ? chunk.pieces : 1);
     }
     made.push_back(sms.run(come, chunk.product, stages));

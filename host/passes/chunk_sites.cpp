@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "host/passes/chunk_cuts.h"
 #include "host/passes/items.h"
-#include "host/passes/nominal_sizes.h"
 #include "host/passes/row_kernel.h"
 #include "host/passes/slot_uses.h"
 #include "host/visit.h"
@@ -80,7 +80,7 @@ class SiteFinder {
     }
     if (!isInOrder(site)) return "what its product reads changes before it is posted";
     site.order = slot(between).tensor.allocationOrder();
-    findCuts(site, x);
+    site.cuts = cutsOf(program_, uses_, site);
     return site.cuts.empty() ? "its product has no rows outermost in memory" : "";
   }
 
@@ -222,72 +222,11 @@ class SiteFinder {
       const auto& to = std::get<Communicate>(at(site.post).op);
       const bool alike = site.kind == CollectiveKind::ReduceScatter && !other.kernel &&
                          from.team == to.team && other.order == site.order &&
-                         movedAxis(from) == movedAxis(to) && at(other.post).on == at(site.post).on;
+                         movedAxis(program_, from) == movedAxis(program_, to) &&
+                         at(other.post).on == at(site.post).on;
       if (alike) return other.post;
     }
     return std::nullopt;
-  }
-
-  // --- which rows -------------------------------------------------------------------------------
-
-  void findCuts(ChunkSite& site, const Communicate& x) const {
-    const size_t last = site.order.size() - 1;
-    const bool moves = x.kind != CollectiveKind::Allreduce;
-    const std::optional<size_t> moved = moves ? movedAxis(x) : std::nullopt;
-    if (moves && (!moved || *moved == last)) return;
-    std::vector<size_t> ones;
-    std::vector<ChunkCut> single;
-    for (int64_t each : site.order) {
-      const auto axis = static_cast<size_t>(each);
-      if (axis == last) break;
-      if (!moves || axis == *moved) single.push_back({{axis}, ones});
-      const Size& extent = slot(x.in).tensor.domain[axis].extent;
-      if (extent.isConstant(1)) continue;
-      if (extent.isConstant()) break;
-      ones.push_back(axis);
-    }
-    if (auto flat = flatCut(site, x, moved)) site.cuts.push_back(std::move(*flat));
-    site.cuts.insert(site.cuts.end(), single.begin(), single.end());
-  }
-
-  // All rows as one axis: there they lie behind each other in every tensor around.
-  std::optional<ChunkCut> flatCut(const ChunkSite& site, const Communicate& x,
-                                  std::optional<size_t> moved) const {
-    if (site.order.size() < 3 || site.order.back() + 1 != static_cast<int64_t>(site.order.size())) {
-      return std::nullopt;
-    }
-    ChunkCut cut;
-    for (size_t i = 0; i + 1 < site.order.size(); ++i) {
-      cut.axes.push_back(static_cast<size_t>(site.order[i]));
-    }
-    const auto is_one = [&](size_t axis) {
-      return slot(x.in).tensor.domain[axis].extent.isConstant(1);
-    };
-    const auto first = std::find_if_not(cut.axes.begin(), cut.axes.end(), is_one);
-    if (first == cut.axes.end() || (moved && *first != *moved)) return std::nullopt;
-    const bool gathers = site.kind == CollectiveKind::Allgather;
-    std::vector<SlotId> views;
-    for (size_t product : site.products) {
-      views.push_back(gathers ? call(product).outputs[0] : call(product).inputs[0]);
-    }
-    for (SlotId id : kernelViews(program_, site)) views.push_back(id);
-    const bool alike = std::all_of(views.begin(), views.end(), [&](SlotId id) {
-      return denseOrderOf(program_, uses_, id) == site.order;
-    });
-    if (!alike) return std::nullopt;
-    return cut;
-  }
-
-  // The one that is spread differently on the two sides.
-  std::optional<size_t> movedAxis(const Communicate& x) const {
-    std::optional<size_t> moved;
-    if (slot(x.in).tensor.rank() != slot(x.out).tensor.rank()) return std::nullopt;
-    for (size_t axis = 0; axis < slot(x.in).tensor.rank(); ++axis) {
-      if (devicesOf(program_, slot(x.in), axis) == devicesOf(program_, slot(x.out), axis)) continue;
-      if (moved) return std::nullopt;
-      moved = axis;
-    }
-    return moved;
   }
 
   // --- what stands around -----------------------------------------------------------------------
@@ -375,34 +314,6 @@ class SiteFinder {
 };
 
 }  // namespace
-
-std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage) {
-  if (!stage.kernel) return {};
-  const auto& launch = std::get<LaunchKernel>(program.body[*stage.kernel].op);
-  std::vector<SlotId> views;
-  for (size_t i = 0; i < launch.inputs.size(); ++i) {
-    const bool in_parts =
-        std::any_of(stage.allocates.begin(), stage.allocates.end(), [&](size_t allocate) {
-          return std::get<Allocate>(program.body[allocate].op).out == launch.inputs[i];
-        });
-    if (stage.kernel_rows[i] && !in_parts) views.push_back(launch.inputs[i]);
-  }
-  return views;
-}
-
-bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut) {
-  if (!site.front) return false;
-  if (!cut.isFlat()) return true;
-  std::vector<SlotId> views = kernelViews(program, *site.front);
-  if (!site.gather) {
-    for (size_t product : site.front->products) {
-      views.push_back(std::get<CallLibrary>(program.body[product].op).inputs[0]);
-    }
-  }
-  const std::vector<SlotUses> uses = slotUsesOf(program);
-  return std::all_of(views.begin(), views.end(),
-                     [&](SlotId id) { return denseOrderOf(program, uses, id) == site.order; });
-}
 
 ChunkSites findChunkSites(const Program& program) {
   const Items items = itemsOf(program);

@@ -51,12 +51,6 @@ struct ChunkSites {
   std::vector<WholeCollective> whole;
 };
 
-// The kernel's operands with rows that are whole before it: chunks of them are views.
-std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
-// Whether the front can be cut along with the site: of a cut of all rows as one axis, if they lie
-// behind each other in all that it reads.
-bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut);
-
 // In program order; no instruction is in two of them but those of a front and its gather. None
 // where somebody has ordered streams by hand already.
 ChunkSites findChunkSites(const Program& program);

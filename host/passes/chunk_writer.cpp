@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "host/passes/chunk_cuts.h"
 #include "host/passes/chunk_rests.h"
 #include "host/passes/nominal_sizes.h"
 #include "host/passes/row_kernel.h"

@@ -331,39 +331,45 @@ TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
   // Nothing to hide, or hardly more than a launch: one chunk.
   EXPECT_EQ(cheapestShares({0, 1e9}, equal), ChunkShares{1});
   EXPECT_EQ(cheapestShares({7e9, 3.5e6}, equal), ChunkShares{1});
-  const ChunkedWork gather{kFlopsOfAMs, kBytesOfAMs};
+  const ChunkedWork gather{2 * kFlopsOfAMs, kBytesOfAMs};
   EXPECT_EQ(cheapestShares(gather, {{1}, {1, 1}}), (ChunkShares{1, 1}));
-  EXPECT_NEAR(chunkedSeconds(gather, {1}), 2.0e-3, 5e-5);
-  // 0.5 ms until the first half is there, 0.7 for the second, by copies, and 0.5 for its product.
-  EXPECT_NEAR(chunkedSeconds(gather, {1, 1}), 1.7e-3, 1e-4);
-  // A quarter alone, and three by copies: 0.25, 1.05, and 0.75 for the product.
-  EXPECT_NEAR(chunkedSeconds(gather, {1, 3}), 2.05e-3, 1e-4);
-  // Products take longer than copies: what stands alone should be small.
-  const ChunkedWork slow{4 * kFlopsOfAMs, kBytesOfAMs};
-  EXPECT_NEAR(chunkedSeconds(slow, {1, 3}), 0.25e-3 + 4e-3, 1.2e-4);
-  const ChunkShares growing = cheapestShares(slow, sharesFor(CollectiveKind::Allgather));
-  EXPECT_LE(growing.front() * 8, unitsOf(growing));
+  EXPECT_NEAR(chunkedSeconds(gather, {1}), 3.0e-3, 5e-5);
+  // 0.5 ms until the first half is there, and the second comes beside its product.
+  EXPECT_NEAR(chunkedSeconds(gather, {1, 1}), 2.5e-3, 5e-5);
+  // What comes alone should be small, where products are long.
+  const ChunkedWork slow{8 * kFlopsOfAMs, kBytesOfAMs};
+  EXPECT_NEAR(chunkedSeconds(slow, {1, 1, 2}), 8.25e-3, 1e-4);
+  const ChunkShares growing = cheapestShares(slow, sharesFor(slow));
+  EXPECT_LE(growing.front() * 4, unitsOf(growing));
+  // The third is copied on this GPU before it is sent, when the product of the first is over.
+  const double copied = kBytesOfAMs / 2 / 2.2e8 * 1e-3;
+  const ChunkedWork hurried{2 * kFlopsOfAMs, 2 * kBytesOfAMs};
+  EXPECT_GT(chunkedSeconds(hurried, {1, 1, 2}), 0.5e-3 + 0.5e-3 + 2 * copied + 1e-3);
 }
 
 TEST(ChunkCost, AReductionIsHiddenByTheProductsBehindIt) {
   ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, 1, true};
   // 4 ms of products, 0.12 ms of sums, and the last chunk alone.
   EXPECT_NEAR(chunkedSeconds(work, {3, 1}), 4.12e-3 + 0.25e-3, 1.2e-4);
-  const ChunkShares shrinking =
-      cheapestShares(work, sharesFor(comm::CollectiveKind::ReduceScatter));
-  EXPECT_LE(shrinking.back() * 8, unitsOf(shrinking));
+  const ChunkShares shrinking = cheapestShares(work, sharesFor(work));
+  EXPECT_LE(shrinking.back() * 4, unitsOf(shrinking));
   // A wire that is slower than the products is the whole time, from the first chunk on.
   work.flops = kFlopsOfAMs / 4;
   EXPECT_GT(chunkedSeconds(work, {1, 1, 1, 1}), 0.75 * kBytesOfAMs / 3e11);
 }
 
 TEST(ChunkCost, SharesAddUpToFewUnits) {
-  for (auto kind : {CollectiveKind::Allgather, CollectiveKind::ReduceScatter}) {
-    for (bool gathers_too : {false, true}) {
-      for (const ChunkShares& shares : sharesFor(kind, gathers_too)) {
-        const int64_t units = unitsOf(shares);
-        EXPECT_TRUE(units >= 1 && units <= 16 && (units & (units - 1)) == 0) << units;
-      }
+  ChunkedWork gather{kFlopsOfAMs, kBytesOfAMs}, scatter = gather, both = gather, sum = gather;
+  scatter.reduces = both.reduces = sum.reduces = sum.returns = true;
+  both.gathered = kBytesOfAMs;
+  sum.buffer = 256 << 20;
+  for (const ChunkedWork& work : {gather, scatter, both, sum}) {
+    EXPECT_EQ(sharesFor(work).front(), ChunkShares{1});
+    for (const ChunkShares& shares : sharesFor(work)) {
+      const int64_t units = unitsOf(shares);
+      EXPECT_TRUE(units >= 1 && units <= 16 && (units & (units - 1)) == 0) << units;
+      if (!work.returns || shares.size() == 1) continue;
+      EXPECT_LE(4 * *std::max_element(shares.begin(), shares.end()), units);
     }
   }
 }

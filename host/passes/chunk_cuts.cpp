@@ -1,0 +1,112 @@
+#include "host/passes/chunk_cuts.h"
+
+#include <algorithm>
+
+#include "host/passes/nominal_sizes.h"
+
+namespace heddle::host {
+namespace {
+
+using comm::CollectiveKind;
+
+const Slot& slotOf(const Program& program, SlotId id) {
+  return program.slots[static_cast<size_t>(id)];
+}
+
+SlotId rowsRead(const Program& program, size_t product) {
+  return std::get<CallLibrary>(program.body[product].op).inputs[0];
+}
+
+bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
+              const std::vector<SlotId>& views, const AxisOrder& order) {
+  return std::all_of(views.begin(), views.end(),
+                     [&](SlotId id) { return denseOrderOf(program, uses, id) == order; });
+}
+
+// All rows as one axis: there they lie behind each other in every tensor around.
+std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUses>& uses,
+                                const ChunkSite& site, const Communicate& x,
+                                std::optional<size_t> moved) {
+  const AxisOrder& order = site.order;
+  if (order.size() < 3 || order.back() + 1 != static_cast<int64_t>(order.size())) {
+    return std::nullopt;
+  }
+  ChunkCut cut;
+  for (size_t i = 0; i + 1 < order.size(); ++i) cut.axes.push_back(static_cast<size_t>(order[i]));
+  const auto is_one = [&](size_t axis) {
+    return slotOf(program, x.in).tensor.domain[axis].extent.isConstant(1);
+  };
+  const auto first = std::find_if_not(cut.axes.begin(), cut.axes.end(), is_one);
+  if (first == cut.axes.end() || (moved && *first != *moved)) return std::nullopt;
+  std::vector<SlotId> views = kernelViews(program, site);
+  for (size_t product : site.products) {
+    views.push_back(site.kind == CollectiveKind::Allgather
+                        ? std::get<CallLibrary>(program.body[product].op).outputs[0]
+                        : rowsRead(program, product));
+  }
+  if (!lieAlike(program, uses, views, order)) return std::nullopt;
+  return cut;
+}
+
+}  // namespace
+
+std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
+                             const ChunkSite& site) {
+  const auto& x = std::get<Communicate>(program.body[site.post].op);
+  const size_t last = site.order.size() - 1;
+  const bool moves = x.kind != CollectiveKind::Allreduce;
+  const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;
+  if (moves && (!moved || *moved == last)) return {};
+  std::vector<size_t> ones;
+  std::vector<ChunkCut> cuts;
+  if (auto flat = flatCut(program, uses, site, x, moved)) cuts.push_back(std::move(*flat));
+  for (int64_t each : site.order) {
+    const auto axis = static_cast<size_t>(each);
+    if (axis == last) break;
+    if (!moves || axis == *moved) cuts.push_back({{axis}, ones});
+    const Size& extent = slotOf(program, x.in).tensor.domain[axis].extent;
+    if (extent.isConstant(1)) continue;
+    if (extent.isConstant()) break;
+    ones.push_back(axis);
+  }
+  return cuts;
+}
+
+bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut) {
+  if (!site.front) return false;
+  if (!cut.isFlat()) return true;
+  std::vector<SlotId> views = kernelViews(program, *site.front);
+  if (!site.gather) {
+    for (size_t product : site.front->products) views.push_back(rowsRead(program, product));
+  }
+  return lieAlike(program, slotUsesOf(program), views, site.order);
+}
+
+std::optional<size_t> movedAxis(const Program& program, const Communicate& x) {
+  const Slot& in = slotOf(program, x.in);
+  const Slot& out = slotOf(program, x.out);
+  std::optional<size_t> moved;
+  if (in.tensor.rank() != out.tensor.rank()) return std::nullopt;
+  for (size_t axis = 0; axis < in.tensor.rank(); ++axis) {
+    if (devicesOf(program, in, axis) == devicesOf(program, out, axis)) continue;
+    if (moved) return std::nullopt;
+    moved = axis;
+  }
+  return moved;
+}
+
+std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage) {
+  if (!stage.kernel) return {};
+  const auto& launch = std::get<LaunchKernel>(program.body[*stage.kernel].op);
+  std::vector<SlotId> views;
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    const bool in_parts =
+        std::any_of(stage.allocates.begin(), stage.allocates.end(), [&](size_t allocate) {
+          return std::get<Allocate>(program.body[allocate].op).out == launch.inputs[i];
+        });
+    if (stage.kernel_rows[i] && !in_parts) views.push_back(launch.inputs[i]);
+  }
+  return views;
+}
+
+}  // namespace heddle::host
