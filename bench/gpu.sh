@@ -91,10 +91,10 @@ bench() {
 multi() {
   local status=0
   $build/bin/bench_cuda_collectives >"$results/multi.jsonl" || status=1
-  $build/bin/bench_cuda_mlp --overlap off,auto,4 >>"$results/multi.jsonl" || status=1
+  mpirun -n "$gpus" $build/bin/bench_cuda_mlp --overlap off,auto,4 >>"$results/multi.jsonl" || status=1
   $build/bin/bench_cuda_lanes >>"$results/multi.jsonl" || status=1
   for size in 2 4 8; do
-    [ $size -gt "$gpus" ] || $build/bin/bench_cuda_mlp --gpus $size --overlap off,auto \
+    [ $size -gt "$gpus" ] || mpirun -n $size $build/bin/bench_cuda_mlp --overlap off,auto \
       --block examples/transformer_block_tp.fusion >>"$results/multi.jsonl" || status=1
   done
   torchrun --standalone --nproc-per-node "$gpus" bench/peers/torch_mlp.py >>"$results/multi.jsonl" || status=1

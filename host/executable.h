@@ -173,6 +173,11 @@ class FusionExecutor {
   // May be called from several threads, as Executable::run().
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
   Executable::Stats stats() const;  // summed over the programs that there have been
+  // What a run takes from this rank without a copy, by input (empty for scalars), at these
+  // unsharded sizes; the fusion's default stands for each that is not given. A run may be given
+  // others, but for inputs that are sent to other ranks themselves. Lowers the fusion, and meets no
+  // other rank. UserError: a size that the fusion does not have, or one that is not known.
+  std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
 
  private:
   struct Impl;

@@ -288,6 +288,28 @@ struct FusionExecutor::Impl {
     }
   }
 
+  std::vector<TensorDesc> inputDescs(const SizeBindings& given) const {
+    SizeBindings sizes(fusion.size_defaults.begin(), fusion.size_defaults.end());
+    std::vector<std::string> symbols;
+    for (ValueId id : fusion.inputs()) {
+      for (const IterDomain& axis : fusion.tensor(id).domain) axis.extent.collectSymbols(symbols);
+    }
+    for (const auto& [symbol, size] : given) {
+      HEDDLE_USER_CHECK(std::find(symbols.begin(), symbols.end(), symbol) != symbols.end(),
+                        "no input of fusion {} has a size {}", fusion.name, symbol);
+      sizes[symbol] = size;
+    }
+    const Program program =
+        compile(sizes_decide ? withSizes(fusion, sizes) : fusion, ranks, options);
+    const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
+    std::vector<TensorDesc> descs;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      const bool is_scalar = fusion.value(fusion.inputs()[i]).is_scalar;
+      descs.push_back(is_scalar ? TensorDesc{} : inputDesc(program, i, sizes, rank, ranks));
+    }
+    return descs;
+  }
+
   Widths widthsFor(const SizeBindings& sizes) const {
     Widths widths;
     if (sizes.empty()) return widths;
@@ -328,6 +350,10 @@ FusionExecutor::FusionExecutor(FusionExecutor&&) noexcept = default;
 
 Outputs FusionExecutor::run(const std::vector<Argument>& inputs, const RunOptions& options) {
   return impl_->executableFor(inputs)->run(inputs, options);
+}
+
+std::vector<TensorDesc> FusionExecutor::inputDescs(const SizeBindings& sizes) const {
+  return impl_->inputDescs(sizes);
 }
 
 Executable::Stats FusionExecutor::stats() const {

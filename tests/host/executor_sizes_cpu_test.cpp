@@ -121,6 +121,40 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
   }
 }
 
+// Blocks and their memory follow the sizes: what is gathered is sent from even blocks.
+TEST(ExecutorSizes, ItSaysWhatARunTakes) {
+  const Fusion fusion = parseFusion(R"(heddle 1
+mesh @m = [x=ranks]
+fusion f(%x: f32[rows, n] shard(@m, 0: x), %s: f32) with rows = 4, n = 3 {
+  %y = mul(%x, %s)
+  return %y shard(@m)
+}
+)");
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    FusionExecutor executor(fusion, {device.get(), &world});
+    EXPECT_EQ(executor.inputDescs().at(0).sizes, (std::vector<int64_t>{2, 3}));
+    for (const int64_t rows : {5, 2, 0}) {
+      const std::vector<TensorDesc> descs = executor.inputDescs({{"rows", rows}});
+      ASSERT_EQ(descs.size(), 2U);
+      const int64_t most = (rows + 1) / 2, begin = std::min(world.rank() * most, rows);
+      EXPECT_EQ(descs[0].sizes, (std::vector<int64_t>{std::min(most, rows - begin), 3}));
+      EXPECT_EQ(descs[0].global, (std::vector<int64_t>{rows, 3}));
+      EXPECT_EQ(descs[0].alloc, (std::vector<int64_t>{most, 3}));
+      HostTensor block(DType::F32, descs[0].sizes);
+      std::fill_n(block.as<float>(), block.numel(), 1.5F);
+      const Outputs outputs =
+          executor.run({toDevice(*device, device->allocator(), block, descs[0]), Scalar(2.0)});
+      outputs.wait();
+      EXPECT_EQ(floatsOf(*device, outputs[0]),
+                std::vector<float>(static_cast<size_t>(3 * rows), 3.0F));
+    }
+    EXPECT_THROW(executor.inputDescs({{"columns", 3}}), UserError);
+    world.barrier();
+  });
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
 // Rank 1 finds no program for what it is given; then neither does.
 TEST(ExecutorSizes, InputsThatDoNotFitAreToldBeforeAnythingIsLowered) {
   const Fusion fusion = parseFusion(R"(heddle 1
