@@ -27,7 +27,7 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
   NCCL call made by hand. *gpu_us*, *nccl_us*: one of nine in a row; *alone_us*: a program, or one call, alone, what the host does before it
   included; *host_us*: to issue one with its wait.
 - *tp_mlp*, *sp_mlp*: the MLP of a transformer with hidden size 8192, bf16, tensor and sequence parallel. *gelu*: as the epilogue of
-  the first product or as an op. *batch 4*: four batches of so many tokens. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. The peer's: eager,
+  the first product or as an op. *batch 4*: four batches of so many tokens. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. *host_ms*: to issue a run. The peer's: eager,
   torch.compile, and async tensor parallelism (`bench/peers/torch_mlp.py`).
 - *allreduce beside products* and its like (`bench/cuda_lanes.cpp`): 16 products alone, 8 collectives alone, and all of them at once, by
   copy engines (a host program's lanes), by NCCL, and by NCCL with at most 16 thread blocks.

@@ -294,7 +294,7 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
         replaced(replaced(of, "relu(%a)", "tanh(%a)"), kSizes, "with t = 64, h = 6, f = 96");
     for (int ranks : {2, 4}) {
       CompileOptions options;
-      options.passes.chunk_sizes = {{"t", 1 << 20}, {"h", 8192}, {"f", 1024}};
+      options.passes.chunk_sizes = {{"t", 16384}, {"h", 4096}, {"f", 4096}};
       const Fusion fusion = parseFusion(text);
       const Program program = compile(fusion, ranks, options);
       unequal += hasUnequalChunks(program) ? 1 : 0;
