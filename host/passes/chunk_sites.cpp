@@ -180,8 +180,10 @@ class SiteFinder {
     if (site.kind == CollectiveKind::Allgather) {
       if (site.products.front() < site.wait) return false;
       if (!site.kernel) return true;
+      // Its later parts stand behind the product's first ones.
       return *site.kernel > site.wait && *site.kernel < site.products.front() &&
-             mayMove(*site.kernel, site.products.front(), {});
+             mayMove(*site.kernel, site.products.front(), {}) &&
+             isApart(*site.kernel, site.products.front());
     }
     const std::vector<size_t> members = membersOf(site);
     return std::all_of(members.begin(), members.end(), [&](size_t i) {
@@ -252,11 +254,11 @@ class SiteFinder {
     return true;
   }
 
-  // The collective writes nothing that the instruction touches.
-  bool isApart(size_t instruction, size_t post) const {
+  // The later one writes nothing that the instruction touches.
+  bool isApart(size_t instruction, size_t later) const {
     const auto& touched = items_.items[instruction].accesses;
     return std::none_of(
-        items_.items[post].accesses.begin(), items_.items[post].accesses.end(),
+        items_.items[later].accesses.begin(), items_.items[later].accesses.end(),
         [&](const ItemAccess& access) {
           return access.write &&
                  std::any_of(touched.begin(), touched.end(), [&](const ItemAccess& mine) {

@@ -101,6 +101,52 @@ TEST(ChunkKernels, KernelsThatKnowWhereAnElementLiesStayWhole) {
   EXPECT_NE(whyWhole(flipped).find("stays whole: "), std::string::npos) << whyWhole(flipped);
 }
 
+// By hand: the product's result lies where the kernel reads, in other rows; its first part would
+// take away what the kernel's second one reads.
+TEST(ChunkKernels, AKernelThatReadsWhereItsProductWritesStaysWhole) {
+  const auto gathers = [](const std::string& result) {
+    const Program program = parseProgram(R"(heddle 1
+mesh @m = [x=2]
+kernel @k {
+  fusion k(%a: i32[t, h], %r: i32[t, h]) {
+    %b = add(%a, %r)
+    return %b
+  }
+}
+program main(%x: i32[t, h] shard(@m, 0: x), %v: i32[t, f], %w: i32[h, f]) -> (%e)
+    with t = 8, h = 4, f = 12 {
+  slot %buf: i32[t, f]
+  slot %flat: i32[t * f]
+  slot %part: i32[t * h]
+  slot %r: i32[t, h]
+  slot %g: i32[t, h]
+  slot %s: i32[t, h]
+  slot %c: i32[t, f]
+  slot %e: i32[t, f]
+  %buf = allocate
+  copy %v -> %buf
+  %flat = alias %buf reshape
+  %part = alias %flat slice starts=[0] stops=[t * h]
+  %r = alias %part reshape
+  %c = )" + result + R"(
+  %g = allocate
+  $t = communicate allgather %x -> %g team=@m[x]
+  wait $t
+  %s = allocate
+  launch @k(%g, %r) -> (%s)
+  call_library matmul(%s, %w) -> (%c)
+  %e = allocate
+  copy %c -> %e
+}
+)");
+    PassOptions options;
+    options.chunks = 2;
+    return posts(runPasses(program, options).body, CollectiveKind::Allgather);
+  };
+  EXPECT_EQ(gathers("allocate"), 3);
+  EXPECT_EQ(gathers("alias %buf"), 1);
+}
+
 TEST(RowKernel, OnlyWhatIsElementByElement) {
   const auto rows = [](const std::string& body) {
     return rowKernelOf(
