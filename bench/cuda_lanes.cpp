@@ -2,8 +2,8 @@
 // NCCL's kernels, on all GPUs of the machine, a thread and a rank a GPU: GPU time of 16 products,
 // of 8 collectives, and of both on streams of their own. One JSON object a case.
 //
-//   bench_cuda_lanes [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16, default
-//   1024; the collectives' longer buffer, default 16
+//   bench_cuda_lanes [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16,
+//   default 1024; the collectives' longer buffer, default 16
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 

@@ -16,16 +16,16 @@ constexpr double kHeatMs = 2;
 constexpr int kMostRepeats = 50;
 constexpr size_t kFinalists = 4;
 constexpr double kFinalMs = 100;
-constexpr double kFinalFrom = 0.1;
+constexpr double kFinalFrom = 0.1, kFinalTo = 25;
 
 class Race {
  public:
   Race(size_t count, AlgorithmStopwatch& stopwatch) : stopwatch_(stopwatch), times_(count) {}
 
-  size_t winner() {
+  size_t winner(bool without_final) {
     shortHeats();
     const double best = *std::min_element(times_.begin(), times_.end());
-    if (best >= kFinalFrom && best < kFinalMs / 2) runFinal(finalists(kNear * best));
+    if (!without_final && best >= kFinalFrom && best < kFinalTo) runFinal(finalists(kNear * best));
     const auto fastest = std::min_element(times_.begin(), times_.end());
     if (*fastest == kNever || times_[0] <= kClear * *fastest) return 0;
     return static_cast<size_t>(fastest - times_.begin());
@@ -84,8 +84,8 @@ class Race {
 
 }  // namespace
 
-size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch) {
-  return count < 2 ? 0 : Race(count, stopwatch).winner();
+size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final) {
+  return count < 2 ? 0 : Race(count, stopwatch).winner(without_final);
 }
 
 }  // namespace heddle::host

@@ -24,13 +24,13 @@ class AlgorithmStopwatch {
 // Short heats: 2 ms of each algorithm in turn, over and over while it is within 15 % of the best,
 // so that a clock that changes meanwhile favours none. The best heat counts.
 //
-// The final, where a run takes from 0.1 to 50 ms: such products one after the other take a GPU to
+// The final, where a run takes from 0.1 to 25 ms: such products one after the other take a GPU to
 // its power limit, and within 100 ms its clock falls to what the algorithm's power leaves. One that
 // needs less of it is faster then, which heats in turn cannot show, as the clock follows the mean
 // power of all. So the first algorithm and the best of the others within 15 %, 4 in all, run by
 // themselves for 100 ms each, of which the second half counts; before them the GPU runs warm for as
-// long. That is half a second. Shorter runs seldom come in such numbers, and the short heats of
-// longer ones last as long as a final.
-size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch);
+// long. That is half a second, so a caller may do `without_final`. Shorter runs seldom come in such
+// numbers, and the short heats of longer ones last as long as a final.
+size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final = false);
 
 }  // namespace heddle::host

@@ -46,13 +46,22 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
   checkCuda("cudaEventCreate", cudaEventCreateWithFlags(&posted_, cudaEventDisableTiming));
   try {
-    checkCuda("cudaStreamCreate", cudaStreamCreateWithFlags(&apart_, cudaStreamNonBlocking));
+    checkCuda("cudaStreamCreate", makeApart());
     job_->add(this);
   } catch (...) {
     cudaEventDestroy(posted_);
     if (apart_ != nullptr) cudaStreamDestroy(apart_);
     throw;
   }
+}
+
+// Of a priority that no stream of a program has: streams that share a queue of the GPU stand behind
+// each other, and what ends the waits of the others must not.
+cudaError_t CopyCommunicator::makeApart() {
+  int least = 0, greatest = 0;
+  const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  if (status != cudaSuccess) return status;
+  return cudaStreamCreateWithPriority(&apart_, cudaStreamNonBlocking, (least + greatest) / 2);
 }
 
 CopyCommunicator::~CopyCommunicator() {
@@ -131,9 +140,8 @@ void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_
   std::byte* own = piece.recv + piece.begin(rank_);
   const int64_t bytes = piece.bytes(piece.parts.countOf(rank_));
   if (kind == CollectiveKind::Allgather) {
-    add(out, piece.send, bytes);
-    add(own, piece.send, bytes);
-    copy(stream);
+    copyHere(out, piece.send, bytes, stream);
+    copyHere(own, piece.send, bytes, stream);
     meet(stream);
     return fetch(piece, stream);
   }
@@ -141,8 +149,7 @@ void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_
   meet(stream);
   if (kind == CollectiveKind::ReduceScatter) return sum(piece, piece.recv, stream);
   sum(piece, out, stream);
-  add(own, out, bytes);
-  copy(stream);
+  copyHere(own, out, bytes, stream);
   meet(stream);
   fetch(piece, stream);
 }
@@ -173,31 +180,36 @@ void CopyCommunicator::fetch(const Piece& piece, cudaStream_t stream) {
   copy(stream);
 }
 
-void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
+void CopyCommunicator::copyHere(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
   if (bytes == 0 || to == from) return;
+  checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
+                                               cudaMemcpyDeviceToDevice, stream));
+}
+
+void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
   to_.push_back(to);
   from_.push_back(from);
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// All at once: one call, and the links stay full between them. Where CUDA can be told so, not with
-// the SMs.
+// To or from peers, all at once: one call, and the links stay full between them. Where CUDA can be
+// told so, not with the SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
+  if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
-  if (to_.size() > 1) {
-    cudaMemcpyAttributes how = {};
-    how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
-    size_t first = 0;
-    checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
-                                                           to_.size(), &how, &first, 1, stream));
-    to_.clear();
-  }
-#endif
+  cudaMemcpyAttributes how = {};
+  how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+  size_t first = 0;
+  checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
+                                                         to_.size(), &how, &first, 1, stream));
+#else
   for (size_t i = 0; i < to_.size(); ++i) {
     checkCuda("cudaMemcpyAsync",
               cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream));
   }
+#endif
   to_.clear();
   from_.clear();
   bytes_.clear();

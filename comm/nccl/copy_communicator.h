@@ -19,9 +19,9 @@
 namespace heddle::comm::nccl {
 
 // A lane of a team whose GPUs reach each other's memory (Carrier::lane), stream-ordered: parts are
-// moved by the GPUs' copy engines, streams meet by stream memory operations, and only a sum is a
-// kernel. Products beside it keep their SMs: next to NCCL's kernels they take a quarter longer,
-// next to copies a hundredth (docs/benchmarks.md).
+// moved by the GPUs' copy engines, streams meet by stream memory operations, and SMs do no more
+// than sum and copy within a GPU. Products beside it keep their SMs: next to NCCL's kernels they
+// take a quarter longer, next to copies a hundredth (docs/benchmarks.md).
 //   reduce-scatter  every rank brings each other its part (SharedArena::in); all meet; each sums
 //   allgather       every rank puts its part out; all meet; each fetches those of the others
 //   allreduce       the first, of parts of equal size, then the second of the sums
@@ -75,9 +75,11 @@ class CopyCommunicator : public Communicator, public JobMember {
   void bring(const Piece& piece, cudaStream_t stream);
   void sum(const Piece& piece, void* to, cudaStream_t stream);
   void fetch(const Piece& piece, cudaStream_t stream);
+  void copyHere(void* to, const void* from, int64_t bytes, cudaStream_t stream);
   void add(void* to, const void* from, int64_t bytes);
   void copy(cudaStream_t stream);  // what was added
   void meet(cudaStream_t stream) { barrier_.meet(stream, ++number_); }
+  cudaError_t makeApart();
   std::string failure();     // why it was given up; empty: it was not
   void endWaits() noexcept;  // of this rank's streams, until they are over
   bool waitForStreams();     // false: they do not end

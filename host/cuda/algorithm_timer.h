@@ -2,6 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <map>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "host/cuda/lazy_kernel.h"
@@ -15,9 +18,14 @@ class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
+  // Of the numbers of rows of one product, so many have a final: jobs whose sizes change all the
+  // time would else spend half a second on each.
+  static constexpr int kFinals = 8;
+
   // Index of the winner of a race (host/algorithm_race.h), which takes about half a second, and ten
-  // runs of each algorithm, when the product is large; 0 when there is no memory for the operands
-  // or none runs. Waits for what `stream` holds, and must not be called while it is being captured.
+  // runs of each algorithm, when the product is large and has its final; 0 when there is no memory
+  // for the operands or none runs. Waits for what `stream` holds, and must not be called while it
+  // is being captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
@@ -28,7 +36,11 @@ class AlgorithmTimer {
                    const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
  private:
+  bool mayHaveFinal(MatmulProblem problem);
+
   LazyKernel fill_;
+  std::mutex mutex_;
+  std::map<std::string, int> finals_;  // that there were, by product without rows
 };
 
 }  // namespace heddle::host

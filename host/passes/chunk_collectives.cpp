@@ -184,7 +184,9 @@ class Chunker {
         auto rests = chunkRests(program_, site, cut, unitsOf(shares), true);
         if (shares.size() < 2 || !rests || !dividesNominally(*rests)) continue;
         const double needed = chunkedSeconds(work, shares);
-        if (is_auto ? needed >= seconds : best.cut != nullptr) continue;
+        const bool is_longer = best.cut != nullptr && shares.size() > best.shares.size();
+        if (is_auto ? needed >= (is_longer ? kCutGain : 1) * seconds : best.cut != nullptr)
+          continue;
         best = {&cut, shares, std::move(*rests), true};
         seconds = needed;
       }

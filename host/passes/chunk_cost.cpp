@@ -22,6 +22,7 @@ constexpr double kPartSeconds = 5e-6;     // more of a chunk, whose last wave of
 constexpr double kPostSeconds = 2e-5;     // one collective begun, met and ended
 constexpr double kCopySeconds = 1e-6;     // more for each peer
 constexpr double kPieceBytes = 64 << 20;  // that a lane moves at once
+constexpr double kMostPieces = 64;        // that are told apart: of more the wire is all
 constexpr double kTileRows = 128;
 constexpr double kGain = 0.98;
 
@@ -40,7 +41,8 @@ ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, boo
   if (work.moved > 0) t.product += work.moved * share / kMemoryBytes + kCallSeconds;
   if (work.reduces && !is_whole)
     t.product += bytes / (work.returns ? 2 : 1) / kMemoryBytes + kCallSeconds;
-  t.pieces = static_cast<int64_t>(std::max(1.0, std::ceil(work.buffer * share / kPieceBytes)));
+  t.pieces = static_cast<int64_t>(
+      std::clamp(std::ceil(work.buffer * share / kPieceBytes), 1.0, kMostPieces));
   const double begin = (kPostSeconds + kCopySeconds * work.peers) * static_cast<double>(t.pieces);
   const double gathered = (work.reduces ? work.gathered : work.bytes) * share;
   if (gathered > 0 || !work.reduces) {

@@ -38,7 +38,7 @@ class Sms {
 // What is reduced, after the products.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // All share the links, from the first product on.
+  // All that is reduced shares the links from the end of the first product on.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back() + chunks.back().alone;
   std::array<double, 2> lanes = {0, 0};
@@ -52,9 +52,11 @@ double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector
       if (chunks[i].pull > 0) at = pulled = std::max(at, pulled) + chunks[i].pull / pieces;
     }
     end = std::max(end, at);
-    wires += chunks[i].push + chunks[i].pull + chunks[i + 1].come;
+    wires += chunks[i].push + chunks[i].pull;
   }
-  return std::max(end, wires);
+  double all = wires - made.front();  // with what is gathered, from the beginning
+  for (const ChunkSeconds& chunk : chunks) all += chunk.come;
+  return std::max({end, wires, all});
 }
 
 }  // namespace

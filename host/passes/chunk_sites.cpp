@@ -140,7 +140,7 @@ class SiteFinder {
       const SlotId part = launch->inputs[i];
       if (!site.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isProduct(uses(part).at[1], part, false)) continue;
-      if (!isOwn(part, site)) return notOwn(part);
+      if (!isOwn(part, site)) continue;  // whole, as others see it too
       site.products.push_back(uses(part).at[1]);
     }
     std::sort(site.products.begin(), site.products.end());
@@ -198,8 +198,12 @@ class SiteFinder {
   void findFront(ChunkSite& site) const {
     if (site.kind == CollectiveKind::Allgather || site.products.size() != 1) return;
     ChunkStage front;
-    const SlotId rows = call(site.products.front()).inputs[0];
-    if (uses(rows).defined.size() != 1 || !findMakers(front, rows).empty()) return;
+    const std::vector<SlotId>& read = call(site.products.front()).inputs;
+    const SlotId rows = read[0];
+    if (std::count(read.begin(), read.end(), rows) != 1 || uses(rows).defined.size() != 1 ||
+        !findMakers(front, rows).empty()) {
+      return;
+    }
     std::vector<size_t> members = membersOf(site);
     const std::vector<size_t> before = membersOf(front);
     members.insert(members.end(), before.begin(), before.end());
@@ -283,10 +287,13 @@ class SiteFinder {
   // Allocated once, at the top, and named by nothing in a body nor outside of the program.
   bool isOwn(SlotId id, ChunkStage& site) const {
     const SlotUses& of = uses(id);
-    if (of.nested || of.defined.size() != 1) return false;
+    if (of.nested || of.defined.size() != 1 ||
+        !std::holds_alternative<Allocate>(at(of.defined.front()).op) ||
+        at(of.defined.front()).on != at(of.at.back()).on) {
+      return false;
+    }
     site.allocates.push_back(of.defined.front());
-    return std::holds_alternative<Allocate>(at(of.defined.front()).op) &&
-           at(of.defined.front()).on == at(of.at.back()).on;
+    return true;
   }
 
   // A product with the rows of its result those of its first operand: a matrix as the second.

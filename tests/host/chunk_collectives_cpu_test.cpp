@@ -143,6 +143,21 @@ TEST(ChunkCollectives, TwoStagesInOneChunk) {
   }
 }
 
+// A product that reads its rows as its matrix too needs them whole.
+TEST(ChunkCollectives, AProductOfWhatIsMadeWithItselfHasNoFront) {
+  constexpr const char* kGram = R"(heddle 1
+mesh @m = [x=ranks]
+fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24, h = 6, f = 96 {
+  %a = matmul(%x, %w)
+  %g = tanh(%a)
+  %y = linear(%g, %g)
+  return %y shard(@m)
+}
+)";
+  EXPECT_EQ(orderOf(compiled(parseFusion(kGram), 2, 2)), "pkpspsww");
+  for (int ranks : {2, 3}) expectRight(kGram, ranks, 2, {});
+}
+
 // What others read too is made whole: the first product stays as it is.
 TEST(ChunkCollectives, AFrontThatOthersReadStaysWhole) {
   const std::string seen =
@@ -174,7 +189,7 @@ TEST(ChunkCollectives, LargeSizesAreCutBecauseItPays) {
   while (text.find("f32[") != std::string::npos) text = replaced(text, "f32[", "bf16[");
   const Fusion fusion = parseFusion(text);
   CompileOptions options;
-  options.passes.chunk_sizes = {{"t", 16384}, {"h", 8192}, {"f", 28672}};
+  options.passes.chunk_sizes = {{"t", 8192}, {"h", 4096}, {"f", 1024}};
   const Program program = compile(fusion, 8, options);
   EXPECT_GT(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
 }
@@ -294,7 +309,7 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
         replaced(replaced(of, "relu(%a)", "tanh(%a)"), kSizes, "with t = 64, h = 6, f = 96");
     for (int ranks : {2, 4}) {
       CompileOptions options;
-      options.passes.chunk_sizes = {{"t", 16384}, {"h", 4096}, {"f", 4096}};
+      options.passes.chunk_sizes = {{"t", 8192}, {"h", 4096}, {"f", 1024}};
       const Fusion fusion = parseFusion(text);
       const Program program = compile(fusion, ranks, options);
       unequal += hasUnequalChunks(program) ? 1 : 0;

@@ -147,6 +147,78 @@ program main(%x: i32[t, h] shard(@m, 0: x), %v: i32[t, f], %w: i32[h, f]) -> (%e
   EXPECT_EQ(gathers("alias %buf"), 1);
 }
 
+// By hand: a product, a kernel, a product and its reduction, with one line more or other than
+// these.
+constexpr const char* kTwoProducts = R"(heddle 1
+mesh @m = [x=2]
+kernel @k {
+  fusion k(%a: f32[t, f]) {
+    %b = tanh(%a)
+    return %b
+  }
+}
+kernel @half {
+  fusion half(%a: f32[t, h]) {
+    %b = mul(%a, 0.5)
+    return %b
+  }
+}
+program main(%x0: f32[t, h], %w: f32[h, f], %w2: f32[f, h]) -> (%d) with t = 16, h = 8, f = 24 {
+  slot %x: f32[t, h]
+  slot %a: f32[t, f]
+  slot %g: f32[t, f]
+  slot %c: f32[t, h]
+  slot %d: f32[t, h]
+  %x = allocate
+  launch @half(%x0) -> (%x)
+  %a = allocate
+  call_library matmul(%x, %w) -> (%a)
+  %g = allocate
+  launch @k(%a) -> (%g)
+  %c = allocate
+  call_library matmul(%g, %w2) -> (%c)
+  %d = allocate
+  $t = communicate allreduce %c -> %d team=@m[x] op=sum
+  wait $t
+}
+)";
+
+// Both products in chunks: four calls. Only the second: three. And two where the rows do not
+// divide.
+TEST(ChunkKernels, AFrontThatMayNotMoveStaysWhole) {
+  const std::string before_g = "  %g = allocate\n", before_c = "  %c = allocate\n";
+  const struct {
+    const char* what;
+    std::string from, to;
+    int calls;
+  } cases[] = {
+      {"as it is", before_g, before_g, 6},
+      {"its operand changes", before_g, "  launch @half(%x) -> (%x)\n" + before_g, 5},
+      {"its operand changes late", before_c, "  launch @half(%x) -> (%x)\n" + before_c, 5},
+      {"its operand is freed", before_g, "  free %x\n" + before_g, 5},
+      {"the sum lies on its operand", "  %d = allocate\n", "  %d = alias %x\n", 5},
+      {"what is between is printed", before_c, "  print %g\n" + before_c, 5},
+  };
+  for (const auto& each : cases) {
+    const std::string text = chunk_testing::replaced(kTwoProducts, each.from, each.to);
+    PassOptions options;
+    options.chunks = 2;
+    const Program program = runPasses(parseProgram(text), options);
+    int calls = 0;
+    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
+      calls += std::holds_alternative<CallLibrary>(x.op) ? 1 : 0;
+    });
+    EXPECT_EQ(calls, each.calls) << each.what << "\n" << print(program);
+    testing::HarnessOptions harness;
+    harness.ranks = 2;
+    harness.sizes = {{"t", 16}, {"h", 8}, {"f", 24}};
+    const auto whole = testing::runProgram(runPasses(parseProgram(text), {}), harness);
+    harness.cpu.adversarial_seed = 7;
+    const auto parts = testing::runProgram(program, harness);
+    EXPECT_LT(testing::relativeError(parts.at(0), whole.at(0)), 1e-5) << each.what;
+  }
+}
+
 TEST(RowKernel, OnlyWhatIsElementByElement) {
   const auto rows = [](const std::string& body) {
     return rowKernelOf(

@@ -141,6 +141,16 @@ cudaError_t cudaMemset(void* data, int value, size_t bytes) {
   std::memset(data, value, bytes);
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   static std::atomic<unsigned> made{0};
   *stream = reinterpret_cast<cudaStream_t>(new Stream(++made));
