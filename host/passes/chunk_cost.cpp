@@ -9,22 +9,23 @@
 namespace heddle::host {
 namespace {
 
-constexpr double kHalfFlops = 7e14;  // f16, bf16 with f32 accumulation, sustained
-constexpr double kFullFlops = 5e13;  // f32
+constexpr double kHalfFlops = 7.4e14;  // f16, bf16 with f32 accumulation, sustained
+constexpr double kFullFlops = 5e13;    // f32
 // A device sends so much a second over NVLink: by NCCL's kernels, and as its copy engines write to
 // peers and read from them.
 constexpr double kLinkBytes = 3.5e11;
 constexpr double kPushBytes = 2.5e11;
 constexpr double kPullBytes = 2.2e11;
-constexpr double kMemoryBytes = 3e12;     // a kernel moves so much a second
+constexpr double kMemoryBytes = 3e12;  // a kernel moves so much a second
+// What is copied and summed beside products makes them slower: they share memory and power.
+constexpr double kBesideBytes = 5e11;
 constexpr double kCallSeconds = 6e-6;     // one product launched
-constexpr double kPartSeconds = 5e-6;     // more of a chunk, whose last wave of tiles is not full
-constexpr double kPostSeconds = 2e-5;     // one collective begun, met and ended
-constexpr double kCopySeconds = 1e-6;     // more for each peer
+constexpr double kPostSeconds = 2e-5;     // one collective of kernels begun, met and ended
+constexpr double kMeetSeconds = 3e-6;     // a lane begins a piece when all are there
 constexpr double kPieceBytes = 64 << 20;  // that a lane moves at once
 constexpr double kMostPieces = 64;        // that are told apart: of more the wire is all
 constexpr double kTileRows = 128;
-constexpr double kGain = 0.98;
+constexpr double kGain = 0.995;
 
 // How much longer a product takes because the last tiles of its rows are not full.
 double tileWaste(double rows) {
@@ -34,25 +35,24 @@ double tileWaste(double rows) {
 ChunkSeconds secondsOf(const ChunkedWork& work, double share, bool is_first, bool is_whole) {
   ChunkSeconds t;
   const double flops = work.flops * share * tileWaste(work.rows * share);
-  const double call = kCallSeconds + (is_whole ? 0 : kPartSeconds);
   const double bytes = work.bytes * share;
-  t.product =
-      flops / (work.half_rate ? kFullFlops : kHalfFlops) + call * static_cast<double>(work.calls);
+  t.product = flops / (work.half_rate ? kFullFlops : kHalfFlops) +
+              kCallSeconds * static_cast<double>(work.calls);
   if (work.moved > 0) t.product += work.moved * share / kMemoryBytes + kCallSeconds;
-  if (work.reduces && !is_whole)
-    t.product += bytes / (work.returns ? 2 : 1) / kMemoryBytes + kCallSeconds;
   t.pieces = static_cast<int64_t>(
       std::clamp(std::ceil(work.buffer * share / kPieceBytes), 1.0, kMostPieces));
-  const double begin = (kPostSeconds + kCopySeconds * work.peers) * static_cast<double>(t.pieces);
+  t.meet = kMeetSeconds;
   const double gathered = (work.reduces ? work.gathered : work.bytes) * share;
   if (gathered > 0 || !work.reduces) {
-    t.come = is_first ? gathered / kLinkBytes + kPostSeconds : gathered / kPullBytes + begin;
+    t.come = is_first ? gathered / kLinkBytes + kPostSeconds : gathered / kPullBytes;
   }
+  if (!is_whole) t.product += gathered / kMemoryBytes;
   if (work.reduces) {
     const double back = work.returns ? bytes / 2 : 0;
     t.alone = bytes / kLinkBytes + kPostSeconds;
-    t.push = (bytes - back) / kPushBytes + begin;
-    t.pull = work.returns ? back / kPullBytes + begin : 0;
+    t.push = (bytes - back) / kPushBytes;
+    t.pull = back / kPullBytes;
+    if (!is_whole) t.product += (bytes - back) / kBesideBytes + kCallSeconds;
   }
   return t;
 }
@@ -68,12 +68,11 @@ ChunkShares equalShares(int64_t chunks) { return ChunkShares(static_cast<size_t>
 double productSeconds(const ChunkedWork& work) { return secondsOf(work, 1, true, true).product; }
 
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work) {
-  std::vector<ChunkShares> all = {{1},       {1, 1},       {1, 3},       {1, 1, 2},
-                                  {1, 3, 4}, {1, 1, 1, 1}, {1, 1, 2, 4}, equalShares(8)};
+  std::vector<ChunkShares> all = {{1},          {1, 1},       {1, 1, 2},
+                                  {1, 1, 1, 1}, {1, 1, 2, 4}, equalShares(8)};
   if (!work.reduces) return all;
   for (ChunkShares& shares : all) std::reverse(shares.begin(), shares.end());
-  all.insert(all.end(), {{1, 2, 1}, {1, 3, 3, 1}, {1, 2, 2, 2, 1}});
-  if (work.gathered > 0) all.push_back({1, 1, 2, 2, 1, 1});
+  all.insert(all.end(), {{1, 2, 1}, {1, 2, 2, 2, 1}});
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.size() < b.size(); });
   const auto is_long = [&](const ChunkShares& shares) {

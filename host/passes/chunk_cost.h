@@ -14,7 +14,6 @@ struct ChunkedWork {
   bool half_rate = false;  // operands of four bytes or more: not at the rate of the half types
   int64_t calls = 1;       // of the library a part: products that read one gathered tensor, times
                            // the batches that it does not take at once
-  double peers = 1;        // of a device: each is sent to by itself
   bool reduces = false;    // what has come is summed
   double moved = 0;        // bytes that a kernel between product and collective reads and writes
   double rows = 0;         // of one matrix of the whole product; 0: as many as fill their tiles
@@ -56,7 +55,7 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 
-// The cheapest of `allowed` (by length; {1} among them). More chunks must save 2 % or more.
+// The cheapest of `allowed` (by length; {1} among them). More chunks must save half a percent.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

@@ -40,20 +40,23 @@ double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector
                       const Sms& sms) {
   // All that is reduced shares the links from the end of the first product on.
   double wires = made.front() + chunks.back().alone;
-  double pushed = 0, pulled = 0, end = made.back() + chunks.back().alone;
+  double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> lanes = {0, 0};
   for (size_t i = 0; i + 1 < chunks.size(); ++i) {
     const auto pieces = static_cast<double>(chunks[i].pieces);
     double& at = lanes[i % 2];
     at = std::max(at, made[i]);
     for (int64_t piece = 0; piece < chunks[i].pieces; ++piece) {
-      at = pushed = std::max(at, pushed) + chunks[i].push / pieces;
-      at = sms.after(at);
-      if (chunks[i].pull > 0) at = pulled = std::max(at, pulled) + chunks[i].pull / pieces;
+      pushed = std::max(at, pushed) + chunks[i].push / pieces;
+      at = sms.after(pushed + chunks[i].meet);
+      if (chunks[i].pull == 0) continue;
+      pulled = std::max(at, pulled) + chunks[i].pull / pieces;
+      at = pulled + chunks[i].meet;
     }
     end = std::max(end, at);
     wires += chunks[i].push + chunks[i].pull;
   }
+  end += chunks.back().alone;
   double all = wires - made.front();  // with what is gathered, from the beginning
   for (const ChunkSeconds& chunk : chunks) all += chunk.come;
   return std::max({end, wires, all});
@@ -70,7 +73,7 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
       // The first is copied while nothing computes yet.
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
-      come += chunk.come / static_cast<double>(is_copied ? chunk.pieces : 1);
+      come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }
     made.push_back(sms.run(come, chunk.product, stages));
   }

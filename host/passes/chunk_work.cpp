@@ -85,7 +85,6 @@ ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const
   work.bytes = gatheredBytes(program, sizes, x, longer, site.team) * (both_ways ? 2 : 1);
   work.half_rate = isHalfRate(program, site);
   work.calls = static_cast<int64_t>(site.products.size());
-  work.peers = static_cast<double>((site.team - 1) * (both_ways ? 2 : 1));
   work.reduces = !gathers;
   work.returns = both_ways;
   addStage(program, sizes, site, work);

@@ -112,7 +112,7 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
       EXPECT_TRUE(chunks > 1 && chunks <= 8) << chunks;
       EXPECT_EQ(postsOf(32), 1);
       EXPECT_EQ(postsOf(16384), chunks);
-      EXPECT_EQ(postsOf(15872), chunks);
+      EXPECT_EQ(postsOf(15360), chunks);
       EXPECT_EQ(executor.stats().programs, 2);
       EXPECT_EQ(executor.stats().communicators, 3);  // two lanes of the chunks, and none
       world.barrier();
