@@ -8,24 +8,28 @@
 
 namespace heddle::host {
 
+namespace {
+
+void probe(const Plan& plan) {
+  for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
+}
+
+}  // namespace
+
 void awaitEvent(Device& device, Event event, const Plan& plan) {
   if (plan.stream_ordered.empty()) return device.synchronize(event);
   constexpr int kYields = 2000;
   constexpr auto kNap = std::chrono::microseconds(20);
-  // A plan may outlive its communicators, but not with work under way.
-  const auto probe = [&] {
-    for (comm::Communicator* communicator : plan.stream_ordered) communicator->probe();
-  };
   for (int turn = 0; !device.eventDone(event); ++turn) {
     if (turn < kYields) {
       std::this_thread::yield();
       continue;
     }
-    probe();
+    probe(plan);
     std::this_thread::sleep_for(kNap);
   }
   // The end of a collective that another wait has given up is no success.
-  probe();
+  probe(plan);
 }
 
 SharedStream::~SharedStream() {
@@ -73,21 +77,25 @@ void RunResources::giveEvent(Event event) {
 bool Completion::done() {
   try {
     if (!resources->device().eventDone(event)) return false;
-    if (!errors.failed()) resources->job.endRun(run);
-    return true;
+    if (!settled_.load()) {
+      if (plan) probe(*plan);
+      conclude();
+    }
   } catch (const std::exception&) {
     errors.report(std::current_exception(), -1);
-    return true;
   }
+  settled_.store(true);
+  return true;
 }
 
 void Completion::wait() {
   try {
-    waitForDevice();
+    if (!settled_.load()) waitForDevice();
   } catch (const std::exception&) {
     // The device's own failure is the run's: sticky, and told to the job.
     errors.report(std::current_exception(), -1);
   }
+  settled_.store(true);
   rethrow();
 }
 
@@ -96,8 +104,12 @@ void Completion::waitForDevice() {
   if (!plan) return device.synchronize(event);
   if (!plan->stream_ordered.empty()) resources->job.waitForDevice();
   awaitEvent(device, event, *plan);
+  conclude();
+}
+
+void Completion::conclude() {
   // Collectives on a device also end when another wait has given them up.
-  if (!plan->stream_ordered.empty() && resources->job.failed()) {
+  if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }
   if (!errors.failed()) resources->job.endRun(run);

@@ -77,7 +77,7 @@ struct Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  // Also when the device has failed, which is then the run's error.
+  // Also when the device or the job has failed, which is then the run's error.
   bool done();
   // The host waits, then as rethrow().
   void wait();
@@ -93,6 +93,11 @@ struct Completion {
 
  private:
   void waitForDevice();
+  void conclude();  // the event has happened
+
+  // Whether the run has gone well is known. The Executable sees to that before its communicators
+  // go, which Outputs outlive.
+  std::atomic<bool> settled_{false};
 };
 
 // What one run at a time needs besides the plan. Reused by later runs; kept in its pool between

@@ -153,7 +153,7 @@ job '$run examples/tp_mlp.fusion --check --inject rank=1,instr=15,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted copy, 1 expected"
 grep -qF "%z, the copy of rank 1, WRONG in" "$work/out.txt" || complain "the wrong copy is not said"
 
-boards=$(find /dev/shm /tmp -maxdepth 1 -name 'heddle-board-*' -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
+boards=$(find /dev/shm /tmp -maxdepth 1 \( -name 'heddle-board-*' -o -name 'heddle-lanes-*' \) -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
 sleep 1
 for board in $boards; do
   [ ! -e "$board" ] || complain "$board is left behind"

@@ -1,7 +1,7 @@
 #include "comm/nccl/copy_communicator.h"
 
 #include <algorithm>
-#include <chrono>
+#include <exception>
 
 #include "comm/operation.h"
 #include "ir/error.h"
@@ -10,13 +10,14 @@ namespace heddle::comm::nccl {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
-// How long waits are ended over and over: a peer that has posted more may store its number behind.
-constexpr auto kEndWaits = std::chrono::seconds(10);
-// How long peers of other processes are waited for at the end.
-constexpr auto kFarewell = std::chrono::seconds(2);
-// Streams that go on meet peers once more, with numbers that mean nothing: before that they hear
-// that the job has failed (docs/design.md, 9).
+constexpr auto kLook = std::chrono::milliseconds(10);
+// Streams that go on meet peers once more, with numbers that mean nothing: before that the ranks of
+// the host hear of it, so that none passes on what it has been brought (docs/design.md, 9). One
+// that is stopped does not.
 constexpr auto kGrace = std::chrono::milliseconds(500);
+constexpr auto kMostGrace = std::chrono::seconds(5);
+// How long waits are ended over and over: a peer that has posted more may store its number behind.
+constexpr auto kEndWaits = std::chrono::seconds(15);
 // Ahead of any number that is waited for.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
@@ -70,8 +71,11 @@ CopyCommunicator::~CopyCommunicator() {
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
   if (ender_.joinable()) ender_.join();
-  const bool over = waitForStreams() && (arena_->isOneProcess() || waitForPeers());
-  if (!over) arena_->leave();
+  if (waitForStreams()) {
+    arena_->close(fault_);
+  } else {
+    arena_->leave();
+  }
   cudaEventDestroy(posted_);
   cudaStreamDestroy(apart_);
 }
@@ -86,32 +90,33 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
     HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
   }
   std::string why;
+  std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
     is_posting_.store(true);  // before it looks: who gives up either is seen here or sees this
     why = failure();
-    if (why.empty()) why = enqueueAll(group, stream);
+    try {
+      if (why.empty()) enqueueAll(group, stream);
+    } catch (const std::exception& failed) {
+      why = failed.what();
+      error = std::current_exception();
+      cudaEventRecord(posted_, stream);  // behind what it has left there
+    }
     is_posting_.store(false);
     // What was given up meanwhile may have been let through.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
+  if (error) std::rethrow_exception(error);
   userError("{}", why);
 }
 
-// Why it did not go all the way, with an event behind what it has left on the stream.
-std::string CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  try {
-    // Meetings of a lane are numbered in the order of its posts, whatever their streams.
-    checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
-    for (const Operation& op : group) enqueue(op, stream);
-    checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
-    return {};
-  } catch (const UserError& error) {
-    cudaEventRecord(posted_, stream);
-    return error.what();
-  }
+void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
+  // Meetings of a lane are numbered in the order of its posts, whatever their streams.
+  checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
+  for (const Operation& op : group) enqueue(op, stream);
+  checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
 }
 
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
@@ -258,14 +263,19 @@ void CopyCommunicator::endWaits() noexcept {
   try {
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     StreamBarrier all(mine_, {});
+    bool ending = false;
     while (!isOver() && std::chrono::steady_clock::now() < begin + kEndWaits) {
-      if (std::chrono::steady_clock::now() > begin + kGrace) {
-        all.arrive(apart_, number_.load() + kFarAhead);
-      }
-      std::this_thread::sleep_for(kPoll);
+      const bool may = ending || mayEndWaits(std::chrono::steady_clock::now() - begin);
+      if (may) all.arrive(apart_, number_.load() + kFarAhead);
+      ending = may;
+      std::this_thread::sleep_for(may ? kPoll : kLook);
     }
   } catch (const UserError&) {  // the GPU has met an error: nothing waits any longer
   }
+}
+
+bool CopyCommunicator::mayEndWaits(std::chrono::steady_clock::duration since) const {
+  return since > kMostGrace || (since > kGrace && job_->seat()->allHaveHeard());
 }
 
 bool CopyCommunicator::waitForStreams() {
@@ -275,29 +285,6 @@ bool CopyCommunicator::waitForStreams() {
     std::this_thread::sleep_for(kPoll);
   }
   return true;
-}
-
-// Each stores one number more, behind all that it has posted.
-bool CopyCommunicator::waitForPeers() {
-  const auto end = std::chrono::steady_clock::now() + kFarewell;
-  try {
-    barrier_.arrive(apart_, ++number_);
-    std::vector<uint32_t> seen(static_cast<size_t>(size_));
-    while (std::chrono::steady_clock::now() < end && fault_().empty()) {
-      checkCuda("cudaMemcpyAsync",
-                cudaMemcpyAsync(seen.data(), arena_->flag(rank_, 0), seen.size() * sizeof(uint32_t),
-                                cudaMemcpyDeviceToHost, apart_));
-      checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(apart_));
-      const uint32_t number = number_.load();
-      seen[static_cast<size_t>(rank_)] = number;
-      if (std::all_of(seen.begin(), seen.end(), [&](uint32_t each) { return each == number; })) {
-        return true;
-      }
-      std::this_thread::sleep_for(kPoll);
-    }
-  } catch (const UserError&) {  // the GPU has met an error
-  }
-  return false;
 }
 
 }  // namespace heddle::comm::nccl

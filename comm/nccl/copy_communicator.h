@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -30,14 +31,15 @@ namespace heddle::comm::nccl {
 //
 // Sums are taken in rank order, in f32 for the half types, each by one rank: the same bits on all,
 // as on host memory. A post never waits for peers. Errors and the end of a job as for
-// NcclCommunicator.
+// NcclCommunicator. Once a rank has given up, streams of its peers go on with what means nothing,
+// and may hand it to others: probe() tells, as all ranks of the host can see it before (LaneSeat).
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // `arena` has reached all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // What was posted is over, or the job has failed. Waits a moment for peers of other processes
-  // that still use this rank's memory, and leaves it to the end of the process if they do not come.
+  // that still use this rank's memory; if they come later it is freed later (SharedArena).
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -69,7 +71,7 @@ class CopyCommunicator : public Communicator, public JobMember {
     int64_t bytes(int64_t count) const { return count * sizeOf(dtype); }
     int64_t begin(int rank) const { return bytes(rank * parts.stride); }
   };
-  std::string enqueueAll(std::span<const Operation> group, cudaStream_t stream);
+  void enqueueAll(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
   void move(CollectiveKind kind, const Piece& piece, cudaStream_t stream);
   void bring(const Piece& piece, cudaStream_t stream);
@@ -82,8 +84,8 @@ class CopyCommunicator : public Communicator, public JobMember {
   cudaError_t makeApart();
   std::string failure();     // why it was given up; empty: it was not
   void endWaits() noexcept;  // of this rank's streams, until they are over
-  bool waitForStreams();     // false: they do not end
-  bool waitForPeers();
+  bool mayEndWaits(std::chrono::steady_clock::duration since) const;
+  bool waitForStreams();  // false: they do not end
 
   std::unique_ptr<SharedArena> arena_;
   int rank_;

@@ -246,8 +246,8 @@ bool NcclCommunicator::test(Ticket ticket) {
 void NcclCommunicator::probe() {
   // Before its kernels end, which who waits for them would take for success.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", fault_());
-  std::string why;
-  {
+  std::string why = fault_();
+  if (why.empty()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;  // a call begins or ends
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
@@ -260,8 +260,7 @@ void NcclCommunicator::probe() {
 }
 
 std::string NcclCommunicator::error() {
-  std::string why = fault_();
-  if (!why.empty()) return why;
+  std::string why;
   try {
     ncclResult_t state = ncclSuccess;
     check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm_, &state), comm_);

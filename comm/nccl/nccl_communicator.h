@@ -60,7 +60,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  std::string error();  // of NCCL or the job; empty while all is well
+  std::string error();  // of NCCL; empty while all is well
 
   int rank_;
   int size_;

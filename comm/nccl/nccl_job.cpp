@@ -5,6 +5,8 @@
 #include <chrono>
 #include <vector>
 
+#include "ir/error.h"
+
 namespace heddle::comm::nccl {
 namespace {
 
@@ -23,11 +25,15 @@ NcclJob::~NcclJob() {
 }
 
 std::string NcclJob::fault() const {
+  std::shared_ptr<LaneSeat> seat;
   {
     std::lock_guard lock(fault_mutex_);
     if (!fault_.empty()) return fault_;
+    seat = seat_;
   }
-  return bootstrap_->fault();
+  std::string why = bootstrap_->fault();
+  if (why.empty() && seat) why = seat->fault();
+  return why;
 }
 
 void NcclJob::setFault(const std::string& reason) {
@@ -35,8 +41,23 @@ void NcclJob::setFault(const std::string& reason) {
   if (fault_.empty()) fault_ = reason;
 }
 
+void NcclJob::sit(std::shared_ptr<LaneSeat> seat) {
+  {
+    std::lock_guard lock(fault_mutex_);
+    seat_ = std::move(seat);
+  }
+  std::lock_guard lock(members_mutex_);
+  if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
+}
+
+std::shared_ptr<LaneSeat> NcclJob::seat() const {
+  std::lock_guard lock(fault_mutex_);
+  return seat_;
+}
+
 void NcclJob::add(JobMember* communicator) {
   std::lock_guard lock(members_mutex_);
+  HEDDLE_USER_CHECK(!gaveUp(), "{}", fault());
   if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
   members_.insert(communicator);
 }
@@ -49,6 +70,7 @@ void NcclJob::remove(JobMember* communicator) {
 void NcclJob::giveUp(const std::string& why) noexcept {
   setFault(why);
   gave_up_.store(true);
+  if (const std::shared_ptr<LaneSeat> mine = seat()) mine->giveUp(fault());
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {
@@ -64,12 +86,20 @@ void NcclJob::giveUp(const std::string& why) noexcept {
 void NcclJob::watchCalls() {
   std::unique_lock lock(members_mutex_);
   while (!stop_.wait_for(lock, kLook, [this] { return stopping_; })) {
-    const std::string why = whyInVain();
+    const std::string why = whyOver();
     if (why.empty()) continue;
     lock.unlock();
     giveUp(why);
     lock.lock();
   }
+}
+
+std::string NcclJob::whyOver() {
+  if (const std::shared_ptr<LaneSeat> mine = seat(); mine && !gaveUp()) {
+    std::string why = mine->fault();
+    if (!why.empty()) return why;
+  }
+  return whyInVain();
 }
 
 std::string NcclJob::whyInVain() {

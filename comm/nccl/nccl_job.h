@@ -10,6 +10,7 @@
 
 #include "comm/communicator.h"
 #include "comm/nccl/job_member.h"
+#include "comm/nccl/lane_table.h"
 #include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {
@@ -17,13 +18,15 @@ namespace heddle::comm::nccl {
 // What the world of a rank and its communicators share: whether the job goes on, and how it ends. A
 // thread of its own, from the first communicator on, gives all of them up when a call of NCCL's
 // that waits for peers on the host would wait in vain: the job has failed, or the deadline has
-// passed (postDeadline()). Thread-safe.
+// passed (postDeadline()). Where ranks may have lanes it also hears, within a tenth of a second, of
+// a rank of the host that has given up. Thread-safe.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
   ~NcclJob();
 
-  // Of this rank, or what the bootstrap has heard of the others; empty while all is well.
+  // Of this rank, or what the bootstrap or the table of lanes has heard of the others; empty while
+  // all is well.
   std::string fault() const;
   void setFault(const std::string& reason);
   // For settle(); keeps the job alive.
@@ -31,6 +34,12 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
     return [job = shared_from_this()] { return job->fault(); };
   }
 
+  // From here on the rank may have lanes.
+  void sit(std::shared_ptr<LaneSeat> seat);
+  // Nullptr before sit().
+  std::shared_ptr<LaneSeat> seat() const;
+
+  // UserError when the rank has given up.
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
@@ -42,9 +51,11 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
 
  private:
   std::shared_ptr<const World> bootstrap_;
-  mutable std::mutex fault_mutex_;
+  mutable std::mutex fault_mutex_;  // guards the next two
   std::string fault_;
+  std::shared_ptr<LaneSeat> seat_;
   void watchCalls();
+  std::string whyOver();    // empty: go on
   std::string whyInVain();  // empty: no call waits, or its peers may come yet
 
   std::atomic<bool> gave_up_{false};

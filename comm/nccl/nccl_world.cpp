@@ -115,33 +115,52 @@ class NcclWorld : public World {
   };
   // Of each team the ranks that reach each other's memory, all at once.
   Lane openLane(const std::vector<int>& members, int position) {
-    std::unique_ptr<SharedArena> arena;
     std::string why;
+    std::unique_ptr<SharedArena> arena = makeArena(members, why);
+    const std::vector<std::string> offers =
+        ofTeam(exchange(arena ? arena->offer() : ""), members);
+    if (arena) why = arena->reach(offers, position);
+    const std::vector<std::string> all = exchange(members.empty() ? "" : why);
+    const std::vector<std::string> reasons = ofTeam(all, members);
+    Lane lane;
+    lane.everywhere = areEmpty(all);
+    if (!arena) return lane;
+    arena->setReached(offers, reasons);
+    if (areEmpty(reasons)) {
+      lane.mine = std::make_unique<CopyCommunicator>(
+          std::move(arena), position, static_cast<int>(members.size()), device_, reduce_, job_);
+    } else {
+      arena->close(ask_);
+    }
+    return lane;
+  }
+
+  // None, and why, where this rank cannot have one.
+  std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
+    if (job_->seat() == nullptr) job_->sit(LaneSeat::take(*bootstrap_));
+    std::unique_ptr<SharedArena> arena;
     try {
       HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
       if (!members.empty()) {
-        arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()));
+        arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()),
+                                              job_->seat());
         loadReduce(arena->own());
       }
     } catch (const UserError& error) {
       why = error.what();
       arena.reset();
     }
-    const std::vector<std::string> offers = exchange(arena ? arena->offer() : "");
-    std::vector<std::string> theirs;
-    for (int member : members) theirs.push_back(offers.at(static_cast<size_t>(member)));
-    if (arena) why = arena->reach(theirs, position);
-    const std::vector<std::string> reasons = exchange(members.empty() ? "" : why);
-    Lane lane;
-    for (const std::string& each : reasons) lane.everywhere = lane.everywhere && each.empty();
-    const bool together = std::all_of(members.begin(), members.end(), [&](int member) {
-      return reasons.at(static_cast<size_t>(member)).empty();
-    });
-    if (arena && together) {
-      lane.mine = std::make_unique<CopyCommunicator>(
-          std::move(arena), position, static_cast<int>(members.size()), device_, reduce_, job_);
-    }
-    return lane;
+    return arena;
+  }
+
+  static std::vector<std::string> ofTeam(const std::vector<std::string>& all,
+                                         const std::vector<int>& members) {
+    std::vector<std::string> team;
+    for (int member : members) team.push_back(all.at(static_cast<size_t>(member)));
+    return team;
+  }
+  static bool areEmpty(const std::vector<std::string>& all) {
+    return std::all_of(all.begin(), all.end(), [](const auto& each) { return each.empty(); });
   }
 
   std::unique_ptr<Communicator> made(ncclComm_t comm, int rank, int size) const {

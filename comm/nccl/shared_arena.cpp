@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "comm/nccl/nccl_call.h"
 #include "comm/nccl/stream_barrier.h"
@@ -16,15 +19,60 @@ namespace heddle::comm::nccl {
 namespace {
 
 constexpr size_t kAlign = 256;
+constexpr int kUnknown = -1;
+// How long peers of other processes are waited for at the end.
+constexpr auto kFarewell = std::chrono::milliseconds(500);
+constexpr auto kPoll = std::chrono::milliseconds(1);
 
 // What a rank says of its block, with hostKey() behind it.
 struct Offer {
   int64_t pid;
-  int device;
-  bool has_handle;  // not where the system keeps processes' memory apart
+  int32_t device;
+  int32_t seat;
+  int32_t block;          // in the table
+  int32_t has_handle;     // not where the system keeps processes' memory apart
+  uint64_t block_number;  // for threads of the same process
   cudaIpcMemHandle_t handle;
-  const std::shared_ptr<DeviceBlock>* block;  // for threads of the same process
 };
+
+// Blocks that peers had not closed yet, and what may be under way for ever. Never destroyed: at the
+// end of the process CUDA may be gone.
+struct Kept {
+  struct Block {
+    std::shared_ptr<DeviceBlock> block;
+    std::shared_ptr<LaneTable> table;
+    int seat;
+    int number;
+    int openers;
+    bool isFree() const { return openers >= 0 && table->leftBlock(seat, number) >= openers; }
+  };
+  std::mutex mutex;
+  std::vector<Block> blocks;
+  std::vector<std::shared_ptr<DeviceBlock>> forever;
+};
+Kept& kept() {
+  static auto* const all = new Kept;
+  return *all;
+}
+
+void keep(Kept::Block block) {
+  std::lock_guard lock(kept().mutex);
+  kept().blocks.push_back(std::move(block));
+}
+
+// To free memory may wait for the GPU: not under the lock.
+void freeClosed() {
+  std::vector<Kept::Block> closed;
+  {
+    std::lock_guard lock(kept().mutex);
+    std::erase_if(kept().blocks, [&](Kept::Block& each) {
+      if (!each.isFree()) return false;
+      closed.push_back(std::move(each));
+      return true;
+    });
+  }
+  for (const Kept::Block& each : closed) each.table->giveBlock(each.seat, each.number);
+}
 
 // NCCL's own switch for machines whose GPUs only seem to reach each other.
 bool isSwitchedOff() {
@@ -47,84 +95,87 @@ void enableAccess(int device, int peer) {
 
 }  // namespace
 
-DeviceBlock::DeviceBlock(int device, size_t bytes) : device_(device) {
-  checkCuda("cudaSetDevice", cudaSetDevice(device));
-  checkCuda("cudaMalloc", cudaMalloc(&data_, bytes));
-  cudaError_t status = cudaMemset(data_, 0, bytes);
-  if (status == cudaSuccess) status = cudaStreamSynchronize(cudaStreamLegacy);
-  if (status == cudaSuccess) return;
-  cudaFree(data_);
-  checkCuda("cudaMemset", status);
-}
-
-// Perhaps on the thread of a peer.
-DeviceBlock::~DeviceBlock() {
-  int current = device_;
-  cudaGetDevice(&current);
-  cudaSetDevice(device_);
-  cudaFree(data_);
-  cudaSetDevice(current);
-}
-
-SharedArena::SharedArena(int device, int size)
+SharedArena::SharedArena(int device, int size, std::shared_ptr<LaneSeat> seat)
     : device_(device),
       size_(size),
-      part_bytes_(kPieceBytes / static_cast<size_t>(size) / kAlign * kAlign) {
+      part_bytes_(kPieceBytes / static_cast<size_t>(size) / kAlign * kAlign),
+      seat_(std::move(seat)) {
   std::string why;
   HEDDLE_USER_CHECK(StreamBarrier::isAvailable(why), "{}", why);
   HEDDLE_USER_CHECK(!isSwitchedOff(), "NCCL_P2P_DISABLE is set");
+  freeClosed();
   const size_t parts = static_cast<size_t>(2 * size + 2);
-  block_ = std::make_shared<DeviceBlock>(
-      device, parts * part_bytes_ + static_cast<size_t>(size) * sizeof(uint32_t));
+  const size_t flags = static_cast<size_t>(size) * sizeof(uint32_t);
+  block_ = DeviceBlock::make(device, parts * part_bytes_ + flags, flags);
+  number_ = seat_->table()->takeBlock(seat_->index());
   Offer mine = {};
   mine.pid = getpid();
   mine.device = device;
-  mine.block = &block_;
-  mine.has_handle = cudaIpcGetMemHandle(&mine.handle, block_->data()) == cudaSuccess;
-  if (!mine.has_handle) cudaGetLastError();
+  mine.seat = seat_->index();
+  mine.block = number_;
+  mine.block_number = block_->number();
+  mine.has_handle = cudaIpcGetMemHandle(&mine.handle, block_->data()) == cudaSuccess ? 1 : 0;
+  if (mine.has_handle == 0) cudaGetLastError();
   offer_.assign(reinterpret_cast<const char*>(&mine), sizeof mine);
   offer_ += hostKey();
 }
 
-SharedArena::~SharedArena() {
-  cudaSetDevice(device_);
-  for (void* peer : opened_) cudaIpcCloseMemHandle(peer);
+const std::string& SharedArena::offer() {
+  openers_ = kUnknown;
+  return offer_;
 }
 
 std::string SharedArena::reach(const std::vector<std::string>& offers, int rank) {
   try {
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
     for (int peer = 0; peer < size_; ++peer) {
-      const std::string& text = offers.at(static_cast<size_t>(peer));
       if (peer == rank) {
         bases_.push_back(block_->data());
-        continue;
+      } else {
+        reachPeer(offers.at(static_cast<size_t>(peer)), peer);
       }
-      HEDDLE_USER_CHECK(text.size() > sizeof(Offer), "rank {} of the team has no memory to share",
-                        peer);
-      HEDDLE_USER_CHECK(text.substr(sizeof(Offer)) == hostKey(),
-                        "rank {} of the team is on another host", peer);
-      Offer theirs;
-      std::memcpy(&theirs, text.data(), sizeof theirs);
-      if (theirs.pid == getpid()) {
-        enableAccess(device_, theirs.device);
-        shared_.push_back(*theirs.block);
-        bases_.push_back(shared_.back()->data());
-        continue;
-      }
-      HEDDLE_USER_CHECK(theirs.has_handle, "the memory of rank {} of the team cannot be opened",
-                        peer);
-      void* opened = nullptr;
-      checkCuda("cudaIpcOpenMemHandle",
-                cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess));
-      opened_.push_back(opened);
-      bases_.push_back(static_cast<std::byte*>(opened));
     }
   } catch (const UserError& error) {
     cudaGetLastError();
+    closePeers();
     return error.what();
   }
   return {};
+}
+
+void SharedArena::setReached(const std::vector<std::string>& offers,
+                             const std::vector<std::string>& reasons) {
+  openers_ = 0;
+  for (size_t i = 0; i < offers.size(); ++i) {
+    if (!reasons.at(i).empty()) continue;
+    Offer theirs;
+    std::memcpy(&theirs, offers[i].data(), sizeof theirs);
+    if (theirs.pid != getpid()) ++openers_;
+  }
+}
+
+void SharedArena::reachPeer(const std::string& offer, int peer) {
+  HEDDLE_USER_CHECK(offer.size() > sizeof(Offer), "rank {} of the team has no memory to share",
+                    peer);
+  HEDDLE_USER_CHECK(offer.substr(sizeof(Offer)) == hostKey(),
+                    "rank {} of the team is on another host", peer);
+  Offer theirs;
+  std::memcpy(&theirs, offer.data(), sizeof theirs);
+  if (theirs.pid == getpid()) {
+    enableAccess(device_, theirs.device);
+    std::shared_ptr<DeviceBlock> block = DeviceBlock::find(theirs.block_number);
+    HEDDLE_USER_CHECK(block != nullptr, "the memory of rank {} of the team is gone", peer);
+    bases_.push_back(block->data());
+    shared_.push_back(std::move(block));
+    return;
+  }
+  HEDDLE_USER_CHECK(theirs.has_handle != 0, "the memory of rank {} of the team cannot be opened",
+                    peer);
+  void* opened = nullptr;
+  checkCuda("cudaIpcOpenMemHandle",
+            cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess));
+  opened_.push_back({theirs.seat, theirs.block, opened});
+  bases_.push_back(static_cast<std::byte*>(opened));
 }
 
 std::byte* SharedArena::in(int rank, int turn, int part) const {
@@ -140,10 +191,43 @@ uint32_t* SharedArena::flag(int rank, int from) const {
   return reinterpret_cast<uint32_t*>(flags) + from;
 }
 
-void SharedArena::leave() {
-  shared_.push_back(std::move(block_));
-  static_cast<void>(new auto(std::move(shared_)));
+// --- the end ------------------------------------------------------------------------------------
+
+void SharedArena::closePeers() {
+  cudaSetDevice(device_);
+  for (const Opened& peer : opened_) {
+    cudaIpcCloseMemHandle(peer.base);
+    seat_->table()->leaveBlock(peer.seat, peer.block);
+  }
   opened_.clear();
+  shared_.clear();
+}
+
+bool SharedArena::isFree() const {
+  return openers_ != kUnknown &&
+         seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
+}
+
+void SharedArena::close(const Fault& fault) {
+  closePeers();
+  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  while (!isFree() && std::chrono::steady_clock::now() < end && fault().empty()) {
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void SharedArena::leave() {
+  std::lock_guard lock(kept().mutex);
+  auto& forever = kept().forever;
+  forever.push_back(std::move(block_));
+  forever.insert(forever.end(), shared_.begin(), shared_.end());
+}
+
+SharedArena::~SharedArena() {
+  if (block_ == nullptr) return;
+  closePeers();
+  keep({std::move(block_), seat_->table(), seat_->index(), number_, openers_});
+  freeClosed();
 }
 
 }  // namespace heddle::comm::nccl

@@ -7,64 +7,76 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/nccl/device_block.h"
+#include "comm/nccl/lane_table.h"
+#include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {
-
-// Memory of one GPU, freed with the last reference.
-class DeviceBlock {
- public:
-  DeviceBlock(int device, size_t bytes);  // zeroed
-  ~DeviceBlock();
-  DeviceBlock(const DeviceBlock&) = delete;
-  DeviceBlock& operator=(const DeviceBlock&) = delete;
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  int device_;
-  void* data_ = nullptr;
-};
 
 // The memory of the lanes of a team: a block on each GPU, and every rank reaches all of them. A
 // block holds twice (calls alternate between the two) what peers bring and what they fetch, and a
 // number for each of the team:
 //   in   kPieceBytes, one after the other a part from each rank
 //   out  kPieceBytes / ranks, one part
-// Ranks of one process share the blocks, of others they are opened by CUDA's inter-process handles.
+// Ranks of one process share the blocks. Others open them by CUDA's inter-process handles, and a
+// block may be freed only when all who have opened it have closed it, which they tell in the
+// LaneTable: one that is not closed in time is freed when its GPU next makes or ends a lane.
 class SharedArena {
  public:
+#ifdef HEDDLE_LANE_PIECE_BYTES  // of tests, for which many pieces must be cheap
+  static constexpr size_t kPieceBytes = HEDDLE_LANE_PIECE_BYTES;
+#else
   static constexpr size_t kPieceBytes = size_t{64} << 20;
+#endif
 
-  // Makes this rank's block and the first message to the others: `offer`. No block, and why, when
-  // this GPU or its memory does not allow it.
-  SharedArena(int device, int size);
+  // Makes this rank's block. UserError when this GPU or its memory does not allow it.
+  SharedArena(int device, int size, std::shared_ptr<LaneSeat> seat);
+  // As close({}) without waiting.
   ~SharedArena();
 
-  const std::string& offer() const { return offer_; }
+  // The first message to the others. Once it is asked for, the block is kept until setReached().
+  const std::string& offer();
   std::byte* own() const { return block_->data(); }
-  // Of the team's ranks in order; `rank` is this one. Empty, or why not all of them can be reached.
+  // Of the team's ranks in order; `rank` is this one. Empty, or why not all of them can be reached:
+  // then this rank has opened none.
   std::string reach(const std::vector<std::string>& offers, int rank);
+  // The offers, and what reach() then said on each rank of the team: who has opened the block.
+  void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
   std::byte* in(int rank, int turn, int part) const;
   std::byte* out(int rank, int turn) const;
   // Where `from` stores its number for `rank`.
   uint32_t* flag(int rank, int from) const;
   size_t partBytes() const { return part_bytes_; }
-  // Whether all ranks are threads of this process: then nothing is freed under a peer's feet.
-  bool isOneProcess() const { return opened_.empty(); }
-  // Somebody may still read or write: the blocks stay until the process ends.
+
+  // Nothing that this rank has posted is under way any more. Closes what it has opened, and waits a
+  // moment for the others to do so, unless the job has failed.
+  void close(const Fault& fault);
+  // Something may be: all stays until the process ends.
   void leave();
 
  private:
+  struct Opened {  // of a peer in another process
+    int seat;
+    int block;
+    void* base;
+  };
   std::byte* base(int rank) const { return bases_[static_cast<size_t>(rank)]; }
+  void reachPeer(const std::string& offer, int peer);
+  void closePeers();
+  bool isFree() const;  // nobody else has the block open
 
   int device_;
   int size_;
   size_t part_bytes_;  // a multiple of 256
+  std::shared_ptr<LaneSeat> seat_;
   std::shared_ptr<DeviceBlock> block_;
+  int number_ = -1;  // of the block in the table
+  int openers_ = 0;  // of other processes; kUnknown
   std::string offer_;
   std::vector<std::byte*> bases_;
+  std::vector<Opened> opened_;
   std::vector<std::shared_ptr<DeviceBlock>> shared_;  // of peers in this process
-  std::vector<void*> opened_;
 };
 
 }  // namespace heddle::comm::nccl

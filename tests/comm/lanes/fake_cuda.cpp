@@ -3,13 +3,17 @@
 #include "tests/comm/lanes/fake_cuda.h"
 
 #include <cuda.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -83,6 +87,44 @@ struct Event {
   }
 };
 
+// Two cores may be all there is for many streams that wait for each other.
+template <class Done>
+void waitUntil(const Done& done) {
+  constexpr int kYields = 20;
+  constexpr auto kNap = std::chrono::microseconds(50);
+  for (int turn = 0; !done(); ++turn) {
+    if (turn < kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+struct Block {
+  size_t bytes = 0;
+  int opened = 0;
+};
+struct Memory {
+  std::mutex mutex;
+  std::map<void*, Block> blocks;
+  Counts counts;
+};
+Memory& memory() {
+  static Memory all;
+  return all;
+}
+
+std::atomic<bool> nothing_moves{false};
+thread_local int process = 0;
+thread_local bool no_access = false;
+thread_local int copies_left = -1;
+
+bool copyFails() {
+  if (copies_left < 0) return false;
+  return copies_left-- == 0;
+}
+
 Stream& streamOf(cudaStream_t stream) {
   static Stream rest(0);
   const bool is_own =
@@ -97,7 +139,7 @@ void memOp(const CUstreamBatchMemOpParams& op) {
     return;
   }
   const auto* place = reinterpret_cast<std::atomic<uint32_t>*>(op.waitValue.address);
-  while (static_cast<int32_t>(place->load() - op.waitValue.value) < 0) std::this_thread::yield();
+  waitUntil([&] { return static_cast<int32_t>(place->load() - op.waitValue.value) >= 0; });
 }
 
 CUresult batchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned) {
@@ -114,11 +156,31 @@ void launch(cudaStream_t stream, std::function<void()> work) {
   streamOf(stream).push(std::move(work));
 }
 
+void setVoid(bool is_void) { nothing_moves.store(is_void); }
+bool isVoid() { return nothing_moves.load(); }
+void setProcess(int number) { process = number; }
+void setNoAccess(bool has_none) { no_access = has_none; }
+void failCopyAfter(int copies) { copies_left = copies; }
+
+Counts counts() {
+  std::lock_guard lock(memory().mutex);
+  return memory().counts;
+}
+void count(const std::function<void(Counts&)>& change) {
+  std::lock_guard lock(memory().mutex);
+  change(memory().counts);
+}
+
 }  // namespace heddle::comm::fake
 
 using namespace heddle::comm::fake;
 
 extern "C" {
+pid_t getpid() noexcept {
+  constexpr int kApart = 10'000'000;  // no process has such a number
+  return static_cast<pid_t>(syscall(SYS_getpid)) + process * kApart;
+}
+
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
@@ -128,13 +190,27 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 16;
   return cudaSuccess;
 }
+// Pages that nobody touches are not taken. At the end something else than zeros.
 cudaError_t cudaMalloc(void** data, size_t bytes) {
-  constexpr size_t kAlign = 256;
-  *data = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  constexpr size_t kDirty = 256;
+  *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (*data == MAP_FAILED) return cudaErrorMemoryAllocation;
+  std::memset(static_cast<std::byte*>(*data) + bytes - std::min(bytes, kDirty), 0x5a,
+              std::min(bytes, kDirty));
+  std::lock_guard lock(memory().mutex);
+  memory().blocks[*data] = {bytes, 0};
+  ++memory().counts.blocks;
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* data) {
-  std::free(data);
+  if (data == nullptr) return cudaSuccess;
+  std::lock_guard lock(memory().mutex);
+  const auto found = memory().blocks.find(data);
+  if (found == memory().blocks.end()) return cudaErrorInvalidValue;
+  if (found->second.opened > 0) ++memory().counts.freed_open;
+  munmap(data, found->second.bytes);
+  memory().blocks.erase(found);
+  --memory().counts.blocks;
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* data, int value, size_t bytes) {
@@ -186,13 +262,16 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   streamOf(stream).push([happened = eventOf(event).latest()] {
-    while (!happened->load()) std::this_thread::yield();
+    waitUntil([&] { return happened->load(); });
   });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  streamOf(stream).push([=] { std::memcpy(to, from, bytes); });
+  if (copyFails()) return cudaErrorInvalidValue;
+  streamOf(stream).push([=] {
+    if (!isVoid()) std::memcpy(to, from, bytes);
+  });
   return cudaSuccess;
 }
 #if CUDART_VERSION >= 13000
@@ -200,17 +279,37 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
                                  size_t count, cudaMemcpyAttributes*, size_t*, size_t,
                                  cudaStream_t stream) {
-  for (size_t i = count; i-- > 0;) cudaMemcpyAsync(to[i], from[i], bytes[i], {}, stream);
+  for (size_t i = count; i-- > 0;) {
+    const cudaError_t status = cudaMemcpyAsync(to[i], from[i], bytes[i], {}, stream);
+    if (status != cudaSuccess) return status;
+  }
   return cudaSuccess;
 }
 #endif
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return cudaErrorNotSupported; }
-cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
-  return cudaErrorNotSupported;
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data) {
+  std::memcpy(handle, &data, sizeof data);
+  return cudaSuccess;
 }
-cudaError_t cudaIpcCloseMemHandle(void*) { return cudaErrorNotSupported; }
+cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned) {
+  if (no_access) return cudaErrorPeerAccessUnsupported;
+  std::memcpy(data, &handle, sizeof *data);
+  std::lock_guard lock(memory().mutex);
+  const auto found = memory().blocks.find(*data);
+  if (found == memory().blocks.end()) return cudaErrorInvalidValue;
+  ++found->second.opened;
+  ++memory().counts.opened;
+  return cudaSuccess;
+}
+cudaError_t cudaIpcCloseMemHandle(void* data) {
+  std::lock_guard lock(memory().mutex);
+  const auto found = memory().blocks.find(data);
+  if (found == memory().blocks.end() || found->second.opened == 0) return cudaErrorInvalidValue;
+  --found->second.opened;
+  --memory().counts.opened;
+  return cudaSuccess;
+}
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
-  *can = 1;
+  *can = no_access ? 0 : 1;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }

@@ -1,0 +1,222 @@
+// Lanes that fail, cannot be had, or end at different times on different ranks.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "ir/error.h"
+#include "tests/comm/lanes/lane_ranks.h"
+
+namespace heddle::comm::conformance::lane_faults {
+namespace {
+
+using namespace lanes;
+
+constexpr int64_t kCount = 1000;
+
+// A job in which no rank hears of another's failure but through the lanes.
+class DeafWorld : public World {
+ public:
+  explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
+  int rank() const override { return world_->rank(); }
+  int size() const override { return world_->size(); }
+  std::string transport() const override { return world_->transport(); }
+  std::vector<std::string> exchange(const std::string& mine) override {
+    return world_->exchange(mine);
+  }
+  std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
+    return world_->communicator(members);
+  }
+  void abort(const std::string&) noexcept override {}
+
+ private:
+  std::unique_ptr<World> world_;
+};
+
+void onDeafRanks(int ranks, const DeviceReduce& reduce, const std::function<void(World&)>& body) {
+  expectAllWell(runRanks(makeInProcessWorlds(ranks), [&](std::unique_ptr<World>& world) {
+    const int device = world->rank();
+    world = heddleNcclModule()->makeWorld(std::make_unique<DeafWorld>(std::move(world)), device,
+                                          reduce);
+    body(*world);
+  }));
+}
+
+Operation sumOf(Buffer& buffer) {
+  return {CollectiveKind::Allreduce, buffer.data(), buffer.data(), kCount};
+}
+
+std::vector<int> among(const std::vector<int>& team, int rank) {
+  return std::find(team.begin(), team.end(), rank) == team.end() ? std::vector<int>{} : team;
+}
+
+// Rank 2 gives up; rank 0, which waits for it, goes on in time and brings nonsense to rank 1, which
+// has no lane with rank 2 and looks only when its stream has ended.
+TEST(LaneFaults, NobodyTakesWhatWasGivenUpForAResult) {
+  fake::setVoid(true);
+  onDeafRanks(3, reduceOnStream, [](World& world) {
+    StreamMemory memory;
+    Buffer data(memory, DType::F32, kCount);
+    const Operation sum = sumOf(data);
+    const auto outer = world.split(among({0, 2}, world.rank()), kFirst);
+    const auto inner = world.split(among({0, 1}, world.rank()), kFirst);
+    if (world.rank() == 2) {
+      fake::failCopyAfter(0);
+      expectUserError("cudaMemcpy", [&] { outer->post({&sum, 1}, memory.stream()); });
+      fake::failCopyAfter(-1);
+      expectUserError("cudaMemcpy", [&] { outer->post({&sum, 1}, memory.stream()); });
+    } else {
+      if (outer) outer->post({&sum, 1}, memory.stream());
+      inner->post({&sum, 1}, memory.stream());
+      memory.synchronize();
+      expectUserError("rank 2 has given up: cudaMemcpy", [&] { inner->probe(); });
+    }
+    world.barrier();
+  });
+  fake::setVoid(false);
+  EXPECT_EQ(fake::counts().blocks, 0);
+}
+
+thread_local int sums_left = -1;
+void reduceOrFail(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                  ReduceOp op, void* stream) {
+  if (sums_left == 0) throwInternalError("kernel", 1, "launch", "no kernel for you");
+  --sums_left;
+  reduceOnStream(dst, srcs, count, dtype, op, stream);
+}
+
+// In the second collective of a group, with one under way before it.
+TEST(LaneFaults, ASumFailsInTheMiddle) {
+  fake::setVoid(true);
+  onDeafRanks(2, reduceOrFail, [](World& world) {
+    sums_left = -1;
+    StreamMemory memory;
+    Buffer a(memory, DType::F32, kCount), b(memory, DType::F32, kCount);
+    const std::vector<Operation> both = {sumOf(a), sumOf(b)};
+    const auto lane = world.split({0, 1}, kFirst);
+    lane->post(both, memory.stream());
+    if (world.rank() == 1) {
+      sums_left = 1;
+      EXPECT_THROW(lane->post(both, memory.stream()), InternalError);
+    } else {
+      lane->post(both, memory.stream());
+    }
+    memory.synchronize();
+    expectUserError("no kernel for you", [&] { lane->probe(); });
+    expectUserError("no kernel for you", [&] { lane->post(both, memory.stream()); });
+    world.barrier();
+  });
+  fake::setVoid(false);
+  EXPECT_EQ(fake::counts().blocks, 0);
+}
+
+TEST(LaneFaults, WhoHasGivenUpGetsNoMore) {
+  onRanks(1, [](World& world) {
+    StreamMemory memory;
+    Buffer data(memory, DType::F32, kCount);
+    const Operation sum = sumOf(data);
+    const auto lane = world.split({0}, kFirst);
+    fake::failCopyAfter(0);
+    expectUserError("cudaMemcpy", [&] { lane->post({&sum, 1}, memory.stream()); });
+    fake::failCopyAfter(-1);
+    expectUserError("cudaMemcpy", [&] { world.split({0}, kSecond); });
+  });
+  EXPECT_EQ(fake::counts().blocks, 0);
+}
+
+// Rank 3 reaches nobody: its team takes NCCL, the other has its lane, and nothing else is left.
+TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
+  for (const Where where : {Where::OneProcess, Where::Processes}) {
+    onRanks(
+        4,
+        [](World& world) {
+          fake::setNoAccess(world.rank() == 3);
+          StreamMemory memory;
+          Rank rank{world, memory, true};
+          const bool lower = world.rank() < 2;
+          const std::vector<int> team = lower ? std::vector{0, 1} : std::vector{2, 3};
+          const auto lane = world.split(team, kFirst);
+          EXPECT_EQ(lane->holdsDevice(), !lower);
+          const Case c{CollectiveKind::Allreduce, DType::F32, ReduceOp::Sum, 5000, false, 3};
+          if (lower) runCase(rank, *lane, team, c);
+          const auto whole = world.split({0, 1, 2, 3}, kSecond);
+          EXPECT_TRUE(whole->holdsDevice());
+          world.barrier();
+          EXPECT_EQ(fake::counts().blocks, 2 + 6);  // of the lane; flags of the NCCL ones
+          world.barrier();
+        },
+        where);
+    EXPECT_EQ(fake::counts().blocks, 0);
+    EXPECT_EQ(fake::counts().nccl, 0);
+    EXPECT_EQ(fake::counts().opened, 0);
+    EXPECT_EQ(fake::counts().freed_open, 0);
+  }
+}
+
+// Rank 0 ends its lane long before the others do.
+TEST(LaneFaults, ABlockStaysUntilPeersHaveClosedIt) {
+  onRanks(
+      3,
+      [](World& world) {
+        StreamMemory memory;
+        Rank rank{world, memory, true};
+        const std::vector<int> team = {0, 1, 2};
+        const Case c{CollectiveKind::Allgather, DType::F32, ReduceOp::Sum, 5000, false, 1};
+        auto lane = world.split(team, kFirst);
+        runCase(rank, *lane, team, c);
+        if (world.rank() == 0) lane.reset();
+        world.barrier();
+        EXPECT_EQ(fake::counts().blocks, 3);
+        world.barrier();
+        lane.reset();
+        world.barrier();
+        lane = world.split(team, kSecond);
+        runCase(rank, *lane, team, c);
+        world.barrier();
+        EXPECT_EQ(fake::counts().blocks, 3);
+        world.barrier();
+      },
+      Where::Processes);
+  EXPECT_EQ(fake::counts().blocks, 0);
+  EXPECT_EQ(fake::counts().opened, 0);
+  EXPECT_EQ(fake::counts().freed_open, 0);
+}
+
+// From many threads: each communicator of NCCL's is aborted once, and all tell one reason.
+TEST(LaneFaults, LanesAndNcclEndTogether) {
+  const fake::Counts before = fake::counts();
+  fake::setVoid(true);
+  onRanks(2, [](World& world) {
+    StreamMemory memory;
+    Buffer data(memory, DType::F32, kCount);
+    const Operation sum = sumOf(data);
+    const std::vector<int> team = {0, 1};
+    const auto first = world.split(team, kFirst), second = world.split(team, kSecond);
+    const auto nccl = world.split(team, {}), other = world.split(team, Carrier{4, 0});
+    world.barrier();
+    if (world.rank() == 0) {
+      first->post({&sum, 1}, memory.stream());
+    } else {
+      world.abort("out of paper");
+    }
+    std::vector<std::thread> threads;
+    for (Communicator* each : {first.get(), second.get(), nccl.get(), other.get()}) {
+      threads.emplace_back([each] {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        expectUserError("out of paper", [&] {
+          while (std::chrono::steady_clock::now() < deadline) each->probe();
+        });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    memory.synchronize();
+  });
+  fake::setVoid(false);
+  const fake::Counts after = fake::counts();
+  EXPECT_EQ(after.aborts - before.aborts, 2 * 3);  // and the one they are split from
+  EXPECT_EQ(after.bad_aborts, 0);
+  EXPECT_EQ(after.nccl, 0);
+  EXPECT_EQ(after.blocks, 0);
+}
+
+}  // namespace
+}  // namespace heddle::comm::conformance::lane_faults
