@@ -137,7 +137,7 @@ std::string SharedArena::reach(const std::vector<std::string>& offers, int rank)
     }
   } catch (const UserError& error) {
     cudaGetLastError();
-    closePeers();
+    closePeers(false);  // nobody counts on it
     return error.what();
   }
   return {};
@@ -193,11 +193,11 @@ uint32_t* SharedArena::flag(int rank, int from) const {
 
 // --- the end ------------------------------------------------------------------------------------
 
-void SharedArena::closePeers() {
+void SharedArena::closePeers(bool tell) {
   cudaSetDevice(device_);
   for (const Opened& peer : opened_) {
     cudaIpcCloseMemHandle(peer.base);
-    seat_->table()->leaveBlock(peer.seat, peer.block);
+    if (tell) seat_->table()->leaveBlock(peer.seat, peer.block);
   }
   opened_.clear();
   shared_.clear();
@@ -209,7 +209,7 @@ bool SharedArena::isFree() const {
 }
 
 void SharedArena::close(const Fault& fault) {
-  closePeers();
+  closePeers(true);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
   while (!isFree() && std::chrono::steady_clock::now() < end && fault().empty()) {
     std::this_thread::sleep_for(kPoll);
@@ -225,7 +225,7 @@ void SharedArena::leave() {
 
 SharedArena::~SharedArena() {
   if (block_ == nullptr) return;
-  closePeers();
+  closePeers(true);
   keep({std::move(block_), seat_->table(), seat_->index(), number_, openers_});
   freeClosed();
 }

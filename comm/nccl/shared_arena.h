@@ -63,7 +63,7 @@ class SharedArena {
   };
   std::byte* base(int rank) const { return bases_[static_cast<size_t>(rank)]; }
   void reachPeer(const std::string& offer, int peer);
-  void closePeers();
+  void closePeers(bool tell);
   bool isFree() const;  // nobody else has the block open
 
   int device_;

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "host/null_device.h"
+#include "host/run_state.h"
+#include "ir/error.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_null_test {
@@ -275,6 +277,50 @@ TEST_F(NullTest, AMeshLargerThanTheJobIsRefused) {
                           context);
   });
   EXPECT_NE(message.find("needs 4 ranks, the job has 1"), std::string::npos) << message;
+}
+
+// A transport whose collectives end on the device.
+class ProbedTransport : public comm::Communicator {
+ public:
+  explicit ProbedTransport(int& probes) : probes_(probes) {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  bool isStreamOrdered() const override { return true; }
+  comm::Ticket post(std::span<const comm::Operation>, void*) override { return 0; }
+  bool test(comm::Ticket) override { return true; }
+  void probe() override {
+    ++probes_;
+    if (!why.empty()) throw UserError(why);
+  }
+  std::string why;
+
+ private:
+  int& probes_;
+};
+
+// That the device has ended is no success before the transport has been asked; later, when it may
+// be gone as Outputs outlive an Executable, it is not.
+TEST_F(NullTest, ARunIsOverWhenItsTransportHasBeenAsked) {
+  int probes = 0;
+  auto transport = std::make_unique<ProbedTransport>(probes);
+  auto plan = std::make_shared<Plan>();
+  plan->stream_ordered = {transport.get()};
+  const auto resources =
+      std::make_shared<RunResources>(*device, std::vector<std::string>{}, nullptr);
+  Completion well(resources), bad(resources);
+  well.plan = bad.plan = plan;
+  EXPECT_TRUE(well.done());
+  EXPECT_FALSE(well.errors.failed());
+  transport->why = "rank 2 has given up";
+  EXPECT_TRUE(bad.done());
+  EXPECT_TRUE(bad.errors.failed());
+  EXPECT_EQ(probes, 2);
+  transport.reset();
+  well.wait();
+  EXPECT_TRUE(well.done());
+  const std::string message = userErrorOf([&] { bad.wait(); });
+  EXPECT_NE(message.find("rank 2 has given up"), std::string::npos) << message;
+  EXPECT_EQ(probes, 2);
 }
 
 }  // namespace

@@ -117,12 +117,17 @@ Memory& memory() {
 
 std::atomic<bool> nothing_moves{false};
 thread_local int process = 0;
-thread_local bool no_access = false;
+thread_local int access_left = -1;
 thread_local int copies_left = -1;
 
 bool copyFails() {
   if (copies_left < 0) return false;
   return copies_left-- == 0;
+}
+bool hasAccess() {
+  if (access_left <= 0) return access_left < 0;
+  --access_left;
+  return true;
 }
 
 Stream& streamOf(cudaStream_t stream) {
@@ -159,7 +164,7 @@ void launch(cudaStream_t stream, std::function<void()> work) {
 void setVoid(bool is_void) { nothing_moves.store(is_void); }
 bool isVoid() { return nothing_moves.load(); }
 void setProcess(int number) { process = number; }
-void setNoAccess(bool has_none) { no_access = has_none; }
+void failAccessAfter(int peers) { access_left = peers; }
 void failCopyAfter(int copies) { copies_left = copies; }
 
 Counts counts() {
@@ -291,7 +296,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* data) {
   return cudaSuccess;
 }
 cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigned) {
-  if (no_access) return cudaErrorPeerAccessUnsupported;
+  if (!hasAccess()) return cudaErrorPeerAccessUnsupported;
   std::memcpy(data, &handle, sizeof *data);
   std::lock_guard lock(memory().mutex);
   const auto found = memory().blocks.find(*data);
@@ -309,7 +314,7 @@ cudaError_t cudaIpcCloseMemHandle(void* data) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
-  *can = no_access ? 0 : 1;
+  *can = hasAccess() ? 1 : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }

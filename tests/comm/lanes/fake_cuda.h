@@ -26,9 +26,9 @@ struct Counts {
 };
 Counts counts();
 
-// What goes wrong from here on, in the calling thread: its GPU reaches no other; the copy after so
-// many others fails (-1: none).
-void setNoAccess(bool has_none);
+// What goes wrong from here on, in the calling thread (-1: nothing): its GPU reaches so many others
+// and then no more; the copy after so many others fails.
+void failAccessAfter(int peers);
 void failCopyAfter(int copies);
 
 // Nothing is moved from here on, as what is given up is moved by several at once.

@@ -123,13 +123,13 @@ TEST(LaneFaults, WhoHasGivenUpGetsNoMore) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 reaches nobody: its team takes NCCL, the other has its lane, and nothing else is left.
+// Rank 3 does not reach all: its teams take NCCL, the other has its lane, and nothing else is left.
 TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(
         4,
         [](World& world) {
-          fake::setNoAccess(world.rank() == 3);
+          fake::failAccessAfter(world.rank() == 3 ? 0 : -1);
           StreamMemory memory;
           Rank rank{world, memory, true};
           const bool lower = world.rank() < 2;
@@ -138,6 +138,7 @@ TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
           EXPECT_EQ(lane->holdsDevice(), !lower);
           const Case c{CollectiveKind::Allreduce, DType::F32, ReduceOp::Sum, 5000, false, 3};
           if (lower) runCase(rank, *lane, team, c);
+          fake::failAccessAfter(world.rank() == 3 ? 2 : -1);
           const auto whole = world.split({0, 1, 2, 3}, kSecond);
           EXPECT_TRUE(whole->holdsDevice());
           world.barrier();
