@@ -41,8 +41,8 @@ void* mapHostFile(const std::string& what, const std::string& path, size_t bytes
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const std::string why = std::strerror(refused != 0 ? refused : errno);
   close(file);
-  HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: {} bytes in {}: {}", what, bytes,
-                    path, why);
+  HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: {} bytes in {}: {}", what, bytes, path,
+                    why);
   return memory;
 }
 

@@ -16,6 +16,9 @@ namespace heddle::comm::nccl {
 namespace {
 
 constexpr const char* kWhat = "lanes";
+// Between processes only such will do.
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+              std::atomic<uint32_t>::is_always_lock_free);
 
 }  // namespace
 
@@ -26,7 +29,7 @@ LaneTable::~LaneTable() {
   if (mapped_bytes_ > 0) {
     munmap(entries_, mapped_bytes_);
   } else {
-    operator delete(entries_, std::align_val_t{alignof(Entry)});
+    operator delete (entries_, std::align_val_t{alignof(Entry)});
   }
 }
 
@@ -64,7 +67,7 @@ std::shared_ptr<LaneSeat> LaneSeat::take(World& world) {
   };
   std::shared_ptr<LaneTable> table = shareOnHost<LaneTable>(
       world, places,
-      {kWhat, [&] { return made(operator new(bytes, std::align_val_t{alignof(Entry)}), true, 0); },
+      {kWhat, [&] { return made(operator new (bytes, std::align_val_t{alignof(Entry)}), true, 0); },
        [&](const std::string& path, bool fresh) {
          return made(mapHostFile(kWhat, path, bytes, fresh), fresh, bytes);
        }});
@@ -106,7 +109,8 @@ std::string LaneSeat::fault() const {
     const LaneTable::Entry& entry = table_->entry(seat);
     const State state = entry.state.load();
     if (state == State::GaveUp && entry.why[0] != '\0') return entry.why;
-    if (state == State::GaveUp || state == State::Telling) return "a rank of this host has given up";
+    if (state == State::GaveUp || state == State::Telling)
+      return "a rank of this host has given up";
   }
   return {};
 }

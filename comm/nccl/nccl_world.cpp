@@ -117,8 +117,7 @@ class NcclWorld : public World {
   Lane openLane(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);
-    const std::vector<std::string> offers =
-        ofTeam(exchange(arena ? arena->offer() : ""), members);
+    const std::vector<std::string> offers = ofTeam(exchange(arena ? arena->offer() : ""), members);
     if (arena) why = arena->reach(offers, position);
     const std::vector<std::string> all = exchange(members.empty() ? "" : why);
     const std::vector<std::string> reasons = ofTeam(all, members);
@@ -142,8 +141,8 @@ class NcclWorld : public World {
     try {
       HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
       if (!members.empty()) {
-        arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()),
-                                              job_->seat());
+        arena =
+            std::make_unique<SharedArena>(device_, static_cast<int>(members.size()), job_->seat());
         loadReduce(arena->own());
       }
     } catch (const UserError& error) {

@@ -204,8 +204,7 @@ void SharedArena::closePeers(bool tell) {
 }
 
 bool SharedArena::isFree() const {
-  return openers_ != kUnknown &&
-         seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
+  return openers_ != kUnknown && seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
 }
 
 void SharedArena::close(const Fault& fault) {

@@ -266,9 +266,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return eventOf(event).latest()->load() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  streamOf(stream).push([happened = eventOf(event).latest()] {
-    waitUntil([&] { return happened->load(); });
-  });
+  streamOf(stream).push(
+      [happened = eventOf(event).latest()] { waitUntil([&] { return happened->load(); }); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
