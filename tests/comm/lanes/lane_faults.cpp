@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "comm/nccl/lane_table.h"
+#include "comm/nccl/nccl_job.h"
 #include "ir/error.h"
 #include "tests/comm/lanes/lane_ranks.h"
 
@@ -74,6 +76,33 @@ TEST(LaneFaults, NobodyTakesWhatWasGivenUpForAResult) {
   });
   fake::setVoid(false);
   EXPECT_EQ(fake::counts().blocks, 0);
+}
+
+// At once, and not when a thread of the job has looked: who asks after its streams have ended must
+// hear it.
+TEST(LaneFaults, WhoHasGivenUpIsKnownAtOnce) {
+  for (const Where where : {Where::OneProcess, Where::Processes}) {
+    expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& own) {
+      const std::shared_ptr<World> world = std::move(own);
+      const int rank = world->rank();
+      if (where == Where::Processes) fake::setProcess(1 + rank);
+      const std::shared_ptr<nccl::LaneSeat> seat = nccl::LaneSeat::take(*world);
+      const auto job = std::make_shared<nccl::NcclJob>(world);
+      EXPECT_EQ(seat->fault(), "");
+      world->barrier();
+      if (rank == 0) seat->giveUp("out of paper");
+      world->barrier();
+      if (rank == 0) return;
+      EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
+      // No process has the number that another one seems to have.
+      EXPECT_EQ(seat->allHaveHeard(), where == Where::Processes);
+      job->sit(seat);
+      EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
+      job->giveUp("it is Sunday");
+      EXPECT_TRUE(seat->allHaveHeard());
+      EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
+    }));
+  }
 }
 
 thread_local int sums_left = -1;
