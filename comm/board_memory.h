@@ -62,7 +62,6 @@ class BoardMemory {
   BoardCounts* counts_;  // behind the slots
   size_t mapped_bytes_;  // 0: plain memory
 
-  class File;
   static std::shared_ptr<BoardMemory> makePlain(int size);
   static std::shared_ptr<BoardMemory> map(int size, const std::string& path, bool fresh);
 };

@@ -12,6 +12,18 @@ namespace {
 
 // Calls that are as short as they should be are never seen.
 constexpr auto kLook = std::chrono::milliseconds(100);
+// How long the others of the host are waited for to hear that this rank gives up: as soon as what
+// it has posted ends, lanes behind that bring them what is void.
+constexpr auto kHear = std::chrono::seconds(1);
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+void letHear(LaneSeat& seat, const std::string& why) {
+  seat.giveUp(why);
+  const auto end = std::chrono::steady_clock::now() + kHear;
+  while (!seat.allHaveHeard() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPoll);
+  }
+}
 
 }  // namespace
 
@@ -70,7 +82,7 @@ void NcclJob::remove(JobMember* communicator) {
 void NcclJob::giveUp(const std::string& why) noexcept {
   setFault(why);
   gave_up_.store(true);
-  if (const std::shared_ptr<LaneSeat> mine = seat()) mine->giveUp(fault());
+  if (const std::shared_ptr<LaneSeat> mine = seat()) letHear(*mine, fault());
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {

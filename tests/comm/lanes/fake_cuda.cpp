@@ -306,7 +306,7 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
 }
 // As long as it takes to unmap, on some ranks.
 cudaError_t cudaIpcCloseMemHandle(void* data) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(process % 4 * 5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(3 * process * process));
   std::lock_guard lock(memory().mutex);
   const auto found = memory().blocks.find(data);
   if (found == memory().blocks.end() || found->second.opened == 0) return cudaErrorInvalidValue;
