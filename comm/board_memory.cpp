@@ -38,7 +38,7 @@ BoardCounts* countsIn(void* memory, int size) {
   return reinterpret_cast<BoardCounts*>(static_cast<std::byte*>(memory) + slotBytes(size));
 }
 
-constexpr const char* kWhat = "board";
+constexpr const char* kBoardName = "board";
 constexpr std::align_val_t kAlignment{alignof(BoardSlot)};
 
 // Fresh memory of bytesOf(size).
@@ -100,7 +100,7 @@ std::shared_ptr<BoardMemory> BoardMemory::makePlain(int size) {
 
 std::shared_ptr<BoardMemory> BoardMemory::map(int size, const std::string& path, bool fresh) {
   const size_t bytes = bytesOf(size);
-  void* memory = mapHostFile(kWhat, path, bytes, fresh);
+  void* memory = mapHostFile(kBoardName, path, bytes, fresh);
   if (fresh) makeEmpty(memory, size);
   return std::shared_ptr<BoardMemory>(new BoardMemory(size, memory, bytes));
 }
@@ -109,7 +109,7 @@ std::shared_ptr<BoardMemory> BoardMemory::share(World& world, const BoardPlaces&
   const int size = world.size();
   return shareOnHost<BoardMemory>(
       world, places,
-      {kWhat, [=] { return makePlain(size); },
+      {kBoardName, [=] { return makePlain(size); },
        [=](const std::string& path, bool fresh) { return map(size, path, fresh); }});
 }
 

@@ -45,7 +45,8 @@ includes | awk -F: '
         complain("a file in " from "/ may include only" allowed[from])
       into = moduleOf(target)
       if (into != "" && !under($1, into) &&
-          !(under($1, "host/cuda") && (into == "codegen/cuda" || into == "comm/cuda")))
+          !(under($1, "host/cuda") && (into == "codegen/cuda" || into == "comm/cuda")) &&
+          !(under($1, "tests/comm/lanes") && into == "comm/nccl"))  # compiled into that test
         complain(into "/ is an optional module, loaded at run time")
     } else if ((from in allowed) && target ~ vendor && moduleOf($1) == "") {
       complain("the core is built without CUDA, cuDNN, NCCL and MPI")

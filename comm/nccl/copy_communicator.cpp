@@ -10,7 +10,7 @@ namespace heddle::comm::nccl {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
-constexpr auto kLook = std::chrono::milliseconds(10);
+constexpr auto kHeardPoll = std::chrono::milliseconds(10);
 // Streams that go on meet peers once more, with numbers that mean nothing: before that the ranks of
 // the host hear of it, so that none passes on what it has been brought (docs/design.md, 9). One
 // that is stopped does not.
@@ -268,7 +268,7 @@ void CopyCommunicator::endWaits() noexcept {
       const bool may = ending || mayEndWaits(std::chrono::steady_clock::now() - begin);
       if (may) all.arrive(apart_, number_.load() + kFarAhead);
       ending = may;
-      std::this_thread::sleep_for(may ? kPoll : kLook);
+      std::this_thread::sleep_for(may ? kPoll : kHeardPoll);
     }
   } catch (const UserError&) {  // the GPU has met an error: nothing waits any longer
   }

@@ -15,7 +15,7 @@
 namespace heddle::comm::nccl {
 namespace {
 
-constexpr const char* kWhat = "lanes";
+constexpr const char* kTableName = "lanes";
 // Between processes only such will do.
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
               std::atomic<uint32_t>::is_always_lock_free);
@@ -67,9 +67,10 @@ std::shared_ptr<LaneSeat> LaneSeat::take(World& world) {
   };
   std::shared_ptr<LaneTable> table = shareOnHost<LaneTable>(
       world, places,
-      {kWhat, [&] { return made(operator new (bytes, std::align_val_t{alignof(Entry)}), true, 0); },
+      {kTableName,
+       [&] { return made(operator new (bytes, std::align_val_t{alignof(Entry)}), true, 0); },
        [&](const std::string& path, bool fresh) {
-         return made(mapHostFile(kWhat, path, bytes, fresh), fresh, bytes);
+         return made(mapHostFile(kTableName, path, bytes, fresh), fresh, bytes);
        }});
   const auto seat = std::find(here.begin(), here.end(), world.rank()) - here.begin();
   return std::shared_ptr<LaneSeat>(

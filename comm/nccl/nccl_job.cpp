@@ -15,13 +15,13 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 // How long the others of the host are waited for to hear that this rank gives up: as soon as what
 // it has posted ends, lanes behind that bring them what is void.
 constexpr auto kHear = std::chrono::seconds(1);
-constexpr auto kPoll = std::chrono::milliseconds(5);
+constexpr auto kHearPoll = std::chrono::milliseconds(5);
 
 void letHear(LaneSeat& seat, const std::string& why) {
   seat.giveUp(why);
   const auto end = std::chrono::steady_clock::now() + kHear;
   while (!seat.allHaveHeard() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kHearPoll);
   }
 }
 

@@ -22,7 +22,7 @@ constexpr size_t kAlign = 256;
 constexpr int kUnknown = -1;
 // How long peers of other processes are waited for at the end.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
-constexpr auto kPoll = std::chrono::milliseconds(1);
+constexpr auto kFarewellPoll = std::chrono::milliseconds(1);
 
 // What a rank says of its block, with hostKey() behind it.
 struct Offer {
@@ -211,7 +211,7 @@ void SharedArena::close(const Fault& fault) {
   closePeers(true);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
   while (!isFree() && std::chrono::steady_clock::now() < end && fault().empty()) {
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kFarewellPoll);
   }
 }
 
