@@ -109,7 +109,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   }
   job_->giveUp(why);
   if (error) std::rethrow_exception(error);
-  userError("{}", why);
+  userError("{}", job_->verdict());
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
@@ -233,11 +233,11 @@ bool CopyCommunicator::test(Ticket ticket) {
 
 void CopyCommunicator::probe() {
   // Before its waits end, which who waits for them would take for success.
-  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", fault_());
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->verdict());
   const std::string why = fault_();
   if (why.empty()) return;
   job_->giveUp(why);
-  userError("{}", why);
+  userError("{}", job_->verdict());
 }
 
 std::string CopyCommunicator::failure() {

@@ -245,7 +245,7 @@ bool NcclCommunicator::test(Ticket ticket) {
 
 void NcclCommunicator::probe() {
   // Before its kernels end, which who waits for them would take for success.
-  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", fault_());
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->verdict());
   std::string why = fault_();
   if (why.empty()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
@@ -256,7 +256,7 @@ void NcclCommunicator::probe() {
   }
   if (why.empty()) return;
   job_->giveUp(why);
-  userError("{}", why);
+  userError("{}", job_->verdict());
 }
 
 std::string NcclCommunicator::error() {

@@ -15,6 +15,7 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 // How long the others of the host are waited for to hear that this rank gives up: as soon as what
 // it has posted ends, lanes behind that bring them what is void.
 constexpr auto kHear = std::chrono::seconds(1);
+constexpr auto kVerdict = std::chrono::seconds(1);
 constexpr auto kHearPoll = std::chrono::milliseconds(5);
 
 void letHear(LaneSeat& seat, const std::string& why) {
@@ -53,6 +54,23 @@ void NcclJob::setFault(const std::string& reason) {
   if (fault_.empty()) fault_ = reason;
 }
 
+bool NcclJob::hasOwnWord() const {
+  {
+    std::lock_guard lock(fault_mutex_);
+    if (!fault_.empty()) return true;
+  }
+  return !bootstrap_->fault().empty();
+}
+
+std::string NcclJob::verdict() {
+  const auto end = std::chrono::steady_clock::now() + kVerdict;
+  while (!hasOwnWord() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kHearPoll);
+  }
+  setFault(fault());  // nobody waits once more
+  return fault();
+}
+
 void NcclJob::sit(std::shared_ptr<LaneSeat> seat) {
   {
     std::lock_guard lock(fault_mutex_);
@@ -80,9 +98,11 @@ void NcclJob::remove(JobMember* communicator) {
 }
 
 void NcclJob::giveUp(const std::string& why) noexcept {
-  setFault(why);
+  const std::shared_ptr<LaneSeat> mine = seat();
+  const bool follows = mine && !mine->fault().empty();
+  if (!follows) setFault(why);
   gave_up_.store(true);
-  if (const std::shared_ptr<LaneSeat> mine = seat()) letHear(*mine, fault());
+  if (mine) letHear(*mine, why);
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {

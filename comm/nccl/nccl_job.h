@@ -29,6 +29,10 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // all is well.
   std::string fault() const;
   void setFault(const std::string& reason);
+  // The same once something has failed, for who says so next. Where only the table of lanes has it,
+  // a moment is given to the rank that has given up to tell the job, which then knows who is to
+  // blame.
+  std::string verdict();
   // For settle(); keeps the job alive.
   Fault asFault() {
     return [job = shared_from_this()] { return job->fault(); };
@@ -54,6 +58,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   mutable std::mutex fault_mutex_;  // guards the next two
   std::string fault_;
   std::shared_ptr<LaneSeat> seat_;
+  bool hasOwnWord() const;  // fault() is not what the table says
   void watchCalls();
   std::string whyOver();    // empty: go on
   std::string whyInVain();  // empty: no call waits, or its peers may come yet

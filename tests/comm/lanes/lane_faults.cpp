@@ -98,9 +98,15 @@ TEST(LaneFaults, WhoHasGivenUpIsKnownAtOnce) {
       EXPECT_EQ(seat->allHaveHeard(), where == Where::Processes);
       job->sit(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
-      job->giveUp("it is Sunday");
+      job->giveUp(job->fault());
       EXPECT_TRUE(seat->allHaveHeard());
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
+      std::thread board([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        job->setFault("rank 0 failed at instruction 7");
+      });
+      EXPECT_EQ(job->verdict(), "rank 0 failed at instruction 7");
+      board.join();
     }));
   }
 }
