@@ -31,7 +31,7 @@ std::vector<Case> laneCases(int ranks) {
 }
 
 TEST(Lanes, Conform) {
-  for (int ranks : {1, 2, 3, 4, 8}) {
+  for (int ranks : {1, 2, 3, 8}) {
     onRanks(ranks, [&](World& world) {
       StreamMemory memory;
       Rank rank{world, memory, true};
