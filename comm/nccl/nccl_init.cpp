@@ -1,14 +1,9 @@
 #include "comm/nccl/nccl_init.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "ir/error.h"
@@ -26,22 +21,6 @@ std::vector<char> gather(Communicator& comm, const char* mine, size_t bytes) {
   return all;
 }
 
-// What NCCL does not connect before its first collective it connects within it, with memory that it
-// takes then. Ranks that are threads of one process must not: that may wait for streams of this GPU
-// which wait for a peer, and hold up that peer's calls meanwhile.
-void connectAtStart(Communicator& bootstrap) {
-  const int64_t mine = getpid();
-  const auto size = static_cast<size_t>(bootstrap.size());
-  const std::vector<char> bytes =
-      gather(bootstrap, reinterpret_cast<const char*>(&mine), sizeof mine);
-  std::vector<int64_t> all(size);
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  std::sort(all.begin(), all.end());
-  if (std::adjacent_find(all.begin(), all.end()) == all.end()) return;
-  static std::once_flag once;
-  std::call_once(once, [] { setenv("NCCL_RUNTIME_CONNECT", "0", 0); });
-}
-
 ncclConfig_t configured(int blocking) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = blocking;
@@ -52,7 +31,6 @@ ncclConfig_t configured(int blocking) {
 
 ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
   HEDDLE_CHECK(!bootstrap.isStreamOrdered(), "NCCL needs a bootstrap on host memory");
-  connectAtStart(bootstrap);
   ncclUniqueId id = {};
   if (bootstrap.rank() == 0) check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr);
   const std::vector<char> ids = gather(bootstrap, id.internal, sizeof id.internal);
