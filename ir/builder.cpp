@@ -79,7 +79,7 @@ void FusionBuilder::rename(ValueId value, std::string value_name) {
 std::string FusionBuilder::takeName(bool scalar) {
   if (!pending_name_.empty()) return std::exchange(pending_name_, "");
   std::string name = fmt::format("{}{}", scalar ? 'S' : 'T', fusion_.values().size());
-  while (names_.contains(name)) name += '_';
+  while (names_.contains(name) || kept_.contains(name)) name += '_';
   return name;
 }
 

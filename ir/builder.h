@@ -44,6 +44,8 @@ class FusionBuilder {
   // The name given and not yet used, which is dropped: for composites, whose last op gets it.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
+  // A name that a later name() may give: values without one are not called so.
+  void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
 
   ValueId constant(Scalar value);
   ValueId sizeOf(ValueId tensor, int64_t axis);
@@ -177,7 +179,7 @@ class FusionBuilder {
                            size_t axis);
 
   Fusion fusion_;
-  std::unordered_set<std::string> names_;
+  std::unordered_set<std::string> names_, kept_;
   std::string pending_name_;
   int line_ = 0;
 };

@@ -3,13 +3,22 @@
 #include "ir/error.h"
 
 namespace heddle {
+namespace {
+
+// Like what FusionBuilder calls a value that nobody names.
+bool mayBeBuilders(const std::string& name) { return name[0] == 'T' || name[0] == 'S'; }
+
+}  // namespace
 
 FusionRewriter::FusionRewriter(const Fusion& from) : FusionRewriter(from, from.name) {}
 
 FusionRewriter::FusionRewriter(const Fusion& from, std::string name)
     : from_(from), builder_(std::move(name)), map_(from.values().size(), kNoValue) {
   builder_.mutableFusion().meshes = from.meshes;
-  for (const Value& value : from.values()) names_.insert(value.name);
+  for (const Value& value : from.values()) {
+    names_.insert(value.name);
+    if (mayBeBuilders(value.name)) builder_.keepFree(value.name);
+  }
 }
 
 void FusionRewriter::inputs() {

@@ -287,17 +287,20 @@ class Chunker {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
       return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), shares);
     };
+    const char* unless = dividesNominally(choice.rests)
+                             ? ""
+                             : "; at these sizes nothing is, as the rows do not divide";
     if (choice.is_chain) {
       const ChunkedWork work = chainedWork(program_, sizes_, site, *choice.cut);
-      return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us",
+      return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us{}",
                          site.front->products.size(), counted(choice.shares), named(*choice.cut),
-                         1e6 * chunkedSeconds(work, choice.shares));
+                         1e6 * chunkedSeconds(work, choice.shares), unless);
     }
     if (choice.shares.size() > 1) {
-      return fmt::format("is cut with {} product{} in {} of {}: {:.0f} us, whole {:.0f} us",
+      return fmt::format("is cut with {} product{} in {} of {}: {:.0f} us, whole {:.0f} us{}",
                          site.products.size(), site.products.size() == 1 ? "" : "s",
                          counted(choice.shares), named(*choice.cut),
-                         micros(*choice.cut, choice.shares), micros(*choice.cut, {1}));
+                         micros(*choice.cut, choice.shares), micros(*choice.cut, {1}), unless);
     }
     if (options_.chunks == 1) return "stays whole: one chunk is asked for";
     std::vector<std::string> others;

@@ -193,6 +193,23 @@ TEST(ProductPasses, RowParallelLinearAddsItsBiasOnce) {
   EXPECT_EQ(std::count(columns.begin(), columns.end(), "add"), 0);
 }
 
+// What a split makes has names of its own, wherever a literal or a name of the text comes to stand.
+TEST(ProductPasses, ASplitProductLeavesNamesToTheText) {
+  for (const char* made : {"matmul(%x, %w, activation=gelu_tanh)", "linear(%x, %w, %b)"}) {
+    std::string between, last = "y";
+    for (int i = 0; i < 12; ++i) {
+      const std::string text = fmt::format(
+          "heddle 1 mesh @m = [x=2] fusion f(%x: f32[4, 6] shard(@m, 1: x), %w: f32[6, 6] "
+          "shard(@m, {}: x), %b: f32[6]) {{ %y = {} {} %T{} = add(%{}, 1.0) %S{} = relu(%T{}) "
+          "return %S{} shard(@m) }}",
+          made[0] == 'm' ? 0 : 1, made, between, i + 4, last, i + 5, i + 4, i + 5);
+      EXPECT_EQ(refusal([&] { runPasses(parseFusion(text), 2); }), "") << text;
+      between += fmt::format(" %z{} = relu(%{})", i, last);
+      last = fmt::format("z{}", i);
+    }
+  }
+}
+
 TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
   const auto fused = [](const std::string& body) {
     return opsOf(fuseEpilogue(parseFusion(
