@@ -319,7 +319,9 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
   }
   Value& value = fusion_.mutableValue(id);
   HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,
-                    "{} is sharded twice: {} and {}", target, value.tensor.sharding->str(mesh),
+                    "{} is sharded twice: {} and {}", target,
+                    value.tensor.sharding->str(
+                        fusion_.meshes[static_cast<size_t>(value.tensor.sharding->mesh)]),
                     sharding.str(mesh));
   value.user_sharding = true;
   value.tensor.sharding = std::move(sharding);
