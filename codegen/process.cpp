@@ -1,14 +1,22 @@
 #include "codegen/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "ir/error.h"
 
@@ -27,12 +35,98 @@ std::string readAll(int fd) {
   }
 }
 
+// What outlives this process unless it sees to it.
+struct Outliving {
+  std::mutex mutex;
+  bool ended = false;
+  std::set<pid_t> children;
+  std::set<std::string> folders;
+};
+
+// Never destroyed: threads may run on as the process exits.
+Outliving& outliving() {
+  static Outliving* const one = new Outliving;
+  return *one;
+}
+
+// Its pid stays its own until it is no longer listed.
 int waitFor(pid_t pid) {
+  siginfo_t ended;
+  while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  std::lock_guard lock(outliving().mutex);
+  outliving().children.erase(pid);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return -1;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct RunningProcess {
+  pid_t pid = 0;
+  pid_t parent = 0;
+};
+
+// All that run on this machine, by /proc/PID/stat: PID (NAME) STATE PARENT ...
+std::vector<RunningProcess> runningProcesses() {
+  std::vector<RunningProcess> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    RunningProcess process{std::atoi(entry.path().filename().c_str())};
+    if (process.pid == 0) continue;
+    std::string line;
+    std::getline(std::ifstream(entry.path() / "stat"), line);
+    const size_t name_end = line.rfind(')');
+    char state = 0;
+    if (name_end == std::string::npos) continue;
+    if (std::sscanf(line.c_str() + name_end + 1, " %c %d", &state, &process.parent) != 2) continue;
+    if (state != 'Z' && state != 'X') found.push_back(process);
+  }
+  return found;
+}
+
+// The processes and what they have started, all stopped: each is stopped before it is asked for its
+// children, so that there are no more of them.
+std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
+  const auto listed = [&](pid_t pid) {
+    return std::find(all.begin(), all.end(), pid) != all.end();
+  };
+  for (size_t stopped = 0; stopped < all.size();) {
+    for (; stopped < all.size(); ++stopped) kill(all[stopped], SIGSTOP);
+    for (const RunningProcess& process : runningProcesses()) {
+      if (listed(process.parent) && !listed(process.pid)) all.push_back(process.pid);
+    }
+  }
+  return all;
+}
+
+// A compiler that is told to end removes its own temporary files.
+void endAll(const std::vector<pid_t>& all) {
+  constexpr int kLooks = 20;
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+  for (pid_t pid : all) kill(pid, SIGTERM);
+  for (pid_t pid : all) kill(pid, SIGCONT);
+  std::vector<pid_t> left = all;
+  for (int look = 0; look < kLooks && !left.empty(); ++look) {
+    std::this_thread::sleep_for(kBetweenLooks);
+    std::vector<pid_t> still;
+    for (const RunningProcess& process : runningProcesses()) {
+      if (std::find(left.begin(), left.end(), process.pid) != left.end())
+        still.push_back(process.pid);
+    }
+    left = std::move(still);
+  }
+  for (pid_t pid : left) kill(pid, SIGKILL);
+}
+
+// 0, or the error. Pids of children that are there are always listed.
+int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
+  std::lock_guard lock(outliving().mutex);
+  if (outliving().ended) return ECANCELED;
+  const int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv, environ);
+  if (error == 0) outliving().children.insert(pid);
+  return error;
 }
 
 }  // namespace
@@ -54,7 +148,7 @@ ProcessResult runProcess(const std::vector<std::string>& command) {
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   pid_t pid = 0;
-  int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = spawnListed(pid, actions, argv.data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   if (error != 0) {
@@ -68,16 +162,35 @@ ProcessResult runProcess(const std::vector<std::string>& command) {
   return result;
 }
 
+void endChildProcesses() noexcept {
+  Outliving& all = outliving();
+  std::lock_guard lock(all.mutex);
+  all.ended = true;
+  try {
+    if (!all.children.empty())
+      endAll(stopWithDescendants({all.children.begin(), all.children.end()}));
+    std::error_code ignored;
+    for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
+  } catch (const std::exception&) {
+    // Out of memory: what is left is left, and the process ends all the same.
+  }
+}
+
 TempFolder::TempFolder() {
   const char* base = std::getenv("TMPDIR");
   path_ = fmt::format("{}/heddle-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
+  std::lock_guard lock(outliving().mutex);
+  HEDDLE_USER_CHECK(!outliving().ended, "no temporary folder: this process is at its end");
   HEDDLE_USER_CHECK(mkdtemp(path_.data()) != nullptr, "mkdtemp({}): {}", path_,
                     std::strerror(errno));
+  outliving().folders.insert(path_);
 }
 
 TempFolder::~TempFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  std::lock_guard lock(outliving().mutex);
+  outliving().folders.erase(path_);
 }
 
 std::string numberLines(const std::string& text) {

@@ -50,6 +50,7 @@ struct alignas(64) BoardSlot {
   alignas(64) std::atomic<RankState> state{RankState::Absent};
   std::atomic<int32_t> pid{0};
   std::atomic<uint64_t> started{0};  // ProcessState::started
+  std::atomic<bool> spoken{false};   // says no more of its end; not known on other hosts
   char host[kHostBytes] = "";        // before `state` is Well
   char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
 

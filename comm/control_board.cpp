@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "comm/board_watcher.h"
@@ -67,6 +68,7 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
 
 ControlBoard::~ControlBoard() {
   mine().tell(RankState::Left, "");
+  haveSpoken();
   watcher_->remove(*this);
 }
 
@@ -100,6 +102,21 @@ void ControlBoard::fail(const std::string& reason) noexcept {
   } catch (const std::exception&) {
     // Out of memory for a message: the slot has been written, or the heartbeat will end.
   }
+}
+
+bool ControlBoard::othersHaveSpoken() const {
+  const std::vector<int> here = places_.onHostOf(rank_);
+  for (int rank = 0; rank < size(); ++rank) {
+    const BoardSlot& slot = memory_->slot(rank);
+    const RankState state = slot.state.load(std::memory_order_acquire);
+    const bool lost = state == RankState::Gone || state == RankState::Lost;
+    if (rank == rank_ || lost || slot.spoken.load(std::memory_order_acquire)) continue;
+    const bool knows = state == RankState::Left || state == RankState::Failed;
+    const bool is_here = std::binary_search(here.begin(), here.end(), rank);
+    const int pid = slot.pid.load(std::memory_order_relaxed);
+    if (is_here ? !processState(pid).isGone() : !knows) return false;
+  }
+  return true;
 }
 
 JobFailure ControlBoard::failure() const {

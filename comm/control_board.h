@@ -88,6 +88,12 @@ class ControlBoard {
   // failed(): what is known of it.
   JobFailure failure() const;
 
+  // This rank has said why it ends.
+  void haveSpoken() { mine().spoken.store(true, std::memory_order_release); }
+  // No other rank has more to say: it has said why it ends, has left, or is lost or gone; and on
+  // another host, from where no more is heard, it knows of an end.
+  bool othersHaveSpoken() const;
+
   // A line a rank: where it is now.
   std::string positions() const;
   BoardEntry entry(int rank) const { return read(memory_->slot(rank), rank); }

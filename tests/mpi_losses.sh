@@ -14,6 +14,7 @@ bad=0
 others=$((ranks - 1))
 
 cp tests/losses.hostir "$work/sum.hostir"
+cp examples/tp_mlp.fusion "$work/busy.fusion"
 cat >"$work/neg.fusion" <<'TEXT'
 heddle 1
 mesh @m = [x=ranks]
@@ -29,7 +30,24 @@ for argument in "$@"; do
 done
 exec c++ "$@"
 TEXT
-chmod +x "$work/slow_compiler"
+# Its child is out of reach of what mpirun tells the ranks.
+cat >"$work/stuck_compiler" <<'TEXT'
+#!/bin/sh
+for argument in "$@"; do
+  case $argument in *kernel.cpp) touch "$0.compiles" && setsid -w sh -c 'sleep 60; exit 1' "$0" ;; esac
+done
+exec c++ "$@"
+TEXT
+chmod +x "$work/slow_compiler" "$work/stuck_compiler"
+mkdir "$work/tmp"
+# Tells the process to end when the destructors of its statics have run.
+cat >"$work/late.cpp" <<'TEXT'
+#include <signal.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void begin(void) { unsetenv("LD_PRELOAD"); }
+__attribute__((destructor)) static void end(void) { raise(SIGTERM); }
+TEXT
+c++ -shared -fPIC "$work/late.cpp" -o "$work/late.so"
 
 # job COMMAND: every rank runs the shell command, which knows its number as $rank. Sets $code.
 job() {
@@ -50,9 +68,7 @@ said() {
 }
 # Processes of the last job, which have the folder in their command lines.
 leftovers() {
-  for process in /proc/[0-9]*; do
-    if { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/"; then echo "${process#/proc/}"; fi
-  done
+  echo "$work/" | grep -slaF -f - /proc/[0-9]*/cmdline | cut -d/ -f3 || true
 }
 nothing_left() {
   for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -110,6 +126,41 @@ grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
 
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
+
+# All are told to end at once, and the first that is gone has mpirun kill the rest: each speaks before.
+# Processes of the job that handle SIGTERM: mpirun and its ranks.
+handling() {
+  for process in $(leftovers); do
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null || true)
+    if [ $((0x${caught:-0} & 0x4000)) -ne 0 ]; then echo "$process"; fi
+  done
+}
+for times in 1 2 3; do
+  name="mpirun is told to end, $times"
+  "${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run --device cpu "$work/busy.fusion" --repeat 1000000000 \
+    >"$work/out.txt" 2>"$work/err.txt" </dev/null &
+  until [ "$(handling | wc -l)" -gt "$ranks" ]; do sleep 0.2; done
+  sleep 0.5
+  kill -TERM $!
+  wait $! || true
+  for rank in $(seq 0 "$others"); do said 1 "heddle: rank $rank ends: "; done
+  nothing_left
+done
+
+name='told to end after its last destructor'
+job 'if [ $rank = 1 ]; then export LD_PRELOAD=$work/late.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; fi
+  $run $work/sum.hostir'
+[ "$code" -eq 143 ] || complain "exit code $code, 143 expected ($name)"
+said 1 "heddle: rank 1 ends: told to end by signal 15 as it leaves its job"
+
+name='ends while it compiles'
+job 'if [ $rank = 1 ]; then export HEDDLE_CXX=$work/stuck_compiler HEDDLE_CACHE_DIR=$work/stuck TMPDIR=$work/tmp; fi
+  if [ $rank = 0 ]; then (until [ -e $work/stuck_compiler.compiles ]; do sleep 0.1; done; kill -TERM $$) & fi
+  $run examples/tp_mlp.fusion'
+[ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
+said "$others" " ends: rank 0 failed"
+nothing_left
+[ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are left behind: $(ls "$work/tmp") ($name)"
 
 # Before there is a control board. The first rank that ends has mpirun tell the others to end.
 name='stopped before the start'

@@ -213,7 +213,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   int ordinal = 0;
   std::unique_ptr<host::Device> device;
   comm::ControlBoard board(*world, control);
-  const BoardLooks looks;
+  const BoardLooks looks(board, options.deadline);
   watch.reset();
   const host::Program* program = nullptr;
   const auto begin = [&] {

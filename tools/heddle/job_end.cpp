@@ -2,36 +2,79 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "codegen/process.h"
 #include "ir/error.h"
 #include "tools/heddle/job.h"
 
 namespace heddle::tools {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kLostCode = 2;
 constexpr int kSignalCode = 128;  // plus the signal's number, as a shell counts
-constexpr auto kLongestGoodbye = std::chrono::milliseconds(500);
-constexpr auto kNap = std::chrono::milliseconds(5);
+constexpr auto kStartGoodbye = std::chrono::milliseconds(500);
+// For the others to print: of the deadline, and in seconds. mpirun leaves them two.
+constexpr double kGoodbyePart = 0.2;
+constexpr double kLongestGoodbye = 2;
+constexpr auto kNap = std::chrono::milliseconds(10);
 
 std::atomic<int> end_signal{0};
 std::atomic<bool> somebody_looks{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// What a signal handler can say: made before it may be called.
-std::string& lastWords() {
-  static std::string words;
-  return words;
+// What a signal handler can say: made before it may be called, and there after the destructors of
+// statics, as the handler is.
+char last_words[128];
+size_t last_words_bytes = 0;
+
+// Some thread has taken the end of the process upon itself.
+std::atomic<bool> ends{false};
+// on_failure has been called, and has said what there was to say.
+std::atomic<bool> told{false};
+// While a BoardLooks lives.
+std::atomic<comm::ControlBoard*> job_board{nullptr};
+std::atomic<double> goodbye{0};  // seconds
+
+void sayLastWords() {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, last_words, last_words_bytes);
 }
 
 void onEndSignal(int signal) {
   if (somebody_looks.load()) return end_signal.store(signal);
-  const std::string& words = lastWords();
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.data(), words.size());
+  sayLastWords();
   _exit(kSignalCode + signal);
+}
+
+[[noreturn]] void waitForEnd() {
+  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+// On the thread that has set `ends`. Who only follows another rank's failure says who it was on the
+// board's thread, which may be on its way.
+[[noreturn]] void leave(int code) {
+  codegen::endChildProcesses();
+  comm::ControlBoard* const board = job_board.load();
+  if (board == nullptr) _exit(code);
+  const auto until = Clock::now() + std::chrono::duration<double>(goodbye.load());
+  const auto naps = [&] {
+    std::this_thread::sleep_for(kNap);
+    return Clock::now() < until;
+  };
+  const auto hasSpoken = [&] {
+    return told.load() || board->entry(board->rank()).state == comm::RankState::Failed;
+  };
+  while (!hasSpoken() && naps()) {
+  }
+  board->haveSpoken();
+  while (!board->othersHaveSpoken() && naps()) {
+  }
+  _exit(code);
 }
 
 // The lines of the ranks, which follow the first one.
@@ -69,8 +112,10 @@ void RankErrors::rethrow(int ranks) {
 
 void catchEndSignal() {
   const std::optional<ProcessRank> process = processRank();
-  lastWords() = fmt::format("heddle: rank {} ends: told to end by signal {} as it leaves its job\n",
-                            process ? process->rank : 0, SIGTERM);
+  const std::string words =
+      fmt::format("heddle: rank {} ends: told to end by signal {} as it leaves its job\n",
+                  process ? process->rank : 0, SIGTERM);
+  last_words_bytes = words.copy(last_words, sizeof last_words);
   somebody_looks.store(true);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
@@ -84,36 +129,42 @@ void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
   say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));
   // When the first goes mpirun ends all at once: others speak before that.
-  std::this_thread::sleep_for(kLongestGoodbye);
+  std::this_thread::sleep_for(kStartGoodbye);
   _exit(signal != 0 ? kSignalCode + signal : kLostCode);
+}
+
+BoardLooks::BoardLooks(comm::ControlBoard& board, double deadline) {
+  goodbye.store(std::min(kGoodbyePart * deadline, kLongestGoodbye));
+  job_board.store(&board);
 }
 
 BoardLooks::~BoardLooks() {
   somebody_looks.store(false);
   const int signal = end_signal.load();
-  if (signal != 0) _exit(kSignalCode + signal);
+  if (signal != 0 && !ends.exchange(true)) {
+    sayLastWords();
+    told.store(true);
+    leave(kSignalCode + signal);
+  }
+  // In this order: a thread that sets `ends` later finds no board.
+  job_board.store(nullptr);
+  if (ends.load()) waitForEnd();
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
   // The one to blame says only what it has thrown itself.
   if (failure.rank != rank || failure.told)
     say(fmt::format("rank {} ends: {}", rank, failure.text));
-  _exit(kLostCode);
+  told.store(true);
+  if (ends.exchange(true)) return;
+  // The board's thread goes on: what it knows is still to get to other hosts.
+  std::thread([] { leave(kLostCode); }).detach();
 }
 
 void endFailedProcess(const comm::ControlBoard& board, const std::string& reason, int code) {
+  if (ends.exchange(true)) waitForEnd();
   say(fmt::format("rank {}: {}", board.rank(), reason));
-  const auto until = std::chrono::steady_clock::now() + kLongestGoodbye;
-  const auto somebodyIsThere = [&] {
-    for (int rank = 0; rank < board.size(); ++rank) {
-      if (rank != board.rank() && board.entry(rank).state == comm::RankState::Well) return true;
-    }
-    return false;
-  };
-  while (somebodyIsThere() && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(kNap);
-  }
-  _exit(code);
+  leave(code);
 }
 
 }  // namespace heddle::tools

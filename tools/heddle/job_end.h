@@ -33,16 +33,25 @@ void catchEndSignal();
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
 // The signal that came; for ControlOptions::end_signal.
 const std::atomic<int>& endSignal();
-// When it goes, a control board looks no more at endSignal().
+// As long as it lives the control board of this process, which outlives it, looks at endSignal(),
+// and what ends the process asks it for the other ranks. When the process is at its end by then,
+// the destructor does not return.
 class BoardLooks {
  public:
-  BoardLooks() = default;
+  // `deadline`: that of the board.
+  BoardLooks(comm::ControlBoard& board, double deadline);
   ~BoardLooks();
+  BoardLooks(const BoardLooks&) = delete;
+  BoardLooks& operator=(const BoardLooks&) = delete;
 };
 
-// ControlOptions::on_failure of a process that is one rank: prints the failure and ends it.
-[[noreturn]] void endProcess(int rank, const comm::JobFailure& failure);
-// The rank has thrown: says why, gives the others a moment to print, and ends the process.
+// A process that is one rank ends when the others have printed too, or after a part of the deadline
+// that is left for it: as soon as one is gone mpirun kills the rest. Compilers that it has started
+// end before it.
+
+// ControlOptions::on_failure: prints the failure, and has a thread of its own end the process.
+void endProcess(int rank, const comm::JobFailure& failure);
+// The rank has thrown: says why and ends the process.
 [[noreturn]] void endFailedProcess(const comm::ControlBoard& board, const std::string& reason,
                                    int code);
 
