@@ -12,8 +12,7 @@ namespace {
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kHeardPoll = std::chrono::milliseconds(10);
 // Streams that go on meet peers once more, with numbers that mean nothing: before that the ranks of
-// the host hear of it, so that none passes on what it has been brought (docs/design.md, 9). One
-// that is stopped does not.
+// the host hear of it, so that none passes on what it has been brought (docs/design.md, 9).
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
 // How long waits are ended over and over: a peer that has posted more may store its number behind.

@@ -22,7 +22,7 @@ namespace heddle::comm::nccl {
 // A lane of a team whose GPUs reach each other's memory (Carrier::lane), stream-ordered: parts are
 // moved by the GPUs' copy engines, streams meet by stream memory operations, and SMs do no more
 // than sum and copy within a GPU. Products beside it keep their SMs: next to NCCL's kernels they
-// take a quarter longer, next to copies a hundredth (docs/benchmarks.md).
+// take a quarter longer, next to copies what memory and power cost (docs/benchmarks.md).
 //   reduce-scatter  every rank brings each other its part (SharedArena::in); all meet; each sums
 //   allgather       every rank puts its part out; all meet; each fetches those of the others
 //   allreduce       the first, of parts of equal size, then the second of the sums

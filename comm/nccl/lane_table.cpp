@@ -120,7 +120,9 @@ bool LaneSeat::allHaveHeard() const {
   using State = LaneTable::State;
   for (int seat = 0; seat < table_->seats_; ++seat) {
     const LaneTable::Entry& entry = table_->entry(seat);
-    if (entry.state.load() == State::Well && !processState(entry.pid.load()).isGone()) return false;
+    if (entry.state.load() != State::Well) continue;
+    const ProcessState process = processState(entry.pid.load());
+    if (!process.isGone() && !process.isStopped()) return false;
   }
   return true;
 }

@@ -67,7 +67,8 @@ class LaneSeat {
   void giveUp(const std::string& why) noexcept;
   // Which rank of the host has given up, and why; empty: none.
   std::string fault() const;
-  // All ranks of the host have given up too, or have no communicators, or are gone.
+  // All ranks of the host have given up too, or have no communicators, or are gone. One that is
+  // stopped is not waited for: it looks here when it goes on.
   bool allHaveHeard() const;
 
  private:

@@ -40,6 +40,7 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm) {
 }
 
 void checkCuda(const char* call, cudaError_t result) {
+  if (result != cudaSuccess) cudaGetLastError();  // or whoever looks next would take it for its own
   HEDDLE_USER_CHECK(result == cudaSuccess, "{} failed: {} ({})", call, cudaGetErrorName(result),
                     cudaGetErrorString(result));
 }

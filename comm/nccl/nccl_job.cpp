@@ -102,7 +102,8 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
-  if (mine) letHear(*mine, why);
+  // Once: who gives up behind that, as each communicator that ends does, waits for nobody again.
+  if (mine) std::call_once(heard_, [&] { letHear(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {

@@ -64,6 +64,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   std::string whyInVain();  // empty: no call waits, or its peers may come yet
 
   std::atomic<bool> gave_up_{false};
+  std::once_flag heard_;  // the host's ranks have been told of that
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
   std::condition_variable stop_;  // with members_mutex_

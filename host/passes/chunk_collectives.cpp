@@ -57,22 +57,32 @@ class Chunker {
       if (site.gather) gathered_for[*site.gather] = site.post;
       chains.emplace(site.post, std::move(chain));
     }
-    ChunkWriter writer(program_);
-    ChunkRests rests;
+    std::vector<std::pair<const ChunkSite*, Choice>> choices;
     for (const ChunkSite& site : found.sites) {
       if (const auto reduction = gathered_for.find(site.post); reduction != gathered_for.end()) {
         whys_[site.post] = fmt::format("is cut with {}", postText(reduction->second));
         continue;
       }
       const auto chain = chains.find(site.post);
-      const Choice choice = chain != chains.end() ? std::move(chain->second) : choose(site);
-      whys_[site.post] = told(site, choice);
-      if (choice.shares.size() < 2) continue;
+      choices.emplace_back(&site, chain != chains.end() ? std::move(chain->second) : choose(site));
+    }
+    keepWhatDivides(choices);
+    ChunkRests rests;
+    for (const auto& [site, choice] : choices) {
       rests.insert(choice.rests.begin(), choice.rests.end());
+    }
+    ChunkWriter writer(program_);
+    for (const auto& [site, choice] : choices) {
+      whys_[site->post] = told(*site, choice, rests);
+      if (choice.shares.size() < 2) {
+        if (site->gather && gathered_for.contains(*site->gather))
+          whys_[*site->gather] = fmt::format("stays whole with {}", postText(site->post));
+        continue;
+      }
       if (!choice.is_chain) {
-        writer.cut(site, *choice.cut, choice.shares);
+        writer.cut(*site, *choice.cut, choice.shares);
       } else {
-        writer.cutChain(site, gatherOf(site, found), *choice.cut, choice.shares);
+        writer.cutChain(*site, gatherOf(*site, found), *choice.cut, choice.shares);
       }
     }
     checkServed(found);
@@ -92,6 +102,20 @@ class Chunker {
  private:
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
+
+  // All are cut or none, by the sizes of the run: at those that are known nobody stays whole for
+  // others whose rows do not divide. What the text asks for it gets.
+  void keepWhatDivides(std::vector<std::pair<const ChunkSite*, Choice>>& choices) {
+    const auto divides = [&](const auto& each) { return dividesNominally(each.second.rests); };
+    if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
+          return each.second.shares.size() > 1 && divides(each);
+        })) {
+      return;
+    }
+    for (auto& each : choices) {
+      if (!divides(each) && !wantedFor(*each.first)) each.second = {};
+    }
+  }
 
   // --- how many, and of what --------------------------------------------------------------------
 
@@ -283,13 +307,13 @@ class Chunker {
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  std::string told(const ChunkSite& site, const Choice& choice) const {
+  // `rests`: of all that are cut.
+  std::string told(const ChunkSite& site, const Choice& choice, const ChunkRests& rests) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
       return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), shares);
     };
-    const char* unless = dividesNominally(choice.rests)
-                             ? ""
-                             : "; at these sizes nothing is, as the rows do not divide";
+    const char* unless =
+        dividesNominally(rests) ? "" : "; at these sizes nothing is, as not all rows divide";
     if (choice.is_chain) {
       const ChunkedWork work = chainedWork(program_, sizes_, site, *choice.cut);
       return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us{}",

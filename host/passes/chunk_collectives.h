@@ -33,7 +33,8 @@ struct Chunked {
 
 // nullopt when nothing is cut. There are options.chunks chunks of one length or, where that is
 // kAutoChunks, those that host/passes/chunk_cost.h finds cheapest at the size defaults: a function
-// of the program and the options, the same on every rank. A collective between instructions of
+// of the program and the options, the same on every rank. What does not divide at
+// the size defaults stays whole where something else does. A collective between instructions of
 // another mesh's ranks, in a body, or of a tensor that others than these read stays whole.
 //
 // A stream split of a slot (`stream(1: 4)`) gives axis and count of its collective whatever the

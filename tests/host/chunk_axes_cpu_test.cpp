@@ -156,5 +156,24 @@ fusion seen(%x: f32[8, 6] shard(@m, 0: x), %w: f32[6, 8] shard(@m, 1: x)) {
       << seen[0];
 }
 
+// Rows that do not divide at the known sizes keep no other product whole.
+TEST(ChunkAxes, WhatDividesIsCutBesideWhatDoesNot) {
+  constexpr const char* kTwo = R"(heddle 1
+mesh @m = [x=ranks]
+fusion two(%x: f32[t, h] shard(@m, 1: x), %u: f32[s, h] shard(@m, 1: x),
+           %w: f32[h, f] shard(@m, 0: x)) with t = 24, s = 23, h = 6, f = 4 {
+  %y = matmul(%x, %w)
+  %z = matmul(%u, %w)
+  return %y shard(@m), %z shard(@m)
+}
+)";
+  const Fusion fusion = parseFusion(kTwo);
+  const Program program = compiled(fusion, 2, 2);
+  EXPECT_EQ(posts(choiceOf(program).then_body, CollectiveKind::Allreduce), 3) << print(program);
+  for (int64_t t : {23, 24}) {
+    for (int64_t s : {23, 24}) expectRight(kTwo, 2, 2, {{"t", t}, {"s", s}, {"h", 6}, {"f", 4}});
+  }
+}
+
 }  // namespace
 }  // namespace heddle::host::chunk_axes_test
