@@ -34,6 +34,32 @@ std::string_view name(RankPhase phase) {
   return "?";
 }
 
+uint64_t BoardSlot::continued(uint64_t before, uint64_t plan_hash, int64_t number) {
+  constexpr uint64_t kNumberBits = 16;
+  // The finalizer of splitmix64 over both.
+  uint64_t x = (before >> kNumberBits) * 0x9e3779b97f4a7c15 + plan_hash;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  x ^= x >> 31;
+  const uint64_t tag = static_cast<uint64_t>(number) & ((uint64_t{1} << kNumberBits) - 1);
+  return (x | uint64_t{1} << kNumberBits) >> kNumberBits << kNumberBits | tag;
+}
+
+bool ranDifferently(const BoardSlot& a, const BoardSlot& b) {
+  for (size_t i = 0; i < BoardSlot::kKeptRuns; ++i) {
+    const uint64_t one = a.history[i].load(std::memory_order_acquire);
+    const uint64_t other = b.history[i].load(std::memory_order_acquire);
+    const bool same_run = one != 0 && other != 0 && ((one ^ other) & 0xffff) == 0;
+    if (same_run && one != other) return true;
+  }
+  return false;
+}
+
+std::string differentRuns(int than_rank) {
+  return "it has made other runs than rank " + std::to_string(than_rank) +
+         ": with other sizes, or of another of its Executables";
+}
+
 bool BoardSlot::tell(RankState what, const std::string& why) noexcept {
   RankState before = RankState::Well;
   if (!state.compare_exchange_strong(before, RankState::Telling)) return false;
@@ -52,6 +78,9 @@ BoardEntry read(const BoardSlot& slot, int rank) {
   const uint64_t plan = slot.plan.load();
   if (run == slot.run.load() && run > 0) entry.plan = plan;
   entry.run = run < 0 ? -run : run;
+  const uint64_t history =
+      slot.history[static_cast<size_t>(entry.run) % BoardSlot::kKeptRuns].load();
+  if (((history ^ static_cast<uint64_t>(entry.run)) & 0xffff) == 0) entry.history = history;
   entry.finished = slot.finished.load(std::memory_order_acquire);
   entry.phase = slot.phase.load(std::memory_order_acquire);
   entry.program = slot.program.load(std::memory_order_relaxed);
@@ -79,6 +108,7 @@ void mirror(BoardSlot& slot, const BoardEntry& entry) {
   slot.run.store(-entry.run);
   slot.plan.store(entry.plan);
   if (entry.plan != 0) slot.run.store(entry.run);
+  if (entry.history != 0) slot.historyOf(entry.run).store(entry.history);
   slot.finished.store(entry.finished, std::memory_order_relaxed);
   slot.issued.store(entry.issued, std::memory_order_relaxed);
   slot.computing.store(entry.computing, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,7 @@ constexpr int32_t kAgreeing = -2;
 struct alignas(64) BoardSlot {
   static constexpr size_t kHostBytes = 64;
   static constexpr size_t kReasonBytes = 1024;
+  static constexpr size_t kKeptRuns = 8;
 
   std::atomic<uint64_t> heartbeat{0};  // by the process's watcher
   std::atomic<uint64_t> progress{0};   // pieces of work begun
@@ -46,6 +48,10 @@ struct alignas(64) BoardSlot {
   std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
   std::atomic<RankPhase> phase{RankPhase::Idle};
   std::atomic<int64_t> open{0};  // communicating runs begun that are not over; not read by others
+
+  // Of the latest runs, by number modulo kKeptRuns: a hash of the plans of that run and all before
+  // it, above the low 16 bits of the number. 0: none.
+  alignas(64) std::array<std::atomic<uint64_t>, kKeptRuns> history{};
 
   alignas(64) std::atomic<RankState> state{RankState::Absent};
   std::atomic<int32_t> pid{0};
@@ -62,11 +68,18 @@ struct alignas(64) BoardSlot {
       const int64_t number = run.load(std::memory_order_relaxed) + 1;
       run.store(-number);
       plan.store(plan_hash);
+      const uint64_t before = historyOf(number - 1).load(std::memory_order_relaxed);
+      historyOf(number).store(continued(before, plan_hash, number), std::memory_order_release);
       run.store(number);
     }
     issued.store(-1, std::memory_order_relaxed);
     phase.store(RankPhase::Computing, std::memory_order_release);
   }
+  std::atomic<uint64_t>& historyOf(int64_t number) {
+    return history[static_cast<size_t>(number) % kKeptRuns];
+  }
+  // The entry of run `number` after that of the one before it.
+  static uint64_t continued(uint64_t before, uint64_t plan_hash, int64_t number);
   // So many of the communicating runs are over.
   void endRuns(int64_t runs) {
     const int64_t latest = run.load();
@@ -94,6 +107,7 @@ struct BoardEntry {
   int64_t finished = 0;
   uint64_t program = 0;
   uint64_t plan = 0;
+  uint64_t history = 0;  // of `run`
   int32_t issued = -1;
   int32_t computing = -1;
   int32_t communicating = -1;
@@ -117,6 +131,10 @@ struct BoardEntry {
   }
 };
 BoardEntry read(const BoardSlot& slot, int rank);
+// Whether the two have made different runs up to one that both have kept.
+bool ranDifferently(const BoardSlot& a, const BoardSlot& b);
+// Why the one that is to blame is lost.
+std::string differentRuns(int than_rank);
 // Of a rank of another host.
 void mirror(BoardSlot& slot, const BoardEntry& entry);
 

@@ -70,6 +70,17 @@ std::optional<BoardEntry> loneWaiter(const std::vector<BoardEntry>& entries) {
 
 }  // namespace
 
+std::string differenceOf(const BoardEntry& blamed, const BoardEntry& right) {
+  const bool known = blamed.plan != 0 && right.plan != 0;
+  if (!known || blamed.run != right.run || blamed.plan == right.plan) {
+    return differentRuns(right.rank);
+  }
+  return blamed.program == right.program
+             ? fmt::format("it runs with other sizes than rank {}, or another of its Executables",
+                           right.rank)
+             : fmt::format("it runs another program than rank {}", right.rank);
+}
+
 std::shared_ptr<BoardWatcher> BoardWatcher::of(const std::shared_ptr<BoardMemory>& memory,
                                                const BoardPlaces& places,
                                                const ControlOptions& options, int rank) {
@@ -264,15 +275,24 @@ void BoardWatcher::lookForDifferentPlans() {
     if (fresh || other.plan == entry.plan) continue;
     const bool agreeing = other.issued == kAgreeing || entry.issued == kAgreeing;
     if (agreeing && ++differing_turns_ < turnsIn(kMoment)) return;
-    memory_->slot(rank).tell(
-        RankState::Lost,
-        other.program == entry.program
-            ? fmt::format("it runs with other sizes than rank {}, or another of its Executables",
-                          other.rank)
-            : fmt::format("it runs another program than rank {}", other.rank));
+    memory_->slot(rank).tell(RankState::Lost, differenceOf(entry, other));
     return;
   }
-  differing_turns_ = 0;
+  if (!lookForDifferentHistories()) differing_turns_ = 0;
+}
+
+// Runs that were over between two turns. True while there may be a better answer.
+bool BoardWatcher::lookForDifferentHistories() {
+  const BoardSlot& right = memory_->slot(0);
+  for (int rank = 1; rank < memory_->size(); ++rank) {
+    BoardSlot& slot = memory_->slot(rank);
+    const bool well = slot.state.load(std::memory_order_acquire) == RankState::Well;
+    if (!well || !ranDifferently(slot, right)) continue;
+    const bool agreeing = slot.issued.load() == kAgreeing || right.issued.load() == kAgreeing;
+    if (agreeing && ++differing_turns_ < turnsIn(kMoment)) return true;
+    slot.tell(RankState::Lost, differenceOf(read(slot, rank), read(right, 0)));
+  }
+  return false;
 }
 
 // A rank waits to compare what it will post in a run with sizes that are new to it. Another that is

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "comm/control_board.h"
 
 namespace heddle::comm {
+
+// Why `blamed` is lost, whose runs are not those of `right`.
+std::string differenceOf(const BoardEntry& blamed, const BoardEntry& right);
 
 // The thread of a process that writes the heartbeats of its ranks and looks at those of all others,
 // for every board of that job in the process. Times are counted in its own turns, so that a process
@@ -61,6 +65,7 @@ class BoardWatcher {
   void lookForUnposted();
   void lookForEnded();
   void lookForDifferentPlans();
+  bool lookForDifferentHistories();
   void lookForOvertaken();
   int64_t turnsIn(double seconds) const;
 

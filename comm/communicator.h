@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -127,11 +128,17 @@ struct Carrier {
   auto operator<=>(const Carrier&) const = default;
 };
 
+class ControlBoard;
+struct ControlOptions;
+
 // A rank of the job, and the small host-side exchange a job needs to agree on things. Every member
 // calls these in the same order. Blocking. May be called from one thread at a time.
 class World {
  public:
-  virtual ~World() = default;
+  World();
+  virtual ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
@@ -171,6 +178,27 @@ class World {
   // World of MPI makes no more calls of MPI, and buffers of unfinished operations may be freed.
   // Where ranks share their state it is abort().
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
+
+  // The control board of all who run programs on this World and name none. The first call makes it,
+  // together with the other ranks and with its options; it goes with the World. Any thread.
+  ControlBoard& board(const ControlOptions& options);
+
+  // This rank leaves the job because of an exception, which says `why`: the others' UserError has
+  // it. For a program's catch while the World is there; without it the others hear who has left,
+  // as soon as the exception has unwound the World. Ends no process, does not wait.
+  void fail(const std::string& why) noexcept;
+
+ protected:
+  // Every World's destructor does this first: the board calls interrupt() until then.
+  void closeBoard() noexcept;
+  bool hasBoard() const;
+  // What fail() was told.
+  std::string failure() const;
+
+ private:
+  mutable std::mutex board_mutex_;
+  std::unique_ptr<ControlBoard> board_;
+  std::string failure_;
 };
 
 // A job of one rank.

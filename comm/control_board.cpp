@@ -3,7 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
+#include <thread>
 
 #include "comm/board_watcher.h"
 #include "comm/process_info.h"
@@ -14,6 +18,8 @@ namespace heddle::comm {
 namespace {
 
 constexpr double kLongest = 1e8;  // seconds: three years
+// For which a rank that leaves by an exception waits for the others to hear of it.
+constexpr std::chrono::milliseconds kLongestGoodbye{2000};
 
 std::string_view stateText(const BoardEntry& entry) {
   switch (entry.state) {
@@ -37,7 +43,10 @@ std::string_view stateText(const BoardEntry& entry) {
 }  // namespace
 
 ControlBoard::ControlBoard(World& world, ControlOptions options)
-    : world_(world), rank_(world.rank()), options_(std::move(options)) {
+    : world_(world),
+      rank_(world.rank()),
+      options_(std::move(options)),
+      exceptions_(std::uncaught_exceptions()) {
   HEDDLE_USER_CHECK(options_.deadline > 0 && options_.deadline <= kLongest,
                     "a deadline of {} seconds: more than 0 and at most {} expected",
                     options_.deadline, kLongest);
@@ -67,9 +76,70 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
 }
 
 ControlBoard::~ControlBoard() {
+  const bool thrown = std::uncaught_exceptions() > exceptions_;
+  if (thrown) {
+    fail("it left the job by an exception");
+  } else {
+    compareLastRuns();
+  }
   mine().tell(RankState::Left, "");
   haveSpoken();
+  if (thrown) awaitOthers();
   watcher_->remove(*this);
+}
+
+void ControlBoard::awaitOthers() const {
+  if (places_.inProcessOf(rank_).size() == static_cast<size_t>(size())) return;
+  const auto until = std::chrono::steady_clock::now() + kLongestGoodbye;
+  const auto goesOn = [&](int rank) {
+    return rank != rank_ && memory_->slot(rank).state.load() <= RankState::Telling;
+  };
+  for (int rank = 0; rank < size(); ++rank) {
+    while (goesOn(rank) && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+// Of two ranks the one that has run the same as rank 0 is right, else the lower. Empty when both
+// have run the same.
+std::string ControlBoard::differingFrom(int other, int& blamed) const {
+  if (!ranDifferently(mine(), memory_->slot(other))) return {};
+  const int lower = std::min(rank_, other);
+  const bool both = lower != 0 && ranDifferently(memory_->slot(lower), memory_->slot(0));
+  blamed = both ? lower : std::max(rank_, other);
+  return differenceOf(entry(blamed), entry(both ? 0 : lower));
+}
+
+void ControlBoard::compareRuns() const {
+  int blamed = -1;
+  const std::string why = differingFrom((rank_ + 1) % size(), blamed);
+  if (why.empty()) return;
+  memory_->slot(blamed).tell(RankState::Lost, why);
+  watcher_->hurry();
+  userError("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
+}
+
+// All others, where it is the last time: who leaves has nobody left to tell but its owner.
+void ControlBoard::compareLastRuns() {
+  std::string why;
+  int blamed = -1;
+  for (int other = 0; other < size() && why.empty() && !failed(); ++other) {
+    why = differingFrom(other, blamed);
+  }
+  if (why.empty() || !memory_->slot(blamed).tell(RankState::Lost, why)) {
+    // Who is to blame has left already: it ends with this rank.
+    if (why.empty() || !mine().tell(RankState::Failed, why)) return;
+    blamed = rank_;
+  }
+  JobFailure failure;
+  failure.rank = blamed;
+  failure.text = describeLost(blamed) + positions();
+  if (!keep(std::move(failure))) return;
+  if (!options_.on_failure) {
+    std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, this->failure().text.c_str());
+  }
+  tellOwner();
 }
 
 void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
@@ -208,6 +278,36 @@ std::string ControlBoard::positions() const {
     if (rank + 1 < size()) text += "\n";
   }
   return text;
+}
+
+World::World() = default;
+World::~World() { closeBoard(); }
+
+ControlBoard& World::board(const ControlOptions& options) {
+  std::lock_guard lock(board_mutex_);
+  if (!board_) board_ = std::make_unique<ControlBoard>(*this, options);
+  return *board_;
+}
+
+void World::fail(const std::string& why) noexcept {
+  std::lock_guard lock(board_mutex_);
+  if (board_) board_->fail(why);
+  failure_ = why;
+}
+
+void World::closeBoard() noexcept {
+  std::lock_guard lock(board_mutex_);
+  board_.reset();
+}
+
+bool World::hasBoard() const {
+  std::lock_guard lock(board_mutex_);
+  return board_ != nullptr;
+}
+
+std::string World::failure() const {
+  std::lock_guard lock(board_mutex_);
+  return failure_;
 }
 
 }  // namespace heddle::comm

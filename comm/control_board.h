@@ -53,7 +53,10 @@ class ControlBoard {
  public:
   // Collective over the job; `world` outlives the board.
   explicit ControlBoard(World& world, ControlOptions options = {});
-  // This rank has left, in good order unless it has failed.
+  // This rank has left: in good order, unless it has failed, has made other runs than its peers
+  // (which is told as any loss is, and on stderr where the World is interrupted), or an exception
+  // unwinds it. Then it waits, for 2 s at most, until other processes have heard, so that each can
+  // say why it ends before the first of them ends all by MPI_Abort.
   ~ControlBoard();
   ControlBoard(const ControlBoard&) = delete;
   ControlBoard& operator=(const ControlBoard&) = delete;
@@ -77,6 +80,10 @@ class ControlBoard {
   // What all who run programs on this board share, kept as long as the board: what `make` gives
   // when it is asked for first. Always of one type, that of host/run_order.h.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
+
+  // UserError when a peer has made other runs up to now, as far as is known here: of its host the
+  // latest kKeptRuns of each rank are. For the one behind this rank alone.
+  void compareRuns() const;
 
   // This rank will begin no more runs, and has waited for those it began: who begins another that
   // communicates waits for it in vain.
@@ -108,10 +115,14 @@ class ControlBoard {
   bool keep(JobFailure failure);
   std::string describeLost(int rank) const;
   void tellOwner();
+  std::string differingFrom(int other, int& blamed) const;
+  void compareLastRuns();
+  void awaitOthers() const;
 
   World& world_;
   int rank_;
   ControlOptions options_;
+  int exceptions_;  // under way on the thread that made the board
   BoardPlaces places_;
   std::shared_ptr<BoardMemory> memory_;
   mutable std::mutex mutex_;

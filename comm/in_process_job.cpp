@@ -95,7 +95,10 @@ class InProcessWorld : public World {
         rank_(rank),
         transport_(std::move(transport)),
         maker_(std::move(maker)) {}
-  ~InProcessWorld() override { job_->leave(rank_); }
+  ~InProcessWorld() override {
+    closeBoard();
+    job_->leave(rank_);
+  }
 
   int rank() const override { return rank_; }
   int size() const override { return job_->state().size; }

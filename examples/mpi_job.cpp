@@ -9,8 +9,10 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "host/executable.h"
@@ -149,13 +151,22 @@ int main(int argc, char** argv) {
     MPI_Allreduce(MPI_IN_PLACE, &use_gpu, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     const auto device = use_gpu ? host::makeCudaDevice(rank) : host::makeCpuDevice();
     const auto world = host::makeJobWorld(device->kind(), rank);
-    error = runOn(*device, *world);
+    try {
+      error = runOn(*device, *world);
+    } catch (const std::exception& e) {
+      world->fail(e.what());  // so that the others hear why, not only who
+      throw;
+    }
     if (rank == 0) {
       std::printf("%d ranks, %s: largest error %.2g\n", ranks, device->description().c_str(),
                   error);
     }
   } catch (const std::exception& e) {
+    // Here the World is gone, and with it the others have heard of this: their run() or wait()
+    // throws. MPI_Finalize would wait for them and they may wait for this rank in calls of their
+    // own, so a job that has failed ends by MPI_Abort, when all have said what they know.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   // MPI is the program's: still there after heddle is gone.

@@ -55,6 +55,7 @@ struct Executable::Impl {
                const RunOptions& run_options) const;
   void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinBoard(const Context& context);
+  void countAlive();
   uint64_t nameInstructions();
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept;
@@ -69,8 +70,8 @@ struct Executable::Impl {
   bool verifies;
   std::optional<Fault> inject;  // of this rank
   std::atomic<bool> injected{false};
-  std::unique_ptr<comm::ControlBoard> own_board;
   comm::ControlBoard* board = nullptr;
+  bool on_shared_board = false;  // that of the World
   uint64_t hash = 0;  // of the program, on the board
   // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
   // leave the job when it has begun as many.
@@ -130,6 +131,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     tellJob(e.what());
     throw;
   }
+  if (on_shared_board) countAlive();
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
   if (board != nullptr) resources->job.open(*world, *board, hash, number);
   matmuls = std::make_unique<MatmulAgreement>(
@@ -144,12 +146,18 @@ void Executable::Impl::joinBoard(const Context& context) {
     order = std::make_shared<RunOrder>();
     return;
   }
-  board = context.board;
-  if (board == nullptr) {
-    own_board = std::make_unique<comm::ControlBoard>(*world, context.control);
-    board = own_board.get();
-  }
+  on_shared_board = context.board == nullptr;
+  board = on_shared_board ? &world->board(context.control) : context.board;
   order = runOrderOf(*board);
+}
+
+// The destructor is certain to follow but for an exception of the constructor, which ends the job.
+void Executable::Impl::countAlive() {
+  std::lock_guard lock(order->running);
+  comm::BoardSlot& slot = board->mine();
+  if (order->alive++ == 0 && slot.phase.load() == comm::RankPhase::Ended) {
+    slot.phase.store(comm::RankPhase::Done, std::memory_order_release);
+  }
 }
 
 uint64_t Executable::Impl::nameInstructions() {
@@ -177,6 +185,8 @@ Executable::Impl::~Impl() {
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
+  // Peers must not wait for runs that nothing here could begin.
+  if (on_shared_board && --order->alive == 0 && !board->failed()) board->endRuns();
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,

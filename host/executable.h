@@ -44,8 +44,8 @@ struct Context {
   Device* device = nullptr;
   comm::World* world = nullptr;           // nullptr: a job of one rank
   codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
-  comm::ControlBoard* board = nullptr;    // nullptr: each Executable has its own
-  comm::ControlOptions control = {};      // of that one: the deadline
+  comm::ControlBoard* board = nullptr;    // nullptr: the one that the World keeps
+  comm::ControlOptions control = {};      // of that one, by who needs it first: the deadline
 };
 
 struct RunOptions {
@@ -102,8 +102,9 @@ struct ExecutableOptions {
 // serialised, also with those of other Executables on the same control board, and the callers see
 // to it that every rank issues them in the same order (else the job ends with an error that says
 // so); over NCCL the first run with sizes that are new waits until all ranks have begun it, to
-// compare what they post. Executables of one World that several threads make or run share a board:
-// a World serves one thread at a time. Plans are cached by sizes and strides; the steady run
+// compare what they post. Executables of one World are to be on one board, as they are unless the
+// Context names others: ranks that run two of them in different order would wait for each other,
+// and several threads make or run them. Plans are cached by sizes and strides; the steady run
 // evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an instruction
 // (Check, Print and the reference evaluator do).
 class Executable {

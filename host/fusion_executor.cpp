@@ -163,17 +163,14 @@ struct FusionExecutor::Impl {
   // One for all programs.
   void joinBoard() {
     if (ranks == 1 || shared.communicators) return;
-    if (context.board == nullptr) {
-      own_board = std::make_unique<comm::ControlBoard>(*context.world, context.control);
-      context.board = own_board.get();
-    }
+    board = context.board != nullptr ? context.board : &context.world->board(context.control);
     shared.communicators = std::make_shared<Communicators>();
   }
 
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept {
     if (ranks == 1) return;
-    context.board->fail(reason);
+    board->fail(reason);
     context.world->interrupt(reason);
   }
 
@@ -218,15 +215,15 @@ struct FusionExecutor::Impl {
       boost::hash_combine(plan, symbol);
       boost::hash_combine(plan, size);
     }
-    const auto order = runOrderOf(*context.board);
+    const auto order = runOrderOf(*board);
     std::lock_guard lock(order->running);
-    comm::BoardSlot& slot = context.board->mine();
+    comm::BoardSlot& slot = board->mine();
     slot.beginRun(0, plan, true);
     slot.phase.store(comm::RankPhase::Communicating, std::memory_order_release);
   }
 
   void endMeeting() const {
-    comm::BoardSlot& slot = context.board->mine();
+    comm::BoardSlot& slot = board->mine();
     slot.endRuns(1);
     slot.phase.store(comm::RankPhase::Done, std::memory_order_release);
   }
@@ -335,7 +332,7 @@ struct FusionExecutor::Impl {
   bool sizes_decide = false;          // what is lowered, all of them
   Fusion searched;                    // without dead values
   std::vector<Attention> attentions;  // of `searched`, on devices with a library for them
-  std::unique_ptr<comm::ControlBoard> own_board;
+  comm::ControlBoard* board = nullptr;
   ExecutableOptions shared;  // by all programs
   mutable std::mutex mutex;
   std::list<Entry> entries;  // the latest used first

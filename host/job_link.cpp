@@ -53,9 +53,17 @@ void JobLink::endRun(int64_t number) {
   if (const int64_t unfinished = runs_ - number; open_runs_ > unfinished) {
     slot_->endRuns(open_runs_ - unfinished);
     open_runs_ = unfinished;
+    compareRuns(number);
   }
   if (number != runs_) return;
   slot_->phase.store(RankPhase::Done, std::memory_order_release);
+}
+
+// A peer's memory is not for every run of a long row.
+void JobLink::compareRuns(int64_t number) const {
+  constexpr int64_t kFirst = 16;
+  constexpr auto kPeriod = static_cast<int64_t>(comm::BoardSlot::kKeptRuns);
+  if (number <= kFirst || number % kPeriod == 0) board_->compareRuns();
 }
 
 void JobLink::beginAgreeing() {

@@ -30,6 +30,7 @@ class JobLink {
   // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program
   // apart. The number of the run for endRun().
   int64_t beginRun(uint64_t sizes, bool communicates);
+  // UserError when the job's ranks turn out to have made different runs.
   void endRun(int64_t number);
   // Around the comparison of what ranks will post in the run that has begun; on an exception the
   // rank stays there.
@@ -49,6 +50,8 @@ class JobLink {
   std::string failure() const;
 
  private:
+  void compareRuns(int64_t number) const;
+
   mutable std::mutex mutex_;
   comm::World* world_ = nullptr;
   comm::ControlBoard* board_ = nullptr;

@@ -21,6 +21,7 @@ struct RunOrder {
   std::shared_ptr<Completion> latest;
   Stream latest_stream = nullptr;
   int64_t executables = 0;  // made so far
+  int64_t alive = 0;        // of these, on the board that the World keeps
 };
 
 // The one of a board.

@@ -19,6 +19,31 @@ constexpr auto kIdleTurn = std::chrono::milliseconds(20);
 // What mpirun returns after an abort: the heddle command's code for a run that could not be done.
 constexpr int kAbortCode = 2;
 
+// Turns in which a note of a peer may lie unread while there is other work.
+constexpr int kTurnsUnread = 64;
+// For the other ranks to say why they end.
+constexpr auto kLastMoment = std::chrono::seconds(1);
+
+std::atomic<bool> job_failed{false};  // some engine of this process was interrupted
+
+// MPI_Finalize begins with it, and then waits for ranks of which some may never come.
+int endFailedJob(MPI_Comm, int, void*, void*) {
+  if (!job_failed) return MPI_SUCCESS;
+  std::fputs("heddle: MPI_Finalize in a job that has failed: it ends by MPI_Abort\n", stderr);
+  std::fflush(stderr);
+  std::this_thread::sleep_for(kLastMoment);
+  return MPI_Abort(MPI_COMM_WORLD, kAbortCode);
+}
+
+// Once a process: MPI calls what hangs on MPI_COMM_SELF before it finalises anything.
+void watchFinalize() {
+  static int key = MPI_KEYVAL_INVALID;
+  if (key != MPI_KEYVAL_INVALID) return;
+  check("MPI_Comm_create_keyval",
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, endFailedJob, &key, nullptr));
+  check("MPI_Comm_set_attr", MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr));
+}
+
 void checkThreadLevel(int provided, int needed) {
   HEDDLE_USER_CHECK(provided >= needed,
                     "MPI offers thread level {}, heddle needs {}: initialise it with "
@@ -84,6 +109,7 @@ void Engine::start() {
     // The program's threads call MPI too.
     check("MPI_Query_thread", MPI_Query_thread(&provided));
     checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
+    watchFinalize();
   } else {
     check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
     owns_mpi_ = true;
@@ -115,6 +141,7 @@ void Engine::serve() {
   int idle_turns = 0;
   while (true) {
     if (aborting_) MPI_Abort(MPI_COMM_WORLD, kAbortCode);
+    listenToAll();
     const bool more = takeSubmitted();
     const bool progress = advanceAll();
     idle_turns = more || progress ? 0 : idle_turns + 1;
@@ -135,6 +162,21 @@ void Engine::serve() {
     }
     rest(idle_turns);
   }
+}
+
+void Engine::listenToAll() {
+  if (!active_.empty() && ++turns_ % kTurnsUnread != 0) return;
+  for (const auto& [key, look] : listeners_) {
+    if (isInterrupted()) return;
+    look();
+  }
+}
+
+void Engine::listen(const void* key, std::function<void()> look) {
+  await([&] {
+    listeners_.emplace(key, std::move(look));
+    return true;
+  });
 }
 
 bool Engine::takeSubmitted() {
@@ -207,6 +249,7 @@ void Engine::interrupt(const std::string& reason) noexcept {
     std::lock_guard lock(mutex_);
     if (interruption_.empty()) interruption_ = reason;
     interrupted_.store(true, std::memory_order_release);
+    job_failed = true;
   }
   woken_.notify_all();
 }

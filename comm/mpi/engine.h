@@ -8,6 +8,7 @@
 #include <functional>
 #include <future>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,9 +47,16 @@ class Engine {
   // Prints `heddle: rank R: reason` once and has the MPI thread call MPI_Abort. Does not wait.
   void abort(const std::string& reason) noexcept;
 
-  // No more calls of MPI, its finalisation included: work that was submitted is dropped, await()
-  // throws UserError with `reason`. The first reason stays. Does not wait.
+  // No more calls of MPI, its finalisation included (where the program finalises MPI itself, that
+  // ends the process by MPI_Abort: peers that have failed too may never come there): work that was
+  // submitted is dropped, await() throws UserError with `reason`. The first reason stays. Does not
+  // wait.
   void interrupt(const std::string& reason) noexcept;
+  // Called now and then on the MPI thread until forget() or an interrupt; it does not wait. `key`
+  // tells it from others.
+  void listen(const void* key, std::function<void()> look);
+  // On the MPI thread.
+  void forget(const void* key) { listeners_.erase(key); }
   // Throws when there was an interrupt.
   void checkInterrupt() const;
   std::string interruption() const;  // its reason, or nothing
@@ -66,6 +74,7 @@ class Engine {
   bool takeSubmitted();
   bool advanceAll();
   void rest(int idle_turns);
+  void listenToAll();
   void add(Work work);
 
   mutable std::mutex mutex_;
@@ -78,6 +87,8 @@ class Engine {
 
   // The MPI thread's own.
   std::list<Work> active_;
+  std::map<const void*, std::function<void()>> listeners_;
+  int turns_ = 0;
   bool owns_mpi_ = false;
   std::atomic<int> world_rank_{-1};
 

@@ -1,7 +1,11 @@
 // The MPI world: exchange() and the making of communicators as work for the MPI thread, and the
 // entry point of the module.
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <exception>
 #include <numeric>
+#include <thread>
 
 #include "comm/modules.h"
 #include "comm/mpi/communicator.h"
@@ -15,8 +19,11 @@ namespace {
 
 constexpr int kFormingTag = 1;
 constexpr int kCreateTag = 2;
+constexpr int kGoodbyeTag = 3;
 // Seconds, as ControlOptions::start has it.
 constexpr double kLongestStart = 600;
+// Until the others have heard why this rank leaves, and can say so before a program's MPI_Abort.
+constexpr std::chrono::milliseconds kGoodbyeMoment{500};
 
 void returnErrors(MPI_Comm comm) {
   check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
@@ -161,6 +168,52 @@ class Forming {
   int stage_ = 0;
 };
 
+// Why a rank leaves by an exception, for those who have no control board yet: a message to each,
+// short enough to need no receiver.
+class Goodbye {
+ public:
+  using Text = std::array<char, 256>;
+
+  static void send(Engine& engine, const Channel& channel, const std::string& why) {
+    auto text = std::make_unique<Text>();
+    std::copy_n(why.data(), std::min(why.size(), text->size() - 1), text->data());
+    std::vector<MPI_Request> requests;
+    const auto until = std::chrono::steady_clock::now() + kLongestSending;
+    int done = 0;
+    engine.await([&] {
+      if (requests.empty()) begin(channel, *text, requests);
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      return done != 0 || std::chrono::steady_clock::now() > until;
+    });
+    if (done == 0) static_cast<void>(text.release());  // MPI still reads it
+  }
+
+  static void listen(Engine& engine, const Channel& channel) {
+    engine.listen(&channel, [&engine, comm = channel.comm] {
+      int there = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, kGoodbyeTag, comm, &there, &status);
+      if (there == 0) return;
+      Text text{};
+      MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kGoodbyeTag,
+               comm, MPI_STATUS_IGNORE);
+      engine.interrupt(fmt::format("rank {} left the job by an exception{}{}", status.MPI_SOURCE,
+                                   text[0] == '\0' ? "" : ": ", text.data()));
+    });
+  }
+
+ private:
+  static constexpr auto kLongestSending = std::chrono::seconds(1);
+
+  static void begin(const Channel& channel, const Text& text, std::vector<MPI_Request>& requests) {
+    for (int rank = 0; rank < channel.size; ++rank) {
+      if (rank == channel.rank) continue;
+      MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, kGoodbyeTag,
+                channel.comm, &requests.emplace_back());
+    }
+  }
+};
+
 class MpiWorld : public World {
  public:
   MpiWorld() : engine_(Engine::get()), exceptions_(std::uncaught_exceptions()) {
@@ -179,13 +232,21 @@ class MpiWorld : public World {
       check("MPI_Comm_size", MPI_Comm_size(channel_.comm, &channel_.size));
       return true;
     });
+    if (channel_.size > 1) Goodbye::listen(*engine_, channel_);
   }
 
-  // MPI_Finalize waits for all ranks, and those that need this one would never get there.
+  // By an exception: the others hear of it, and MPI is not called again, nor finalised here, which
+  // would wait for ranks that need this one. The program says what it has caught, and ends.
   ~MpiWorld() override {
     const bool thrown = std::uncaught_exceptions() > exceptions_;
-    if (thrown && !engine_->isInterrupted()) engine_->abort("left the job by an exception");
-    engine_->submit([comm = channel_.comm]() mutable {
+    const bool told = hasBoard();
+    closeBoard();
+    if (thrown) {
+      if (!told && !engine_->isInterrupted()) sayGoodbye();
+      engine_->interrupt("this rank left the job by an exception");
+    }
+    engine_->submit([engine = engine_.get(), key = &channel_, comm = channel_.comm]() mutable {
+      engine->forget(key);
       int finalized = 0;
       MPI_Finalized(&finalized);
       if (!finalized) MPI_Comm_free(&comm);
@@ -215,6 +276,15 @@ class MpiWorld : public World {
   std::string fault() const override { return engine_->interruption(); }
 
  private:
+  void sayGoodbye() noexcept {
+    try {
+      Goodbye::send(*engine_, channel_, failure());
+      std::this_thread::sleep_for(kGoodbyeMoment);
+    } catch (const std::exception&) {
+      // Another rank's failure, which all hear of.
+    }
+  }
+
   std::shared_ptr<Engine> engine_;
   int exceptions_;
   Channel channel_;

@@ -32,6 +32,7 @@ class NcclWorld : public World {
                       device, devices);
   }
   ~NcclWorld() override {
+    closeBoard();
     if (whole_ == nullptr) return;
     cudaSetDevice(device_);
     close(whole_, ask_);

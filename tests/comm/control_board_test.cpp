@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 
 #include "ir/error.h"
 #include "tests/comm/ranks.h"
@@ -161,6 +162,78 @@ TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
                 {"rank 1 is lost in run 1: it runs with other sizes than rank 0, or another of its "
                  "Executables\n"});
   });
+}
+
+// Nobody looks between the runs that differ; those that are being made when somebody does are
+// equal.
+TEST(ControlBoard, RunsThatHaveDifferedAreALoss) {
+  onBoards(3, {}, [](ControlBoard& board, Told& told, World& world) {
+    for (uint64_t plan : {1, 2, 3}) {
+      board.mine().beginRun(kProgram, board.rank() == 1 && plan < 3 ? 3 - plan : plan, true);
+      board.mine().endRuns(1);
+    }
+    world.barrier();
+    if (board.rank() != 2) {
+      EXPECT_THROW(board.compareRuns(), UserError);
+    }
+    const JobFailure failure = told.wait();
+    EXPECT_TRUE(failure.rank == 1 || failure.rank == 2) << failure.rank;
+    expectParts(failure.text, {"it has made other runs than rank"});
+  });
+}
+
+TEST(ControlBoard, WhoLeavesAfterOtherRunsIsTold) {
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    Told told;
+    ControlOptions options;
+    options.deadline = 1e6;  // its watcher looks every 50 ms, and leaving takes less
+    options.on_failure = told.handler();
+    auto board = std::make_unique<ControlBoard>(*world, options);
+    board->mine().beginRun(kProgram, static_cast<uint64_t>(board->rank() + 1), true);
+    board->mine().endRuns(1);
+    board->mine().beginRun(kProgram, 3, true);
+    board->mine().endRuns(1);
+    world->barrier();
+    board.reset();
+    world->barrier();
+    EXPECT_TRUE(told.heard());
+  });
+  expectAllWell(errors);
+}
+
+void awaitFailure(ControlBoard& board) {
+  while (!board.failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  throw UserError(board.failure().text);
+}
+
+TEST(ControlBoard, WhoLeavesByAnExceptionHasFailed) {
+  const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
+    const WorldPtr mine = std::move(world);
+    ControlBoard& board = mine->board({});
+    EXPECT_EQ(&board, &mine->board({}));
+    board.mine().beginRun(kProgram, 1, true);
+    mine->barrier();
+    if (mine->rank() == 1) throw std::runtime_error("mine");
+    awaitFailure(board);
+  });
+  EXPECT_EQ(errors[1], "mine");
+  for (int rank : {0, 2}) {
+    expectParts(errors[static_cast<size_t>(rank)],
+                {"rank 1 failed in run 1", "it left the job by an exception"});
+  }
+}
+
+TEST(ControlBoard, AnExceptionMayBeExplained) {
+  const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
+    ControlBoard& board = world->board({});
+    board.mine().beginRun(kProgram, 1, true);
+    world->barrier();
+    if (world->rank() == 1) world->fail("its reason");
+    awaitFailure(board);
+  });
+  for (const std::string& error : errors) {
+    expectParts(error, {"rank 1 failed in run 1", "its reason"});
+  }
 }
 
 TEST(ControlBoard, NothingThatMovesIsTimedUnlessSomebodyCompiles) {

@@ -1,6 +1,7 @@
 // Several ranks in one process.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <climits>
 #include <cmath>
@@ -235,12 +236,11 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// They have one text, and could not be told apart by it.
+// They have one text, and could not be told apart by it. The board is that of the World.
 TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
-    comm::ControlBoard board(world);
-    Context context{device.get(), &world, nullptr, &board};
+    Context context{device.get(), &world};
     Executable first(programOf(kAllreduce), context), second(programOf(kAllreduce), context);
     (world.rank() == 0 ? first : second).run({deviceFloats(*device, {1, 2}, {2})}).wait();
   });
@@ -248,6 +248,54 @@ TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
     EXPECT_NE(error.find("rank 1 is lost in run 1"), std::string::npos) << error;
     EXPECT_NE(error.find("than rank 0, or another of its Executables"), std::string::npos) << error;
   }
+}
+
+// Short runs, of which each ends before anybody looks; then all ranks are in the same again.
+TEST(ExecutableRanksTest, RunsOfOtherSizesAreToldWhenTheyAreOver) {
+  const char* const text = R"(
+mesh @m = [x=3]
+program p(%x: f32[n], %c: f32[2]) -> (%y) {
+  slot %y: f32[2]
+  %y = allocate
+  $t = communicate allreduce %c -> %y team=@m[x] op=sum
+  wait $t
+}
+)";
+  std::array<int, 3> good{};
+  const auto errors = onRanks(3, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(programOf(text), {device.get(), &world});
+    const Tensor c = deviceFloats(*device, {1, 2}, {2});
+    const auto run = [&](int64_t n) {
+      executable.run({deviceFloats(*device, testing::ramp(n, 0, 1), {n}), c}).wait();
+    };
+    for (int64_t n : {4, 6, 4, 6}) run(n);
+    for (int64_t n : {4, 6, 5, 5, 5, 5}) {
+      run(world.rank() == 1 && n != 5 ? 10 - n : n);
+      ++good[static_cast<size_t>(world.rank())];
+    }
+  });
+  for (size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_NE(errors[rank].find("other"), std::string::npos) << errors[rank];
+    EXPECT_NE(errors[rank].find("than rank 0"), std::string::npos) << errors[rank];
+    EXPECT_LT(good[rank], 3);
+  }
+}
+
+// Executables go and others are made: on rank 0 when none is left, on rank 1 before.
+TEST(ExecutableRanksTest, TheBoardOfAWorldOutlivesItsExecutables) {
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    const Context context{device.get(), &world};
+    std::unique_ptr<Executable> kept;
+    for (int turn = 0; turn < 3; ++turn) {
+      auto executable = std::make_unique<Executable>(programOf(kAllreduce), context);
+      executable->run({deviceFloats(*device, {1, 2}, {2})}).wait();
+      if (world.rank() == 1) kept = std::move(executable);
+    }
+    world.barrier();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 }  // namespace

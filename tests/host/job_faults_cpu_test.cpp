@@ -118,6 +118,7 @@ TEST(JobFaults, ADelayHurtsNobody) {
 class UncheckedWorld : public comm::World {
  public:
   explicit UncheckedWorld(comm::World& world) : world_(world) {}
+  ~UncheckedWorld() override { closeBoard(); }
   using World::split;
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }

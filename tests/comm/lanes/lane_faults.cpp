@@ -19,6 +19,7 @@ constexpr int64_t kCount = 1000;
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
+  ~DeafWorld() override { closeBoard(); }
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
   std::string transport() const override { return world_->transport(); }

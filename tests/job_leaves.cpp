@@ -1,0 +1,77 @@
+// A rank of a C++ program throws an exception of its own past the World. Arguments: who starts MPI
+// (heddle or program); when rank 1 throws (first: before its first run, later: after it, never);
+// how a rank ends that has caught one (abort, finalize or return). For tests/job_leaves.sh.
+#include <mpi.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "host/executable.h"
+#include "host/worlds.h"
+#include "ir/builder.h"
+
+namespace {
+
+using namespace heddle;
+
+Fusion sumOf(int ranks) {
+  FusionBuilder b("f");
+  const int mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
+  const auto place = [&](ValueId value, std::vector<std::vector<MeshAxis>> axes) {
+    Sharding sharding;
+    sharding.mesh = mesh;
+    sharding.axes = std::move(axes);
+    b.shard(value, std::move(sharding));
+    return value;
+  };
+  const ValueId x = place(b.input("x", DType::F32, {Size::symbol("t")}), {{MeshAxis::X}});
+  b.output(place(b.name("y").reduce("sum", b.pointwise("neg", {x}), {0}), {}));
+  return std::move(b).build();
+}
+
+void runRank(const std::string& when) {
+  const auto device = host::makeCpuDevice();
+  const auto world = host::makeJobWorld(host::DeviceKind::Cpu, 0);
+  const bool throws = world->rank() == 1;
+  const auto leave = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the others wait for this rank
+    world->fail("its reason");
+    throw std::runtime_error("thrown by the program");
+  };
+  host::FusionExecutor executor(sumOf(world->size()), {device.get(), world.get()});
+  const HostTensor x = randomTensor(DType::F32, {4}, 1, "x");
+  TensorDesc desc = denseDesc(DType::F32, {4});
+  desc.global = {4 * world->size()};
+  desc.offset = {4 * world->rank()};
+  const host::Tensor input = host::toDevice(*device, device->allocator(), x, desc);
+  if (throws && when == "first") leave();
+  executor.run({input}).wait();
+  if (throws && when == "later") leave();
+  executor.run({input}).wait();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 1;
+  const bool starts = std::string(argv[1]) == "program";
+  const std::string end = argv[3];
+  int provided = 0;
+  if (starts) MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  try {
+    runRank(argv[2]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %s caught: %s\n", rank == nullptr ? "?" : rank, error.what());
+    std::fflush(stderr);
+    if (end == "abort" || end == "return") std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (end == "abort") MPI_Abort(MPI_COMM_WORLD, 3);
+    if (end == "return") return 3;
+  }
+  if (starts) MPI_Finalize();
+  return 0;
+}
