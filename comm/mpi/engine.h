@@ -88,7 +88,7 @@ class Engine {
   // The MPI thread's own.
   std::list<Work> active_;
   std::map<const void*, std::function<void()>> listeners_;
-  int turns_ = 0;
+  unsigned turns_ = 0;
   bool owns_mpi_ = false;
   std::atomic<int> world_rank_{-1};
 
