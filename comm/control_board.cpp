@@ -127,14 +127,14 @@ void ControlBoard::compareLastRuns() {
   for (int other = 0; other < size() && why.empty() && !failed(); ++other) {
     why = differingFrom(other, blamed);
   }
-  if (why.empty() || !memory_->slot(blamed).tell(RankState::Lost, why)) {
-    // Who is to blame has left already: it ends with this rank.
-    if (why.empty() || !mine().tell(RankState::Failed, why)) return;
-    blamed = rank_;
-  }
+  if (why.empty()) return;
+  // Where who is to blame has left already, it is for this rank to end the job.
+  const bool ends = memory_->slot(blamed).tell(RankState::Lost, why) || entry(blamed).isLost();
+  if (!ends) mine().tell(RankState::Failed, why);
   JobFailure failure;
   failure.rank = blamed;
-  failure.text = describeLost(blamed) + positions();
+  failure.text =
+      fmt::format("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
   if (!keep(std::move(failure))) return;
   if (!options_.on_failure) {
     std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, this->failure().text.c_str());
