@@ -37,7 +37,7 @@ struct Record {
   RankPhase phase;
   int32_t issued, computing, communicating;
   int64_t run, finished;
-  uint64_t program, plan, history, heartbeat, progress;
+  uint64_t program, plan, heartbeat, progress;
   uint64_t reason_bytes;
 };
 
@@ -47,9 +47,9 @@ void append(std::string& bytes, const T& value) {
 }
 
 void append(std::string& bytes, const BoardEntry& e, bool last) {
-  append(bytes, Record{e.rank, e.state, e.phase, e.issued, e.computing, e.communicating, e.run,
-                       e.finished, e.program, e.plan, e.history, last ? kUnwatched : e.heartbeat,
-                       e.progress, e.reason.size()});
+  append(bytes,
+         Record{e.rank, e.state, e.phase, e.issued, e.computing, e.communicating, e.run, e.finished,
+                e.program, e.plan, last ? kUnwatched : e.heartbeat, e.progress, e.reason.size()});
   bytes += e.reason;
 }
 
@@ -305,8 +305,8 @@ void BoardLink::take(Connection& connection, const std::string& frame) {
     const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(record.rank)];
     mirror(memory_.slot(record.rank),
            {record.rank, record.state, record.phase, record.run, record.finished, record.program,
-            record.plan, record.history, record.issued, record.computing, record.communicating,
-            place.pid, place.started, record.heartbeat, record.progress, place.host, reason});
+            record.plan, record.issued, record.computing, record.communicating, place.pid,
+            place.started, record.heartbeat, record.progress, place.host, reason});
   }
 }
 

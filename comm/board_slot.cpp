@@ -78,9 +78,6 @@ BoardEntry read(const BoardSlot& slot, int rank) {
   const uint64_t plan = slot.plan.load();
   if (run == slot.run.load() && run > 0) entry.plan = plan;
   entry.run = run < 0 ? -run : run;
-  const uint64_t history =
-      slot.history[static_cast<size_t>(entry.run) % BoardSlot::kKeptRuns].load();
-  if (((history ^ static_cast<uint64_t>(entry.run)) & 0xffff) == 0) entry.history = history;
   entry.finished = slot.finished.load(std::memory_order_acquire);
   entry.phase = slot.phase.load(std::memory_order_acquire);
   entry.program = slot.program.load(std::memory_order_relaxed);
@@ -108,7 +105,6 @@ void mirror(BoardSlot& slot, const BoardEntry& entry) {
   slot.run.store(-entry.run);
   slot.plan.store(entry.plan);
   if (entry.plan != 0) slot.run.store(entry.run);
-  if (entry.history != 0) slot.historyOf(entry.run).store(entry.history);
   slot.finished.store(entry.finished, std::memory_order_relaxed);
   slot.issued.store(entry.issued, std::memory_order_relaxed);
   slot.computing.store(entry.computing, std::memory_order_relaxed);

@@ -50,7 +50,8 @@ struct alignas(64) BoardSlot {
   std::atomic<int64_t> open{0};  // communicating runs begun that are not over; not read by others
 
   // Of the latest runs, by number modulo kKeptRuns: a hash of the plans of that run and all before
-  // it, above the low 16 bits of the number. 0: none.
+  // it, above the low 16 bits of the number. 0: none; always on other hosts, which hear of one
+  // run in many.
   alignas(64) std::array<std::atomic<uint64_t>, kKeptRuns> history{};
 
   alignas(64) std::atomic<RankState> state{RankState::Absent};
@@ -107,7 +108,6 @@ struct BoardEntry {
   int64_t finished = 0;
   uint64_t program = 0;
   uint64_t plan = 0;
-  uint64_t history = 0;  // of `run`
   int32_t issued = -1;
   int32_t computing = -1;
   int32_t communicating = -1;

@@ -186,7 +186,7 @@ class World {
   // This rank leaves the job because of an exception, which says `why`: the others' UserError has
   // it. For a program's catch while the World is there; without it the others hear who has left,
   // as soon as the exception has unwound the World. Ends no process, does not wait.
-  void fail(const std::string& why) noexcept;
+  virtual void fail(const std::string& why) noexcept;
 
  protected:
   // Every World's destructor does this first: the board calls interrupt() until then.
@@ -196,7 +196,8 @@ class World {
   std::string failure() const;
 
  private:
-  mutable std::mutex board_mutex_;
+  std::mutex making_mutex_;         // held while the board is made
+  mutable std::mutex board_mutex_;  // guards the next two; nobody waits who holds it
   std::unique_ptr<ControlBoard> board_;
   std::string failure_;
 };

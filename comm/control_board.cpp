@@ -284,8 +284,12 @@ World::World() = default;
 World::~World() { closeBoard(); }
 
 ControlBoard& World::board(const ControlOptions& options) {
-  std::lock_guard lock(board_mutex_);
-  if (!board_) board_ = std::make_unique<ControlBoard>(*this, options);
+  std::lock_guard making(making_mutex_);
+  if (!hasBoard()) {
+    auto made = std::make_unique<ControlBoard>(*this, options);  // waits for the other ranks
+    std::lock_guard lock(board_mutex_);
+    board_ = std::move(made);
+  }
   return *board_;
 }
 
@@ -296,8 +300,9 @@ void World::fail(const std::string& why) noexcept {
 }
 
 void World::closeBoard() noexcept {
+  std::unique_ptr<ControlBoard> closed;  // ends outside of the lock: it may call its owner
   std::lock_guard lock(board_mutex_);
-  board_.reset();
+  closed = std::move(board_);
 }
 
 bool World::hasBoard() const {

@@ -24,11 +24,17 @@ constexpr int kTurnsUnread = 64;
 // For the other ranks to say why they end.
 constexpr auto kLastMoment = std::chrono::seconds(1);
 
+std::mutex running_mutex;
+std::weak_ptr<Engine> running;  // the engine of this process, under that lock
 std::atomic<bool> job_failed{false};  // some engine of this process was interrupted
 
-// MPI_Finalize begins with it, and then waits for ranks of which some may never come.
+// MPI_Finalize begins with it, and then waits for ranks of which some may never come. A World may
+// outlive MPI, but its listeners, which call MPI unasked, may not.
 int endFailedJob(MPI_Comm, int, void*, void*) {
-  if (!job_failed) return MPI_SUCCESS;
+  if (!job_failed) {
+    Engine::endListening();
+    return MPI_SUCCESS;
+  }
   std::fputs("heddle: MPI_Finalize in a job that has failed: it ends by MPI_Abort\n", stderr);
   std::fflush(stderr);
   std::this_thread::sleep_for(kLastMoment);
@@ -68,15 +74,29 @@ bool isDone(MPI_Request& request) {
 }
 
 std::shared_ptr<Engine> Engine::get() {
-  static std::mutex mutex;
-  static std::weak_ptr<Engine> running;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(running_mutex);
   std::shared_ptr<Engine> engine = running.lock();
   if (!engine) {
     engine = std::make_shared<Engine>();
     running = engine;
   }
   return engine;
+}
+
+void Engine::endListening() noexcept {
+  std::shared_ptr<Engine> engine;
+  {
+    std::lock_guard lock(running_mutex);
+    engine = running.lock();
+  }
+  if (!engine) return;
+  try {
+    engine->await([&] {
+      engine->listeners_.clear();
+      return true;
+    });
+  } catch (const std::exception&) {  // interrupted: it listens no more
+  }
 }
 
 Engine::Engine() {

@@ -57,6 +57,8 @@ class Engine {
   void listen(const void* key, std::function<void()> look);
   // On the MPI thread.
   void forget(const void* key) { listeners_.erase(key); }
+  // No listener of this process is called behind this. Not on the MPI thread.
+  static void endListening() noexcept;
   // Throws when there was an interrupt.
   void checkInterrupt() const;
   std::string interruption() const;  // its reason, or nothing

@@ -180,12 +180,21 @@ class Goodbye {
     std::vector<MPI_Request> requests;
     const auto until = std::chrono::steady_clock::now() + kLongestSending;
     int done = 0;
-    engine.await([&] {
-      if (requests.empty()) begin(channel, *text, requests);
-      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-      return done != 0 || std::chrono::steady_clock::now() > until;
-    });
-    if (done == 0) static_cast<void>(text.release());  // MPI still reads it
+    // What MPI still reads stays, also where a peer's goodbye ends this one.
+    const auto let = [&] {
+      if (done == 0) static_cast<void>(text.release());
+    };
+    try {
+      engine.await([&] {
+        if (requests.empty()) begin(channel, *text, requests);
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+        return done != 0 || std::chrono::steady_clock::now() > until;
+      });
+    } catch (const UserError&) {
+      let();
+      throw;
+    }
+    let();
   }
 
   static void listen(Engine& engine, const Channel& channel) {

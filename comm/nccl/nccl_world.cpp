@@ -85,6 +85,10 @@ class NcclWorld : public World {
     job_->setFault(reason);
     bootstrap_->interrupt(reason);
   }
+  void fail(const std::string& why) noexcept override {
+    World::fail(why);
+    bootstrap_->fail(why);  // which tells the others where there is no board
+  }
   std::string fault() const override { return job_->fault(); }
 
  private:
