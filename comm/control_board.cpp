@@ -213,6 +213,7 @@ bool ControlBoard::keep(JobFailure failure) {
 }
 
 void ControlBoard::tellOwner() {
+  if (owner_told_.exchange(true)) return;  // by the watcher, while the last runs are compared
   const JobFailure failure = this->failure();
   if (options_.on_failure) {
     options_.on_failure(failure);
@@ -263,7 +264,7 @@ std::string ControlBoard::describeLost(int rank) const {
     case RankState::Failed:
       return fmt::format("rank {} failed {}: {}\n", rank, placeOf(lost), lost.reason);
     case RankState::Left:
-      return fmt::format("rank {} left the job {} while others need it\n", rank, placeOf(lost));
+      return fmt::format("rank {} left the job {}, while others need it\n", rank, placeOf(lost));
     default:
       return fmt::format("rank {} is lost {}: {}\n", rank, placeOf(lost), lost.reason);
   }

@@ -130,6 +130,7 @@ class ControlBoard {
   std::shared_ptr<void> shared_;
   JobFailure failure_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> owner_told_{false};
   std::shared_ptr<BoardWatcher> watcher_;
 };
 

@@ -1,5 +1,6 @@
 #include "host/bind.h"
 
+#include <algorithm>
 #include <map>
 
 #include "ir/error.h"
@@ -125,6 +126,11 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   return desc;
 }
 
+// Zeros are what a descriptor has that nobody gave an offset.
+bool isGiven(const std::vector<int64_t>& offset) {
+  return std::any_of(offset.begin(), offset.end(), [](int64_t first) { return first != 0; });
+}
+
 // The block of this rank under the sharding of the slot; the caller's strides stay.
 void checkBlock(const Slot& slot, const Program& program, const SizeBindings& sizes, int64_t rank,
                 int64_t ranks, TensorDesc& desc) {
@@ -132,6 +138,10 @@ void checkBlock(const Slot& slot, const Program& program, const SizeBindings& si
   HEDDLE_USER_CHECK(desc.sizes == expected.sizes,
                     "input %{} of global sizes {}: rank {} holds the block {}, got {}", slot.name,
                     str(desc.global), rank, str(expected.sizes), str(desc.sizes));
+  const bool has_place = expected.held && expected.numel() > 0 && isGiven(desc.offset);
+  HEDDLE_USER_CHECK(!has_place || desc.offset == expected.offset,
+                    "input %{} of global sizes {}: rank {} holds the block at {}, got that at {}",
+                    slot.name, str(desc.global), rank, str(expected.offset), str(desc.offset));
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
     HEDDLE_USER_CHECK(desc.alloc[axis] >= desc.sizes[axis],
                       "input %{}: axis {} has size {} but an allocation of {}", slot.name, axis,

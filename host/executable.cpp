@@ -55,6 +55,7 @@ struct Executable::Impl {
                const RunOptions& run_options) const;
   void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinBoard(const Context& context);
+  void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   void countAlive();
   uint64_t nameInstructions();
   // Peers must not wait for a rank that has thrown.
@@ -115,7 +116,6 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
       kernels(device, context.images),
       states(device) {
   joinBoard(context);
-  int64_t number = 0;
   try {
     if (verifies) verify(p, {ranks, std::nullopt});
     program = concretized(std::move(p), ranks);
@@ -124,21 +124,15 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     // Before ranks meet the next time: who runs can be named by all.
     if (board != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
-    number = order->executables++;
+    const int64_t number = order->executables++;
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
+    makeRunner(options.stream, number);
+    if (on_shared_board) countAlive();
   } catch (const std::exception& e) {
     tellJob(e.what());
     throw;
   }
-  if (on_shared_board) countAlive();
-  resources = std::make_shared<RunResources>(device, instructionTexts(inlined), options.stream);
-  if (board != nullptr) resources->job.open(*world, *board, hash, number);
-  matmuls = std::make_unique<MatmulAgreement>(
-      world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
-  posts = std::make_unique<PostAgreement>(world, communicates);
-  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
-                                                rank, ranks);
 }
 
 void Executable::Impl::joinBoard(const Context& context) {
@@ -151,9 +145,18 @@ void Executable::Impl::joinBoard(const Context& context) {
   order = runOrderOf(*board);
 }
 
-// The destructor is certain to follow but for an exception of the constructor, which ends the job.
+void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number) {
+  resources = std::make_shared<RunResources>(device, instructionTexts(inlined), stream);
+  if (board != nullptr) resources->job.open(*world, *board, hash, number);
+  matmuls = std::make_unique<MatmulAgreement>(
+      world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
+  posts = std::make_unique<PostAgreement>(world, communicates);
+  evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
+                                                rank, ranks);
+}
+
+// The last of the constructor, so that the destructor follows. Holds order->running.
 void Executable::Impl::countAlive() {
-  std::lock_guard lock(order->running);
   comm::BoardSlot& slot = board->mine();
   if (order->alive++ == 0 && slot.phase.load() == comm::RankPhase::Ended) {
     slot.phase.store(comm::RankPhase::Done, std::memory_order_release);

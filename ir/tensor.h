@@ -65,7 +65,8 @@ struct TensorDesc {
   std::vector<int64_t> sizes;    // valid on this rank
   std::vector<int64_t> alloc;    // allocated on this rank; >= sizes
   std::vector<int64_t> strides;  // of the allocation; 0 for a stretched axis
-  std::vector<int64_t> offset;   // global index of local element 0
+  std::vector<int64_t> offset;   // global index of local element 0; empty or zeros as an input's:
+                                 // where the sharding has it
   bool held = true;  // false: this rank is outside of the tensor's mesh and has no data of it
 
   bool operator==(const TensorDesc&) const = default;

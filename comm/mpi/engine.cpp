@@ -25,7 +25,7 @@ constexpr int kTurnsUnread = 64;
 constexpr auto kLastMoment = std::chrono::seconds(1);
 
 std::mutex running_mutex;
-std::weak_ptr<Engine> running;  // the engine of this process, under that lock
+std::weak_ptr<Engine> running;        // the engine of this process, under that lock
 std::atomic<bool> job_failed{false};  // some engine of this process was interrupted
 
 // MPI_Finalize begins with it, and then waits for ranks of which some may never come. A World may

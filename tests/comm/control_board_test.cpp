@@ -125,7 +125,7 @@ TEST(ControlBoard, LeavingInTheMiddleOfARunIsALoss) {
       board->mine().beginRun(kProgram, 1, true);
       const JobFailure failure = told.wait();
       EXPECT_EQ(failure.rank, 1);
-      expectParts(failure.text, {"rank 1 left the job after run 1 while others need it\n"});
+      expectParts(failure.text, {"rank 1 left the job after run 1, while others need it\n"});
     }
     world->barrier();
   });

@@ -154,6 +154,30 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
   }
 }
 
+TEST(ShardedOps, AnInputSaidToBeAnotherBlockIsRefused) {
+  const Program program = compile(parseFusion(R"(heddle 1
+mesh @m = [x=2]
+fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
+  %y = neg(%x)
+  return %y
+})"),
+                                  2);
+  std::vector<float> data(12);
+  Tensor tensor{data.data(), denseDesc(DType::F32, {4, 3}), nullptr};
+  tensor.desc.global = {8, 3};
+  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // zeros: not said
+  tensor.desc.offset = {4, 0};
+  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));
+  try {
+    bindInputs(program, {tensor}, 0, 2);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "input %x of global sizes [8, 3]: rank 0 holds the block at [0, 0], got that at "
+                 "[4, 0]");
+  }
+}
+
 // It would arrive with its axes exchanged: in a team of one, in parts, on another mesh.
 TEST(ShardedOps, AnInputThatIsSentInAnotherOrderIsRefused) {
   struct Way {
