@@ -135,11 +135,7 @@ void ControlBoard::compareLastRuns() {
   failure.rank = blamed;
   failure.text =
       fmt::format("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
-  if (!keep(std::move(failure))) return;
-  if (!options_.on_failure) {
-    std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, this->failure().text.c_str());
-  }
-  tellOwner();
+  if (keep(std::move(failure))) tellOwner();
 }
 
 void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
@@ -218,6 +214,7 @@ void ControlBoard::tellOwner() {
   if (options_.on_failure) {
     options_.on_failure(failure);
   } else {
+    std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure.text.c_str());
     world_.interrupt(failure.text);
   }
 }

@@ -36,7 +36,8 @@ struct ControlOptions {
   // of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a UserError.
   double start = 600;
   // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
-  // board. Empty: World::interrupt, so that what this rank waits for throws UserError.
+  // board. Empty: World::interrupt, so that what this rank waits for throws UserError; and stderr
+  // has the text at once, for MPI may end a process before it has unwound.
   std::function<void(const JobFailure&)> on_failure;
   // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
   // which a cause may show.
@@ -54,9 +55,9 @@ class ControlBoard {
   // Collective over the job; `world` outlives the board.
   explicit ControlBoard(World& world, ControlOptions options = {});
   // This rank has left: in good order, unless it has failed, has made other runs than its peers
-  // (which is told as any loss is, and on stderr where the World is interrupted), or an exception
-  // unwinds it. Then it waits, for 2 s at most, until other processes have heard, so that each can
-  // say why it ends before the first of them ends all by MPI_Abort.
+  // (which is told as any loss is), or an exception unwinds it. Then it waits, for 2 s at most,
+  // until other processes have heard, so that each can say why it ends before the first of them
+  // ends all by MPI_Abort.
   ~ControlBoard();
   ControlBoard(const ControlBoard&) = delete;
   ControlBoard& operator=(const ControlBoard&) = delete;

@@ -1,8 +1,10 @@
 // A rank of a C++ program throws an exception of its own past the World. Arguments: who starts MPI
 // (heddle or program); when rank 1 throws (first: before its first run, later: after it, never);
-// how a rank ends that has caught one (abort, finalize or return). For tests/job_leaves.sh.
+// how a rank ends that has caught one (abort, finalize or return); its device (cpu or cuda). Exit
+// code 77 without a GPU for each rank. For tests/job_leaves.sh.
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -33,9 +35,9 @@ Fusion sumOf(int ranks) {
   return std::move(b).build();
 }
 
-void runRank(const std::string& when) {
-  const auto device = host::makeCpuDevice();
-  const auto world = host::makeJobWorld(host::DeviceKind::Cpu, 0);
+void runRank(const std::string& when, int gpu) {
+  const auto device = gpu < 0 ? host::makeCpuDevice() : host::makeCudaDevice(gpu);
+  const auto world = host::makeJobWorld(device->kind(), std::max(gpu, 0));
   const bool throws = world->rank() == 1;
   const auto leave = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the others wait for this rank
@@ -57,16 +59,19 @@ void runRank(const std::string& when) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 1;
-  const bool starts = std::string(argv[1]) == "program";
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (argc < 5 || rank == nullptr || ranks == nullptr) return 1;
+  const bool starts = std::string(argv[1]) == "program", on_gpu = std::string(argv[4]) == "cuda";
   const std::string end = argv[3];
+  std::string why;
+  if (on_gpu && host::cudaDeviceCount(why) < std::atoi(ranks)) return 77;
   int provided = 0;
   if (starts) MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   try {
-    runRank(argv[2]);
+    runRank(argv[2], on_gpu ? std::atoi(rank) : -1);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %s caught: %s\n", rank == nullptr ? "?" : rank, error.what());
+    std::fprintf(stderr, "rank %s caught: %s\n", rank, error.what());
     std::fflush(stderr);
     if (end == "abort" || end == "return") std::this_thread::sleep_for(std::chrono::seconds(1));
     if (end == "abort") MPI_Abort(MPI_COMM_WORLD, 3);

@@ -90,7 +90,7 @@ ncclDataType_t dataTypeOf(DType dtype) {
   throwInternalError(__FILE__, __LINE__, "dtype", "not a dtype");
 }
 
-ncclRedOp_t operatorOf(ReduceOp op, DType dtype) {
+ncclRedOp_t operatorOf(ReduceOp op, DType dtype, int ranks) {
   const bool boolean = dtype == DType::Bool;
   switch (op) {
     case ReduceOp::Sum:
@@ -102,7 +102,7 @@ ncclRedOp_t operatorOf(ReduceOp op, DType dtype) {
     case ReduceOp::Max:
       return ncclMax;
     case ReduceOp::Avg:
-      return ncclAvg;
+      return ranks == 1 ? ncclSum : ncclAvg;
   }
   throwInternalError(__FILE__, __LINE__, "op", "not a reduction");
 }

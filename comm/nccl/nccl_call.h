@@ -32,7 +32,9 @@ void settle(const char* call, ncclComm_t comm, const Fault& fault);
 // Bool travels as bytes of 0 and 1.
 ncclDataType_t dataTypeOf(DType dtype);
 
-// Bool has no sum or product in NCCL: "any" is the maximum, "all" the minimum.
-ncclRedOp_t operatorOf(ReduceOp op, DType dtype);
+// Bool has no sum or product in NCCL: "any" is the maximum, "all" the minimum. The average of one
+// rank leaves out elements of large tensors before NCCL 2.29.7 (NVIDIA/nccl#1950); its sum does
+// not.
+ncclRedOp_t operatorOf(ReduceOp op, DType dtype, int ranks);
 
 }  // namespace heddle::comm::nccl

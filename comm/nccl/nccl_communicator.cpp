@@ -134,7 +134,7 @@ void NcclCommunicator::enqueueGroup(std::span<const Operation> group, cudaStream
 void NcclCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const ncclDataType_t type = dataTypeOf(op.dtype);
   const size_t count = static_cast<size_t>(op.count);
-  const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype);
+  const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype, size_);
   switch (op.kind) {
     case CollectiveKind::Allreduce:
       return check("ncclAllReduce",
@@ -168,7 +168,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
   const size_t count = static_cast<size_t>(op.count);
   const bool root = rank_ == op.root;
   if (op.kind == CollectiveKind::Reduce) {
-    const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype);
+    const ncclRedOp_t reduce = operatorOf(op.reduce, op.dtype, size_);
     return check("ncclReduce",
                  ncclReduce(op.send, op.recv, count, type, reduce, op.root, comm_, stream), comm_);
   }

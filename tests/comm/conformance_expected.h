@@ -207,7 +207,9 @@ inline std::vector<Case> allCases(int size) {
       for (ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
         if (op == ReduceOp::Avg && !isFloat(dtype)) continue;
-        if (!full && count > 37 && op != ReduceOp::Sum && op != ReduceOp::Max) continue;
+        const bool large =
+            op == ReduceOp::Sum || op == ReduceOp::Max || (op == ReduceOp::Avg && size == 1);
+        if (!full && count > 37 && !large) continue;
         const bool often = count == 37 && (op == ReduceOp::Sum || op == ReduceOp::Max);
         addReductions(cases, dtype, count, op, often ? many : count <= 37 ? 3 : 1);
       }
