@@ -12,6 +12,8 @@ void setText(char* to, size_t bytes, const std::string& text) {
   to[length] = '\0';
 }
 
+constexpr uint64_t kNumberBits = 32, kNumber = (uint64_t{1} << kNumberBits) - 1;  // of a history
+
 std::string textOf(const char* from, size_t bytes) { return {from, strnlen(from, bytes)}; }
 
 }  // namespace
@@ -35,13 +37,12 @@ std::string_view name(RankPhase phase) {
 }
 
 uint64_t BoardSlot::continued(uint64_t before, uint64_t plan_hash, int64_t number) {
-  constexpr uint64_t kNumberBits = 16;
   // The finalizer of splitmix64 over both.
   uint64_t x = (before >> kNumberBits) * 0x9e3779b97f4a7c15 + plan_hash;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   x ^= x >> 31;
-  const uint64_t tag = static_cast<uint64_t>(number) & ((uint64_t{1} << kNumberBits) - 1);
+  const uint64_t tag = static_cast<uint64_t>(number) & kNumber;
   return (x | uint64_t{1} << kNumberBits) >> kNumberBits << kNumberBits | tag;
 }
 
@@ -49,7 +50,7 @@ bool ranDifferently(const BoardSlot& a, const BoardSlot& b) {
   for (size_t i = 0; i < BoardSlot::kKeptRuns; ++i) {
     const uint64_t one = a.history[i].load(std::memory_order_acquire);
     const uint64_t other = b.history[i].load(std::memory_order_acquire);
-    const bool same_run = one != 0 && other != 0 && ((one ^ other) & 0xffff) == 0;
+    const bool same_run = one != 0 && other != 0 && ((one ^ other) & kNumber) == 0;
     if (same_run && one != other) return true;
   }
   return false;

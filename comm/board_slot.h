@@ -47,10 +47,9 @@ struct alignas(64) BoardSlot {
   std::atomic<int32_t> computing{-1};  // instruction a stream has begun last; -1: none
   std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
   std::atomic<RankPhase> phase{RankPhase::Idle};
-  std::atomic<int64_t> open{0};  // communicating runs begun that are not over; not read by others
 
   // Of the latest runs, by number modulo kKeptRuns: a hash of the plans of that run and all before
-  // it, above the low 16 bits of the number. 0: none; always on other hosts, which hear of one
+  // it, above the low 32 bits of the number. 0: none; always on other hosts, which hear of one
   // run in many.
   alignas(64) std::array<std::atomic<uint64_t>, kKeptRuns> history{};
 
@@ -61,11 +60,11 @@ struct alignas(64) BoardSlot {
   char host[kHostBytes] = "";        // before `state` is Well
   char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
 
-  // `counts`: the program communicates on some rank, so all ranks number its runs alike.
+  // `counts`: the program communicates on some rank, so all ranks number its runs alike. For
+  // comm/rank_activity.h, which sees to `finished` and `phase` when they are over.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
     program.store(program_hash, std::memory_order_relaxed);
     if (counts) {
-      open.fetch_add(1);  // before the number that it belongs to
       const int64_t number = run.load(std::memory_order_relaxed) + 1;
       run.store(-number);
       plan.store(plan_hash);
@@ -81,11 +80,6 @@ struct alignas(64) BoardSlot {
   }
   // The entry of run `number` after that of the one before it.
   static uint64_t continued(uint64_t before, uint64_t plan_hash, int64_t number);
-  // So many of the communicating runs are over.
-  void endRuns(int64_t runs) {
-    const int64_t latest = run.load();
-    if (open.fetch_sub(runs) == runs) finished.store(latest, std::memory_order_release);
-  }
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
     progress.fetch_add(1, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -192,14 +193,14 @@ class World {
   // Every World's destructor does this first: the board calls interrupt() until then.
   void closeBoard() noexcept;
   bool hasBoard() const;
-  // What fail() was told.
-  std::string failure() const;
+  // What fail() was told, if it was called.
+  std::optional<std::string> failure() const;
 
  private:
   std::mutex making_mutex_;         // held while the board is made
   mutable std::mutex board_mutex_;  // guards the next two; nobody waits who holds it
   std::unique_ptr<ControlBoard> board_;
-  std::string failure_;
+  std::optional<std::string> failure_;
 };
 
 // A job of one rank.

@@ -70,21 +70,21 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
   me.started = place.started;
   me.host = place.host;
   mirror(mine(), me);
+  activity_ = std::make_unique<RankActivity>(mine());
   std::unique_ptr<BoardLink> link = BoardLink::connect(world, places_, *memory_, options_.deadline);
   watcher_ = BoardWatcher::of(memory_, places_, options_, rank_);
   watcher_->add(*this, std::move(link));
 }
 
 ControlBoard::~ControlBoard() {
-  const bool thrown = std::uncaught_exceptions() > exceptions_;
-  if (thrown) {
+  if (std::uncaught_exceptions() > exceptions_) {
     fail("it left the job by an exception");
   } else {
     compareLastRuns();
   }
   mine().tell(RankState::Left, "");
   haveSpoken();
-  if (thrown) awaitOthers();
+  if (entry(rank_).state == RankState::Failed) awaitOthers();
   watcher_->remove(*this);
 }
 
@@ -308,7 +308,7 @@ bool World::hasBoard() const {
   return board_ != nullptr;
 }
 
-std::string World::failure() const {
+std::optional<std::string> World::failure() const {
   std::lock_guard lock(board_mutex_);
   return failure_;
 }

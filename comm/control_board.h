@@ -12,6 +12,7 @@
 #include "comm/board_memory.h"
 #include "comm/board_slot.h"
 #include "comm/communicator.h"
+#include "comm/rank_activity.h"
 
 namespace heddle::comm {
 
@@ -86,9 +87,11 @@ class ControlBoard {
   // latest kKeptRuns of each rank are. For the one behind this rank alone.
   void compareRuns() const;
 
+  // What the runs of this rank say of themselves.
+  RankActivity& activity() const { return *activity_; }
   // This rank will begin no more runs, and has waited for those it began: who begins another that
   // communicates waits for it in vain.
-  void endRuns() { mine().phase.store(RankPhase::Ended, std::memory_order_release); }
+  void endRuns() { activity_->endRuns(); }
   // This rank cannot go on. Of no effect when it only follows another rank's failure.
   void fail(const std::string& reason) noexcept;
   // Some rank of the job is lost, this one included.
@@ -126,6 +129,7 @@ class ControlBoard {
   int exceptions_;  // under way on the thread that made the board
   BoardPlaces places_;
   std::shared_ptr<BoardMemory> memory_;
+  std::unique_ptr<RankActivity> activity_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::vector<std::string>> programs_;
   std::shared_ptr<void> shared_;

@@ -111,6 +111,10 @@ class InProcessWorld : public World {
     return maker_(job_->join(rank_, members), position);
   }
   void abort(const std::string& reason) noexcept override { job_->abort(rank_, reason); }
+  void fail(const std::string& why) noexcept override {
+    World::fail(why);
+    if (!hasBoard()) job_->abort(rank_, why);
+  }
   std::string fault() const override {
     std::lock_guard lock(job_->state().mutex);
     return job_->state().aborted;

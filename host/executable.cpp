@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <boost/container_hash/hash.hpp>
+#include <chrono>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 
 #include "host/bind.h"
@@ -56,7 +58,6 @@ struct Executable::Impl {
   void checkOverlap(const Plan& plan, const RunState& state) const;
   void joinBoard(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
-  void countAlive();
   uint64_t nameInstructions();
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept;
@@ -68,6 +69,7 @@ struct Executable::Impl {
   comm::World* world;
   int64_t rank = 0;
   int64_t ranks = 1;
+  int exceptions = std::uncaught_exceptions();
   bool verifies;
   std::optional<Fault> inject;  // of this rank
   std::atomic<bool> injected{false};
@@ -97,8 +99,12 @@ struct Executable::Impl {
 
 namespace {
 
+constexpr std::chrono::seconds kLongestUnwinding{3};
+
 Device& deviceOf(const Context& context) {
-  HEDDLE_USER_CHECK(context.device != nullptr, "an Executable needs a device");
+  constexpr const char* kWhy = "an Executable needs a device";
+  if (context.device == nullptr && context.world != nullptr) context.world->fail(kWhy);
+  HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
   return *context.device;
 }
 
@@ -125,10 +131,11 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     if (board != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
+    if (on_shared_board) board->activity().resume();  // before a peer may run it
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
-    if (on_shared_board) countAlive();
+    if (on_shared_board) ++order->alive;  // the destructor is certain to follow
   } catch (const std::exception& e) {
     tellJob(e.what());
     throw;
@@ -141,7 +148,7 @@ void Executable::Impl::joinBoard(const Context& context) {
     return;
   }
   on_shared_board = context.board == nullptr;
-  board = on_shared_board ? &world->board(context.control) : context.board;
+  board = &boardOf(*world, context.board, context.control);
   order = runOrderOf(*board);
 }
 
@@ -153,14 +160,6 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
   posts = std::make_unique<PostAgreement>(world, communicates);
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
                                                 rank, ranks);
-}
-
-// The last of the constructor, so that the destructor follows. Holds order->running.
-void Executable::Impl::countAlive() {
-  comm::BoardSlot& slot = board->mine();
-  if (order->alive++ == 0 && slot.phase.load() == comm::RankPhase::Ended) {
-    slot.phase.store(comm::RankPhase::Done, std::memory_order_release);
-  }
 }
 
 uint64_t Executable::Impl::nameInstructions() {
@@ -183,7 +182,13 @@ void Executable::Impl::makeCommunicators() {
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
+// An exception may keep this rank from what the peers of its runs wait for, before they come to
+// those runs: they must not wait for each other.
 Executable::Impl::~Impl() {
+  const bool thrown = std::uncaught_exceptions() > exceptions;
+  if (thrown && board != nullptr && !states.endWithin(kLongestUnwinding)) {
+    tellJob("it left the job by an exception");
+  }
   states.synchronize();
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
@@ -262,7 +267,8 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.fault = faultOfRun(*plan);
   state.trace = run_options.trace;
   if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
-  state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates);
+  state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates,
+                                                  plan->communicates ? &device : nullptr);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
   try {

@@ -163,7 +163,7 @@ struct FusionExecutor::Impl {
   // One for all programs.
   void joinBoard() {
     if (ranks == 1 || shared.communicators) return;
-    board = context.board != nullptr ? context.board : &context.world->board(context.control);
+    board = &boardOf(*context.world, context.board, context.control);
     shared.communicators = std::make_shared<Communicators>();
   }
 
@@ -200,16 +200,15 @@ struct FusionExecutor::Impl {
              sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
-    const bool meets = !entries.empty();
-    if (meets) beginMeeting(sizes);
+    const int64_t meeting = entries.empty() ? 0 : beginMeeting(sizes);
     const auto added = add({{}, {}, std::move(decided), {}}, std::move(program));
-    if (meets) endMeeting();
+    if (meeting != 0) endMeeting(meeting);
     return added;
   }
 
   // The ranks make another program in what the board takes for a run: so it tells when one of them
   // is in a run of a program that is there, because it was given other sizes.
-  void beginMeeting(const SizeBindings& sizes) const {
+  int64_t beginMeeting(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
       boost::hash_combine(plan, symbol);
@@ -217,15 +216,14 @@ struct FusionExecutor::Impl {
     }
     const auto order = runOrderOf(*board);
     std::lock_guard lock(order->running);
-    comm::BoardSlot& slot = board->mine();
-    slot.beginRun(0, plan, true);
-    slot.phase.store(comm::RankPhase::Communicating, std::memory_order_release);
+    const int64_t number = board->activity().beginRun(0, plan, nullptr);
+    board->activity().beginWaiting();
+    return number;
   }
 
-  void endMeeting() const {
-    comm::BoardSlot& slot = board->mine();
-    slot.endRuns(1);
-    slot.phase.store(comm::RankPhase::Done, std::memory_order_release);
+  void endMeeting(int64_t number) const {
+    board->activity().endWaiting();
+    board->activity().endRun(number);
   }
 
   std::list<Entry>::iterator add(Entry entry, Program program) {

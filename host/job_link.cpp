@@ -4,8 +4,6 @@
 
 namespace heddle::host {
 
-using comm::RankPhase;
-
 void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t program,
                    int64_t number) {
   std::lock_guard lock(mutex_);
@@ -24,39 +22,39 @@ void JobLink::close() {
 
 void JobLink::beginCompiling() {
   std::lock_guard lock(mutex_);
-  if (board_ == nullptr) return;
-  before_compiling_ = slot_->phase.load(std::memory_order_relaxed);
-  slot_->phase.store(RankPhase::Compiling, std::memory_order_release);
+  if (board_ != nullptr) board_->activity().beginCompiling();
 }
 
 void JobLink::endCompiling() {
   std::lock_guard lock(mutex_);
-  if (board_ != nullptr) slot_->phase.store(before_compiling_, std::memory_order_release);
+  if (board_ != nullptr) board_->activity().endCompiling();
 }
 
-int64_t JobLink::beginRun(uint64_t sizes, bool communicates) {
+RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, const void* order) {
   std::lock_guard lock(mutex_);
-  if (board_ == nullptr) return 0;
-  size_t plan = program_;
-  boost::hash_combine(plan, number_);
-  boost::hash_combine(plan, sizes);
-  slot_->beginRun(program_, plan, communicates);
-  if (communicates) ++open_runs_;
-  return ++runs_;
+  RunNumber run;
+  if (board_ == nullptr) return run;
+  run.own = ++runs_;
+  if (communicates) {
+    size_t plan = program_;
+    boost::hash_combine(plan, number_);
+    boost::hash_combine(plan, sizes);
+    run.of_job = board_->activity().beginRun(program_, plan, order);
+  } else {
+    board_->activity().beginLocalRun(program_);
+  }
+  return run;
 }
 
-void JobLink::endRun(int64_t number) {
+void JobLink::endRun(const RunNumber& run) {
   std::lock_guard lock(mutex_);
   // A rank that has failed stays where it was.
-  if (board_ == nullptr || board_->failed()) return;
-  // Those of one Executable communicate, and end, in the order in which they began.
-  if (const int64_t unfinished = runs_ - number; open_runs_ > unfinished) {
-    slot_->endRuns(open_runs_ - unfinished);
-    open_runs_ = unfinished;
-    compareRuns(number);
-  }
-  if (number != runs_) return;
-  slot_->phase.store(RankPhase::Done, std::memory_order_release);
+  if (board_ == nullptr || board_->failed() || run.own <= over_) return;
+  const int64_t runs = run.own - over_;
+  over_ = run.own;
+  if (run.of_job == 0) return board_->activity().endLocalRuns(runs);
+  board_->activity().endRun(run.of_job);
+  compareRuns(run.own);
 }
 
 // A peer's memory is not for every run of a long row.
@@ -70,14 +68,14 @@ void JobLink::beginAgreeing() {
   std::lock_guard lock(mutex_);
   if (board_ == nullptr) return;
   slot_->issued.store(comm::kAgreeing, std::memory_order_relaxed);
-  slot_->phase.store(RankPhase::Communicating, std::memory_order_release);
+  board_->activity().beginWaiting();
 }
 
 void JobLink::endAgreeing() {
   std::lock_guard lock(mutex_);
   if (board_ == nullptr) return;
   slot_->issued.store(-1, std::memory_order_relaxed);
-  slot_->phase.store(RankPhase::Computing, std::memory_order_release);
+  board_->activity().endWaiting();
 }
 
 void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
@@ -92,9 +90,14 @@ void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
   board_->compareCounts(stamp | 1, members, sends, expects);
 }
 
-void JobLink::waitForDevice() {
+void JobLink::beginWaiting() {
   std::lock_guard lock(mutex_);
-  if (board_ != nullptr) slot_->phase.store(RankPhase::Communicating, std::memory_order_release);
+  if (board_ != nullptr) board_->activity().beginWaiting();
+}
+
+void JobLink::endWaiting() {
+  std::lock_guard lock(mutex_);
+  if (board_ != nullptr) board_->activity().endWaiting();
 }
 
 void JobLink::fail(const std::string& reason) noexcept {

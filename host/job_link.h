@@ -11,6 +11,12 @@
 
 namespace heddle::host {
 
+// Of an Executable's runs, and of the job's: 0 where it communicates on no rank.
+struct RunNumber {
+  int64_t own = 0;
+  int64_t of_job = 0;
+};
+
 // How the runs of one Executable tell the job where they are and that they have failed. Empty in a
 // job of one rank. Thread-safe.
 class JobLink {
@@ -28,10 +34,10 @@ class JobLink {
   void beginCompiling();
   void endCompiling();
   // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program
-  // apart. The number of the run for endRun().
-  int64_t beginRun(uint64_t sizes, bool communicates);
+  // apart. `order`: as for comm::RankActivity::beginRun().
+  RunNumber beginRun(uint64_t sizes, bool communicates, const void* order);
   // UserError when the job's ranks turn out to have made different runs.
-  void endRun(int64_t number);
+  void endRun(const RunNumber& run);
   // Around the comparison of what ranks will post in the run that has begun; on an exception the
   // rank stays there.
   void beginAgreeing();
@@ -40,8 +46,9 @@ class JobLink {
   // on the board (host/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
-  // The host waits for a device that does not say where it is.
-  void waitForDevice();
+  // Around the host's wait for a device that does not say where it is.
+  void beginWaiting();
+  void endWaiting();
 
   // Peers must not wait for a rank that has failed.
   void fail(const std::string& reason) noexcept;
@@ -59,8 +66,7 @@ class JobLink {
   uint64_t program_ = 0;
   int64_t number_ = 0;
   int64_t runs_ = 0;
-  int64_t open_runs_ = 0;  // begun, communicating, not over
-  comm::RankPhase before_compiling_ = comm::RankPhase::Idle;
+  int64_t over_ = 0;  // the latest of them that is over
 };
 
 }  // namespace heddle::host

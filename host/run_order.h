@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 
@@ -28,6 +29,19 @@ struct RunOrder {
 inline std::shared_ptr<RunOrder> runOrderOf(comm::ControlBoard& board) {
   return std::static_pointer_cast<RunOrder>(
       board.shared([] { return std::make_shared<RunOrder>(); }));
+}
+
+// `given`, or the board that the World keeps. The other ranks wait for one that cannot make it, so
+// they are told.
+inline comm::ControlBoard& boardOf(comm::World& world, comm::ControlBoard* given,
+                                   const comm::ControlOptions& options) {
+  if (given != nullptr) return *given;
+  try {
+    return world.board(options);
+  } catch (const std::exception& e) {
+    world.fail(e.what());
+    throw;
+  }
 }
 
 }  // namespace heddle::host

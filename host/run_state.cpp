@@ -1,5 +1,6 @@
 #include "host/run_state.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -102,8 +103,10 @@ void Completion::wait() {
 void Completion::waitForDevice() {
   Device& device = resources->device();
   if (!plan) return device.synchronize(event);
-  if (!plan->stream_ordered.empty()) resources->job.waitForDevice();
+  const bool on_device = !plan->stream_ordered.empty();
+  if (on_device) resources->job.beginWaiting();
   awaitEvent(device, event, *plan);
+  if (on_device) resources->job.endWaiting();
   conclude();
 }
 
@@ -199,6 +202,17 @@ void RunStatePool::rethrowErrors() {
     watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
     if (!over->reported.load()) over->rethrow();
   }
+}
+
+bool RunStatePool::endWithin(std::chrono::milliseconds most) {
+  std::lock_guard lock(mutex_);
+  const auto until = std::chrono::steady_clock::now() + most;
+  const auto isOver = [](const std::shared_ptr<Completion>& run) { return run->done(); };
+  while (!std::all_of(watched_.begin(), watched_.end(), isOver)) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 void RunStatePool::synchronize() noexcept {

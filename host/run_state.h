@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -89,7 +90,7 @@ struct Completion {
   Event event;
   ErrorSink errors;
   std::atomic<bool> reported{false};
-  int64_t run = 0;  // number in the job
+  RunNumber run;
 
  private:
   void waitForDevice();
@@ -146,6 +147,8 @@ class RunStatePool {
   // Throws the error of an earlier run that is over and of which nobody has been told. Does not ask
   // the device, which takes as long as a launch: what it has met is known when watch() has asked.
   void rethrowErrors();
+  // Waits for all runs, but no longer than that. Whether they are over.
+  bool endWithin(std::chrono::milliseconds most);
   // The host waits for all runs; an error of which nobody was told goes to stderr.
   void synchronize() noexcept;
 

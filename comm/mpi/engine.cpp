@@ -83,6 +83,8 @@ std::shared_ptr<Engine> Engine::get() {
   return engine;
 }
 
+void Engine::beginAgain() noexcept { job_failed = false; }
+
 void Engine::endListening() noexcept {
   std::shared_ptr<Engine> engine;
   {

@@ -59,6 +59,8 @@ class Engine {
   void forget(const void* key) { listeners_.erase(key); }
   // No listener of this process is called behind this. Not on the MPI thread.
   static void endListening() noexcept;
+  // All ranks have made a World after those of a job that had failed: MPI_Finalize ends as ever.
+  static void beginAgain() noexcept;
   // Throws when there was an interrupt.
   void checkInterrupt() const;
   std::string interruption() const;  // its reason, or nothing

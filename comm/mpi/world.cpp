@@ -2,6 +2,7 @@
 // entry point of the module.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <numeric>
@@ -172,29 +173,15 @@ class Forming {
 // short enough to need no receiver.
 class Goodbye {
  public:
-  using Text = std::array<char, 256>;
-
+  // Does not wait. What MPI may still read is never freed when the engine drops the work.
   static void send(Engine& engine, const Channel& channel, const std::string& why) {
-    auto text = std::make_unique<Text>();
-    std::copy_n(why.data(), std::min(why.size(), text->size() - 1), text->data());
-    std::vector<MPI_Request> requests;
-    const auto until = std::chrono::steady_clock::now() + kLongestSending;
-    int done = 0;
-    // What MPI still reads stays, also where a peer's goodbye ends this one.
-    const auto let = [&] {
-      if (done == 0) static_cast<void>(text.release());
-    };
-    try {
-      engine.await([&] {
-        if (requests.empty()) begin(channel, *text, requests);
-        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-        return done != 0 || std::chrono::steady_clock::now() > until;
-      });
-    } catch (const UserError&) {
-      let();
-      throw;
-    }
-    let();
+    auto* goodbye = new Goodbye(channel);
+    std::copy_n(why.data(), std::min(why.size(), goodbye->text_.size() - 1), goodbye->text_.data());
+    engine.submit([goodbye] {
+      if (!goodbye->advance()) return false;
+      delete goodbye;
+      return true;
+    });
   }
 
   static void listen(Engine& engine, const Channel& channel) {
@@ -212,15 +199,34 @@ class Goodbye {
   }
 
  private:
-  static constexpr auto kLongestSending = std::chrono::seconds(1);
+  using Text = std::array<char, 256>;
 
-  static void begin(const Channel& channel, const Text& text, std::vector<MPI_Request>& requests) {
-    for (int rank = 0; rank < channel.size; ++rank) {
-      if (rank == channel.rank) continue;
-      MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank, kGoodbyeTag,
-                channel.comm, &requests.emplace_back());
+  explicit Goodbye(const Channel& channel)
+      : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {}
+
+  bool advance() {
+    int finalized = 0, done = 0;
+    MPI_Finalized(&finalized);  // a World may outlive MPI
+    if (finalized) return true;
+    if (!begun_) begin();
+    MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
+    return done != 0;
+  }
+
+  void begin() {
+    begun_ = true;
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == rank_) continue;
+      MPI_Isend(text_.data(), static_cast<int>(text_.size()), MPI_CHAR, rank, kGoodbyeTag, comm_,
+                &requests_.emplace_back());
     }
   }
+
+  MPI_Comm comm_;
+  int rank_, size_;
+  bool begun_ = false;
+  Text text_{};
+  std::vector<MPI_Request> requests_;
 };
 
 class MpiWorld : public World {
@@ -242,18 +248,19 @@ class MpiWorld : public World {
       return true;
     });
     if (channel_.size > 1) Goodbye::listen(*engine_, channel_);
+    Engine::beginAgain();
   }
 
   // By an exception: the others hear of it, and MPI is not called again, nor finalised here, which
   // would wait for ranks that need this one. The program says what it has caught, and ends.
   ~MpiWorld() override {
-    const bool thrown = std::uncaught_exceptions() > exceptions_;
-    const bool told = hasBoard();
-    closeBoard();
-    if (thrown) {
-      if (!told && !engine_->isInterrupted()) sayGoodbye();
-      engine_->interrupt("this rank left the job by an exception");
+    const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
+    if (fails && !hasBoard()) {
+      sayGoodbye();
+      if (!engine_->isInterrupted()) std::this_thread::sleep_for(kGoodbyeMoment);
     }
+    closeBoard();
+    if (fails) engine_->interrupt("this rank left the job by an exception");
     engine_->submit([engine = engine_.get(), key = &channel_, comm = channel_.comm]() mutable {
       engine->forget(key);
       int finalized = 0;
@@ -283,19 +290,24 @@ class MpiWorld : public World {
   void abort(const std::string& reason) noexcept override { engine_->abort(reason); }
   void interrupt(const std::string& reason) noexcept override { engine_->interrupt(reason); }
   std::string fault() const override { return engine_->interruption(); }
+  void fail(const std::string& why) noexcept override {
+    World::fail(why);
+    if (!hasBoard()) sayGoodbye();
+  }
 
  private:
   void sayGoodbye() noexcept {
+    if (said_goodbye_.exchange(true)) return;
     try {
-      Goodbye::send(*engine_, channel_, failure());
-      std::this_thread::sleep_for(kGoodbyeMoment);
+      Goodbye::send(*engine_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
-      // Another rank's failure, which all hear of.
+      // Out of memory for a message: the others hear of the end of the process.
     }
   }
 
   std::shared_ptr<Engine> engine_;
   int exceptions_;
+  std::atomic<bool> said_goodbye_{false};
   Channel channel_;
 };
 

@@ -87,7 +87,7 @@ class NcclWorld : public World {
   }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
-    bootstrap_->fail(why);  // which tells the others where there is no board
+    if (!hasBoard()) bootstrap_->fail(why);
   }
   std::string fault() const override { return job_->fault(); }
 

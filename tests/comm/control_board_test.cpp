@@ -51,6 +51,8 @@ void expectParts(const std::string& text, const std::vector<std::string>& parts)
 constexpr uint64_t kProgram = 17;
 const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allreduce"};
 
+void endRun(ControlBoard& board) { board.mine().finished = board.mine().run.load(); }
+
 // Makes a board on each of `ranks` ranks, gives it to `body`, and holds it until all have ended.
 void onBoards(int ranks, const ControlOptions& options,
               const std::function<void(ControlBoard&, Told&, World&)>& body,
@@ -170,7 +172,7 @@ TEST(ControlBoard, RunsThatHaveDifferedAreALoss) {
   onBoards(3, {}, [](ControlBoard& board, Told& told, World& world) {
     for (uint64_t plan : {1, 2, 3}) {
       board.mine().beginRun(kProgram, board.rank() == 1 && plan < 3 ? 3 - plan : plan, true);
-      board.mine().endRuns(1);
+      endRun(board);
     }
     world.barrier();
     if (board.rank() != 2) {
@@ -190,9 +192,9 @@ TEST(ControlBoard, WhoLeavesAfterOtherRunsIsTold) {
     options.on_failure = told.handler();
     auto board = std::make_unique<ControlBoard>(*world, options);
     board->mine().beginRun(kProgram, static_cast<uint64_t>(board->rank() + 1), true);
-    board->mine().endRuns(1);
+    endRun(*board);
     board->mine().beginRun(kProgram, 3, true);
-    board->mine().endRuns(1);
+    endRun(*board);
     world->barrier();
     board.reset();
     world->barrier();
@@ -271,7 +273,7 @@ TEST(ControlBoard, WhatNobodyElsePostsIsALoss) {
     if (board.rank() == 1) {
       mine.begin(2, true);
     } else {
-      mine.endRuns(1);
+      endRun(board);
       mine.phase = RankPhase::Done;
     }
     world.barrier();
@@ -288,7 +290,7 @@ TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
   onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
     BoardSlot& mine = board.mine();
     mine.beginRun(kProgram, 1, true);
-    if (board.rank() == 0) mine.endRuns(1);
+    if (board.rank() == 0) endRun(board);
     if (board.rank() == 1) mine.begin(2, true);
     // The work of its first run is not over when the host begins the second.
     if (board.rank() == 2) mine.beginRun(kProgram, 1, true);
@@ -301,7 +303,7 @@ TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
 TEST(ControlBoard, WhoBeginsNoMoreRunsIsMissedInTheNext) {
   onBoards(3, {}, [](ControlBoard& board, Told& told, World&) {
     board.mine().beginRun(kProgram, 1, true);
-    board.mine().endRuns(1);
+    endRun(board);
     if (board.rank() != 0) return board.endRuns();
     board.mine().beginRun(kProgram, 1, true);
     expectParts(told.wait().text,

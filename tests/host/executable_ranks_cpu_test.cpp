@@ -298,5 +298,48 @@ TEST(ExecutableRanksTest, TheBoardOfAWorldOutlivesItsExecutables) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+// A run is under way until it is over, whatever the others of the rank do meanwhile.
+TEST(ExecutableRanksTest, WhoLeavesIsMissedInTheRunsThatAreUnderWay) {
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    const Context context{device.get(), &world};
+    Executable first(programOf(kAllreduce), context), second(programOf(kAllreduce), context);
+    const Tensor x = deviceFloats(*device, {1, 2}, {2});
+    const Outputs one = first.run({x});
+    if (world.rank() == 1) return one.wait();
+    const Outputs two = second.run({x});
+    one.wait();
+    two.wait();
+  });
+  EXPECT_EQ(errors[1], "");
+  EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+}
+
+// It would wait for its peers in the destructor, and they for it.
+TEST(ExecutableRanksTest, AnExceptionBesideARunUnderWayEndsTheJob) {
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(programOf(kAllreduce), {device.get(), &world});
+    const Tensor x = deviceFloats(*device, {1, 2}, {2});
+    if (world.rank() == 0) world.barrier();
+    const Outputs outputs = executable.run({x});
+    if (world.rank() == 1) throw UserError("out of paper");
+    outputs.wait();
+  });
+  EXPECT_EQ(errors[1], "out of paper");
+  EXPECT_NE(errors[0].find("it left the job by an exception"), std::string::npos) << errors[0];
+}
+
+// Before there is a board.
+TEST(ExecutableRanksTest, ARankThatCannotMakeAnExecutableIsHeardOf) {
+  const auto errors = onRanks(2, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(programOf(kAllreduce),
+                          {world.rank() == 1 ? nullptr : device.get(), &world});
+  });
+  EXPECT_EQ(errors[1], "an Executable needs a device");
+  EXPECT_NE(errors[0].find("an Executable needs a device"), std::string::npos) << errors[0];
+}
+
 }  // namespace
 }  // namespace heddle::host::executable_ranks_cpu_test

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "comm/board_slot.h"
+
+namespace heddle::comm {
+
+// What the threads of one rank do, of all programs on one control board, and the phase that its
+// slot shows of it: compiling while one compiles, in a run while any run is under way. Thread-safe;
+// nobody waits but for a few instructions.
+class RankActivity {
+ public:
+  // Writes the slot's run, plan, finished and phase, and nobody else does.
+  explicit RankActivity(BoardSlot& slot) : slot_(slot) {}
+
+  // Around what may take as long as a compiler.
+  void beginCompiling();
+  void endCompiling();
+
+  // A run that all ranks count. `order`: runs of one order, unless it is nullptr, end here as they
+  // began. The number of the run in the job, from 1.
+  int64_t beginRun(uint64_t program, uint64_t plan, const void* order);
+  // It is over, and what began before it in its order. Of no effect the second time.
+  void endRun(int64_t number);
+  // A run that only this rank counts.
+  void beginLocalRun(uint64_t program);
+  void endLocalRuns(int64_t runs);
+
+  // Around what waits for peers, in a run that has begun.
+  void beginWaiting();
+  void endWaiting();
+
+  // Nothing here will begin another run; until resume().
+  void endRuns();
+  void resume();
+
+ private:
+  struct Open {
+    int64_t number;
+    const void* order;
+  };
+
+  void publish();
+  RankPhase phase() const;
+
+  BoardSlot& slot_;
+  std::mutex mutex_;
+  std::vector<Open> open_;  // by number
+  int64_t local_ = 0;       // runs of this rank alone under way
+  int compiling_ = 0;
+  int waiting_ = 0;
+  bool begun_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace heddle::comm

@@ -1,0 +1,92 @@
+// What a rank's slot shows of runs that several Executables and threads have under way.
+#include "comm/rank_activity.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace heddle::comm::rank_activity_test {
+namespace {
+
+class RankActivityTest : public ::testing::Test {
+ protected:
+  RankPhase phase() const { return slot_->phase; }
+  int64_t finished() const { return slot_->finished; }
+
+  std::unique_ptr<BoardSlot> slot_ = std::make_unique<BoardSlot>();
+  RankActivity activity_{*slot_};
+  const int device_ = 0, other_ = 0;  // orders
+};
+
+TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
+  EXPECT_EQ(phase(), RankPhase::Idle);
+  const int64_t one = activity_.beginRun(1, 1, &device_), two = activity_.beginRun(2, 2, nullptr);
+  EXPECT_EQ(two, one + 1);
+  activity_.endRun(two);
+  EXPECT_EQ(phase(), RankPhase::Computing);
+  EXPECT_EQ(finished(), 0);
+  activity_.endRun(one);
+  EXPECT_EQ(phase(), RankPhase::Done);
+  EXPECT_EQ(finished(), 2);
+}
+
+TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsOrder) {
+  activity_.beginRun(1, 1, &device_);
+  activity_.beginRun(2, 2, &other_);
+  const int64_t three = activity_.beginRun(1, 1, &device_);
+  const int64_t four = activity_.beginRun(1, 1, &device_);
+  activity_.endRun(three);
+  EXPECT_EQ(finished(), 1);
+  activity_.endRun(three);
+  EXPECT_EQ(phase(), RankPhase::Computing);
+  activity_.endRun(2);
+  EXPECT_EQ(finished(), three);
+  activity_.endRun(four);
+  EXPECT_EQ(finished(), four);
+  EXPECT_EQ(phase(), RankPhase::Done);
+}
+
+TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
+  const int64_t run = activity_.beginRun(1, 1, &device_);
+  activity_.beginLocalRun(2);
+  activity_.endLocalRuns(1);
+  EXPECT_EQ(phase(), RankPhase::Computing);
+  EXPECT_EQ(slot_->run, run);
+  activity_.beginWaiting();
+  EXPECT_EQ(phase(), RankPhase::Communicating);
+  activity_.beginCompiling();
+  EXPECT_EQ(phase(), RankPhase::Compiling);
+  activity_.endWaiting();
+  activity_.endCompiling();
+  EXPECT_EQ(phase(), RankPhase::Computing);
+  activity_.endRun(run);
+  EXPECT_EQ(phase(), RankPhase::Done);
+}
+
+TEST_F(RankActivityTest, RunsEndAndAreTakenUpAgain) {
+  activity_.resume();
+  EXPECT_EQ(phase(), RankPhase::Idle);
+  activity_.endRun(activity_.beginRun(1, 1, nullptr));
+  activity_.endRuns();
+  EXPECT_EQ(phase(), RankPhase::Ended);
+  activity_.resume();
+  EXPECT_EQ(phase(), RankPhase::Done);
+}
+
+TEST_F(RankActivityTest, RunsThatAreFarApartAreNotCompared) {
+  const auto ahead = std::make_unique<BoardSlot>();
+  RankActivity further(*ahead);
+  for (int64_t run = 0; run < 70'000; ++run) {
+    if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, nullptr));
+    further.endRun(further.beginRun(1, 7, nullptr));
+    ASSERT_FALSE(ranDifferently(*slot_, *ahead));
+  }
+  // The same numbers, other runs.
+  while (slot_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, nullptr));
+  EXPECT_FALSE(ranDifferently(*slot_, *ahead));
+  activity_.endRun(activity_.beginRun(1, 8, nullptr));
+  EXPECT_TRUE(ranDifferently(*slot_, *ahead));
+}
+
+}  // namespace
+}  // namespace heddle::comm::rank_activity_test
