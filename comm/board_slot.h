@@ -31,7 +31,7 @@ constexpr uint64_t kUnwatched = UINT64_MAX;
 constexpr int32_t kAgreeing = -2;
 
 // What one rank says of itself, in memory that several processes map. One rank writes the first
-// part, without locks and without waiting; anybody reads, field by field.
+// part, its streams without locks and without waiting; anybody reads, field by field.
 struct alignas(64) BoardSlot {
   static constexpr size_t kHostBytes = 64;
   static constexpr size_t kReasonBytes = 1024;
@@ -57,6 +57,7 @@ struct alignas(64) BoardSlot {
   std::atomic<int32_t> pid{0};
   std::atomic<uint64_t> started{0};  // ProcessState::started
   std::atomic<bool> spoken{false};   // says no more of its end; not known on other hosts
+  std::atomic<bool> unwinds{false};  // an exception ended its runs; not known on other hosts
   char host[kHostBytes] = "";        // before `state` is Well
   char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
 

@@ -23,8 +23,8 @@ constexpr double kSilentPart = 0.6;
 // follows by a stronger one.
 constexpr double kMoment = 0.3;
 constexpr double kSignalMoment = 0.1;
-// In which what a rank of another host says, and then says no more, has got here (board_link.cpp).
-constexpr double kFarMoment = 1.5;
+// For the last word of another host (board_link.cpp), or an exception that unwinds a World.
+constexpr double kLongMoment = 1.5;
 
 microseconds pauseFor(double deadline) {
   const auto wanted = microseconds(static_cast<int64_t>(1e6 * deadline / kTurnsInDeadline));
@@ -381,11 +381,12 @@ void BoardWatcher::lookForEnded() {
   const bool missing = ended != nullptr && later->run > ended->run;
   ended_turns_ = missing ? ended_turns_ + 1 : 0;
   if (!missing) return;
-  const bool here = here_[static_cast<size_t>(ended->rank)];
-  if (ended_turns_ < turnsIn(here ? kMoment : kFarMoment)) return;
-  memory_->slot(ended->rank)
-      .tell(RankState::Lost, fmt::format("it begins no more runs, and rank {} is in run {}",
-                                         later->rank, later->run));
+  BoardSlot& slot = memory_->slot(ended->rank);
+  const bool unwinds = slot.unwinds.load(), here = here_[static_cast<size_t>(ended->rank)];
+  if (ended_turns_ < turnsIn(here && !unwinds ? kMoment : kLongMoment)) return;
+  const char* why = unwinds ? "an exception has ended its runs" : "it begins no more runs";
+  slot.tell(RankState::Lost,
+            fmt::format("{}, and rank {} is in run {}", why, later->rank, later->run));
 }
 
 bool BoardWatcher::tellSignal(End& end) {

@@ -186,7 +186,7 @@ class World {
 
   // This rank leaves the job because of an exception, which says `why`: the others' UserError has
   // it. For a program's catch while the World is there; without it the others hear who has left,
-  // as soon as the exception has unwound the World. Ends no process, does not wait.
+  // as soon as the exception has unwound the World. Ends no process, waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:

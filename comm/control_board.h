@@ -56,9 +56,9 @@ class ControlBoard {
   // Collective over the job; `world` outlives the board.
   explicit ControlBoard(World& world, ControlOptions options = {});
   // This rank has left: in good order, unless it has failed, has made other runs than its peers
-  // (which is told as any loss is), or an exception unwinds it. Then it waits, for 2 s at most,
-  // until other processes have heard, so that each can say why it ends before the first of them
-  // ends all by MPI_Abort.
+  // (which is told as any loss is), or an exception unwinds it, which is a failure. Who has failed
+  // waits, for 2 s at most, until other processes have heard, so that each can say why it ends
+  // before the first of them ends all by MPI_Abort.
   ~ControlBoard();
   ControlBoard(const ControlBoard&) = delete;
   ControlBoard& operator=(const ControlBoard&) = delete;

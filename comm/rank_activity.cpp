@@ -16,29 +16,30 @@ void RankActivity::endCompiling() {
   publish();
 }
 
-int64_t RankActivity::beginRun(uint64_t program, uint64_t plan, const void* order) {
+int64_t RankActivity::beginRun(uint64_t program, uint64_t plan, int64_t chain) {
   std::lock_guard lock(mutex_);
   const int64_t number = slot_.run.load(std::memory_order_relaxed) + 1;
-  open_.push_back({number, order});  // before the number is seen
+  open_.push_back({number, chain});  // before the number is seen
   begun_ = true;
   slot_.beginRun(program, plan, true);
   publish();
   return number;
 }
 
-void RankActivity::endRun(int64_t number) {
+bool RankActivity::endRun(int64_t number) {
   std::lock_guard lock(mutex_);
   const auto own = std::find_if(open_.begin(), open_.end(),
                                 [&](const Open& run) { return run.number == number; });
-  if (own == open_.end()) return;
-  const void* const order = own->order;
+  if (own == open_.end()) return false;
+  const int64_t chain = own->chain;
   std::erase_if(open_, [&](const Open& run) {
-    return run.number == number || (run.number < number && order != nullptr && run.order == order);
+    return run.number == number || (run.number < number && chain != 0 && run.chain == chain);
   });
   const int64_t finished =
       open_.empty() ? slot_.run.load(std::memory_order_relaxed) : open_.front().number - 1;
   slot_.finished.store(finished, std::memory_order_release);
   publish();
+  return true;
 }
 
 void RankActivity::beginLocalRun(uint64_t program) {
@@ -67,9 +68,10 @@ void RankActivity::endWaiting() {
   publish();
 }
 
-void RankActivity::endRuns() {
+void RankActivity::endRuns(bool unwinds) {
   std::lock_guard lock(mutex_);
   ended_ = true;
+  slot_.unwinds.store(unwinds, std::memory_order_relaxed);
   publish();
 }
 

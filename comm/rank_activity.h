@@ -9,8 +9,8 @@
 namespace heddle::comm {
 
 // What the threads of one rank do, of all programs on one control board, and the phase that its
-// slot shows of it: compiling while one compiles, in a run while any run is under way. Thread-safe;
-// nobody waits but for a few instructions.
+// slot shows of it: compiling while one compiles, in a run while any run is under way, which it is
+// until somebody has asked for its end. Thread-safe; nobody waits but for a few instructions.
 class RankActivity {
  public:
   // Writes the slot's run, plan, finished and phase, and nobody else does.
@@ -20,11 +20,11 @@ class RankActivity {
   void beginCompiling();
   void endCompiling();
 
-  // A run that all ranks count. `order`: runs of one order, unless it is nullptr, end here as they
-  // began. The number of the run in the job, from 1.
-  int64_t beginRun(uint64_t program, uint64_t plan, const void* order);
-  // It is over, and what began before it in its order. Of no effect the second time.
-  void endRun(int64_t number);
+  // A run that all ranks count. `chain`: runs of one chain, but for 0, end here as they began. The
+  // number of the run in the job, from 1.
+  int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
+  // It is over, and what began before it in its chain. False, and of no effect, the second time.
+  bool endRun(int64_t number);
   // A run that only this rank counts.
   void beginLocalRun(uint64_t program);
   void endLocalRuns(int64_t runs);
@@ -33,14 +33,15 @@ class RankActivity {
   void beginWaiting();
   void endWaiting();
 
-  // Nothing here will begin another run; until resume().
-  void endRuns();
+  // Nothing here will begin another run; until resume(). `unwinds`: because of an exception, which
+  // may be about to leave the job, and say so.
+  void endRuns(bool unwinds = false);
   void resume();
 
  private:
   struct Open {
     int64_t number;
-    const void* order;
+    int64_t chain;
   };
 
   void publish();

@@ -186,7 +186,8 @@ void Executable::Impl::makeCommunicators() {
 // those runs: they must not wait for each other.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
-  if (thrown && board != nullptr && !states.endWithin(kLongestUnwinding)) {
+  if (thrown && communicates && board != nullptr &&
+      (board->failed() || !states.endWithin(kLongestUnwinding))) {
     tellJob("it left the job by an exception");
   }
   states.synchronize();
@@ -194,7 +195,9 @@ Executable::Impl::~Impl() {
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
   // Peers must not wait for runs that nothing here could begin.
-  if (on_shared_board && --order->alive == 0 && !board->failed()) board->endRuns();
+  if (on_shared_board && --order->alive == 0 && !board->failed()) {
+    board->activity().endRuns(thrown);
+  }
 }
 
 std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument>& inputs,
@@ -233,7 +236,11 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
 
 // Collectives of two runs on two streams keep their order on the device too.
 void Executable::Impl::waitForLatest(Stream stream) {
-  if (!order->latest || &order->latest->resources->device() != &device) return;
+  if (!order->latest) return;
+  if (&order->latest->resources->device() != &device) {
+    ++order->chain;
+    return;
+  }
   if (order->latest_stream == stream && !standsForMany(stream)) return;
   device.waitEvent(stream, order->latest->event);
 }
@@ -268,7 +275,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.trace = run_options.trace;
   if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
   state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates,
-                                                  plan->communicates ? &device : nullptr);
+                                                  plan->communicates ? order->chain : 0);
   Allocator& allocator =
       run_options.allocator != nullptr ? *run_options.allocator : device.allocator();
   try {

@@ -108,7 +108,9 @@ struct FusionExecutor::Impl {
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o) {
-    HEDDLE_USER_CHECK(context.device != nullptr, "a FusionExecutor needs a device");
+    constexpr const char* kWhy = "a FusionExecutor needs a device";
+    if (context.device == nullptr && context.world != nullptr) context.world->fail(kWhy);
+    HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     sizes_decide = ranks > 1 && !fusion.meshes.empty();
     // As the lowering finds them: a dead reader of a step is none.
@@ -216,7 +218,7 @@ struct FusionExecutor::Impl {
     }
     const auto order = runOrderOf(*board);
     std::lock_guard lock(order->running);
-    const int64_t number = board->activity().beginRun(0, plan, nullptr);
+    const int64_t number = board->activity().beginRun(0, plan, 0);
     board->activity().beginWaiting();
     return number;
   }

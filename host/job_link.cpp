@@ -16,6 +16,7 @@ void JobLink::open(comm::World& world, comm::ControlBoard& board, uint64_t progr
 
 void JobLink::close() {
   std::lock_guard lock(mutex_);
+  for (; waiting_ > 0 && board_ != nullptr; --waiting_) board_->activity().endWaiting();
   world_ = nullptr;
   board_ = nullptr;
 }
@@ -30,7 +31,7 @@ void JobLink::endCompiling() {
   if (board_ != nullptr) board_->activity().endCompiling();
 }
 
-RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, const void* order) {
+RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   std::lock_guard lock(mutex_);
   RunNumber run;
   if (board_ == nullptr) return run;
@@ -39,7 +40,7 @@ RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, const void* order
     size_t plan = program_;
     boost::hash_combine(plan, number_);
     boost::hash_combine(plan, sizes);
-    run.of_job = board_->activity().beginRun(program_, plan, order);
+    run.of_job = board_->activity().beginRun(program_, plan, chain);
   } else {
     board_->activity().beginLocalRun(program_);
   }
@@ -49,12 +50,13 @@ RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, const void* order
 void JobLink::endRun(const RunNumber& run) {
   std::lock_guard lock(mutex_);
   // A rank that has failed stays where it was.
-  if (board_ == nullptr || board_->failed() || run.own <= over_) return;
-  const int64_t runs = run.own - over_;
-  over_ = run.own;
-  if (run.of_job == 0) return board_->activity().endLocalRuns(runs);
-  board_->activity().endRun(run.of_job);
-  compareRuns(run.own);
+  if (board_ == nullptr || board_->failed()) return;
+  if (run.of_job != 0) {
+    if (board_->activity().endRun(run.of_job)) compareRuns(run.own);
+  } else if (run.own > over_) {
+    board_->activity().endLocalRuns(run.own - over_);
+    over_ = run.own;
+  }
 }
 
 // A peer's memory is not for every run of a long row.
@@ -92,12 +94,16 @@ void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
 
 void JobLink::beginWaiting() {
   std::lock_guard lock(mutex_);
-  if (board_ != nullptr) board_->activity().beginWaiting();
+  if (board_ == nullptr) return;
+  board_->activity().beginWaiting();
+  ++waiting_;
 }
 
 void JobLink::endWaiting() {
   std::lock_guard lock(mutex_);
-  if (board_ != nullptr) board_->activity().endWaiting();
+  if (board_ == nullptr) return;
+  board_->activity().endWaiting();
+  --waiting_;
 }
 
 void JobLink::fail(const std::string& reason) noexcept {

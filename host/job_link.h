@@ -34,8 +34,8 @@ class JobLink {
   void beginCompiling();
   void endCompiling();
   // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program
-  // apart. `order`: as for comm::RankActivity::beginRun().
-  RunNumber beginRun(uint64_t sizes, bool communicates, const void* order);
+  // apart. `chain`: as for comm::RankActivity::beginRun().
+  RunNumber beginRun(uint64_t sizes, bool communicates, int64_t chain);
   // UserError when the job's ranks turn out to have made different runs.
   void endRun(const RunNumber& run);
   // Around the comparison of what ranks will post in the run that has begun; on an exception the
@@ -66,7 +66,8 @@ class JobLink {
   uint64_t program_ = 0;
   int64_t number_ = 0;
   int64_t runs_ = 0;
-  int64_t over_ = 0;  // the latest of them that is over
+  int64_t over_ = 0;  // of those that do not communicate: the latest that is over
+  int waiting_ = 0;
 };
 
 }  // namespace heddle::host

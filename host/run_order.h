@@ -21,6 +21,7 @@ struct RunOrder {
   // streams keep their order on the device too. Its Executable takes it away when it goes.
   std::shared_ptr<Completion> latest;
   Stream latest_stream = nullptr;
+  int64_t chain = 1;        // of runs that each wait on the device for the one before
   int64_t executables = 0;  // made so far
   int64_t alive = 0;        // of these, on the board that the World keeps
 };

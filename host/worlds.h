@@ -24,8 +24,7 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 // for nothing but the end: where heddle has started MPI, the process ends without finalising it;
 // a program that has started MPI itself calls MPI_Abort, after a second in which the others can say
 // why they end (examples/mpi_job.cpp). MPI_Finalize would wait for ranks that wait elsewhere, so in
-// a job that has failed it ends in MPI_Abort with code 2, unless all ranks have made a World again
-// after all those of that job were gone.
+// a job that has failed it ends in MPI_Abort with code 2, and no other World can be made.
 std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
 
 // `world` with communicators of NCCL, or of copy engines, on GPU `device_ordinal` of this rank.

@@ -31,15 +31,15 @@ job() {
     ! { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/program" || complain "$process is left behind"
   done
 }
-# left CODES ARGUMENTS: the same, and all ranks say what they have caught; what their streams and communicators take to
-# end may be more than a rank has that uses a GPU, so that heddle says it there.
+# left CODES ARGUMENTS: the same, and all ranks say what they have caught; on a GPU their streams and communicators may
+# take longer than they have to end, so that heddle says it there.
 left() {
   job "$@"
   [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not say what it threw"
   for rank in $(seq 0 $((ranks - 1))); do
     local says="rank $rank caught:"
-    if [ "$device" = cuda ]; then says="heddle: rank $rank:"; fi
-    [ "$rank" -eq 1 ] || grep -qE "^$says .*rank 1 (failed|left).*its reason" "$work/err.txt" ||
+    if [ "$device" = cuda ]; then says+="|heddle: rank $rank:"; fi
+    [ "$rank" -eq 1 ] || grep -qE "^($says) .*rank 1 (failed|left).*its reason" "$work/err.txt" ||
       complain "rank $rank does not say why it ends"
   done
 }

@@ -83,8 +83,6 @@ std::shared_ptr<Engine> Engine::get() {
   return engine;
 }
 
-void Engine::beginAgain() noexcept { job_failed = false; }
-
 void Engine::endListening() noexcept {
   std::shared_ptr<Engine> engine;
   {
@@ -123,6 +121,8 @@ Engine::~Engine() {
 }
 
 void Engine::start() {
+  // Messages of that job may still come, for buffers that are gone.
+  HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");

@@ -28,7 +28,7 @@ class Engine {
  public:
   // The engine of this process, started if there is none: MPI exists once a process, so all worlds
   // share it. MPI is finalised with the last reference if it was initialised here; it cannot be
-  // started again after that (UserError).
+  // started again after that, nor after an interrupt (UserError).
   static std::shared_ptr<Engine> get();
 
   explicit Engine();
@@ -59,8 +59,6 @@ class Engine {
   void forget(const void* key) { listeners_.erase(key); }
   // No listener of this process is called behind this. Not on the MPI thread.
   static void endListening() noexcept;
-  // All ranks have made a World after those of a job that had failed: MPI_Finalize ends as ever.
-  static void beginAgain() noexcept;
   // Throws when there was an interrupt.
   void checkInterrupt() const;
   std::string interruption() const;  // its reason, or nothing

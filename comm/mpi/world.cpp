@@ -202,7 +202,9 @@ class Goodbye {
   using Text = std::array<char, 256>;
 
   explicit Goodbye(const Channel& channel)
-      : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {}
+      : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {
+    requests_.reserve(static_cast<size_t>(size_));  // the MPI thread must not throw
+  }
 
   bool advance() {
     int finalized = 0, done = 0;
@@ -248,7 +250,6 @@ class MpiWorld : public World {
       return true;
     });
     if (channel_.size > 1) Goodbye::listen(*engine_, channel_);
-    Engine::beginAgain();
   }
 
   // By an exception: the others hear of it, and MPI is not called again, nor finalised here, which
@@ -297,7 +298,7 @@ class MpiWorld : public World {
 
  private:
   void sayGoodbye() noexcept {
-    if (said_goodbye_.exchange(true)) return;
+    if (engine_->isInterrupted() || said_goodbye_.exchange(true)) return;
     try {
       Goodbye::send(*engine_, channel_, failure().value_or(""));
     } catch (const std::exception&) {

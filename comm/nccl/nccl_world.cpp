@@ -33,6 +33,7 @@ class NcclWorld : public World {
   }
   ~NcclWorld() override {
     closeBoard();
+    if (failure()) bootstrap_->interrupt(*failure());
     if (whole_ == nullptr) return;
     cudaSetDevice(device_);
     close(whole_, ask_);

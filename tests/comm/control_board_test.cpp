@@ -300,6 +300,18 @@ TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
   });
 }
 
+// Its World may wait for the others while it is unwound.
+TEST(ControlBoard, AnExceptionThatEndsRunsIsToldAfterAMoment) {
+  onBoards(2, {}, [](ControlBoard& board, Told& told, World&) {
+    board.mine().beginRun(kProgram, 1, true);
+    endRun(board);
+    if (board.rank() != 0) return board.activity().endRuns(true);
+    board.mine().beginRun(kProgram, 1, true);
+    expectParts(told.wait().text, {"rank 1 is lost after its last run, 1: an exception has ended "
+                                   "its runs, and rank 0 is in run 2\n"});
+  });
+}
+
 TEST(ControlBoard, WhoBeginsNoMoreRunsIsMissedInTheNext) {
   onBoards(3, {}, [](ControlBoard& board, Told& told, World&) {
     board.mine().beginRun(kProgram, 1, true);

@@ -8,6 +8,8 @@
 namespace heddle::comm::rank_activity_test {
 namespace {
 
+constexpr int64_t kDevice = 1, kOther = 2;  // chains
+
 class RankActivityTest : public ::testing::Test {
  protected:
   RankPhase phase() const { return slot_->phase; }
@@ -15,12 +17,11 @@ class RankActivityTest : public ::testing::Test {
 
   std::unique_ptr<BoardSlot> slot_ = std::make_unique<BoardSlot>();
   RankActivity activity_{*slot_};
-  const int device_ = 0, other_ = 0;  // orders
 };
 
 TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
   EXPECT_EQ(phase(), RankPhase::Idle);
-  const int64_t one = activity_.beginRun(1, 1, &device_), two = activity_.beginRun(2, 2, nullptr);
+  const int64_t one = activity_.beginRun(1, 1, kDevice), two = activity_.beginRun(2, 2, 0);
   EXPECT_EQ(two, one + 1);
   activity_.endRun(two);
   EXPECT_EQ(phase(), RankPhase::Computing);
@@ -30,16 +31,17 @@ TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
   EXPECT_EQ(finished(), 2);
 }
 
-TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsOrder) {
-  activity_.beginRun(1, 1, &device_);
-  activity_.beginRun(2, 2, &other_);
-  const int64_t three = activity_.beginRun(1, 1, &device_);
-  const int64_t four = activity_.beginRun(1, 1, &device_);
+TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsChain) {
+  activity_.beginRun(1, 1, kDevice);
+  activity_.beginRun(2, 2, kOther);
+  const int64_t three = activity_.beginRun(1, 1, kDevice);
+  const int64_t four = activity_.beginRun(1, 1, kDevice);
   activity_.endRun(three);
   EXPECT_EQ(finished(), 1);
-  activity_.endRun(three);
+  EXPECT_FALSE(activity_.endRun(three));
+  EXPECT_FALSE(activity_.endRun(1));
   EXPECT_EQ(phase(), RankPhase::Computing);
-  activity_.endRun(2);
+  EXPECT_TRUE(activity_.endRun(2));
   EXPECT_EQ(finished(), three);
   activity_.endRun(four);
   EXPECT_EQ(finished(), four);
@@ -47,7 +49,7 @@ TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsOrder) {
 }
 
 TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
-  const int64_t run = activity_.beginRun(1, 1, &device_);
+  const int64_t run = activity_.beginRun(1, 1, kDevice);
   activity_.beginLocalRun(2);
   activity_.endLocalRuns(1);
   EXPECT_EQ(phase(), RankPhase::Computing);
@@ -66,7 +68,7 @@ TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
 TEST_F(RankActivityTest, RunsEndAndAreTakenUpAgain) {
   activity_.resume();
   EXPECT_EQ(phase(), RankPhase::Idle);
-  activity_.endRun(activity_.beginRun(1, 1, nullptr));
+  activity_.endRun(activity_.beginRun(1, 1, 0));
   activity_.endRuns();
   EXPECT_EQ(phase(), RankPhase::Ended);
   activity_.resume();
@@ -77,14 +79,14 @@ TEST_F(RankActivityTest, RunsThatAreFarApartAreNotCompared) {
   const auto ahead = std::make_unique<BoardSlot>();
   RankActivity further(*ahead);
   for (int64_t run = 0; run < 70'000; ++run) {
-    if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, nullptr));
-    further.endRun(further.beginRun(1, 7, nullptr));
+    if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, 0));
+    further.endRun(further.beginRun(1, 7, 0));
     ASSERT_FALSE(ranDifferently(*slot_, *ahead));
   }
   // The same numbers, other runs.
-  while (slot_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, nullptr));
+  while (slot_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
   EXPECT_FALSE(ranDifferently(*slot_, *ahead));
-  activity_.endRun(activity_.beginRun(1, 8, nullptr));
+  activity_.endRun(activity_.beginRun(1, 8, 0));
   EXPECT_TRUE(ranDifferently(*slot_, *ahead));
 }
 

@@ -309,10 +309,38 @@ TEST(ExecutableRanksTest, WhoLeavesIsMissedInTheRunsThatAreUnderWay) {
     if (world.rank() == 1) return one.wait();
     const Outputs two = second.run({x});
     one.wait();
+    EXPECT_TRUE(world.board({}).entry(0).isInRun());
     two.wait();
   });
   EXPECT_EQ(errors[1], "");
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
+}
+
+// Whose runs are in no order, because it has nothing to do in them.
+TEST(ExecutableRanksTest, RunsOfARankThatTakesNoPartEndInAnyOrder) {
+  const char* const text = R"(
+mesh @m = [x=2] ranks=[0, 1]
+program p(%x: f32[2]) -> (%y) {
+  slot %y: f32[2]
+  %y = allocate
+  on @m: $t = communicate allreduce %x -> %y team=@m[x] op=sum
+  on @m: wait $t
+}
+)";
+  const auto errors = onRanks(3, [&](comm::World& world) {
+    const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
+    Executable executable(programOf(text), {device.get(), &world});
+    const Tensor x = deviceFloats(*device, {1, 2}, {2});
+    for (int turn = 1; turn <= 3; ++turn) {
+      const Outputs one = executable.run({x}), two = executable.run({x});
+      two.wait();
+      one.wait();
+      const comm::BoardEntry entry = world.board({}).entry(world.rank());
+      EXPECT_EQ(entry.phase, comm::RankPhase::Done);
+      EXPECT_EQ(entry.finished, 2 * turn);
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
 // It would wait for its peers in the destructor, and they for it.
