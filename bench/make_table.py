@@ -29,6 +29,8 @@ leaves one JSON line a benchmark in `DIR/bench.jsonl`. Figures are written down 
 - *tp_mlp*, *sp_mlp*: the MLP of a transformer with hidden size 8192, bf16, tensor and sequence parallel. *gelu*: as the epilogue of
   the first product or as an op. *batch 4*: four batches of so many tokens. *overlap*: one collective after the product (off), as the cost model says (auto), in N chunks. *host_ms*: to issue a run. The peer's: eager,
   torch.compile, and async tensor parallelism (`bench/peers/torch_mlp.py`).
+- *ms, and how many times as fast*: one job on several numbers of GPUs, against the fewest. heddle's with overlap auto and the better gelu, the
+  peer's the best of its ways.
 - *allreduce beside products* and its like (`bench/cuda_lanes.cpp`): 16 products alone, 8 collectives alone, and all of them at once, by
   copy engines (a host program's lanes), by NCCL, and by NCCL with at most 16 thread blocks.
 - *attention*: scaled_dot_product_attention through cuDNN. Its backward computes the forward again, as the op is given no result of it;
@@ -72,9 +74,32 @@ def title(result):
     return f"{name}, {size}, {result['gpus']} GPUs"
 
 
+def scaling(results):
+    """Of what was measured on several numbers of GPUs in one run: a column a number, times the first. heddle's
+    by itself (overlap auto, the best gelu), the peer's the best."""
+    best = {}
+    for result in results:
+        times = [result[field] for field in ("gpu_ms", "eager_ms", "compile_ms", "async_ms") if field in result]
+        if "gpus" not in result or "tokens" not in result or not times or result.get("overlap", "auto") != "auto":
+            continue
+        name = f"{result['name']}, {result['tokens']} tokens" + (f", {result['peer']}" if "peer" in result else "")
+        row = best.setdefault(name, {})
+        row[result["gpus"]] = min(times + [row.get(result["gpus"], float("inf"))])
+    counts = sorted({gpus for row in best.values() for gpus in row})
+    if len(counts) < 2:
+        return []
+    lines = ["| ms, and how many times as fast | " + " | ".join(f"{n} GPU{'s'[:n > 1]}" for n in counts) + " |",
+             "| --- |" + " --- |" * len(counts)]
+    for name, row in best.items():
+        first = row[min(row)]
+        shown = [f"{row[n]:.3f}, {first / row[n]:.2f}" if n in row else "" for n in counts]
+        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    return lines + [""]
+
+
 def table(path):
     run = json.loads(path.read_text())
-    lines = [f"## {run['device']}, {run['date']}", "", f"`{run['command']}`", ""]
+    lines = [f"## {run['device']}, {run['date']}", "", f"`{run['command']}`", ""] + scaling(run["results"])
     lines += ["| benchmark | result |", "| --- | --- |"]
     return "\n".join(lines + [cells(result) for result in run["results"]])
 
