@@ -89,7 +89,7 @@ ControlBoard::~ControlBoard() {
 }
 
 void ControlBoard::awaitOthers() const {
-  if (places_.inProcessOf(rank_).size() == static_cast<size_t>(size())) return;
+  if (!isOneOfProcesses()) return;
   const auto until = std::chrono::steady_clock::now() + kLongestGoodbye;
   const auto goesOn = [&](int rank) {
     return rank != rank_ && memory_->slot(rank).state.load() <= RankState::Telling;
@@ -135,7 +135,9 @@ void ControlBoard::compareLastRuns() {
   failure.rank = blamed;
   failure.text =
       fmt::format("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
-  if (keep(std::move(failure))) tellOwner();
+  if (!keep(std::move(failure))) return;
+  if (!isOneOfProcesses()) say();
+  tellOwner();
 }
 
 void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
@@ -208,13 +210,22 @@ bool ControlBoard::keep(JobFailure failure) {
   return true;
 }
 
+bool ControlBoard::isOneOfProcesses() const {
+  return places_.inProcessOf(rank_).size() < static_cast<size_t>(size());
+}
+
+void ControlBoard::say() const {
+  if (options_.on_failure) return;  // whose it is
+  std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
+}
+
 void ControlBoard::tellOwner() {
   if (owner_told_.exchange(true)) return;  // by the watcher, while the last runs are compared
   const JobFailure failure = this->failure();
   if (options_.on_failure) {
     options_.on_failure(failure);
   } else {
-    std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure.text.c_str());
+    if (isOneOfProcesses()) say();
     world_.interrupt(failure.text);
   }
 }

@@ -37,8 +37,8 @@ struct ControlOptions {
   // of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a UserError.
   double start = 600;
   // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
-  // board. Empty: World::interrupt, so that what this rank waits for throws UserError; and stderr
-  // has the text at once, for MPI may end a process before it has unwound.
+  // board. Empty: World::interrupt, so that what this rank waits for throws UserError; and in a job
+  // of several processes stderr has the text at once, for MPI may end one before it has unwound.
   std::function<void(const JobFailure&)> on_failure;
   // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
   // which a cause may show.
@@ -119,6 +119,8 @@ class ControlBoard {
   bool keep(JobFailure failure);
   std::string describeLost(int rank) const;
   void tellOwner();
+  bool isOneOfProcesses() const;  // of the job
+  void say() const;
   std::string differingFrom(int other, int& blamed) const;
   void compareLastRuns();
   void awaitOthers() const;
