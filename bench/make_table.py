@@ -75,8 +75,8 @@ def title(result):
 
 
 def scaling(results):
-    """Of what was measured on several numbers of GPUs in one run: a column a number, times the first. heddle's
-    by itself (overlap auto, the best gelu), the peer's the best."""
+    """What was measured on several numbers of GPUs in one run: a column a number, against the fewest. heddle's
+    with overlap auto and the better gelu, the peer's best."""
     best = {}
     for result in results:
         times = [result[field] for field in ("gpu_ms", "eager_ms", "compile_ms", "async_ms") if field in result]
@@ -85,9 +85,10 @@ def scaling(results):
         name = f"{result['name']}, {result['tokens']} tokens" + (f", {result['peer']}" if "peer" in result else "")
         row = best.setdefault(name, {})
         row[result["gpus"]] = min(times + [row.get(result["gpus"], float("inf"))])
-    counts = sorted({gpus for row in best.values() for gpus in row})
-    if len(counts) < 2:
+    best = {name: row for name, row in best.items() if len(row) > 1}
+    if not best:
         return []
+    counts = sorted({gpus for row in best.values() for gpus in row})
     lines = ["| ms, and how many times as fast | " + " | ".join(f"{n} GPU{'s'[:n > 1]}" for n in counts) + " |",
              "| --- |" + " --- |" * len(counts)]
     for name, row in best.items():
