@@ -14,6 +14,7 @@
 
 #include "bench/main_example.h"
 #include "bench/timing.h"
+#include "host/device/cpu/cpu_device.h"
 
 namespace {
 

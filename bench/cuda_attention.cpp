@@ -12,7 +12,9 @@
 
 #include "bench/cuda_timing.h"
 #include "host/executable.h"
-#include "ir/composite.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/composite/composite.h"
 
 namespace {
 

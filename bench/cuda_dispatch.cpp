@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "bench/cuda_timing.h"
+#include "codegen/emit/plan_kernel.h"
 #include "host/executable.h"
-#include "host/text.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
 
 namespace {
 

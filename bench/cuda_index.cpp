@@ -12,7 +12,8 @@
 
 #include "bench/cuda_timing.h"
 #include "host/executable.h"
-#include "ir/text.h"
+#include "host/fusion_executor.h"
+#include "ir/text/fusion_text.h"
 
 namespace {
 

@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "bench/cuda_timing.h"
+#include "comm/in_process/worlds.h"
+#include "host/device/load_module.h"
 #include "host/executable.h"
-#include "host/module.h"
-#include "host/text.h"
-#include "host/worlds.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
 
 namespace {
 

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "bench/cuda_timing.h"
+#include "host/compile.h"
 #include "host/executable.h"
-#include "host/text.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace {
 

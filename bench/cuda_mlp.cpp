@@ -26,11 +26,14 @@
 #include <vector>
 
 #include "bench/cuda_timing.h"
+#include "comm/in_process/worlds.h"
+#include "host/compile.h"
+#include "host/device/load_module.h"
 #include "host/executable.h"
-#include "host/module.h"
-#include "host/worlds.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace {
 

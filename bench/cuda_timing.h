@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "bench/timing.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::bench {
 

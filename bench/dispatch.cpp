@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "bench/timing.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
 #include "host/executable.h"
-#include "host/text.h"
+#include "host/text/program_text.h"
 
 namespace {
 

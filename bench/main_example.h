@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "host/compile.h"
 #include "host/executable.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::bench {
 

@@ -1,6 +1,6 @@
 # libheddle and its modules. Folders are globbed: a new file needs no edit here.
 set(heddle_rooms ir codegen comm host)
-set(heddle_module_folders codegen/cuda host/cuda host/cudnn comm/cuda comm/nccl comm/mpi)
+set(heddle_module_folders codegen/cuda host/device/cuda host/device/cudnn comm/cuda comm/nccl comm/mpi)
 
 function(heddle_glob out)
   set(found)
@@ -53,7 +53,7 @@ target_link_libraries(heddle_core
 
 if(HEDDLE_PRECOMPILE)
   target_precompile_headers(heddle_core PRIVATE <algorithm> <functional> <map> <memory> <optional> <set> <string>
-    <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/fusion.h")
+    <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/graph/fusion.h")
 endif()
 
 # A symbol of a module used by the core is an error here rather than at the first dlopen.
@@ -81,11 +81,11 @@ function(heddle_module name)
 endfunction()
 
 if(heddle_have_cuda)
-  heddle_module(heddle_cuda FOLDERS codegen/cuda host/cuda comm/cuda
+  heddle_module(heddle_cuda FOLDERS codegen/cuda host/device/cuda comm/cuda
     LIBRARIES CUDA::cudart CUDA::nvrtc CUDA::cublasLt)
 endif()
 if(heddle_have_cudnn)
-  heddle_module(heddle_cudnn FOLDERS host/cudnn
+  heddle_module(heddle_cudnn FOLDERS host/device/cudnn
     LIBRARIES ${CUDNN_LIBRARY} CUDA::cudart INCLUDES ${CUDNN_INCLUDE_DIR})
 endif()
 if(heddle_have_nccl)

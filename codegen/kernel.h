@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
 
@@ -76,54 +76,5 @@ struct KernelPlan {
   std::vector<LaunchStage> stages;
   int64_t workspace_bytes = 0;  // needs no initial value
 };
-
-// The scalar inputs of a segment keep their order among all inputs; `inputs[i]` is ignored there.
-//
-// Chooses schedule and candidate for the shapes of this run: any strides, any axes, several
-// outputs. `inputs` and `outputs` are per operand, in the order of the segment's inputs() and
-// outputs(); an output that is updated in place may equal an input. UserError when no schedule
-// takes the segment. The source depends only on the segment and the chosen schedule (not on the
-// exact sizes), so it is found in the caches for new sizes. Thread-safe.
-KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                      const std::vector<TensorDesc>& outputs, Target target);
-
-// The schedule in words, for `heddle dump --stage schedule`.
-std::string describeSchedule(const Fusion& segment, const std::vector<TensorDesc>& inputs,
-                             const std::vector<TensorDesc>& outputs, Target target);
-
-// Why the segment cannot be one generated kernel, or empty when it can: the rules by which
-// segmentation cuts (ir/kernel_rules.h).
-std::string whyNotOneKernel(const Fusion& segment);
-
-// Images on disk. Key = full source text + runtime header + compiler identity, hashed; files are
-// written under a private name and renamed, so many processes may share a folder; a damaged file
-// is recompiled and replaced; a folder that cannot be written is used as it is, said once on
-// stderr; the oldest files go when the folder exceeds `max_bytes`. Thread-safe; one image is
-// compiled once even when several threads ask for it.
-//
-// Sources asked for together, of which neither this object nor the folder has an image, are
-// compiled in as few runs as the compiler says, several runs at a time; one that does not compile
-// is compiled alone again, for its error, and does no harm to the others.
-class ImageCache {
- public:
-  // Default folder: $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle.
-  explicit ImageCache(std::string folder = defaultFolder(), int64_t max_bytes = int64_t{1} << 30);
-  ~ImageCache();
-  std::shared_ptr<const KernelImage> get(const KernelSource& source,
-                                         const KernelCompiler& compiler);
-  // One image a source; an image may be that of several. Throws the first error by position.
-  std::vector<std::shared_ptr<const KernelImage>> get(
-      const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
-  int64_t compiled() const;  // sources compiled by this object, not found on disk
-  static std::string defaultFolder();
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// The host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on PATH); nullptr when none works,
-// with the reason in `why`.
-std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why);
 
 }  // namespace heddle::codegen

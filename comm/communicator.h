@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/dtype.h"
-#include "ir/sharding.h"
+#include "ir/base/dtype.h"
+#include "ir/types/sharding.h"
 
 namespace heddle::comm {
 
@@ -129,8 +130,13 @@ struct Carrier {
   auto operator<=>(const Carrier&) const = default;
 };
 
-class ControlBoard;
-struct ControlOptions;
+// What a World owns for its job monitor (comm/monitor/job_monitor.h), which stands above it.
+class WorldMonitor {
+ public:
+  virtual ~WorldMonitor() = default;
+  // This rank cannot go on, because of `reason`.
+  virtual void fail(const std::string& reason) noexcept = 0;
+};
 
 // A rank of the job, and the small host-side exchange a job needs to agree on things. Every member
 // calls these in the same order. Blocking. May be called from one thread at a time.
@@ -174,15 +180,15 @@ class World {
   // well. Never blocks, any thread.
   virtual std::string fault() const { return {}; }
 
-  // The job has failed and peers hear of it in another way (comm/control_board.h): what this rank
-  // waits for, now or later, throws UserError with `reason`. Never ends the process. Afterwards a
-  // World of MPI makes no more calls of MPI, and buffers of unfinished operations may be freed.
-  // Where ranks share their state it is abort().
+  // The job has failed and peers hear of it in another way (comm/monitor/job_monitor.h): what this
+  // rank waits for, now or later, throws UserError with `reason`. Never ends the process.
+  // Afterwards a World of MPI makes no more calls of MPI, and buffers of unfinished operations may
+  // be freed. Where ranks share their state it is abort().
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
-  // The control board of all who run programs on this World and name none. The first call makes it,
-  // together with the other ranks and with its options; it goes with the World. Any thread.
-  ControlBoard& board(const ControlOptions& options);
+  // Returns the monitor that this World owns. The first call creates it with `make`, which may wait
+  // for the other ranks. Thread-safe.
+  WorldMonitor& monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make);
 
   // This rank leaves the job because of an exception, which says `why`: the others' UserError has
   // it. For a program's catch while the World is there; without it the others hear who has left,
@@ -190,24 +196,18 @@ class World {
   virtual void fail(const std::string& why) noexcept;
 
  protected:
-  // Every World's destructor does this first: the board calls interrupt() until then.
-  void closeBoard() noexcept;
-  bool hasBoard() const;
+  // Every destructor of a derived class calls this first: the monitor calls interrupt() until then.
+  void closeMonitor() noexcept;
+  bool hasMonitor() const;
   // What fail() was told, if it was called.
   std::optional<std::string> failure() const;
 
  private:
-  std::mutex making_mutex_;         // held while the board is made
-  mutable std::mutex board_mutex_;  // guards the next two; nobody waits who holds it
-  std::unique_ptr<ControlBoard> board_;
+  std::mutex making_mutex_;           // held while the monitor is created
+  mutable std::mutex monitor_mutex_;  // guards the next two; no call waits while it holds it
+  std::unique_ptr<WorldMonitor> monitor_;
   std::optional<std::string> failure_;
 };
-
-// A job of one rank.
-std::unique_ptr<World> makeSingleWorld();
-
-// `size` ranks in this process, each to be used by a thread of its own; host memory.
-std::vector<std::unique_ptr<World>> makeInProcessWorlds(int size);
 
 // Reduces `count` elements of `dtype`: dst = srcs[0] op srcs[1] op ..., in that order; dst may be
 // one of srcs. Host memory. Avg divides by srcs.size() at the end.

@@ -10,8 +10,9 @@
 
 namespace heddle::comm {
 
-// Entry points of the optional transports. Each lives in a shared library that host/module.h loads
-// on first use and finds by the C symbol named here, so the core links none of them.
+// Entry points of the optional transports. Each lives in a shared library that
+// host/device/load_module.h loads on first use and finds by the C symbol named here, so the core
+// links none of them.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {

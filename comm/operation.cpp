@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "comm/communicator.h"
-#include "ir/error.h"
-#include "ir/small_floats.h"
+#include "ir/base/error.h"
+#include "ir/base/small_floats.h"
 
 namespace heddle::comm {
 namespace {

@@ -15,10 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "host/device/cpu/cpu_device.h"
 #include "host/executable.h"
-#include "host/worlds.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "host/fusion_executor.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace {
 

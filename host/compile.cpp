@@ -1,12 +1,14 @@
+#include "host/compile.h"
+
 #include <algorithm>
 #include <iterator>
 
-#include "host/attention.h"
 #include "host/compile_again.h"
-#include "host/executable.h"
-#include "host/lower.h"
-#include "ir/passes.h"
-#include "ir/segment.h"
+#include "host/device/attention.h"
+#include "host/lower/lower.h"
+#include "host/passes/pipeline.h"
+#include "ir/passes/pipeline.h"
+#include "ir/segment/segment.h"
 
 namespace heddle::host {
 

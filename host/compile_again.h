@@ -1,7 +1,7 @@
 #pragma once
 
-#include "host/executable.h"
-#include "ir/segment.h"
+#include "host/compile.h"
+#include "ir/segment/segment.h"
 
 namespace heddle::host {
 
@@ -10,8 +10,5 @@ namespace heddle::host {
 // is half of the time otherwise.
 Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                      const SegmentOptions& library);
-
-// Likewise the passes of host/pipeline.cpp.
-Program runPassesAgain(Program program, const PassOptions& options);
 
 }  // namespace heddle::host

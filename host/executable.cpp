@@ -7,21 +7,22 @@
 #include <exception>
 #include <mutex>
 
-#include "host/bind.h"
-#include "host/communicators.h"
-#include "host/evaluator.h"
-#include "host/issue.h"
-#include "host/kernel_store.h"
-#include "host/outputs.h"
-#include "host/plan_cache.h"
-#include "host/post_agreement.h"
-#include "host/run_order.h"
-#include "host/run_state.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "host/visit.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "host/job/communicators.h"
+#include "host/job/worlds.h"
+#include "host/plan/bind_inputs.h"
+#include "host/plan/kernel_store.h"
+#include "host/plan/plan_cache.h"
+#include "host/program/teams.h"
+#include "host/program/visit.h"
+#include "host/run/evaluator.h"
+#include "host/run/issue.h"
+#include "host/run/match_collectives_across_ranks.h"
+#include "host/run/run_order.h"
+#include "host/run/run_result.h"
+#include "host/run/run_state.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -75,7 +76,7 @@ struct Executable::Impl {
   std::atomic<bool> injected{false};
   comm::ControlBoard* board = nullptr;
   bool on_shared_board = false;  // that of the World
-  uint64_t hash = 0;  // of the program, on the board
+  uint64_t hash = 0;             // of the program, on the board
   // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
   // leave the job when it has begun as many.
   bool communicates = false;
@@ -148,7 +149,7 @@ void Executable::Impl::joinBoard(const Context& context) {
     return;
   }
   on_shared_board = context.board == nullptr;
-  board = &boardOf(*world, context.board, context.control);
+  board = &jobMonitorOf(*world, context.board, context.control);
   order = runOrderOf(*board);
 }
 
@@ -273,6 +274,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   bindRun(*plan, state, inputs, run_options);
   state.fault = faultOfRun(*plan);
   state.trace = run_options.trace;
+  state.completion->observer = RunObserver(resources->job.slot(), state.trace);
   if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
   state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates,
                                                   plan->communicates ? order->chain : 0);
@@ -285,9 +287,9 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
     leaveFailed(state, stream);
     throw;
   }
-  auto result = std::make_shared<Outputs::State>();
+  auto result = std::make_shared<RunResult>();
   result->completion = state.completion;
-  result->values = takeOutputs(*plan, state, allocator, inputs, run_options);
+  result->values = takeOutputs(*plan, state, allocator, inputs, run_options.preallocated);
   device.recordEvent(state.completion->event, stream);
   states.watch(state.completion);
   ++run_count;

@@ -1,52 +1,20 @@
 #pragma once
 
-#include <functional>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "codegen/kernel.h"
-#include "comm/communicator.h"
-#include "comm/control_board.h"
-#include "host/device.h"
-#include "host/inject.h"
-#include "host/passes.h"
-#include "host/program.h"
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
+#include "host/context.h"
+#include "host/device/device_tensor.h"
+#include "host/job/inject_fault.h"
+#include "host/outputs.h"
+#include "host/program/pass_options.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 
-// A tensor in device memory; without data where the rank is outside of the tensor's mesh
-// (`desc.held`). `owner` keeps the memory alive: empty when the caller owns it.
-struct Tensor {
-  void* data = nullptr;
-  TensorDesc desc;
-  std::shared_ptr<void> owner;
-  // As an input: `data` is in host memory. Such a tensor has no axes and is passed by value: run()
-  // has read its element when it returns. On a device that is the host, too.
-  bool in_host_memory = false;
-};
-
-// A tensor or a scalar, as given to a run or returned from one.
-using Argument = std::variant<Tensor, Scalar>;
-
-// What a rank runs on. Borrowed: device, world, cache and board outlive every Executable made with
-// it.
-//
-// In a job of several ranks all are told when one of them fails, is killed or stopped, or leaves in
-// the middle of a run: within the deadline of the board, what the others wait for throws UserError,
-// with a line for each rank that says at which instruction it was. Nothing here ends the process.
-// The World cannot be used afterwards, that of MPI for nothing but to end the process.
-struct Context {
-  Device* device = nullptr;
-  comm::World* world = nullptr;           // nullptr: a job of one rank
-  codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
-  comm::ControlBoard* board = nullptr;    // nullptr: the one that the World keeps
-  comm::ControlOptions control = {};      // of that one, by who needs it first: the deadline
-};
+class RunTrace;  // host/run/run_profile.h
 
 struct RunOptions {
   // The run starts on it and leaves it ordered after the work; nullptr: a stream of the Executable.
@@ -64,27 +32,8 @@ struct RunOptions {
   RunTrace* trace = nullptr;  // when each instruction ran; it outlives the run
 };
 
-// What a run gives back, before the device has finished. Keeps what it needs alive by itself: it
-// may outlive later runs and the Executable, not the Device, nor the allocator or the stream that
-// the caller gave to the run.
-class Outputs {
- public:
-  struct State;
-  explicit Outputs(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  // The host waits for the run; throws its first error, naming the instruction, each time it is
-  // called. An error of the device that comes from no one instruction (a CUDA fault) names the
-  // call. A run whose collectives wait for peers on the device also throws what the job has failed
-  // of, even if it ended before: collectives that were given up end there like good ones.
-  void wait() const;
-  size_t size() const;
-  const Argument& operator[](size_t i) const;  // data is valid after wait(), or on the run's stream
-
- private:
-  std::shared_ptr<State> state_;
-};
-
-class SharedStream;   // host/run_state.h
-class Communicators;  // host/communicators.h
+class SharedStream;   // host/run/run_state.h
+class Communicators;  // host/job/communicators.h
 
 struct ExecutableOptions {
   PassOptions passes;
@@ -137,64 +86,5 @@ class Executable {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Fusion -> passes -> segments -> lowering -> passes -> Program, for one layout class of inputs.
-// Meshes take their size from `job_size`. Deterministic: the same on every rank.
-struct CompileOptions {
-  PassOptions passes;
-  std::function<void(std::string_view stage, const Fusion&)>
-      dump_fusion;  // after a pass that changed it
-};
-Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
-
-// A fusion ready to run on one rank, by a program for what the inputs of the run ask for.
-//
-// In a job of one rank that is their layout class (memory order and contiguity) and the widths of
-// attentions, whatever the other sizes: a new batch makes a plan and nothing else.
-//
-// In a job of several ranks it is what compile() makes of the fusion with the sizes of the run in
-// the place of its size defaults: chunks of collectives, ways of resharding, and what is gathered
-// because it does not divide, are decided by them (by CompileOptions::passes.chunk_sizes before
-// them, where given). Only unsharded sizes are looked at, so all ranks decide alike. Sizes that are
-// new are lowered, which takes milliseconds for a large fusion and meets no other rank; most often
-// what comes out is a program that is there already, which then gets a plan for them. Only a
-// program that is new becomes an Executable, which the ranks make together. A fusion without a mesh
-// is lowered once.
-//
-// Programs that were not used for long go when there are more than kMostPrograms: the same ones on
-// all ranks, since runs are begun in one order on all of them. The programs share the stream of
-// runs that name none, communicators and control board.
-class FusionExecutor {
- public:
-  static constexpr size_t kMostPrograms = 64;
-
-  FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
-  ~FusionExecutor();
-  FusionExecutor(FusionExecutor&&) noexcept;
-  // May be called from several threads, as Executable::run().
-  Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
-  Executable::Stats stats() const;  // summed over the programs that there have been
-  // What a run takes from this rank without a copy, by input (empty for scalars), at these
-  // unsharded sizes; the fusion's default stands for each that is not given. A run may be given
-  // others, but for inputs that are sent to other ranks themselves. Lowers the fusion, and meets no
-  // other rank. UserError: a size that the fusion does not have, or one that is not known.
-  std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// The local descriptor of input or output `position` of the program on `rank`, for these sizes:
-// what a caller must pass or will get.
-TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
-                     int64_t rank, int64_t ranks);
-TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
-                      int64_t rank, int64_t ranks);
-
-// Host <-> device, for callers without memory of their own. Both wait.
-Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
-                const TensorDesc& desc);
-HostTensor toHost(Device& device, const Tensor& tensor);
 
 }  // namespace heddle::host

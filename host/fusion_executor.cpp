@@ -1,18 +1,21 @@
+#include "host/fusion_executor.h"
+
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 #include <list>
 #include <mutex>
 #include <numeric>
 
-#include "host/attention.h"
-#include "host/bind.h"
-#include "host/communicators.h"
+#include "host/compile.h"
 #include "host/compile_again.h"
-#include "host/executable.h"
-#include "host/run_order.h"
-#include "host/run_state.h"
-#include "ir/error.h"
-#include "ir/passes/remove_dead.h"
+#include "host/device/attention.h"
+#include "host/job/communicators.h"
+#include "host/plan/bind_inputs.h"
+#include "host/run/run_order.h"
+#include "host/run/run_state.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/graph/remove_dead.h"
 
 namespace heddle::host {
 namespace {
@@ -165,7 +168,7 @@ struct FusionExecutor::Impl {
   // One for all programs.
   void joinBoard() {
     if (ranks == 1 || shared.communicators) return;
-    board = &boardOf(*context.world, context.board, context.control);
+    board = &jobMonitorOf(*context.world, context.board, context.control);
     shared.communicators = std::make_shared<Communicators>();
   }
 

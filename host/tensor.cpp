@@ -1,10 +1,12 @@
+#include "host/tensor.h"
+
 #include <cstring>
 
-#include "host/bind.h"
-#include "host/executable.h"
-#include "host/trace.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/plan/bind_inputs.h"
+#include "host/program/visit.h"
+#include "host/tensor.h"
+#include "host/unroll/unroll.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -6,10 +6,12 @@
 #include <sstream>
 #include <thread>
 
+#include "host/device/cpu/cpu_device.h"
 #include "host/executable.h"
-#include "host/text.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
 
 namespace {
 

@@ -12,9 +12,12 @@
 #include <string>
 #include <thread>
 
+#include "host/device/cpu/cpu_device.h"
 #include "host/executable.h"
-#include "host/worlds.h"
-#include "ir/builder.h"
+#include "host/fusion_executor.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "ir/graph/builder.h"
 
 namespace {
 

@@ -39,6 +39,8 @@ find_missing() {
   compiler_is_new_enough || missing+=(g++)
   cmake_is_new_enough || missing+=(cmake)
   have ninja || missing+=(ninja-build)
+  have python3 || missing+=(python3)
+  have clang-format || missing+=(clang-format)
   if [ ${#missing[@]} -gt 0 ]; then
     # Without these the libraries cannot be probed: name them all, what is installed stays as it is.
     missing+=("${libraries[@]}")

@@ -1,4 +1,4 @@
-#include "codegen/process.h"
+#include "codegen/compile/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include <set>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 extern char** environ;
 

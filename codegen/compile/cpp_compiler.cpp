@@ -1,11 +1,12 @@
+#include "codegen/compile/cpp_compiler.h"
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
-#include "codegen/kernel.h"
-#include "codegen/process.h"
-#include "codegen/runtime_text.h"
-#include "ir/error.h"
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/runtime_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

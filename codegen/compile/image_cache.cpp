@@ -1,3 +1,5 @@
+#include "codegen/compile/image_cache.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#include "codegen/image_files.h"
-#include "codegen/kernel.h"
-#include "ir/error.h"
+#include "codegen/compile/image_files.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

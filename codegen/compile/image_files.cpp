@@ -1,4 +1,4 @@
-#include "codegen/image_files.h"
+#include "codegen/compile/image_files.h"
 
 #include <unistd.h>
 
@@ -12,9 +12,9 @@
 #include <iterator>
 #include <map>
 
-#include "codegen/runtime_text.h"
+#include "codegen/compile/runtime_text.h"
 #include "codegen/text_hash.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/compile/child_process.h"
 #include "codegen/kernel.h"
-#include "codegen/process.h"
 
 namespace heddle::codegen {
 
@@ -25,8 +25,8 @@ struct ImageKey {
 
 // The folder behind an ImageCache (codegen/kernel.h says how it behaves). A Cpp image has to be a
 // file of its own for dlopen, so an entry is two files: STEM.cubin (or STEM.so) with the image, and
-// STEM.key with the checksum of the image and the key, written last. The bytes of a Cpp image stay in
-// its file. Thread-safe.
+// STEM.key with the checksum of the image and the key, written last. The bytes of a Cpp image stay
+// in its file. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);

@@ -2,9 +2,9 @@
 
 #include <nvrtc.h>
 
-#include "codegen/process.h"
-#include "codegen/runtime_text.h"
-#include "ir/error.h"
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/runtime_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

@@ -1,6 +1,6 @@
-#include "codegen/emit_common.h"
-#include "codegen/libm_text.h"
-#include "ir/error.h"
+#include "codegen/emit/kernel_text.h"
+#include "codegen/emit/libm_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

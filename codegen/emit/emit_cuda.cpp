@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "codegen/emit_common.h"
-#include "ir/error.h"
+#include "codegen/emit/kernel_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

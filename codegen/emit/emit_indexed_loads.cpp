@@ -1,6 +1,6 @@
 // The text of indices and of reads at computed places.
-#include "codegen/emit_common.h"
-#include "ir/error.h"
+#include "codegen/emit/kernel_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

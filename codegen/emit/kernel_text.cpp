@@ -1,10 +1,10 @@
-#include "codegen/emit_common.h"
+#include "codegen/emit/kernel_text.h"
 
 #include <cmath>
 #include <cstdio>
 #include <set>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 
@@ -164,7 +164,8 @@ std::string nodeText(TextWriter& out, const Body& body, size_t index, const Loop
     }
     case Node::Kind::Apply: {
       std::string operands[kMaxOperands];
-      HEDDLE_CHECK(node.operands.size() <= kMaxOperands, "an op with {} operands", node.operands.size());
+      HEDDLE_CHECK(node.operands.size() <= kMaxOperands, "an op with {} operands",
+                   node.operands.size());
       for (size_t i = 0; i < node.operands.size(); ++i) {
         const Node& from = body.nodes[static_cast<size_t>(node.operands[i])];
         bool condition = static_cast<int>(i) < node.conditions;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "codegen/loop_nest.h"
+#include "codegen/plan/loop_nest.h"
 
 namespace heddle::codegen {
 
@@ -66,5 +66,9 @@ std::string elementText(const LoopNest& nest, const Accumulator& a, const std::s
 // Declares pointers, sizes and scalars of the argument struct `args` as locals.
 void writeArguments(TextWriter& out, const LoopNest& nest);
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
+
+// The text of the entry point with its argument struct; the runtime header goes before it.
+std::string emitCuda(const LoopNest& nest);
+std::string emitCpp(const LoopNest& nest);
 
 }  // namespace heddle::codegen

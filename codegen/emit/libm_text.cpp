@@ -1,4 +1,4 @@
-#include "codegen/libm_text.h"
+#include "codegen/emit/libm_text.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/dtype.h"
+#include "ir/base/dtype.h"
 
 namespace heddle::codegen {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "codegen/body.h"
+#include "codegen/plan/body.h"
 
 namespace heddle::codegen {
 

@@ -1,13 +1,15 @@
+#include "codegen/emit/plan_kernel.h"
+
 #include <algorithm>
 
-#include "codegen/analysis.h"
-#include "codegen/body.h"
-#include "codegen/kernel.h"
-#include "codegen/loop_nest.h"
-#include "codegen/schedule.h"
-#include "codegen/space.h"
+#include "codegen/emit/kernel_text.h"
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/body.h"
+#include "codegen/plan/loop_nest.h"
+#include "codegen/plan/schedule.h"
+#include "codegen/plan/space.h"
 #include "codegen/text_hash.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

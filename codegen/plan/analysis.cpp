@@ -1,13 +1,13 @@
-#include "codegen/analysis.h"
+#include "codegen/plan/analysis.h"
 
 #include <algorithm>
 #include <map>
 
 #include "codegen/kernel.h"
-#include "ir/axis_map.h"
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/placed_axes.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle::codegen {
 
@@ -25,5 +25,9 @@ struct Analysis {
 
 // UserError with the words of whyNotOneKernel() when it is not one kernel.
 Analysis analyze(const Fusion& segment);
+
+// Why the segment cannot be one generated kernel, or empty when it can: the rules by which
+// segmentation cuts (ir/analysis/kernel_rules.h).
+std::string whyNotOneKernel(const Fusion& segment);
 
 }  // namespace heddle::codegen

@@ -1,12 +1,12 @@
-#include "codegen/body.h"
+#include "codegen/plan/body.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "ir/compute_type.h"
-#include "ir/error.h"
-#include "ir/placed_axes.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/shardable_axes.h"
+#include "ir/base/error.h"
+#include "ir/graph/compute_type.h"
 
 namespace heddle::codegen {
 namespace {

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/analysis.h"
-#include "codegen/space.h"
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/space.h"
 
 namespace heddle::codegen {
 
@@ -37,8 +37,8 @@ struct Node {
   Scalar literal = 0.0;
   std::string_view text;
   DType compute = DType::F32;
-  int conditions = 0;         // so many leading operands are bools and not converted
-  std::vector<int> operands;  // earlier nodes of the same body
+  int conditions = 0;              // so many leading operands are bools and not converted
+  std::vector<int> operands;       // earlier nodes of the same body
   std::vector<PlaceAlong> places;  // LoadAt: per logical axis
 };
 

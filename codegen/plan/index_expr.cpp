@@ -1,9 +1,9 @@
-#include "codegen/index_expr.h"
+#include "codegen/plan/index_expr.h"
 
 #include <limits>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 

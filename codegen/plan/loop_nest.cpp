@@ -1,9 +1,9 @@
-#include "codegen/loop_nest.h"
+#include "codegen/plan/loop_nest.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/body.h"
-#include "codegen/index_expr.h"
 #include "codegen/kernel.h"
-#include "codegen/schedule.h"
+#include "codegen/plan/body.h"
+#include "codegen/plan/index_expr.h"
+#include "codegen/plan/schedule.h"
 
 namespace heddle::codegen {
 
@@ -90,7 +90,7 @@ struct LoopNest {
   Schedule schedule;
   Computation computation;
   ArgumentLayout args;
-  std::vector<Access> accesses;  // as the tensors of the space
+  std::vector<Access> accesses;          // as the tensors of the space
   std::vector<IndexedAxis> coordinates;  // as those of the space
   std::vector<PlacedAccess> placed;      // as those of the space
   std::vector<Coordinate> kept;
@@ -118,9 +118,5 @@ struct NestRequest {
 };
 
 LoopNest buildLoopNest(const NestRequest& request);
-
-// The text of the entry point with its argument struct; the runtime header goes before it.
-std::string emitCuda(const LoopNest& nest);
-std::string emitCpp(const LoopNest& nest);
 
 }  // namespace heddle::codegen

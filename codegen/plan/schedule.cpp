@@ -1,8 +1,8 @@
-#include "codegen/schedule.h"
+#include "codegen/plan/schedule.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

@@ -4,12 +4,10 @@
 #include <string>
 
 #include "codegen/kernel.h"
-#include "codegen/space.h"
+#include "codegen/plan/space.h"
+#include "ir/base/ceil_div.h"
 
 namespace heddle::codegen {
-
-// a / b rounded up; a >= 0, b > 0.
-inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // How the space of one launch is mapped to the machine.
 //

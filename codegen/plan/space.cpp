@@ -1,10 +1,10 @@
-#include "codegen/space.h"
+#include "codegen/plan/space.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/placed_axes.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/shardable_axes.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen {
 namespace {

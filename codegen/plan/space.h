@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/analysis.h"
-#include "ir/tensor.h"
+#include "codegen/plan/analysis.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::codegen {
 

@@ -5,8 +5,8 @@
 // loops call functions with names of our own, hd_sinf, which exist for one element and for every
 // width and all come down to one form of libmvec's: that for 64 bytes where there is AVX-512 (but
 // for the few that are quicker otherwise), else that for 32. So an element has the same bits
-// wherever it stands. The text of a kernel defines those that it needs (codegen/libm_text.h). Where
-// there is no libmvec, all is libm's.
+// wherever it stands. The text of a kernel defines those that it needs (codegen/emit/libm_text.h).
+// Where there is no libmvec, all is libm's.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)

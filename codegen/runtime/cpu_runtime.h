@@ -102,8 +102,8 @@ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
-// What truncates to 0, and NaN, is made 0 beforehand: some compilers take a conversion to an integer
-// and back for trunc(), which would keep the sign of a zero.
+// What truncates to 0, and NaN, is made 0 beforehand: some compilers take a conversion to an
+// integer and back for trunc(), which would keep the sign of a zero.
 template <class F>
 inline F kept(F x, F limited) {
   return (x >= 1) | (x <= -1) ? limited : 0;

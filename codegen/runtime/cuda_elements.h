@@ -7,7 +7,7 @@ typedef long long I64;
 typedef unsigned long long U64;
 typedef unsigned U32;
 
-// DType of ir/dtype.h, in its order.
+// DType of ir/base/dtype.h, in its order.
 enum Type { kBool, kU8, kI8, kI32, kI64, kF8E4M3, kF8E5M2, kF16, kBF16, kF32, kF64 };
 
 __device__ inline float fromHalf(U32 bits) {

@@ -1,7 +1,7 @@
 // CUDA kernels of the library functions that heddle has itself: cumsum, argsort, scatter and
-// scatter_add (host/library_steps.h launches them and says what they need), behind the text of
-// cuda_select.h. Nothing depends on the order in which blocks or threads run: atomics only count,
-// in integers.
+// scatter_add (host/device/cuda_library_launches.h launches them and says what they need), behind
+// the text of cuda_select.h. Nothing depends on the order in which blocks or threads run: atomics
+// only count, in integers.
 
 namespace hdl {
 

@@ -3,7 +3,7 @@
 
 namespace hdl {
 
-// The host fills this struct: LibraryArgs of host/library_steps.h, member by member.
+// The host fills this struct: LibraryArgs of host/device/cuda_library_launches.h, member by member.
 struct Lines {
   I64 count;
   I64 axes;
@@ -61,7 +61,7 @@ constexpr int kWarps = kThreads / 32;
 __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   I64 offset = 0;
   HDL_ROLLED  // divisions are long
-  for (int axis = (int)lines.axes - 1; axis >= 0; --axis) {
+      for (int axis = (int)lines.axes - 1; axis >= 0; --axis) {
     I64 next = axis == 0 ? 0 : line / lines.sizes[axis];
     offset += (line - next * lines.sizes[axis]) * lines.strides[operand][axis];
     line = next;

@@ -1,14 +1,14 @@
 // CUDA kernels of matrix products that no library computes, and what is applied to a product behind
-// a library (host/own_product.h says when), behind the text of cuda_elements.h. Operands of any
-// strides; the terms of an element are added in their order, so the bits of a result do not depend
-// on the launch.
+// a library (host/device/fallback_matmul.h says when), behind the text of cuda_elements.h. Operands
+// of any strides; the terms of an element are added in their order, so the bits of a result do not
+// depend on the launch.
 
 namespace hdp {
 
 using hdl::I64;
 using hdl::U64;
 
-// The host fills this struct: ProductArgs of host/own_product.h, member by member.
+// The host fills this struct: ProductArgs of host/device/fallback_matmul.h, member by member.
 struct Args {
   const void* a;
   const void* b;
@@ -37,7 +37,7 @@ constexpr int kOwn = kTile / kSide;
 __device__ inline double tangent(double x) { return ::tanh(x); }
 __device__ inline float tangent(float x) { return ::tanhf(x); }
 
-// Activation of host/device.h, in its order. NaN stays.
+// Activation of host/device/device.h, in its order. NaN stays.
 template <class V>
 __device__ inline V activated(V x, I64 activation) {
   if (activation == 1) return x < V(0) ? V(0) : x;

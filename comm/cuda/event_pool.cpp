@@ -1,6 +1,6 @@
 #include "comm/cuda/event_pool.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 

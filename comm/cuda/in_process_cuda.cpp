@@ -1,12 +1,13 @@
 // In-process ranks that share one GPU. Each rank enqueues its own part of an operation on its own
-// stream, cut up as on the host (comm/in_process_parts.h), between two sets of events: `ready` says
-// that a rank's earlier work is done with the buffers, `finished` that its part is done.
+// stream, cut up as on the host (comm/in_process/meeting_parts.h), between two sets of events:
+// `ready` says that a rank's earlier work is done with the buffers, `finished` that its part is
+// done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
-#include "comm/in_process_parts.h"
+#include "comm/in_process/meeting_parts.h"
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

@@ -8,9 +8,10 @@
 #include <cstring>
 #include <map>
 
-#include "comm/in_process_parts.h"
+#include "comm/in_process/meeting_parts.h"
+#include "comm/in_process/worlds.h"
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

@@ -1,9 +1,9 @@
-#include "comm/in_process_job.h"
+#include "comm/in_process/job.h"
 
 #include <algorithm>
 
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 
@@ -96,7 +96,7 @@ class InProcessWorld : public World {
         transport_(std::move(transport)),
         maker_(std::move(maker)) {}
   ~InProcessWorld() override {
-    closeBoard();
+    closeMonitor();
     job_->leave(rank_);
   }
 
@@ -113,7 +113,7 @@ class InProcessWorld : public World {
   void abort(const std::string& reason) noexcept override { job_->abort(rank_, reason); }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
-    if (!hasBoard()) job_->abort(rank_, why);
+    if (!hasMonitor()) job_->abort(rank_, why);
   }
   std::string fault() const override {
     std::lock_guard lock(job_->state().mutex);

@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 
 // Ranks that are threads of one process: how they meet. Moving the data is left to a transport
-// (comm/in_process.cpp for host memory, comm/cuda/in_process_cuda.cpp for one GPU).
+// (comm/in_process/host_transport.cpp for host memory, comm/cuda/in_process_cuda.cpp for one GPU).
 namespace heddle::comm {
 
 // What all ranks of a job share.

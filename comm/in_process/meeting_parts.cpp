@@ -1,4 +1,4 @@
-#include "comm/in_process_parts.h"
+#include "comm/in_process/meeting_parts.h"
 
 #include "comm/operation.h"
 

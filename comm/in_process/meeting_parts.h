@@ -1,6 +1,6 @@
 #pragma once
 
-#include "comm/in_process_job.h"
+#include "comm/in_process/job.h"
 
 // How the work of a meeting is cut up: the same for every kind of memory.
 namespace heddle::comm {

@@ -1,4 +1,5 @@
-#include "comm/in_process_job.h"
+#include "comm/in_process/job.h"
+#include "comm/in_process/worlds.h"
 
 namespace heddle::comm {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "comm/in_process_job.h"
+#include "comm/in_process/job.h"
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/control_board.h"
+#include "comm/monitor/job_monitor.h"
 
 #include <unistd.h>
 
@@ -9,10 +9,10 @@
 #include <exception>
 #include <thread>
 
-#include "comm/board_watcher.h"
-#include "comm/process_info.h"
-#include "comm/start_watch.h"
-#include "ir/error.h"
+#include "comm/monitor/watcher.h"
+#include "comm/process/process_info.h"
+#include "comm/process/start_timeout.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {
@@ -289,39 +289,9 @@ std::string ControlBoard::positions() const {
   return text;
 }
 
-World::World() = default;
-World::~World() { closeBoard(); }
-
-ControlBoard& World::board(const ControlOptions& options) {
-  std::lock_guard making(making_mutex_);
-  if (!hasBoard()) {
-    auto made = std::make_unique<ControlBoard>(*this, options);  // waits for the other ranks
-    std::lock_guard lock(board_mutex_);
-    board_ = std::move(made);
-  }
-  return *board_;
-}
-
-void World::fail(const std::string& why) noexcept {
-  std::lock_guard lock(board_mutex_);
-  if (board_) board_->fail(why);
-  failure_ = why;
-}
-
-void World::closeBoard() noexcept {
-  std::unique_ptr<ControlBoard> closed;  // ends outside of the lock: it may call its owner
-  std::lock_guard lock(board_mutex_);
-  closed = std::move(board_);
-}
-
-bool World::hasBoard() const {
-  std::lock_guard lock(board_mutex_);
-  return board_ != nullptr;
-}
-
-std::optional<std::string> World::failure() const {
-  std::lock_guard lock(board_mutex_);
-  return failure_;
+ControlBoard& jobMonitorOf(World& world, const ControlOptions& options) {
+  return static_cast<ControlBoard&>(
+      world.monitor([&] { return std::make_unique<ControlBoard>(world, options); }));
 }
 
 }  // namespace heddle::comm

@@ -9,49 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "comm/board_memory.h"
-#include "comm/board_slot.h"
 #include "comm/communicator.h"
-#include "comm/rank_activity.h"
+#include "comm/monitor/options.h"
+#include "comm/monitor/rank_activity.h"
+#include "comm/monitor/rank_status.h"
+#include "comm/monitor/status_memory.h"
 
 namespace heddle::comm {
 
 class BoardWatcher;
 
-// What ended a job.
-struct JobFailure {
-  int rank = -1;      // the one to blame; -1: none
-  bool told = false;  // by that rank itself, which says why
-  int signal = 0;     // the signal that told this process to end
-  std::string text;   // who, where and why, then a line a rank: number and text of its instruction
-};
-
-struct ControlOptions {
-  // Seconds after which no rank still waits for one that has failed, was killed or stopped, or has
-  // left in the middle of a run.
-  double deadline = 10;
-  // Seconds for which a rank may wait in a collective while nothing moves on any rank and none
-  // compiles; 0: for ever. A job in which some rank computes for longer is ended.
-  double patience = 600;
-  // Seconds in which the ranks of the job must have come together to make the board, once the first
-  // of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a UserError.
-  double start = 600;
-  // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
-  // board. Empty: World::interrupt, so that what this rank waits for throws UserError; and in a job
-  // of several processes stderr has the text at once, for MPI may end one before it has unwound.
-  std::function<void(const JobFailure&)> on_failure;
-  // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
-  // which a cause may show.
-  const std::atomic<int>* end_signal = nullptr;
-  // Equal on the ranks that share memory; empty: those of one machine.
-  std::string host_key;
-};
-
 // Where the ranks of a job tell each other where they are, apart from the transport: one slot a
 // rank in memory that survives its process, TCP between hosts. A thread of each process writes the
 // heartbeat of its ranks and compares the others'. Thread-safe; the functions that write do not
 // wait.
-class ControlBoard {
+class ControlBoard : public WorldMonitor {
  public:
   // Collective over the job; `world` outlives the board.
   explicit ControlBoard(World& world, ControlOptions options = {});
@@ -59,7 +31,7 @@ class ControlBoard {
   // (which is told as any loss is), or an exception unwinds it, which is a failure. Who has failed
   // waits, for 2 s at most, until other processes have heard, so that each can say why it ends
   // before the first of them ends all by MPI_Abort.
-  ~ControlBoard();
+  ~ControlBoard() override;
   ControlBoard(const ControlBoard&) = delete;
   ControlBoard& operator=(const ControlBoard&) = delete;
 
@@ -80,7 +52,7 @@ class ControlBoard {
   }
 
   // What all who run programs on this board share, kept as long as the board: what `make` gives
-  // when it is asked for first. Always of one type, that of host/run_order.h.
+  // when it is asked for first. Always of one type, that of host/run/run_order.h.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
   // UserError when a peer has made other runs up to now, as far as is known here: of its host the
@@ -93,7 +65,7 @@ class ControlBoard {
   // communicates waits for it in vain.
   void endRuns() { activity_->endRuns(); }
   // This rank cannot go on. Of no effect when it only follows another rank's failure.
-  void fail(const std::string& reason) noexcept;
+  void fail(const std::string& reason) noexcept override;
   // Some rank of the job is lost, this one included.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   // failed(): what is known of it.
@@ -140,5 +112,9 @@ class ControlBoard {
   std::atomic<bool> owner_told_{false};
   std::shared_ptr<BoardWatcher> watcher_;
 };
+
+// The monitor that the World owns. The first call creates it, with its options, together with the
+// other ranks; the World destroys it. Thread-safe.
+ControlBoard& jobMonitorOf(World& world, const ControlOptions& options);
 
 }  // namespace heddle::comm

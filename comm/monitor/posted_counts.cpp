@@ -1,9 +1,9 @@
-#include "comm/board_counts.h"
+#include "comm/monitor/posted_counts.h"
 
 #include <optional>
 
-#include "comm/board_memory.h"
-#include "ir/error.h"
+#include "comm/monitor/status_memory.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

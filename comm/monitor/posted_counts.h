@@ -29,7 +29,8 @@ struct alignas(64) BoardCounts {
 // Writes the lists of `rank`, which `stamp` (not 0) tells from those of its other all-to-all-vs,
 // and compares them with those that team-mates of this host have written under the same stamp.
 // UserError when two disagree, before this rank has posted: of any two ranks the one that comes
-// later sees both, unless the other is kKept all-to-all-vs ahead already. `members`: the ranks of the team, to which the lists are parallel.
+// later sees both, unless the other is kKept all-to-all-vs ahead already. `members`: the ranks of
+// the team, to which the lists are parallel.
 void compareCounts(const BoardMemory& memory, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects);

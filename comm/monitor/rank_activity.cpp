@@ -1,4 +1,4 @@
-#include "comm/rank_activity.h"
+#include "comm/monitor/rank_activity.h"
 
 #include <algorithm>
 

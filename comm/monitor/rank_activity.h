@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/board_slot.h"
+#include "comm/monitor/rank_status.h"
 
 namespace heddle::comm {
 

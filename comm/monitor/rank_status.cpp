@@ -1,4 +1,4 @@
-#include "comm/board_slot.h"
+#include "comm/monitor/rank_status.h"
 
 #include <algorithm>
 #include <cstring>

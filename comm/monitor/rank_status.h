@@ -27,7 +27,7 @@ enum class RankState : uint32_t {
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
 // BoardSlot::issued of a rank that has begun a run and waits for its peers to compare what they
-// will post, before it issues anything (host/post_agreement.h).
+// will post, before it issues anything (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kAgreeing = -2;
 
 // What one rank says of itself, in memory that several processes map. One rank writes the first
@@ -62,7 +62,7 @@ struct alignas(64) BoardSlot {
   char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
 
   // `counts`: the program communicates on some rank, so all ranks number its runs alike. For
-  // comm/rank_activity.h, which sees to `finished` and `phase` when they are over.
+  // comm/monitor/rank_activity.h, which sees to `finished` and `phase` when they are over.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
     program.store(program_hash, std::memory_order_relaxed);
     if (counts) {

@@ -1,4 +1,4 @@
-#include "comm/host_memory.h"
+#include "comm/monitor/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

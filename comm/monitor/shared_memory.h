@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "comm/board_memory.h"
 #include "comm/communicator.h"
-#include "ir/error.h"
+#include "comm/monitor/status_memory.h"
+#include "ir/base/error.h"
 
 // How the ranks of one host come to memory that all of them see.
 namespace heddle::comm {

@@ -1,4 +1,4 @@
-#include "comm/board_memory.h"
+#include "comm/monitor/status_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -7,8 +7,8 @@
 #include <new>
 #include <sstream>
 
-#include "comm/host_memory.h"
-#include "comm/process_info.h"
+#include "comm/monitor/shared_memory.h"
+#include "comm/process/process_info.h"
 
 namespace heddle::comm {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/board_counts.h"
-#include "comm/board_slot.h"
 #include "comm/communicator.h"
+#include "comm/monitor/posted_counts.h"
+#include "comm/monitor/rank_status.h"
 
 namespace heddle::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/board_link.h"
+#include "comm/monitor/tcp_link.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

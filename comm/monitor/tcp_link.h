@@ -7,7 +7,7 @@
 #include <utility>  // Asio needs it and does not include it
 #include <vector>
 
-#include "comm/board_memory.h"
+#include "comm/monitor/status_memory.h"
 
 namespace heddle::comm {
 

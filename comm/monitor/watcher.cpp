@@ -1,4 +1,4 @@
-#include "comm/board_watcher.h"
+#include "comm/monitor/watcher.h"
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "comm/process_info.h"
-#include "ir/error.h"
+#include "comm/process/process_info.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/board_link.h"
-#include "comm/control_board.h"
+#include "comm/monitor/job_monitor.h"
+#include "comm/monitor/tcp_link.h"
 
 namespace heddle::comm {
 

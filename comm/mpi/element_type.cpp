@@ -1,10 +1,10 @@
-#include "comm/mpi/element.h"
+#include "comm/mpi/element_type.h"
 
 #include <string>
 #include <utility>
 
-#include "comm/mpi/engine.h"
-#include "ir/error.h"
+#include "comm/mpi/mpi_thread.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::mpi {
 namespace {

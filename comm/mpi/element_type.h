@@ -2,7 +2,7 @@
 
 #include <mpi.h>
 
-#include "ir/dtype.h"
+#include "ir/base/dtype.h"
 
 namespace heddle::comm::mpi {
 

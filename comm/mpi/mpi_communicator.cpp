@@ -1,4 +1,4 @@
-#include "comm/mpi/communicator.h"
+#include "comm/mpi/mpi_communicator.h"
 
 #include <atomic>
 #include <chrono>
@@ -6,7 +6,7 @@
 
 #include "comm/mpi/transfer.h"
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::mpi {
 namespace {

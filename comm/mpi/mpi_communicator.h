@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "comm/mpi/engine.h"
+#include "comm/mpi/mpi_thread.h"
 
 namespace heddle::comm::mpi {
 

@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "comm/modules.h"
-#include "comm/mpi/communicator.h"
-#include "comm/mpi/engine.h"
+#include "comm/mpi/mpi_communicator.h"
+#include "comm/mpi/mpi_thread.h"
 #include "comm/operation.h"
-#include "comm/start_watch.h"
-#include "ir/error.h"
+#include "comm/process/start_timeout.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::mpi {
 namespace {
@@ -256,11 +256,11 @@ class MpiWorld : public World {
   // would wait for ranks that need this one. The program says what it has caught, and ends.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
-    if (fails && !hasBoard()) {
+    if (fails && !hasMonitor()) {
       sayGoodbye();
       if (!engine_->isInterrupted()) std::this_thread::sleep_for(kGoodbyeMoment);
     }
-    closeBoard();
+    closeMonitor();
     if (fails) engine_->interrupt("this rank left the job by an exception");
     engine_->submit([engine = engine_.get(), key = &channel_, comm = channel_.comm]() mutable {
       engine->forget(key);
@@ -293,7 +293,7 @@ class MpiWorld : public World {
   std::string fault() const override { return engine_->interruption(); }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
-    if (!hasBoard()) sayGoodbye();
+    if (!hasMonitor()) sayGoodbye();
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "comm/mpi/element.h"
-#include "ir/error.h"
+#include "comm/mpi/element_type.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::mpi {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/mpi/communicator.h"
+#include "comm/mpi/mpi_communicator.h"
 #include "comm/operation.h"
 
 namespace heddle::comm::mpi {

@@ -1,4 +1,4 @@
-#include "comm/nccl/lane_table.h"
+#include "comm/nccl/copy_channel_table.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <new>
 
-#include "comm/host_memory.h"
-#include "comm/process_info.h"
-#include "ir/error.h"
+#include "comm/monitor/shared_memory.h"
+#include "comm/process/process_info.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {

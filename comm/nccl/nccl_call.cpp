@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {

@@ -23,8 +23,8 @@ namespace heddle::comm::nccl {
 // may be rounded at each step. A minimum or maximum need not keep a NaN. NCCL does not check that
 // ranks post the same operation, nor does this: to compare costs a message and a wait of the host,
 // many times the 2 us that a post takes. The ranks of a program compare kinds and counts before the
-// first run with new sizes (host/post_agreement.h), and the lists of an all-to-all-v, which come
-// from the run, on the control board.
+// first run with new sizes (host/run/match_collectives_across_ranks.h), and the lists of an
+// all-to-all-v, which come from the run, on the control board.
 //
 // After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
 // their kernels on the device end, and every later call throws UserError with the reason. probe()

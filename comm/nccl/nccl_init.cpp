@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {

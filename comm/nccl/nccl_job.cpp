@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {

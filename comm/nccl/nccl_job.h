@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "comm/communicator.h"
+#include "comm/nccl/copy_channel_table.h"
 #include "comm/nccl/job_member.h"
-#include "comm/nccl/lane_table.h"
 #include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {

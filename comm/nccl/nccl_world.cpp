@@ -9,7 +9,7 @@
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/nccl/nccl_init.h"
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {
@@ -32,7 +32,7 @@ class NcclWorld : public World {
                       device, devices);
   }
   ~NcclWorld() override {
-    closeBoard();
+    closeMonitor();
     if (failure()) bootstrap_->interrupt(*failure());
     if (whole_ == nullptr) return;
     cudaSetDevice(device_);
@@ -88,7 +88,7 @@ class NcclWorld : public World {
   }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
-    if (!hasBoard()) bootstrap_->fail(why);
+    if (!hasMonitor()) bootstrap_->fail(why);
   }
   std::string fault() const override { return job_->fault(); }
 

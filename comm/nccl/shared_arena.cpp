@@ -12,8 +12,8 @@
 
 #include "comm/nccl/nccl_call.h"
 #include "comm/nccl/stream_barrier.h"
-#include "comm/process_info.h"
-#include "ir/error.h"
+#include "comm/process/process_info.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm::nccl {
 namespace {

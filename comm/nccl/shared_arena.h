@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/nccl/copy_channel_table.h"
 #include "comm/nccl/device_block.h"
-#include "comm/nccl/lane_table.h"
 #include "comm/nccl/nccl_call.h"
 
 namespace heddle::comm::nccl {

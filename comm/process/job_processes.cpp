@@ -1,4 +1,4 @@
-#include "comm/job_processes.h"
+#include "comm/process/job_processes.h"
 
 #include <array>
 #include <cstdlib>
@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "comm/process_info.h"
-#include "ir/error.h"
+#include "comm/process/process_info.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

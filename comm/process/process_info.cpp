@@ -1,4 +1,4 @@
-#include "comm/process_info.h"
+#include "comm/process/process_info.h"
 
 #include <unistd.h>
 

@@ -1,11 +1,11 @@
-#include "comm/start_watch.h"
+#include "comm/process/start_timeout.h"
 
 #include <pthread.h>
 
 #include <chrono>
 
-#include "comm/job_processes.h"
-#include "ir/error.h"
+#include "comm/process/job_processes.h"
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {

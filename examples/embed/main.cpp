@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "host/device/cpu/cpu_device.h"
 #include "host/executable.h"
-#include "ir/composite.h"
-#include "ir/error.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
-#include "host/attention.h"
+#include "host/device/attention.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "host/module.h"
-#include "ir/error.h"
+#include "host/device/load_module.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

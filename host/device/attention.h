@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
-#include "host/executable.h"
-#include "ir/segment.h"
+#include "host/device/device.h"
+#include "ir/segment/segment.h"
 
 namespace heddle::host {
 
@@ -103,10 +102,5 @@ std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cud
 // What of the sizes decides that: where it is equal, so is the answer. All of `sizes` are known.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
                                    const SizeBindings& sizes);
-
-// compile() for devices with a library for attention. The program is good for any sizes with the
-// same decidingSizes().
-Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
-                const SegmentOptions& library);
 
 }  // namespace heddle::host

@@ -1,4 +1,4 @@
-#include "host/algorithm_store.h"
+#include "host/device/choice_cache.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

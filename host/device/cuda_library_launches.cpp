@@ -1,9 +1,10 @@
-#include "host/library_steps.h"
+#include "host/device/cuda_library_launches.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "ir/error.h"
+#include "ir/base/ceil_div.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -18,8 +19,6 @@ constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;
 // Elements and targets of the lines that are sorted at one time: bounds the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
-
-int64_t divUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // hdl::Type of cuda_library.h, which lists the dtypes in the same order.
 int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
@@ -42,7 +41,7 @@ class Carver {
   T* take(int64_t elements) {
     constexpr int64_t kAlignment = 256;
     const int64_t at = used_;
-    used_ += divUp(elements * static_cast<int64_t>(sizeof(T)), kAlignment) * kAlignment;
+    used_ += ceilDiv(elements * static_cast<int64_t>(sizeof(T)), kAlignment) * kAlignment;
     return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + at);
   }
   int64_t used() const { return used_; }
@@ -69,7 +68,7 @@ LibraryArgs baseArgs(const LibraryCall& call) {
 }
 
 int64_t blocksFor(int64_t items, int64_t a_block) {
-  return std::clamp<int64_t>(divUp(items, a_block), 1, kMostBlocks);
+  return std::clamp<int64_t>(ceilDiv(items, a_block), 1, kMostBlocks);
 }
 
 // --- cumsum --------------------------------------------------------------------------------------
@@ -87,7 +86,7 @@ bool scansColumns(const LibraryArgs& args) {
 // Chunks that fill the device when the lines do not.
 int64_t scanChunks(const LibraryArgs& args) {
   constexpr int64_t kEnoughLines = 512;
-  return args.lines.count >= kEnoughLines ? 1 : divUp(args.n, kScanChunk);
+  return args.lines.count >= kEnoughLines ? 1 : ceilDiv(args.n, kScanChunk);
 }
 
 void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
@@ -148,7 +147,7 @@ struct Sorter {
   bool isShort() const { return args.n <= kTile; }
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
   // Elements of a line that a step leaves of `n`.
-  int64_t chosenOf(int64_t n) const { return divUp(n, kTile) * args.keep; }
+  int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }
   bool putsPlaces() const { return args.by_index == 0 && isShort(); }  // by itself
   void layOut(void* workspace);
   void beginGroup(int64_t index);
@@ -171,8 +170,8 @@ void Sorter::layOut(void* workspace) {
   const int64_t a_line = held + (args.by_index != 0 ? args.extent + 1 : 0);
   args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(a_line, 1), 1,
                                    std::max<int64_t>(args.lines.count, 1));
-  groups = divUp(args.lines.count, args.group);
-  args.chunks = divUp(args.n, kTile);
+  groups = ceilDiv(args.lines.count, args.group);
+  args.chunks = ceilDiv(args.n, kTile);
   const int64_t elements = args.group * held;
   Carver carver(workspace);
   const int buffers = putsPlaces() ? 0 : isShort() ? 1 : 2;
@@ -185,7 +184,7 @@ void Sorter::layOut(void* workspace) {
   if (!isShort() && !selects()) {
     const int64_t counts = args.group * args.chunks * kDigits;
     args.counts = carver.take<int64_t>(counts);
-    args.totals = carver.take<int64_t>(args.group * divUp(args.chunks * kDigits, kScanChunk));
+    args.totals = carver.take<int64_t>(args.group * ceilDiv(args.chunks * kDigits, kScanChunk));
   }
   bytes = carver.used();
 }
@@ -214,7 +213,7 @@ void Sorter::sortShort(LibraryLauncher& launcher) const {
 void Sorter::select(LibraryLauncher& launcher) {
   args.from = 1;  // where nothing is yet
   do {
-    args.chunks = divUp(args.n, kTile);
+    args.chunks = ceilDiv(args.n, kTile);
     launch(LibraryKernel::Select32, blocksFor(args.group * args.chunks, 1), args, launcher);
     args.n = chosenOf(args.n);
     args.from = 1 - args.from;

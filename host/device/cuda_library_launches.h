@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/library_call.h"
+#include "host/device/library_call.h"
 
 namespace heddle::host {
 

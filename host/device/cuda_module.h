@@ -6,11 +6,12 @@
 
 #include "comm/communicator.h"
 #include "comm/modules.h"
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 
-// libheddle_cuda: `extern "C" const CudaModule* heddleCudaModule()`, loaded by host/module.h.
+// libheddle_cuda: `extern "C" const CudaModule* heddleCudaModule()`, loaded by
+// host/device/load_module.h.
 struct CudaModule {
   // GPUs that can be used, or 0 with the reason in `why`.
   int (*deviceCount)(std::string& why);

@@ -1,8 +1,8 @@
-#include "host/device.h"
+#include "host/device/device.h"
 
-#include "host/cuda_module.h"
-#include "host/module.h"
-#include "ir/error.h"
+#include "host/device/cuda_module.h"
+#include "host/device/load_module.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

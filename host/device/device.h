@@ -16,10 +16,9 @@
 #include <vector>
 
 #include "codegen/kernel.h"
-#include "comm/board_slot.h"
 #include "comm/communicator.h"
-#include "host/library_call.h"
-#include "ir/tensor.h"
+#include "host/device/library_call.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::host {
 
@@ -37,7 +36,7 @@ using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
 
-class RunTrace;  // host/run_trace.h
+class WorkObserver;
 
 // The first error of one run. Work that was enqueued behind it is skipped. Thread-safe.
 class ErrorSink {
@@ -61,10 +60,18 @@ class ErrorSink {
 struct Issue {
   ErrorSink* errors = nullptr;
   int32_t instruction = -1;
-  // Where a device that knows tells what its streams are at, and when; nullptr: nowhere.
-  comm::BoardSlot* slot = nullptr;
-  RunTrace* trace = nullptr;
-  int32_t step = -1;  // of the plan
+  WorkObserver* observer = nullptr;  // nullptr: nobody observes the work
+  int32_t step = -1;                 // of the plan
+};
+
+// Is told when a stream begins and ends a piece of work. Devices whose streams are threads call it
+// from the thread that does the work; the other devices never call it. Outlives the work.
+class WorkObserver {
+ public:
+  virtual ~WorkObserver() = default;
+  // `communicates`: the work waits for other ranks. The result is given to end().
+  virtual int64_t begin(const Issue& issue, bool communicates) noexcept = 0;
+  virtual void end(const Issue& issue, bool communicates, int64_t begun) noexcept = 0;
 };
 
 // Where memory comes from. `stream` orders it: memory may be used on that stream at once, and
@@ -211,19 +218,6 @@ class Device {
   // call the device nor wait for other work of it.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 };
-
-// Does nothing and counts: host cost measured alone, programs tested with no device.
-std::unique_ptr<Device> makeNullDevice();
-
-struct CpuOptions {
-  int threads = 0;  // of the pool that runs kernel tiles; 0: one a core
-  // Unset: streams run as soon as they can, each on its own worker. Set: one worker runs all
-  // streams of the device in a seeded order that puts off whatever no dependency forbids.
-  // Fresh and freed memory is then filled with 0xFF bytes, NaN for the floats.
-  std::optional<uint64_t> adversarial_seed;
-  int64_t memory_limit = 0;  // bytes of the device's pool; 0: what the machine has
-};
-std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options = {});
 
 // UserError naming what is missing: the module, a driver, or that GPU.
 std::unique_ptr<Device> makeCudaDevice(int ordinal);

@@ -1,8 +1,9 @@
-#include "host/own_product.h"
+#include "host/device/fallback_matmul.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/ceil_div.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -46,8 +47,6 @@ bool takesFloat8(const MatmulSpec& spec) {
   const int64_t columns = c.fits && c.transposed && !shape.has_bias ? shape.m : shape.n;
   return shape.k > 0 && shape.k % kFloat8Multiple == 0 && columns % kFloat8Multiple == 0;
 }
-
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

@@ -1,8 +1,8 @@
-#include "host/library_call.h"
+#include "host/device/library_call.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

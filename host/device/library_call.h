@@ -3,20 +3,20 @@
 #include <array>
 #include <cstdint>
 
-#include "ir/tensor.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::host {
 
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
 // One call of a function that works on whole lines along an axis; what it means is told by the
-// builder's member of the same name (ir/builder.h). Of a scatter the tensor and the result may be
-// the same block of a sharded axis: the index counts from the start of the unsharded one, and what
-// it puts in other blocks is dropped. Any strides >= 0 and all dtypes, except that f8 is neither
-// summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded once
-// (cumsum: once an element), those of integers wrap; sources are added in row-major order. Of an
-// argsort the result may have fewer places than the line: the first.
-// Deterministic on each device.
+// builder's member of the same name (ir/graph/builder.h). Of a scatter the tensor and the result
+// may be the same block of a sharded axis: the index counts from the start of the unsharded one,
+// and what it puts in other blocks is dropped. Any strides >= 0 and all dtypes, except that f8 is
+// neither summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded
+// once (cumsum: once an element), those of integers wrap; sources are added in row-major order. Of
+// an argsort the result may have fewer places than the line: the first. Deterministic on each
+// device.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
   LibraryFunction function = LibraryFunction::Cumsum;
@@ -55,8 +55,8 @@ struct LineSpace {
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 
-// Along the axis: elements of the result, of the source or of what is scanned, strides by operand as
-// in LineSpace.
+// Along the axis: elements of the result, of the source or of what is scanned, strides by operand
+// as in LineSpace.
 struct LineShape {
   int64_t extent = 0;
   int64_t n = 0;

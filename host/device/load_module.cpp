@@ -1,11 +1,11 @@
-#include "host/module.h"
+#include "host/device/load_module.h"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "comm/modules.h"
-#include "host/cuda_module.h"
+#include "host/device/cuda_module.h"
 
 namespace heddle::host {
 

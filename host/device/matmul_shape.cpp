@@ -1,8 +1,8 @@
-#include "host/matmul_shape.h"
+#include "host/device/matmul_shape.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

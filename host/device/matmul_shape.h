@@ -3,7 +3,7 @@
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

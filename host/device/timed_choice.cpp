@@ -1,4 +1,4 @@
-#include "host/algorithm_race.h"
+#include "host/device/timed_choice.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/matmul_agreement.h"
+#include "host/job/agree_on_algorithms.h"
 
 #include <sstream>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "host/device.h"
-#include "ir/size.h"
+#include "host/device/device.h"
+#include "ir/base/size.h"
 
 namespace heddle::host {
 

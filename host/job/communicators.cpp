@@ -1,4 +1,4 @@
-#include "host/communicators.h"
+#include "host/job/communicators.h"
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
@@ -7,20 +7,13 @@
 #include <set>
 #include <sstream>
 
-#include "host/library_op.h"
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/teams.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
-
-const Team* teamOf(const Op& op) {
-  if (const auto* communicate = std::get_if<Communicate>(&op)) return &communicate->team;
-  if (const auto* send = std::get_if<Send>(&op)) return &send->team;
-  if (const auto* recv = std::get_if<Recv>(&op)) return &recv->team;
-  return nullptr;
-}
 
 comm::Carrier carrierOf(const Op& op) {
   const auto* communicate = std::get_if<Communicate>(&op);
@@ -52,41 +45,6 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 }
 
 }  // namespace
-
-std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
-                             int64_t ranks) {
-  std::vector<int> members;
-  if (team.mesh < 0) {
-    members.resize(static_cast<size_t>(ranks));
-    std::iota(members.begin(), members.end(), 0);
-    return members;
-  }
-  const DeviceMesh& mesh = meshes.at(static_cast<size_t>(team.mesh));
-  if (mesh.positionOf(rank) < 0) return members;
-  if (team.axes.empty()) {
-    for (int64_t i = 0; i < mesh.size(); ++i) members.push_back(static_cast<int>(mesh.rankAt(i)));
-    return members;
-  }
-  for (int64_t member : mesh.team(rank, team.axes)) members.push_back(static_cast<int>(member));
-  return members;
-}
-
-bool communicatesAnywhere(const Program& program) {
-  bool found = false;
-  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
-    found = found || teamOf(instruction.op) != nullptr;
-  });
-  return found;
-}
-
-bool hasMatmuls(const Program& program) {
-  bool found = false;
-  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
-    const auto* call = std::get_if<CallLibrary>(&instruction.op);
-    found = found || (call != nullptr && findLibraryOp(call->function)->kind == OpKind::Matmul);
-  });
-  return found;
-}
 
 // Every rank finds the same teams of all ranks, so all take part in each split.
 void Communicators::add(const Program& program, comm::World& world) {

@@ -7,19 +7,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
-
-// World ranks of the team in which `rank` is, in team order; empty when the rank is not in its
-// mesh.
-std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
-                             int64_t ranks);
-
-// Whether some instruction posts to a team.
-bool communicatesAnywhere(const Program& program);
-// Whether some instruction is a library's matrix product.
-bool hasMatmuls(const Program& program);
 
 // The communicators of programs without Calls, one for each distinct list of members and carrier
 // (Communicate::carrier), split from the job's in the order in which a walk of the

@@ -1,4 +1,4 @@
-#include "host/inject.h"
+#include "host/job/inject_fault.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "host/device.h"
-#include "host/program.h"
+#include "host/device/device.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

@@ -1,4 +1,4 @@
-#include "host/job_link.h"
+#include "host/job/job_link.h"
 
 #include <boost/container_hash/hash.hpp>
 

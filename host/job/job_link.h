@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/control_board.h"
+#include "comm/monitor/job_monitor.h"
 
 namespace heddle::host {
 
@@ -21,8 +21,8 @@ struct RunNumber {
 // job of one rank. Thread-safe.
 class JobLink {
  public:
-  // `program`: its hash, as given to ControlBoard::addProgram. `number`: of the Executable, equal on
-  // all ranks, so that the runs of two with one program are told apart. Until close() world and
+  // `program`: its hash, as given to ControlBoard::addProgram. `number`: of the Executable, equal
+  // on all ranks, so that the runs of two with one program are told apart. Until close() world and
   // board are borrowed.
   void open(comm::World& world, comm::ControlBoard& board, uint64_t program, int64_t number);
   void close();
@@ -43,7 +43,7 @@ class JobLink {
   void beginAgreeing();
   void endAgreeing();
   // ControlBoard::compareCounts for an all-to-all-v of the run, the only one that is being issued
-  // on the board (host/run_order.h).
+  // on the board (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
   // Around the host's wait for a device that does not say where it is.

@@ -1,8 +1,9 @@
-#include "host/worlds.h"
+#include "comm/in_process/worlds.h"
 
 #include <cstdlib>
 
-#include "host/module.h"
+#include "host/device/load_module.h"
+#include "host/job/worlds.h"
 
 namespace heddle::host {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

@@ -1,13 +1,13 @@
-#include "host/lower.h"
+#include "host/lower/lower.h"
 
 #include <algorithm>
 
-#include "host/lower_exchange.h"
-#include "ir/error.h"
-#include "ir/memory_order.h"
-#include "ir/mesh_relations.h"
+#include "host/lower/lower_all_to_all.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
 #include "ir/passes/note_stream_splits.h"
-#include "ir/set_step.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle::host {
 namespace {

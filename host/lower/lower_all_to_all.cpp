@@ -1,8 +1,8 @@
-#include "host/lower_exchange.h"
+#include "host/lower/lower_all_to_all.h"
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/mesh_relations.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle::host {
 namespace {

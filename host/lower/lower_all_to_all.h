@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "host/program.h"
-#include "ir/set_step.h"
+#include "host/program/program.h"
+#include "ir/analysis/reshard_step.h"
 
 namespace heddle::host {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/passes/items.h"
+#include "host/passes/analysis/buffer_accesses.h"
 
 namespace heddle::host {
 

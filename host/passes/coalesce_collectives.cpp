@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "host/passes/items.h"
-#include "host/passes/nominal_sizes.h"
-#include "host/visit.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/nominal_sizes.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "host/passes.h"
+#include "host/passes/pipeline.h"
 
 namespace heddle::host {
 

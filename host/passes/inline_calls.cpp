@@ -1,6 +1,6 @@
 #include "host/passes/inline_calls.h"
 
-#include "host/visit.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
-#include "host/passes/items.h"
-#include "host/passes/order.h"
-#include "host/visit.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/stream_order.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

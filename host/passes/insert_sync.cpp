@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "host/passes/items.h"
-#include "host/passes/order.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/stream_order.h"
 
 namespace heddle::host {
 namespace {

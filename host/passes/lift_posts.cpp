@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "host/passes/items.h"
-#include "host/visit.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

@@ -1,19 +1,19 @@
+#include "host/passes/pipeline.h"
+
 #include <algorithm>
 #include <chrono>
 
-#include "host/compile_again.h"
-#include "host/passes.h"
 #include "host/passes/assign_streams.h"
-#include "host/passes/chunk_collectives.h"
+#include "host/passes/chunk/branch_on_remainder.h"
+#include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/coalesce_collectives.h"
-#include "host/passes/either_version.h"
 #include "host/passes/inline_calls.h"
 #include "host/passes/insert_frees.h"
 #include "host/passes/insert_sync.h"
 #include "host/passes/lift_posts.h"
 #include "host/passes/sink_waits.h"
-#include "host/verify.h"
-#include "ir/error.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,32 +1,18 @@
 #pragma once
 
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "host/program.h"
+#include "host/program/pass_options.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 
-struct PassOptions {
-  std::vector<std::string> skip;  // names of passes left out
-  bool overlap = true;            // false: communication on stream 0, and nothing in chunks
-  // Into how many chunks a product next to a collective is cut (host/passes/chunk_collectives.h);
-  // 1: stays whole. The same on every rank of a job. `stream(0: 4)` in the text goes before.
-  static constexpr int64_t kAutoChunks = 0;  // as a cost model says
-  static constexpr int64_t kMostChunks = 64;
-  int64_t chunks = kAutoChunks;
-  SizeBindings chunk_sizes = {};  // for the cost model; the program's defaults for the others
-  // Called after a pass that changed the program: (pass name, program).
-  std::function<void(std::string_view, const Program&)> dump;
-  std::function<void(std::string_view, double seconds)> timing;
-};
-
-// Runs the passes of host/pipeline.cpp in order through one door that skips, times, dumps and
-// verifies. The result passes verify(). Where sizes decide whether products are cut in chunks it is
-// one `if` with both versions, whose passes have run on each. UserError: a name to skip that is no
-// pass, chunks outside 0 .. kMostChunks, a stream split that nothing here can follow.
+// Runs the passes of host/passes/pipeline.cpp in order through one door that skips, times, dumps
+// and verifies. The result passes verify(). Where sizes decide whether products are cut in chunks
+// it is one `if` with both versions, whose passes have run on each. UserError: a name to skip that
+// is no pass, chunks outside 0 .. kMostChunks, a stream split that nothing here can follow.
 Program runPasses(Program program, const PassOptions& options = {});
+
+// runPasses() without the verification at the end, for a caller that verifies the result itself or
+// already holds an equal verified program.
+Program runPassesAgain(Program program, const PassOptions& options);
 
 }  // namespace heddle::host

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "host/passes/items.h"
+#include "host/passes/analysis/buffer_accesses.h"
 
 namespace heddle::host {
 namespace {

@@ -1,10 +1,10 @@
-#include "host/bind.h"
+#include "host/plan/bind_inputs.h"
 
 #include <algorithm>
 #include <map>
 
-#include "ir/error.h"
-#include "ir/size_solve.h"
+#include "ir/base/error.h"
+#include "ir/base/size_solve.h"
 
 namespace heddle::host {
 namespace {

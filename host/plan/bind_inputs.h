@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "host/executable.h"
-#include "host/program.h"
-#include "host/trace.h"
+#include "host/device/device_tensor.h"
+#include "host/program/program.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
@@ -13,8 +13,8 @@ namespace heddle::host {
 // unpadded row-major tensor. Scalars with defaults may be left out at the end. UserError naming the
 // input: count, scalar for tensor, dtype, rank, sizes (a symbol with two values names both inputs),
 // a tensor with axes in host
-// memory, a block that is not this rank's, another memory order than the one the program was compiled for,
-// a guard that fails.
+// memory, a block that is not this rank's, another memory order than the one the program was
+// compiled for, a guard that fails.
 TraceRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                         int64_t ranks);
 

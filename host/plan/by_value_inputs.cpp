@@ -1,7 +1,7 @@
-#include "host/value_segment.h"
+#include "host/plan/by_value_inputs.h"
 
-#include "ir/placed_axes.h"
-#include "ir/rewrite.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/graph/rewrite.h"
 
 namespace heddle::host {
 namespace {

@@ -1,6 +1,7 @@
-#include "host/kernel_store.h"
+#include "host/plan/kernel_store.h"
 
-#include "ir/error.h"
+#include "codegen/compile/image_cache.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

@@ -1,8 +1,8 @@
-#include "host/local_segment.h"
+#include "host/plan/local_segment.h"
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/shardable_axes.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::host {
 namespace {

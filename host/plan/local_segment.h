@@ -1,7 +1,7 @@
 #pragma once
 
-#include "ir/fusion.h"
-#include "ir/tensor.h"
+#include "ir/graph/fusion.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::host {
 

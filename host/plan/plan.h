@@ -6,16 +6,15 @@
 #include <variant>
 #include <vector>
 
-#include "host/communicators.h"
-#include "host/device.h"
-#include "host/executable.h"
-#include "host/kernel_store.h"
-#include "host/matmul_agreement.h"
-#include "host/trace.h"
+#include "host/device/device.h"
+#include "host/job/agree_on_algorithms.h"
+#include "host/job/communicators.h"
+#include "host/plan/kernel_store.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
-class PreparedAttention;  // host/attention.h
+class PreparedAttention;  // host/device/attention.h
 
 // A Trace bound to a device: a flat list of steps in which every size, offset, kernel and
 // communicator is settled. Only pointers and scalar values are missing; they are patched at known

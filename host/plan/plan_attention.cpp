@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host/attention.h"
-#include "host/library_op.h"
-#include "host/module.h"
-#include "host/plan_builder.h"
-#include "ir/error.h"
+#include "host/device/attention.h"
+#include "host/device/load_module.h"
+#include "host/plan/plan_builder.h"
+#include "host/program/library_op.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

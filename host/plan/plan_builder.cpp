@@ -1,11 +1,11 @@
-#include "host/plan_builder.h"
+#include "host/plan/plan_builder.h"
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "host/plan.h"
-#include "host/program.h"
+#include "host/plan/plan.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

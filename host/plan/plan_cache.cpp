@@ -1,9 +1,9 @@
-#include "host/plan_cache.h"
+#include "host/plan/plan_cache.h"
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "host/executable.h"
-#include "host/plan.h"
+#include "host/device/device_tensor.h"
+#include "host/plan/plan.h"
 
 namespace heddle::host {
 

@@ -1,8 +1,9 @@
 // The members of PlanBuilder for collectives, tokens and events.
 #include <algorithm>
 
-#include "host/plan_builder.h"
-#include "ir/error.h"
+#include "host/plan/plan_builder.h"
+#include "host/program/teams.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,9 +1,10 @@
 // The members of PlanBuilder for generated kernels.
 #include <algorithm>
 
-#include "host/local_segment.h"
-#include "host/plan_builder.h"
-#include "ir/error.h"
+#include "codegen/emit/plan_kernel.h"
+#include "host/plan/local_segment.h"
+#include "host/plan/plan_builder.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,10 +1,10 @@
 // The members of PlanBuilder for library calls.
 #include <algorithm>
 
-#include "host/library_op.h"
-#include "host/plan_builder.h"
-#include "host/text.h"
-#include "ir/error.h"
+#include "host/plan/plan_builder.h"
+#include "host/program/library_op.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

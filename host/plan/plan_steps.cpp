@@ -1,11 +1,11 @@
 // One member of PlanBuilder for each instruction that is neither a launch nor communication.
 #include <algorithm>
 
-#include "host/plan_builder.h"
-#include "host/view.h"
-#include "host/visit.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "host/plan/plan_builder.h"
+#include "host/program/visit.h"
+#include "host/unroll/view.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::host {
 namespace {

@@ -3,9 +3,9 @@
 // that a kernel fills at the start of the run.
 #include <algorithm>
 
-#include "host/plan_builder.h"
-#include "host/value_segment.h"
-#include "ir/error.h"
+#include "host/plan/by_value_inputs.h"
+#include "host/plan/plan_builder.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

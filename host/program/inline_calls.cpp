@@ -2,9 +2,8 @@
 #include <map>
 #include <set>
 
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

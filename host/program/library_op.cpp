@@ -1,8 +1,8 @@
-#include "host/library_op.h"
+#include "host/program/library_op.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

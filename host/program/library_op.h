@@ -3,15 +3,15 @@
 #include <string>
 #include <string_view>
 
-#include "host/program.h"
-#include "ir/op.h"
+#include "host/program/program.h"
+#include "ir/ops/op.h"
 
 namespace heddle::host {
 
 // The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter, and two that a
-// fusion has as the ops they are made of (ir/attention.h): `attention`, softmax(q k^T scale) v of
-// (q, k, v), and `attention_backward`, of (g, q, k, v) the gradients (dq, dk, dv), where g is that
-// of the result.
+// fusion has as the ops they are made of (ir/segment/attention.h): `attention`, softmax(q k^T
+// scale) v of (q, k, v), and `attention_backward`, of (g, q, k, v) the gradients (dq, dk, dv),
+// where g is that of the result.
 
 // nullptr when `name` is none of them.
 const OpDef* findLibraryOp(std::string_view name);
@@ -29,7 +29,7 @@ std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
 // The function, its operands (number, dtypes, ranks) and its attributes. UserError saying what
-// would fit; sizes are checked by the trace (host/trace_checks.h).
+// would fit; sizes are checked by the trace (host/unroll/check_operands.h).
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // Attributes of a call that verifyLibrary() has passed.

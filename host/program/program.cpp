@@ -1,9 +1,9 @@
-#include "host/program.h"
+#include "host/program/program.h"
 
 #include <algorithm>
 #include <map>
 
-#include "host/visit.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

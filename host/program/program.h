@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle::host {
 
 // The host program: what every rank does, as plain data. One global program for all ranks; each
-// rank projects it at prepare. It holds no pointer, prints and parses (host/text.h), and never
-// changes while it runs. Grammar and meaning of each instruction: docs/host_instructions.md.
+// rank projects it at prepare. It holds no pointer, prints and parses (host/text/program_text.h),
+// and never changes while it runs. Grammar and meaning of each instruction:
+// docs/host_instructions.md.
 
 using SlotId = int32_t;    // index into Program::slots
 using TokenId = int32_t;   // index into Program::tokens
@@ -121,7 +122,7 @@ struct LaunchKernel {
 };
 
 // What a library does better: an op that no kernel is generated for, with the attributes that it
-// has in a fusion (host/library_op.h).
+// has in a fusion (host/program/library_op.h).
 inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
 inline constexpr int32_t kMostLanes = 4;  // each has memory of its own on every GPU
 

@@ -1,4 +1,4 @@
-#include "host/visit.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

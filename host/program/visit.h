@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/evaluator.h"
+#include "host/run/evaluator.h"
 
-#include "host/bind.h"
-#include "host/issue.h"
-#include "host/verify.h"
-#include "ir/error.h"
+#include "host/plan/bind_inputs.h"
+#include "host/run/issue.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

@@ -3,11 +3,12 @@
 #include <memory>
 #include <vector>
 
-#include "host/communicators.h"
-#include "host/kernel_store.h"
-#include "host/plan.h"
-#include "host/program.h"
-#include "host/run_state.h"
+#include "host/device/device_tensor.h"
+#include "host/job/communicators.h"
+#include "host/plan/kernel_store.h"
+#include "host/plan/plan.h"
+#include "host/program/program.h"
+#include "host/run/run_state.h"
 
 namespace heddle::host {
 

@@ -1,14 +1,15 @@
-#include "host/host_steps.h"
+#include "host/run/host_steps.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-#include "ir/error.h"
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
+#include "ir/reference/reference.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle::host {
 namespace {

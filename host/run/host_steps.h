@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "host/plan.h"
-#include "host/run_state.h"
+#include "host/plan/plan.h"
+#include "host/run/run_state.h"
 
 namespace heddle::host {
 

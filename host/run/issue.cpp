@@ -1,11 +1,11 @@
-#include "host/issue.h"
+#include "host/run/issue.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "host/attention.h"
-#include "host/host_steps.h"
-#include "ir/error.h"
+#include "host/device/attention.h"
+#include "host/run/host_steps.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -33,14 +33,15 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 
 void Issuer::run() {
   allocateWorkspaces();
+  comm::BoardSlot* const status = state_.completion->resources->job.slot();
   const bool watched =
       state_.trace != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
     const size_t current = next_++;
     issue_.instruction = plan_.instruction_of[current];
     issue_.step = static_cast<int32_t>(current);
-    if (issue_.slot != nullptr && issue_.instruction >= 0) {
-      issue_.slot->issued.store(issue_.instruction, std::memory_order_relaxed);
+    if (status != nullptr && issue_.instruction >= 0) {
+      status->issued.store(issue_.instruction, std::memory_order_relaxed);
     }
     if (watched) {
       issueWatched(current);

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <new>
 
-#include "host/plan.h"
-#include "host/run_state.h"
+#include "host/plan/plan.h"
+#include "host/run/run_state.h"
 
 namespace heddle::host {
 
@@ -14,8 +14,8 @@ class Issuer {
   Issuer(const Plan& plan, RunState& state, Device& device, Allocator& allocator)
       : plan_(plan), state_(state), device_(device), allocator_(allocator) {
     issue_.errors = &state.completion->errors;
-    issue_.slot = state.completion->resources->job.slot();
-    issue_.trace = state.trace;
+    RunObserver& observer = state.completion->observer;
+    if (observer.observes()) issue_.observer = &observer;
   }
 
   // From the first step to the last; workspaces around them.

@@ -1,8 +1,8 @@
 // The issue of a step that a profiler, a trace or an injected fault looks at.
 #include <algorithm>
 
-#include "host/issue.h"
-#include "ir/error.h"
+#include "host/run/issue.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

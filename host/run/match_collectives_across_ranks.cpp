@@ -1,4 +1,4 @@
-#include "host/post_agreement.h"
+#include "host/run/match_collectives_across_ranks.h"
 
 #include <algorithm>
 #include <map>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/operation.h"
-#include "host/post_match.h"
-#include "ir/error.h"
+#include "host/verify/collectives_fit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

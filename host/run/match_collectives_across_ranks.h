@@ -4,8 +4,8 @@
 #include <set>
 
 #include "comm/communicator.h"
-#include "host/plan.h"
-#include "host/run_state.h"
+#include "host/plan/plan.h"
+#include "host/run/run_state.h"
 
 namespace heddle::host {
 
@@ -17,7 +17,7 @@ namespace heddle::host {
 // that were compared once tell nobody: that ranks run with the same sizes is seen to by the control
 // board, and counts follow from program and sizes: the trace sees to it that an input which is
 // posted itself is allocated as its type says. The lists of an all-to-all-v come from the run and
-// are compared there (comm/board_counts.h).
+// are compared there (comm/monitor/posted_counts.h).
 //
 // Whether a run is compared follows from the sizes of the runs before it, which are those of all
 // ranks, and not from what a rank has kept of its plans. After kMost different sizes all are

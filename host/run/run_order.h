@@ -5,8 +5,8 @@
 #include <memory>
 #include <mutex>
 
-#include "comm/control_board.h"
-#include "host/run_state.h"
+#include "comm/monitor/job_monitor.h"
+#include "host/run/run_state.h"
 
 namespace heddle::host {
 
@@ -34,11 +34,11 @@ inline std::shared_ptr<RunOrder> runOrderOf(comm::ControlBoard& board) {
 
 // `given`, or the board that the World keeps. The other ranks wait for one that cannot make it, so
 // they are told.
-inline comm::ControlBoard& boardOf(comm::World& world, comm::ControlBoard* given,
-                                   const comm::ControlOptions& options) {
+inline comm::ControlBoard& jobMonitorOf(comm::World& world, comm::ControlBoard* given,
+                                        const comm::ControlOptions& options) {
   if (given != nullptr) return *given;
   try {
-    return world.board(options);
+    return comm::jobMonitorOf(world, options);
   } catch (const std::exception& e) {
     world.fail(e.what());
     throw;

@@ -1,12 +1,12 @@
-#include "host/run_trace.h"
+#include "host/run/run_profile.h"
 
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <tuple>
 
-#include "host/plan.h"
-#include "ir/error.h"
+#include "host/plan/plan.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

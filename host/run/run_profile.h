@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
-#include "host/program.h"
+#include "host/device/device.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

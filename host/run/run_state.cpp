@@ -1,11 +1,11 @@
-#include "host/run_state.h"
+#include "host/run/run_state.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
-#include "host/inject.h"
-#include "host/job_link.h"
-#include "host/plan.h"
-#include "host/run_trace.h"
+#include "host/device/device.h"
+#include "host/job/inject_fault.h"
+#include "host/job/job_link.h"
+#include "host/plan/plan.h"
+#include "host/run/run_observer.h"
+#include "host/run/run_profile.h"
 
 namespace heddle::host {
 
@@ -89,6 +90,7 @@ struct Completion {
   std::shared_ptr<const Plan> plan;  // kernels in flight read it
   Event event;
   ErrorSink errors;
+  RunObserver observer;  // of the work in flight
   std::atomic<bool> reported{false};
   RunNumber run;
 

@@ -1,4 +1,4 @@
-#include "host/timeline.h"
+#include "host/run/timeline.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,9 +1,9 @@
 // The members of InstructionParser for what goes to a team.
 #include <fmt/format.h>
 
-#include "host/parse_instruction.h"
-#include "host/text_names.h"
-#include "ir/parse_common.h"
+#include "host/text/parse_instruction.h"
+#include "host/text/text_names.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle::host {
 

@@ -1,13 +1,13 @@
-#include "host/parse_instruction.h"
+#include "host/text/parse_instruction.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "host/library_op.h"
-#include "host/text_names.h"
-#include "host/visit.h"
-#include "ir/parse_common.h"
+#include "host/program/library_op.h"
+#include "host/program/visit.h"
+#include "host/text/text_names.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/program.h"
-#include "ir/lexer.h"
+#include "host/program/program.h"
+#include "ir/base/lexer.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
 #include <map>
 #include <set>
 
-#include "host/parse_instruction.h"
-#include "host/text.h"
-#include "ir/parse_common.h"
+#include "host/text/parse_instruction.h"
+#include "host/text/program_text.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle::host {
 namespace {

@@ -2,11 +2,12 @@
 
 #include <set>
 
-#include "host/text.h"
-#include "host/text_names.h"
-#include "host/visit.h"
-#include "ir/error.h"
-#include "ir/parse_common.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "host/text/text_names.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle::host {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <variant>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "comm/communicator.h"
-#include "host/program.h"
-#include "ir/lexer.h"
+#include "host/program/program.h"
+#include "ir/base/lexer.h"
 
 namespace heddle::host {
 

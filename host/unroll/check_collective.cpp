@@ -3,9 +3,9 @@
 #include <numeric>
 
 #include "comm/operation.h"
-#include "host/text_names.h"
-#include "host/trace_checks.h"
-#include "ir/error.h"
+#include "host/text/text_names.h"
+#include "host/unroll/check_operands.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

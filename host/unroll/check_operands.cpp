@@ -1,10 +1,10 @@
-#include "host/trace_checks.h"
+#include "host/unroll/check_operands.h"
 
 #include <algorithm>
 
-#include "host/library_op.h"
-#include "ir/error.h"
-#include "ir/placed_axes.h"
+#include "host/program/library_op.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,8 +1,8 @@
-#include "host/scope.h"
+#include "host/unroll/scope.h"
 
 #include <numeric>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "host/program.h"
-#include "host/trace.h"
+#include "host/program/program.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 

@@ -1,7 +1,7 @@
-#include "host/trace.h"
+#include "host/unroll/unroll.h"
 
-#include "host/tracer.h"
-#include "host/visit.h"
+#include "host/program/visit.h"
+#include "host/unroll/unroller.h"
 
 namespace heddle::host {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 
@@ -84,8 +84,8 @@ struct TraceRequest {
 // a slot used before it is defined, sizes that disagree, a loop of more than 10 million steps.
 Trace trace(const Program& program, const TraceRequest& request);
 
-// The descriptor of a slot for these sizes on this rank, in its allocation order. A rank outside the
-// slot's mesh holds nothing: sizes 0.
+// The descriptor of a slot for these sizes on this rank, in its allocation order. A rank outside
+// the slot's mesh holds nothing: sizes 0.
 TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
                     const SizeBindings& sizes, int64_t rank, int64_t ranks);
 

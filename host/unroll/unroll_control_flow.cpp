@@ -1,7 +1,7 @@
-#include "host/text.h"
-#include "host/tracer.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "host/unroll/unroller.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "comm/operation.h"
-#include "host/lower_exchange.h"
-#include "host/trace_checks.h"
-#include "host/tracer.h"
-#include "host/view.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/lower/lower_all_to_all.h"
+#include "host/program/visit.h"
+#include "host/unroll/check_operands.h"
+#include "host/unroll/unroller.h"
+#include "host/unroll/view.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

@@ -1,7 +1,7 @@
-#include "host/tracer.h"
+#include "host/unroll/unroller.h"
 
-#include "host/trace_checks.h"
-#include "ir/error.h"
+#include "host/unroll/check_operands.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "host/scope.h"
-#include "host/trace.h"
+#include "host/unroll/scope.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
@@ -31,8 +31,8 @@ class Tracer {
     int64_t stop = 0;
     // Then, Else of an If decided at run time
     const If* branch = nullptr;
-    size_t jump_step = 0;             // whose jump is set at the end of this list
-    std::map<SlotId, View> before{};  // slots defined in the branches: what they were
+    size_t jump_step = 0;               // whose jump is set at the end of this list
+    std::map<SlotId, View> before{};    // slots defined in the branches: what they were
     std::set<SlotId> scalars_before{};  // those defined when the first branch began
     std::set<SlotId> scalars_then{};    // Else: when it ended
   };
@@ -90,8 +90,8 @@ class Tracer {
   std::vector<View> views_;         // per slot; buffer -1: nothing
   std::vector<int32_t> registers_;  // per slot
   std::map<SlotId, int64_t> list_lengths_;
-  std::set<SlotId> scalars_;        // defined
-  std::set<SlotId> branched_;       // defined in a branch that is over
+  std::set<SlotId> scalars_;   // defined
+  std::set<SlotId> branched_;  // defined in a branch that is over
   // Inputs that do not lie in memory as their type says: what it says.
   std::map<BufferId, TensorDesc> elsewhere_;
   int64_t counted_ = 0;

@@ -1,9 +1,9 @@
-#include "host/view.h"
+#include "host/unroll/view.h"
 
 #include <algorithm>
 
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

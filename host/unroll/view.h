@@ -1,7 +1,7 @@
 #pragma once
 
-#include "host/scope.h"
-#include "host/trace.h"
+#include "host/unroll/scope.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "host/race_state.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "host/verify/race_state.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,7 +1,7 @@
-#include "host/post_match.h"
+#include "host/verify/collectives_fit.h"
 
 #include "comm/operation.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

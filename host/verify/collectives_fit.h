@@ -9,8 +9,8 @@
 namespace heddle::host {
 
 // What ranks post side by side, for those who compare it before it is posted: of traces
-// (host/verify_posts.h) and of plans (host/post_agreement.h). The lists of an all-to-all-v come
-// later, from the run.
+// (host/verify/match_collectives.h) and of plans (host/run/match_collectives_across_ranks.h). The
+// lists of an all-to-all-v come later, from the run.
 
 // Whether two posts that meet are meant for each other.
 bool postsFit(const comm::Operation& a, const comm::Operation& b);

@@ -1,13 +1,13 @@
-#include "host/verify_posts.h"
+#include "host/verify/match_collectives.h"
 
 #include <algorithm>
 #include <set>
 
 #include "comm/operation.h"
-#include "host/communicators.h"
-#include "host/post_match.h"
-#include "host/text.h"
-#include "ir/error.h"
+#include "host/program/teams.h"
+#include "host/text/program_text.h"
+#include "host/verify/collectives_fit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

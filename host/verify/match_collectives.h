@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "host/program.h"
-#include "host/trace.h"
+#include "host/program/program.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 

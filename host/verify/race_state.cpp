@@ -1,4 +1,4 @@
-#include "host/race_state.h"
+#include "host/verify/race_state.h"
 
 #include <algorithm>
 

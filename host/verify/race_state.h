@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "host/clock.h"
-#include "host/trace.h"
+#include "host/unroll/unroll.h"
+#include "host/verify/happens_before.h"
 
 namespace heddle::host {
 

@@ -1,4 +1,4 @@
-#include "host/verify.h"
+#include "host/verify/verify.h"
 
 #include <algorithm>
 #include <exception>
@@ -6,11 +6,11 @@
 #include <optional>
 #include <set>
 
-#include "host/scope.h"
-#include "host/verify_posts.h"
-#include "host/verify_structure.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "host/unroll/scope.h"
+#include "host/verify/match_collectives.h"
+#include "host/verify/verify_structure.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

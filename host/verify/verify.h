@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "host/program.h"
-#include "host/trace.h"
+#include "host/program/program.h"
+#include "host/unroll/unroll.h"
 
 namespace heddle::host {
 
@@ -19,11 +19,11 @@ struct ActualJob {
 // against their segments, tokens posted before a Wait elsewhere than on a fresh token, groups well
 // formed, no use after Free, no double Free, every Allocate freed or returned on every path, stream
 // ids, loop indices in scope. Then, for every rank of a job, the races of its trace, and what all
-// of them post (host/verify_posts.h). The job is the actual one where it is known, else the
-// smallest that the meshes and peers fit (the three smallest when the program depends on the job's
-// size). Sizes are those given, else the defaults; symbols without one get the first of a few small
-// values for which the views exist. Where only the sizes are not known, and none of these fit, the
-// small jobs are checked instead. UserError naming the instruction by index and text.
+// of them post (host/verify/match_collectives.h). The job is the actual one where it is known, else
+// the smallest that the meshes and peers fit (the three smallest when the program depends on the
+// job's size). Sizes are those given, else the defaults; symbols without one get the first of a few
+// small values for which the views exist. Where only the sizes are not known, and none of these
+// fit, the small jobs are checked instead. UserError naming the instruction by index and text.
 void verify(const Program& program, const ActualJob& actual = {});
 
 // Races of one unrolled rank: two accesses to overlapping bytes of one buffer, at least one a

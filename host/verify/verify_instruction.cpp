@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "comm/operation.h"
-#include "host/library_op.h"
-#include "host/text_names.h"
-#include "host/verify_structure.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/library_op.h"
+#include "host/program/visit.h"
+#include "host/text/text_names.h"
+#include "host/verify/verify_structure.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

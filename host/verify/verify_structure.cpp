@@ -1,13 +1,13 @@
-#include "host/verify_structure.h"
+#include "host/verify/verify_structure.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/lexer.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/base/error.h"
+#include "ir/base/lexer.h"
 
 namespace heddle::host {
 namespace {

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

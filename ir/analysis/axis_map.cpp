@@ -1,9 +1,9 @@
-#include "ir/axis_map.h"
+#include "ir/analysis/axis_map.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
-#include "ir/placed_axes.h"
+#include "ir/analysis/indexed_axes.h"
 
 #include <algorithm>
 
-#include "ir/axis_map.h"
+#include "ir/analysis/axis_map.h"
 
 namespace heddle {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 

@@ -1,13 +1,13 @@
-#include "ir/kernel_rules.h"
+#include "ir/analysis/kernel_rules.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
 
-#include "ir/error.h"
-#include "ir/placed_axes.h"
-#include "ir/set_step.h"
+#include "ir/analysis/indexed_axes.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

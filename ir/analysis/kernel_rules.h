@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/axis_map.h"
-#include "ir/fusion.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 

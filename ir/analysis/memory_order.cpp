@@ -1,11 +1,11 @@
-#include "ir/memory_order.h"
+#include "ir/analysis/memory_order.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/mesh_relations.h"
-#include "ir/set_step.h"
-#include "ir/size_quotient.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
-#include "ir/set_step.h"
+#include "ir/analysis/reshard_step.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/memory_order.h"
-#include "ir/mesh_relations.h"
-#include "ir/mesh_step.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshard_step_between_meshes.h"
+#include "ir/base/error.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -49,7 +49,7 @@ SetStep setStepOf(const Fusion& fusion, const Expression& set);
 
 // The same between two states of that tensor; a missing sharding is replicated. Never Relayout.
 // Gathers, scatters and exchanges over several mesh axes at once are steps only where blocks of
-// blocks lie flat (ir/mesh_relations.h).
+// blocks lie flat (ir/types/mesh_relations.h).
 SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                     const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
 

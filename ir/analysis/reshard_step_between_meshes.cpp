@@ -1,8 +1,8 @@
-#include "ir/mesh_step.h"
+#include "ir/analysis/reshard_step_between_meshes.h"
 
 #include <algorithm>
 
-#include "ir/mesh_relations.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/set_step.h"
+#include "ir/analysis/reshard_step.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "ir/spread_map.h"
+#include "ir/analysis/shardable_axes.h"
 
 #include <algorithm>
 
-#include "ir/size_quotient.h"
+#include "ir/base/size_quotient.h"
 
 namespace heddle {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <vector>
 
-#include "ir/axis_map.h"
+#include "ir/analysis/axis_map.h"
 
 namespace heddle {
 
-// How an expression may be spread over devices. Its axis map (ir/axis_map.h) says which elements
-// move together; blocks move together in more cases:
+// How an expression may be spread over devices. Its axis map (ir/analysis/axis_map.h) says which
+// elements move together; blocks move together in more cases:
 //  - reshape: of axes that are regrouped, the outermost of each side, as long as both divide evenly
 //    by the devices: a block of whole outer rows is the same block on both sides;
 //  - take, take_along_axis: the axis that is read by value is one more axis of the space, reduced

@@ -1,11 +1,11 @@
-#include "ir/dtype.h"
+#include "ir/base/dtype.h"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

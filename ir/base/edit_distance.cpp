@@ -1,4 +1,4 @@
-#include "ir/edit_distance.h"
+#include "ir/base/edit_distance.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 #include <utility>
 

@@ -1,10 +1,10 @@
-#include "ir/size.h"
+#include "ir/base/size.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 

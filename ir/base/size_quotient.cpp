@@ -1,4 +1,4 @@
-#include "ir/size_quotient.h"
+#include "ir/base/size_quotient.h"
 
 #include <algorithm>
 

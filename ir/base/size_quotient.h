@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/size.h"
+#include "ir/base/size.h"
 
 namespace heddle {
 

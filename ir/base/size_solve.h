@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/size.h"
+#include "ir/base/size.h"
 
 namespace heddle {
 

@@ -1,6 +1,6 @@
-#include "ir/small_floats.h"
+#include "ir/base/small_floats.h"
 
-#include "ir/dtype.h"
+#include "ir/base/dtype.h"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // Conversions between f32 and the floats of 8 and 16 bits, for loops over many: without a branch,
-// so that a compiler can vectorize them. Single ones: ir/dtype.h, which says how they round.
+// so that a compiler can vectorize them. Single ones: ir/base/dtype.h, which says how they round.
 namespace heddle {
 
 // A format of 1 sign bit, then the exponent with `bias`, then `mantissa` bits. `overflow` is what a

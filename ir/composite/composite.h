@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 // Composite ops: functions over the builder, usable by name from the text form
-// (ir/composite_table.h, `heddle ops`). Each is fused like the ops it is made of. Names, defaults,
+// (ir/composite/table.h, `heddle ops`). Each is fused like the ops it is made of. Names, defaults,
 // shapes and results are PyTorch's unless said otherwise; the PyTorch function stands behind each.
 //
 // Half types (f16, bf16) compute in f32 from the first op to the last; each result is rounded once,
@@ -20,7 +20,7 @@ namespace heddle {
 
 using Axes = std::vector<int64_t>;
 
-// --- reductions (ir/composite_reductions.cpp). No axes means all of them -------------------------
+// --- reductions (ir/composite/reductions.cpp). No axes means all of them -------------------------
 
 // torch.mean; floats only.
 ValueId mean(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
@@ -58,7 +58,8 @@ ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bo
 // torch.logsumexp: log(sum(exp(x - m))) + m, where m is the maximum, or 0 where that is infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
-// --- shape and places (ir/composite_shape.cpp, ir/composite_places.cpp) --------------------------
+// --- shape and places (ir/composite/shape.cpp, ir/composite/creation_and_indexing.cpp)
+// --------------------------
 
 // Tensor.expand_as: `x` with the axes and extents of `y`.
 ValueId expandAs(FusionBuilder& b, ValueId x, ValueId y);
@@ -116,7 +117,7 @@ Sorted sort(FusionBuilder& b, ValueId x, int64_t axis = -1, bool descending = fa
 // torch.topk, sorted; equal values in the order of their indices.
 Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool largest = true);
 
-// --- random (ir/composite_random.cpp) ------------------------------------------------------------
+// --- random (ir/composite/random.cpp) ------------------------------------------------------------
 // Philox4x32-10 (Salmon et al. 2011) keyed by `seed`; the counter is the row-major index of the
 // element in the unsharded tensor and `offset`: equal bits on every backend and every sharding.
 // Seed and offset are i64 scalars; a second tensor of the same seed needs another offset.
@@ -127,10 +128,10 @@ struct Philox {
 };
 // i64: the words 0 (low half) and 1 (high half) of the block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// In [low, high), both rounded to the type first: min(low + u * (high - low), the number of the type
-// before high) in f64, rounded once, with u from as many bits as the type has digits: f32 (word 0 >>
-// 8) * 2^-24, f64 (both words >> 11) * 2^-53, f16 (word 0 >> 21) * 2^-11, bf16 (word 0 >> 24) *
-// 2^-8. Where high - low is infinite, u * high + (1 - u) * low stands for the sum.
+// In [low, high), both rounded to the type first: min(low + u * (high - low), the number of the
+// type before high) in f64, rounded once, with u from as many bits as the type has digits: f32
+// (word 0 >> 8) * 2^-24, f64 (both words >> 11) * 2^-53, f16 (word 0 >> 21) * 2^-11, bf16 (word 0
+// >> 24) * 2^-8. Where high - low is infinite, u * high + (1 - u) * low stands for the sum.
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
                 double high = 1, DType dtype = DType::F32);
 // mean + std * z, z = sqrt(-2 log u1) cos(2 pi u2) (Box and Muller 1958) in f64 with
@@ -152,7 +153,7 @@ struct Dropout {
 // torch.nn.functional.dropout in training: mask = uniform f32 < 1 - p, y = x * mask / (1 - p).
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
 
-// --- activations (ir/composite_activations.cpp) --------------------------------------------------
+// --- activations (ir/composite/activations.cpp) --------------------------------------------------
 
 // silu(gate) * up.
 ValueId swiglu(FusionBuilder& b, ValueId gate, ValueId up);
@@ -175,7 +176,7 @@ SwigluGrads swigluBackward(FusionBuilder& b, ValueId dy, ValueId gate, ValueId u
 // dy * mask / (1 - p).
 ValueId dropoutBackward(FusionBuilder& b, ValueId dy, ValueId mask, double p = 0.5);
 
-// --- softmax and normalizations (ir/composite_norms.cpp, composite_norms_backward.cpp) -----------
+// --- softmax and normalizations (ir/composite/norms.cpp, composite_norms_backward.cpp) -----------
 // Weight and bias are optional (kNoValue), of the dtype of `x` or f32 beside a half type.
 
 // exp(x - max) / sum over one axis. torch.softmax, torch.log_softmax.
@@ -219,7 +220,7 @@ NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weigh
 NormGrads batchNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5);
 
-// --- losses (ir/composite_losses.cpp) ------------------------------------------------------------
+// --- losses (ir/composite/losses.cpp) ------------------------------------------------------------
 
 enum class LossReduction : uint8_t { Mean, Sum, None };
 struct CrossEntropyOptions {
@@ -244,7 +245,7 @@ ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
                           std::optional<int64_t> padding_idx = {});
 
-// --- attention (ir/composite_attention.cpp) ------------------------------------------------------
+// --- attention (ir/composite/attention.cpp) ------------------------------------------------------
 
 // Rotary position embedding of x[..., t, d] (Su et al. 2021), rotate-half convention of GPT-NeoX
 // and Llama: with x1, x2 the halves of the last axis, the result is [x1 cos - x2 sin, x2 cos + x1
@@ -260,9 +261,9 @@ struct AttentionOptions {
 };
 // torch.nn.functional.scaled_dot_product_attention of q[..., l, e], k[..., s, e], v[..., s, d],
 // whose leading axes broadcast. With `gqa` (enable_gqa) axis -3 of q is a multiple of that of k and
-// v: so many query heads share a head. `mask` (kNoValue: none) is added to the scores, or, a bool, says which
-// take part; it broadcasts to [..., l, s]. A query that sees no key gives 0. Half types are
-// computed in f32 throughout, as PyTorch's math path does: scores and probabilities are never
+// v: so many query heads share a head. `mask` (kNoValue: none) is added to the scores, or, a bool,
+// says which take part; it broadcasts to [..., l, s]. A query that sees no key gives 0. Half types
+// are computed in f32 throughout, as PyTorch's math path does: scores and probabilities are never
 // rounded.
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});

@@ -1,9 +1,9 @@
 // Tensors made of their places, and elements at places that data names.
 #include <cmath>
 
-#include "ir/composite.h"
-#include "ir/composite_terms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/terms.h"
 
 namespace heddle {
 namespace {

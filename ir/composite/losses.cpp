@@ -1,9 +1,9 @@
 // Losses and the gradients of what ends in one.
 #include <cmath>
 
-#include "ir/composite.h"
-#include "ir/composite_norms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/norms.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
 // Softmax and normalizations.
-#include "ir/composite_norms.h"
+#include "ir/composite/norms.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "ir/composite.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
 
 namespace heddle {
 

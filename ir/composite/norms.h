@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/composite_terms.h"
+#include "ir/composite/terms.h"
 
 // What normalizations share with their gradients and the losses. For the composite_*.cpp files
 // only.

@@ -1,7 +1,7 @@
 // Gradients of softmax and of the normalizations.
-#include "ir/composite.h"
-#include "ir/composite_norms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/norms.h"
 
 namespace heddle {
 namespace {

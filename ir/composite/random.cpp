@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/composite.h"
-#include "ir/composite_terms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/terms.h"
 
 namespace heddle {
 namespace {
@@ -132,8 +132,7 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
   Term value = between(unitOf(bits, dtype, DType::F64), first, end);
   // Rounding may reach the end.
   if (first < end) {
-    value = composite::call("minimum",
-                            {value, composite::constant(b, numberBelow(dtype, end))});
+    value = composite::call("minimum", {value, composite::constant(b, numberBelow(dtype, end))});
   }
   return result(value, dtype);
 }

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/composite.h"
-#include "ir/composite_terms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/terms.h"
 
 namespace heddle {
 namespace {

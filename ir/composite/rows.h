@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "ir/composite.h"
-#include "ir/composite_table.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/table.h"
 
 // Rows of the table of composite ops, one list a family, and how they read attributes. For the
 // composite_rows_*.cpp files and composite_table.cpp only.

@@ -1,4 +1,4 @@
-#include "ir/composite_rows.h"
+#include "ir/composite/rows.h"
 
 namespace heddle::composite_rows {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/composite_rows.h"
+#include "ir/composite/rows.h"
 
 namespace heddle::composite_rows {
 namespace {
@@ -37,7 +37,7 @@ const CompositeDef kAttentions[] = {
      "mask of any float type; a "
      "query that sees no key gives 0; without scale, heads of size 0 give NaN; on CUDA where cuDNN "
      "fits (f16, bf16; the segments dump says where not), the probabilities are rounded to the "
-     "half type too, within the bound of host/attention.h",
+     "half type too, within the bound of host/device/attention.h",
      3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};
@@ -45,7 +45,7 @@ const CompositeDef kAttentions[] = {
     {"scaled_dot_product_attention_backward",
      "(dy, q, k, v[, mask]): gradients of q, k and v; on CUDA where cuDNN fits, the result, the "
      "probabilities and the gradient of the scores are rounded to the half type too, within the "
-     "bounds of host/attention.h",
+     "bounds of host/device/attention.h",
      4, 1, kAttention, attentionBackwardRow},
 };
 

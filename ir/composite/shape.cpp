@@ -1,9 +1,9 @@
 // Shapes: axes that come, go and are joined.
 #include <algorithm>
 
-#include "ir/composite.h"
-#include "ir/composite_terms.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/composite/terms.h"
 
 namespace heddle {
 namespace {

@@ -1,7 +1,7 @@
-#include "ir/composite_table.h"
+#include "ir/composite/table.h"
 
-#include "ir/composite_rows.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/rows.h"
 
 namespace heddle {
 

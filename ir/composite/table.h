@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 namespace heddle {
 
 using Operands = std::vector<ValueId>;
 using Attrs = std::vector<std::pair<std::string, Attr>>;
 
-// A composite op (ir/composite.h) as the text form calls it.
+// A composite op (ir/composite/composite.h) as the text form calls it.
 struct CompositeDef {
   static constexpr size_t kAny = std::numeric_limits<size_t>::max();
 

@@ -1,8 +1,8 @@
-#include "ir/composite_terms.h"
+#include "ir/composite/terms.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::composite {
 
@@ -90,9 +90,10 @@ Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id) {
 }
 
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id) {
-  HEDDLE_USER_CHECK(!isFloat8(b.tensorOf(op_name, id).dtype),
-                    "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
-                    b.where(op_name), b.typeOf(id));
+  HEDDLE_USER_CHECK(
+      !isFloat8(b.tensorOf(op_name, id).dtype),
+      "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
+      b.where(op_name), b.typeOf(id));
 }
 
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes) {
@@ -125,7 +126,8 @@ void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y) {
 }
 
 void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says) {
-  if (!holds.isConstant()) b.mutableFusion().guards.push_back({holds, Size(value), std::move(says)});
+  if (!holds.isConstant())
+    b.mutableFusion().guards.push_back({holds, Size(value), std::move(says)});
 }
 
 void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,

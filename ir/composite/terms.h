@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 // How composite ops are written: formulas over terms. For the composite_*.cpp files only.
 namespace heddle::composite {

@@ -1,9 +1,9 @@
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
 
 namespace heddle {
 namespace {
@@ -318,11 +318,11 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
                       sharding.stream->chunks);
   }
   Value& value = fusion_.mutableValue(id);
-  HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,
-                    "{} is sharded twice: {} and {}", target,
-                    value.tensor.sharding->str(
-                        fusion_.meshes[static_cast<size_t>(value.tensor.sharding->mesh)]),
-                    sharding.str(mesh));
+  HEDDLE_USER_CHECK(
+      !value.user_sharding || value.tensor.sharding == sharding, "{} is sharded twice: {} and {}",
+      target,
+      value.tensor.sharding->str(fusion_.meshes[static_cast<size_t>(value.tensor.sharding->mesh)]),
+      sharding.str(mesh));
   value.user_sharding = true;
   value.tensor.sharding = std::move(sharding);
 }

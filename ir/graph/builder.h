@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -85,8 +85,8 @@ class FusionBuilder {
   ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
   // Sums along the axis up to and with each element; integers and bools give i64.
   ValueId cumsum(ValueId value, int64_t axis);
-  // Stable; NaN is above every number. With `first` a line of the result has that many places, or as
-  // many as there are.
+  // Stable; NaN is above every number. With `first` a line of the result has that many places, or
+  // as many as there are.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
   // `value` with source[i] put at index[i] along `axis`. Where the sizes are numbers, `index` may
@@ -119,7 +119,8 @@ class FusionBuilder {
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
-  // --- for ops made of others (ir/composite.h), whose errors name the op the caller wrote
+  // --- for ops made of others (ir/composite/composite.h), whose errors name the op the caller
+  // wrote
   // ---------
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"

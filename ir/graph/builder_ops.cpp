@@ -1,10 +1,10 @@
 // FusionBuilder: dtype and shape rules of the ops.
 #include <algorithm>
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/operand_types.h"
-#include "ir/size_quotient.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/promote_operands.h"
 
 namespace heddle {
 namespace {

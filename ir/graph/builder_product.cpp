@@ -1,8 +1,8 @@
 // FusionBuilder: matmul and linear.
 #include <algorithm>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // FusionBuilder: elements at places along one axis that an index names.
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 // FusionBuilder: axes and sizes as callers write them, and expand.
 #include <algorithm>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle {
 

@@ -1,10 +1,10 @@
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 #include <algorithm>
 
-#include "ir/compute_type.h"
-#include "ir/error.h"
-#include "ir/size_solve.h"
+#include "ir/base/error.h"
+#include "ir/base/size_solve.h"
+#include "ir/graph/compute_type.h"
 
 namespace heddle {
 

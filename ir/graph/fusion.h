@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/mesh.h"
-#include "ir/op.h"
-#include "ir/tensor.h"
+#include "ir/ops/op.h"
+#include "ir/types/mesh.h"
+#include "ir/types/tensor.h"
 
 namespace heddle {
 

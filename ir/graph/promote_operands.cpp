@@ -1,11 +1,11 @@
-#include "ir/operand_types.h"
+#include "ir/graph/promote_operands.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
 
 namespace heddle {
 namespace {
@@ -100,8 +100,9 @@ void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& ope
     const Value& value = b.fusion().value(id);
     if (!value.is_scalar || !isFloat(value.tensor.dtype)) continue;
     const std::optional<Scalar> literal = literalOf(b.fusion(), id);
-    HEDDLE_USER_CHECK(!literal || std::fabs(toDouble(*literal)) < 0x1p63, "{}: {} is no number of {}",
-                      b.where(def.name), printScalar(*literal), name(*integers));
+    HEDDLE_USER_CHECK(!literal || std::fabs(toDouble(*literal)) < 0x1p63,
+                      "{}: {} is no number of {}", b.where(def.name), printScalar(*literal),
+                      name(*integers));
     id = literal ? b.constant(Scalar(toInt(*literal))) : b.cast(id, DType::I64);
   }
   kept.giveBack();

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "ir/passes/remove_dead.h"
+#include "ir/graph/remove_dead.h"
 
 #include <algorithm>
 
-#include "ir/rewrite.h"
+#include "ir/graph/rewrite.h"
 
 namespace heddle {
 

@@ -1,6 +1,6 @@
-#include "ir/rewrite.h"
+#include "ir/graph/rewrite.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/builder.h"
-#include "ir/fusion.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 

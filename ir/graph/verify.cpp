@@ -1,13 +1,13 @@
-#include "ir/verify.h"
+#include "ir/graph/verify.h"
 
 #include <algorithm>
 #include <set>
 #include <string>
 #include <unordered_map>
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/print_values.h"
 
 namespace heddle {
 namespace {

@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "ir/dtype.h"
-#include "ir/sharding.h"
-#include "ir/size.h"
+#include "ir/base/dtype.h"
+#include "ir/base/size.h"
+#include "ir/types/sharding.h"
 
 namespace heddle {
 

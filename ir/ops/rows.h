@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 // The rows of the op table, one file a family. A new pointwise or reduction op is a row in one of
 // them (with its math function, if the kernel language lacks it) and its golden, and nothing else.

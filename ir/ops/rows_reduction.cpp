@@ -1,5 +1,5 @@
 // Reductions: accumulator {0}, element {1}.
-#include "ir/op_rows.h"
+#include "ir/ops/rows.h"
 
 namespace heddle::op_rows {
 namespace {

@@ -1,5 +1,5 @@
 // Leaves, shape ops and what libraries compute.
-#include "ir/op_rows.h"
+#include "ir/ops/rows.h"
 
 namespace heddle::op_rows {
 namespace {

@@ -1,6 +1,6 @@
 // Pointwise ops of three operands and more.
-#include "ir/op_functions.h"
-#include "ir/op_rows.h"
+#include "ir/ops/rows.h"
+#include "ir/ops/scalar_functions.h"
 
 namespace heddle::op_rows {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/op_functions.h"
+#include "ir/ops/scalar_functions.h"
 
 #include <cmath>
 #include <initializer_list>

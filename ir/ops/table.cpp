@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/edit_distance.h"
-#include "ir/error.h"
-#include "ir/op_rows.h"
+#include "ir/base/edit_distance.h"
+#include "ir/base/error.h"
+#include "ir/ops/rows.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 #include "ir/passes/concretize_meshes.h"
 
-#include "ir/verify.h"
+#include "ir/graph/verify.h"
 
 namespace heddle {
 

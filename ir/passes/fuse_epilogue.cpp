@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/rewrite.h"
-#include "ir/set_step.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/graph/rewrite.h"
 
 namespace heddle {
 namespace {

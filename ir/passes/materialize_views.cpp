@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "ir/memory_order.h"
-#include "ir/rewrite.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/graph/rewrite.h"
 
 namespace heddle {
 namespace {

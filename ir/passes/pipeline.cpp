@@ -1,19 +1,20 @@
+#include "ir/passes/pipeline.h"
+
 #include <algorithm>
 #include <chrono>
 
-#include "ir/error.h"
-#include "ir/passes.h"
+#include "ir/base/error.h"
+#include "ir/graph/remove_dead.h"
+#include "ir/graph/verify.h"
 #include "ir/passes/concretize_meshes.h"
 #include "ir/passes/follow_orders.h"
 #include "ir/passes/fuse_epilogue.h"
-#include "ir/passes/insert_resharding.h"
-#include "ir/passes/join_reductions.h"
 #include "ir/passes/materialize_views.h"
 #include "ir/passes/note_stream_splits.h"
-#include "ir/passes/propagate_sharding.h"
-#include "ir/passes/remove_dead.h"
-#include "ir/passes/split_linear.h"
-#include "ir/verify.h"
+#include "ir/passes/sharding/insert_resharding.h"
+#include "ir/passes/sharding/join_reductions.h"
+#include "ir/passes/sharding/propagate_sharding.h"
+#include "ir/passes/sharding/split_linear.h"
 
 namespace heddle {
 namespace {

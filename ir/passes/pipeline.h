@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -19,11 +19,11 @@ struct PassOptions {
   bool verify = true;  // false: for who has seen what comes of the fusion with other size defaults
 };
 
-// Runs the passes of ir/pipeline.cpp in order for a job of `job_size` ranks and verifies after
-// each, unless it is told not to. What comes out is ready for segment(): meshes have their sizes,
-// no expression is dead, and in a fusion with shardings each tensor has one, each expression but
-// `set` is local to its rank, and each `set` is one step of ir/set_step.h. UserError for what
-// cannot be lowered.
+// Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks and verifies
+// after each, unless it is told not to. What comes out is ready for segment(): meshes have their
+// sizes, no expression is dead, and in a fusion with shardings each tensor has one, each expression
+// but `set` is local to its rank, and each `set` is one step of ir/analysis/reshard_step.h.
+// UserError for what cannot be lowered.
 Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options = {});
 
 // Names of the passes in order.

@@ -1,6 +1,6 @@
-#include "ir/axis_map.h"
-#include "ir/error.h"
-#include "ir/reference_core.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/base/error.h"
+#include "ir/reference/elements.h"
 
 namespace heddle {
 namespace {

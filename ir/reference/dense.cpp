@@ -1,13 +1,13 @@
-#include "ir/reference_dense.h"
+#include "ir/reference/dense.h"
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <thread>
 
-#include "ir/axis_map.h"
-#include "ir/error.h"
-#include "ir/reference_placed.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/base/error.h"
+#include "ir/reference/indexed.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/reference_core.h"
+#include "ir/reference/elements.h"
 
 namespace heddle {
 

@@ -1,11 +1,11 @@
-#include "ir/reference_core.h"
+#include "ir/reference/elements.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "ir/compute_type.h"
-#include "ir/error.h"
-#include "ir/op_functions.h"
+#include "ir/base/error.h"
+#include "ir/graph/compute_type.h"
+#include "ir/ops/scalar_functions.h"
 
 namespace heddle {
 namespace {
@@ -173,7 +173,8 @@ ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
       on_floats_(isPowByNumber(fusion, expr) ? op_functions::powByNumber : expr.op->on_floats),
       compute_(computeTypeOf(fusion, expr)),
       result_(fusion.tensor(expr.outputs[0]).dtype) {
-  HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= kMaxOperands, "{} takes {} operands", op_->name, op_->arity);
+  HEDDLE_CHECK(op_->arity >= 1 && op_->arity <= kMaxOperands, "{} takes {} operands", op_->name,
+               op_->arity);
   HEDDLE_CHECK(computesInts(compute_) ? op_->on_ints != nullptr : op_->on_floats != nullptr,
                "{} has no reference for {}", op_->name, name(compute_));
 }

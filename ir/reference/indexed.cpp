@@ -1,11 +1,11 @@
-#include "ir/reference_placed.h"
+#include "ir/reference/indexed.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

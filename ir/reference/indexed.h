@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/reference_core.h"
+#include "ir/reference/elements.h"
 
 namespace heddle {
 
@@ -12,7 +12,7 @@ inline bool isPlaced(OpKind kind) {
 }
 
 // Dense evaluation of one such expression: values[i] belongs to expr.inputs[i]. An index outside
-// its tensor reads and puts nothing, as ir/builder.h says.
+// its tensor reads and puts nothing, as ir/graph/builder.h says.
 HostTensor evaluatePlaced(const ReferenceContext& context, const Expression& expr,
                           const std::vector<HostTensor>& values);
 

@@ -1,8 +1,8 @@
-#include "ir/reference.h"
+#include "ir/reference/reference.h"
 
-#include "ir/error.h"
-#include "ir/reference_core.h"
-#include "ir/reference_dense.h"
+#include "ir/base/error.h"
+#include "ir/reference/dense.h"
+#include "ir/reference/elements.h"
 
 namespace heddle {
 namespace {

@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/host_tensor.h"
+#include "ir/graph/fusion.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ir/error.h"
-#include "ir/reference.h"
-#include "ir/reference_core.h"
-#include "ir/reference_placed.h"
+#include "ir/base/error.h"
+#include "ir/reference/elements.h"
+#include "ir/reference/indexed.h"
+#include "ir/reference/reference.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
-#include "ir/attention.h"
+#include "ir/segment/attention.h"
 
-#include "ir/attention_match.h"
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/base/error.h"
+#include "ir/segment/attention_match.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -38,7 +38,7 @@ struct Attention {
   }
 };
 
-// Every softmax of ir/composite_attention.cpp that is multiplied by a matrix, or takes part in the
+// Every softmax of ir/composite/attention.cpp that is multiplied by a matrix, or takes part in the
 // gradient of one, in the order of the fusion. Taken for one library call are those of f16 or bf16
 // with at most two batch axes, without a mask but the causal one, of which no step is read
 // elsewhere, whose tokens and widths are not sharded; of a backward, all three results are read,

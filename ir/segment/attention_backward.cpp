@@ -1,5 +1,5 @@
-#include "ir/attention_match.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/segment/attention_match.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
-#include "ir/attention_match.h"
+#include "ir/segment/attention_match.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/set_step.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

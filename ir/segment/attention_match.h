@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/attention.h"
+#include "ir/segment/attention.h"
 
 namespace heddle {
 
 // What the search for a forward and that for a backward have in common; for ir/attention*.cpp only.
-// Follows the ops of ir/composite_attention.cpp from the last to the first. What is taken belongs
+// Follows the ops of ir/composite/attention.cpp from the last to the first. What is taken belongs
 // to the attention from then on.
 class AttentionMatch {
  public:
@@ -78,8 +78,8 @@ class AttentionMatch {
   std::vector<Regrouped> regrouped_;
 };
 
-// ir/attention_backward.cpp: the gradients that are made of these probabilities. `regrouped`: they
-// are those that a reshape makes of a softmax.
+// ir/segment/attention_backward.cpp: the gradients that are made of these probabilities.
+// `regrouped`: they are those that a reshape makes of a softmax.
 Attention backwardOf(const Fusion& fusion, const AttentionMatch::Readers& readers,
                      ValueId probabilities, bool regrouped);
 

@@ -1,16 +1,16 @@
-#include "ir/segment.h"
+#include "ir/segment/segment.h"
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/rewrite.h"
-#include "ir/segment_graph.h"
-#include "ir/set_step.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/rewrite.h"
+#include "ir/segment/segment_graph.h"
 
 namespace heddle {
 namespace {

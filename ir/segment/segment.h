@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/attention.h"
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
+#include "ir/segment/attention.h"
 
 namespace heddle {
 

@@ -1,9 +1,10 @@
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/reshard_moves.h"
-#include "ir/segment.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
+#include "ir/passes/sharding/reshard_moves.h"
+#include "ir/segment/segment.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle {
 namespace {
@@ -54,7 +55,7 @@ bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
   });
 }
 
-// Where a product on CUDA is not one call of cuBLASLt (host/own_product.h).
+// Where a product on CUDA is not one call of cuBLASLt (host/device/fallback_matmul.h).
 std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return "";
   const DType dtype = fusion.tensor(expr.inputs[0]).dtype;

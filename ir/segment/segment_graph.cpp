@@ -1,12 +1,12 @@
-#include "ir/segment_graph.h"
+#include "ir/segment/segment_graph.h"
 
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/pending/disjoint_sets.hpp>
 #include <queue>
 
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -14,10 +14,7 @@ std::string print(const Fusion& fusion);
 // UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` names the file in messages.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
-// Pieces shared with the host program's text.
-std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
-std::string printAttr(const Attr& attr);
-std::string printTensorType(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+// Parts that the text form of a host program contains too.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
 std::string printMeshes(const std::vector<DeviceMesh>& meshes);             // one line a mesh
 std::string printFusionBody(

@@ -1,10 +1,10 @@
-#include "ir/parse_op.h"
+#include "ir/text/op_call.h"
 
 #include <limits>
 
-#include "ir/composite_table.h"
-#include "ir/edit_distance.h"
-#include "ir/error.h"
+#include "ir/base/edit_distance.h"
+#include "ir/base/error.h"
+#include "ir/composite/table.h"
 
 namespace heddle {
 namespace {

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "ir/composite_table.h"
+#include "ir/composite/table.h"
 
 namespace heddle {
 
-// How the text calls an op: ops of the table and composite ops (ir/composite.h) alike.
+// How the text calls an op: ops of the table and composite ops (ir/composite/composite.h) alike.
 struct CallShape {
   std::span<const AttrSpec> attrs;
   bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand

@@ -1,12 +1,13 @@
-#include "ir/op_listing.h"
+#include "ir/text/op_listing.h"
 
 #include <fmt/format.h>
 
 #include <vector>
 
-#include "ir/composite_table.h"
-#include "ir/op.h"
-#include "ir/text.h"
+#include "ir/composite/table.h"
+#include "ir/graph/print_values.h"
+#include "ir/ops/op.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle {
 namespace {

@@ -4,11 +4,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/builder.h"
-#include "ir/parse_common.h"
-#include "ir/parse_op.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/print_values.h"
+#include "ir/graph/verify.h"
+#include "ir/text/fusion_text.h"
+#include "ir/text/op_call.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 #include <set>
 
-#include "ir/parse_common.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle {
 namespace {

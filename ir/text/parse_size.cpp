@@ -1,4 +1,4 @@
-#include "ir/parse_common.h"
+#include "ir/text/text_pieces.h"
 
 namespace heddle {
 namespace {

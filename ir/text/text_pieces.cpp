@@ -1,8 +1,10 @@
-#include "ir/parse_common.h"
+#include "ir/text/text_pieces.h"
 
 #include <algorithm>
 #include <limits>
 #include <set>
+
+#include "ir/graph/print_values.h"
 
 namespace heddle {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/lexer.h"
-#include "ir/text.h"
+#include "ir/base/lexer.h"
+#include "ir/graph/fusion.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle {
 
@@ -72,13 +72,4 @@ Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes);
 
 // `%name`, or `%"any bytes"` when the name is no word.
 std::string printValueName(std::string_view name);
-// The suffix with a space before each part; empty when there is none.
-std::string printSuffix(const TensorView& tensor, bool user_sharding,
-                        const std::vector<DeviceMesh>& meshes);
-// dtype and extents alone: `f32[t, 1]`.
-std::string printShape(const TensorView& tensor);
-// `[a, b]`.
-std::string printSizes(const std::vector<Size>& sizes);
-std::string printInts(const std::vector<int64_t>& values);
-
 }  // namespace heddle

@@ -1,9 +1,9 @@
-#include "ir/host_tensor.h"
+#include "ir/types/host_tensor.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/tensor.h"
+#include "ir/types/tensor.h"
 
 namespace heddle {
 

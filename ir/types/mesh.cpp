@@ -1,8 +1,8 @@
-#include "ir/mesh.h"
+#include "ir/types/mesh.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 

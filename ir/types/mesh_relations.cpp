@@ -1,9 +1,9 @@
-#include "ir/mesh_relations.h"
+#include "ir/types/mesh_relations.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/size_quotient.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
 
 namespace heddle {
 

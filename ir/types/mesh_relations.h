@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/mesh.h"
-#include "ir/size.h"
+#include "ir/base/size.h"
+#include "ir/types/mesh.h"
 
 // How two meshes of one fusion lie to each other, and the meshes over which data moves between
 // them. All meshes have their sizes (ir/passes/concretize_meshes.h).

@@ -1,4 +1,4 @@
-#include "ir/npy.h"
+#include "ir/types/npy.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <ostream>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/host_tensor.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "ir/sharding.h"
+#include "ir/types/sharding.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 

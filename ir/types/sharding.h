@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/mesh.h"
-#include "ir/size.h"
+#include "ir/base/size.h"
+#include "ir/types/mesh.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "ir/tensor.h"
+#include "ir/types/tensor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,16 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "ir/dtype.h"
-#include "ir/sharding.h"
-#include "ir/size.h"
+#include "ir/base/dtype.h"
+#include "ir/base/size.h"
+#include "ir/types/sharding.h"
 
 namespace heddle {
 
 enum class IterKind : uint8_t {
   Iteration,
   Broadcast,  // extent 1, stretches to any extent; takes part in no layout or sharding
-  Reduction,  // only in the iteration space of an expression (ir/axis_map.h), never in a tensor
+  Reduction,  // only in the iteration space of an expression (ir/analysis/axis_map.h), never in a
+              // tensor
 };
 
 struct IterDomain {

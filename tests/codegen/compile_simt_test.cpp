@@ -3,9 +3,11 @@
 
 #include <cstdlib>
 
+#include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "host/compile.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::codegen::compile_simt_test {
 namespace {

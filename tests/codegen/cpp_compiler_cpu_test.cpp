@@ -2,7 +2,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ir/composite.h"
+#include "codegen/compile/cpp_compiler.h"
+#include "codegen/compile/image_cache.h"
+#include "codegen/emit/plan_kernel.h"
+#include "ir/composite/composite.h"
 #include "tests/codegen/kernel_runner.h"
 
 namespace heddle::codegen::cpp_compiler_cpu_test {

@@ -1,3 +1,5 @@
+#include "codegen/compile/image_cache.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -5,9 +7,9 @@
 #include <fstream>
 #include <thread>
 
+#include "codegen/compile/child_process.h"
 #include "codegen/kernel.h"
-#include "codegen/process.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::codegen::image_cache_test {
 namespace {

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
+#include "codegen/emit/plan_kernel.h"
+#include "codegen/plan/analysis.h"
+#include "ir/reference/reference.h"
+#include "ir/types/host_tensor.h"
 #include "tests/codegen/kernel_runner.h"
 
 namespace heddle::codegen::placed_cpu_test {

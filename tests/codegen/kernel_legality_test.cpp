@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "codegen/plan/analysis.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::codegen::legality_test {
 namespace {

@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "codegen/compile/child_process.h"
+#include "codegen/compile/cpp_compiler.h"
+#include "codegen/compile/image_cache.h"
+#include "codegen/emit/plan_kernel.h"
 #include "codegen/kernel.h"
-#include "codegen/process.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::codegen::testing {
 

@@ -1,11 +1,13 @@
+#include "codegen/emit/plan_kernel.h"
+
 #include <gtest/gtest.h>
 
-#include "codegen/analysis.h"
-#include "codegen/index_expr.h"
 #include "codegen/kernel.h"
-#include "codegen/space.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "codegen/plan/analysis.h"
+#include "codegen/plan/index_expr.h"
+#include "codegen/plan/space.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::codegen::planning_test {
 namespace {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "codegen/plan/analysis.h"
 #include "tests/codegen/kernel_runner.h"
 
 namespace heddle::codegen::reduction_cpu_test {

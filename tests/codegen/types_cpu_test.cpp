@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/reference.h"
+#include "ir/reference/reference.h"
 #include "tests/codegen/kernel_runner.h"
 
 namespace heddle::codegen::types_cpu_test {

@@ -73,7 +73,8 @@ TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
   }
 }
 
-// Every function of reals of %x, some of two operands, and one that makes the loop of another width.
+// Every function of reals of %x, some of two operands, and one that makes the loop of another
+// width.
 Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   FusionBuilder b("real_functions");
   const ValueId x = b.input("x", dtype, symbols("n"));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/comm/conformance.h"
+#include "tests/comm/conformance/conformance.h"
 
 namespace heddle::comm::conformance {
 

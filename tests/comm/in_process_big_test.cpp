@@ -1,4 +1,5 @@
-#include "tests/comm/big_cases.h"
+#include "comm/in_process/worlds.h"
+#include "tests/comm/conformance/big_cases.h"
 #include "tests/comm/ranks.h"
 
 namespace heddle::comm::conformance::in_process_big_test {

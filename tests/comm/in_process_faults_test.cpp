@@ -1,8 +1,9 @@
 // Ranks that disagree, give up or leave. Every test would hang if somebody were left waiting.
 #include <atomic>
 
-#include "ir/error.h"
-#include "tests/comm/conformance.h"
+#include "comm/in_process/worlds.h"
+#include "ir/base/error.h"
+#include "tests/comm/conformance/conformance.h"
 #include "tests/comm/ranks.h"
 
 namespace heddle::comm::conformance::in_process_faults_test {

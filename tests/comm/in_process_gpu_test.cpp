@@ -1,7 +1,7 @@
 // Several ranks on one GPU. The reduction goes through the host, because the transport owns no
 // kernel; the copies and the events around it are what is tested.
 #include "comm/modules.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/module_symbol.h"
 #include "tests/comm/ranks.h"

@@ -1,8 +1,9 @@
 #include <atomic>
 #include <limits>
 
-#include "ir/error.h"
-#include "tests/comm/conformance.h"
+#include "comm/in_process/worlds.h"
+#include "ir/base/error.h"
+#include "tests/comm/conformance/conformance.h"
 #include "tests/comm/ranks.h"
 
 namespace heddle::comm::conformance::in_process_test {

@@ -1,6 +1,6 @@
 // The control board among ranks of one process: what each sees of the others, and how a loss is
 // told. Processes that die are in tests/mpi_faults.sh.
-#include "comm/control_board.h"
+#include "comm/monitor/job_monitor.h"
 
 #include <condition_variable>
 #include <filesystem>
@@ -8,7 +8,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "ir/base/error.h"
 #include "tests/comm/ranks.h"
 
 namespace heddle::comm::conformance::control_board_test {
@@ -210,8 +211,8 @@ void awaitFailure(ControlBoard& board) {
 TEST(ControlBoard, WhoLeavesByAnExceptionHasFailed) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     const WorldPtr mine = std::move(world);
-    ControlBoard& board = mine->board({});
-    EXPECT_EQ(&board, &mine->board({}));
+    ControlBoard& board = jobMonitorOf(*mine, {});
+    EXPECT_EQ(&board, &jobMonitorOf(*mine, {}));
     board.mine().beginRun(kProgram, 1, true);
     mine->barrier();
     if (mine->rank() == 1) throw std::runtime_error("mine");
@@ -226,7 +227,7 @@ TEST(ControlBoard, WhoLeavesByAnExceptionHasFailed) {
 
 TEST(ControlBoard, AnExceptionMayBeExplained) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
-    ControlBoard& board = world->board({});
+    ControlBoard& board = jobMonitorOf(*world, {});
     board.mine().beginRun(kProgram, 1, true);
     world->barrier();
     if (world->rank() == 1) world->fail("its reason");

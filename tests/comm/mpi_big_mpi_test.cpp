@@ -1,5 +1,5 @@
 #include "comm/modules.h"
-#include "tests/comm/big_cases.h"
+#include "tests/comm/conformance/big_cases.h"
 #include "tests/comm/module_symbol.h"
 
 namespace heddle::comm::conformance::mpi_big_mpi_test {

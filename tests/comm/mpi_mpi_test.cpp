@@ -1,6 +1,6 @@
 #include "comm/modules.h"
-#include "ir/error.h"
-#include "tests/comm/conformance.h"
+#include "ir/base/error.h"
+#include "tests/comm/conformance/conformance.h"
 #include "tests/comm/module_symbol.h"
 
 namespace heddle::comm::conformance::mpi_mpi_test {

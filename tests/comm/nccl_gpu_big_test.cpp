@@ -1,4 +1,4 @@
-#include "tests/comm/big_cases.h"
+#include "tests/comm/conformance/big_cases.h"
 #include "tests/comm/nccl_threads.h"
 
 namespace heddle::comm::conformance::nccl_gpu_big_test {

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "ir/base/error.h"
 #include "tests/comm/nccl_threads.h"
 
 namespace heddle::comm::conformance::nccl_gpu_test {
@@ -72,7 +73,8 @@ TEST_F(NcclPairs, AnAbortEndsAFirstPost) {
 }
 
 TEST_F(NcclThreads, AbsentDeviceIsAnError) {
-  expectUserError("CUDA device", [&] { nccl_->makeWorld(makeSingleWorld(), cuda_->devices, nullptr); });
+  expectUserError("CUDA device",
+                  [&] { nccl_->makeWorld(makeSingleWorld(), cuda_->devices, nullptr); });
 }
 
 }  // namespace

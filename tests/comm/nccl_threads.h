@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/in_process/worlds.h"
 #include "comm/modules.h"
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/module_symbol.h"

@@ -1,5 +1,5 @@
 // What a rank's slot shows of runs that several Executables and threads have under way.
-#include "comm/rank_activity.h"
+#include "comm/monitor/rank_activity.h"
 
 #include <gtest/gtest.h>
 

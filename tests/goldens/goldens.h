@@ -12,22 +12,22 @@
 #include <string>
 #include <vector>
 
-#include "ir/host_tensor.h"
-#include "ir/text.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/host_tensor.h"
 
 // Cases of tests/goldens/*.json (common.py says what they hold), and the fusions that compute them.
 namespace heddle::testing {
 
 struct Golden {
   std::string family;
-  std::string call;  // "softmax(%x0, axis=1)"
+  std::string call;                // "softmax(%x0, axis=1)"
   std::vector<std::string> setup;  // statements before it: "%t0 = permute(%x1, axes=[1, 0])"
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
   double ulps = 4;
   bool sums = false;
   bool reference = false;  // no device runs it
-  std::string text;  // the case in short, for messages
+  std::string text;        // the case in short, for messages
 
   std::string op() const { return call.substr(0, call.find('(')); }
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "host/tensor.h"
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <string>
 
-#include "host/text.h"
-#include "ir/text.h"
+#include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
 // The files of examples/ for tests, which run in the root of the sources.

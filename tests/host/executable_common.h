@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "host/executable.h"
-#include "host/text.h"
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 // Small pieces shared by the tests of Executable and FusionExecutor.
 namespace heddle::host::testing {

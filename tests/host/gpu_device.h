@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

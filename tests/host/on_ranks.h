@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/worlds.h"
+#include "host/job/worlds.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::testing {

@@ -10,9 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
 #include "host/executable.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/reference/reference.h"
 
 // Runs a host program on several in-process ranks and puts the outputs together, for tests.
 namespace heddle::host::testing {

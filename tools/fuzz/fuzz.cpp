@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/fuzz/soak.h"
 #include "tools/fuzz/targets.h"
 

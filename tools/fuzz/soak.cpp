@@ -8,9 +8,11 @@
 #include <map>
 #include <memory>
 
-#include "ir/error.h"
-#include "ir/npy.h"
-#include "ir/text.h"
+#include "codegen/compile/image_cache.h"
+#include "host/device/cpu/cpu_device.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/npy.h"
 #include "tools/random/case_files.h"
 #include "tools/random/reduce.h"
 #include "tools/random/run_case.h"

@@ -1,11 +1,12 @@
 #include "tools/fuzz/targets.h"
 
+#include "host/compile.h"
 #include "host/executable.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
+#include "ir/graph/verify.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::fuzz {
 namespace {

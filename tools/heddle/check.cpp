@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/reference.h"
+#include "ir/reference/reference.h"
 
 namespace heddle::tools {
 namespace {

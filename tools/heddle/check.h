@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 #include "tools/heddle/gather.h"
 #include "tools/heddle/source.h"
 
@@ -25,8 +25,9 @@ struct OutputCheck {
 // first and the last; fewer, at least 64, where each depends on a long reduction. An element is
 // right when |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11 for f64, 2e-5
 // for f32, 2e-2 for bf16 (three decimal digits and the rounding of each op), the loosest of the
-// types in which the output and what it is computed from are; integers and bools must be equal; NaN matches NaN, inf the same inf. Where a whole result is what much larger terms
-// leave of each other (a gradient that vanishes but for rounding), the bound is too strict.
+// types in which the output and what it is computed from are; integers and bools must be equal; NaN
+// matches NaN, inf the same inf. Where a whole result is what much larger terms leave of each other
+// (a gradient that vanishes but for rounding), the bound is too strict.
 //
 // Where ranks hold copies of an element that differ in some bit, the check of the whole, which has
 // that of the lowest rank, is followed by one of each other copy, with its first element that

@@ -1,7 +1,9 @@
 #include <cstdio>
 
+#include "codegen/compile/cpp_compiler.h"
 #include "codegen/kernel.h"
-#include "host/module.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/load_module.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "ir/host_tensor.h"
+#include "ir/types/host_tensor.h"
 #include "tools/heddle/partial.h"
 
 namespace heddle::tools {

@@ -9,11 +9,14 @@
 #include <thread>
 #include <vector>
 
-#include "comm/start_watch.h"
-#include "host/communicators.h"
-#include "host/module.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "comm/process/start_timeout.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/load_module.h"
+#include "host/device/null/null_device.h"
+#include "host/job/communicators.h"
+#include "host/job/worlds.h"
+#include "ir/base/error.h"
 #include "tools/heddle/job_end.h"
 #include "tools/heddle/options.h"
 

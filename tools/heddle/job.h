@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "comm/control_board.h"
-#include "host/device.h"
-#include "host/program.h"
+#include "comm/monitor/job_monitor.h"
+#include "host/device/device.h"
+#include "host/program/program.h"
 
 namespace heddle::tools {
 

@@ -7,8 +7,8 @@
 #include <csignal>
 #include <thread>
 
-#include "codegen/process.h"
-#include "ir/error.h"
+#include "codegen/compile/child_process.h"
+#include "ir/base/error.h"
 #include "tools/heddle/job.h"
 
 namespace heddle::tools {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/control_board.h"
+#include "comm/monitor/job_monitor.h"
 
 // How the ranks of a job that fails come to their end.
 namespace heddle::tools {

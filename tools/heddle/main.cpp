@@ -4,7 +4,7 @@
 #include <optional>
 #include <thread>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/heddle/job.h"
 #include "tools/heddle/options.h"
 

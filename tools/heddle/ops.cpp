@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "ir/op_listing.h"
+#include "ir/text/op_listing.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
-#include "host/passes.h"
+#include "host/device/device.h"
+#include "host/passes/pipeline.h"
 
 namespace heddle::tools {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "comm/communicator.h"
-#include "ir/error.h"
-#include "ir/op.h"
+#include "ir/base/error.h"
+#include "ir/ops/op.h"
 
 namespace heddle::tools {
 namespace {

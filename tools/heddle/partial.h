@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "host/program.h"
-#include "ir/host_tensor.h"
+#include "host/program/program.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle::tools {
 
@@ -29,7 +29,8 @@ std::string describe(const PartialState& state);
 // What a rank of the mesh gets of a block that is `whole` once the parts are reduced. Of a block
 // with as many elements as parts no part is the whole, so that an op that takes a part for the
 // whole shows; parts of sums and products are neutral but in two ranks' places. They give the whole
-// exactly, but for the rounding of an average and the sign of a zero. Of several axes the one written last is reduced first.
+// exactly, but for the rounding of an average and the sign of a zero. Of several axes the one
+// written last is reduced first.
 HostTensor partOf(const HostTensor& whole, const PartialState& state, int64_t rank);
 
 // Reduces the blocks of each team, in the order of its ranks, into that of its first rank; the

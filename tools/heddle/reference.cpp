@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "host/executable.h"
-#include "ir/error.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
 
 namespace heddle::tools {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "host/program.h"
+#include "host/program/program.h"
 #include "tools/heddle/source.h"
 
 namespace heddle::tools {

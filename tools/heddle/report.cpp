@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "ir/text.h"
+#include "ir/graph/print_values.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::tools {
 namespace {

@@ -10,9 +10,9 @@
 #include <new>
 #include <set>
 
-#include "host/text.h"
-#include "ir/error.h"
-#include "ir/npy.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/types/npy.h"
 
 namespace heddle::tools {
 namespace {

@@ -5,9 +5,9 @@
 #include <variant>
 #include <vector>
 
-#include "host/program.h"
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
+#include "host/program/program.h"
+#include "ir/reference/reference.h"
+#include "ir/types/host_tensor.h"
 #include "tools/heddle/options.h"
 
 namespace heddle::tools {

@@ -1,10 +1,11 @@
-#include "host/verify.h"
+#include "host/verify/verify.h"
 
 #include <cstdio>
 
+#include "host/compile.h"
 #include "host/executable.h"
-#include "ir/passes.h"
-#include "ir/verify.h"
+#include "ir/graph/verify.h"
+#include "ir/passes/pipeline.h"
 #include "tools/heddle/source.h"
 
 namespace heddle::tools {

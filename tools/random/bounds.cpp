@@ -4,9 +4,10 @@
 #include <cmath>
 #include <set>
 
-#include "ir/error.h"
-#include "ir/reference_dense.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/graph/print_values.h"
+#include "ir/reference/dense.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::random {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
-#include "ir/reference_core.h"
+#include "ir/graph/fusion.h"
+#include "ir/reference/elements.h"
+#include "ir/reference/reference.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle::random {
 
@@ -26,8 +26,8 @@ namespace heddle::random {
 //   without
 //     rounding, where each operand is v, v - e, v + e and, when they lie between, zero, the nearest
 //     integer and the other operands' samples; the largest distance is taken. fmod and remainder
-//     jump where the quotient passes an integer: when it may, any value between 0 and the divisor is
-//     taken to be possible.
+//     jump where the quotient passes an integer: when it may, any value between 0 and the divisor
+//     is taken to be possible.
 //   * The result is rounded to its dtype at both ends, so that a bf16 or f16 mostly comes out
 //   exact.
 //   * Sums, products, matmuls and scans add n roundings of the accumulator's type to what the

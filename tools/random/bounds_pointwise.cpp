@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "ir/compute_type.h"
+#include "ir/graph/compute_type.h"
 #include "tools/random/bounds.h"
 
 namespace heddle::random {

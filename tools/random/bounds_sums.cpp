@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 #include "tools/random/bounds.h"
 
 namespace heddle::random {

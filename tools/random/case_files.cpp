@@ -5,9 +5,9 @@
 #include <iterator>
 #include <sstream>
 
-#include "ir/error.h"
-#include "ir/npy.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/npy.h"
 #include "tools/random/rebuild.h"
 
 namespace heddle::random {

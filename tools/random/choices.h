@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "ir/host_tensor.h"
+#include "ir/types/host_tensor.h"
 #include "tools/random/random_fusion.h"
 
 namespace heddle::random {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 #include "tools/random/bounds.h"
 #include "tools/random/choices.h"
 #include "tools/random/random_ops.h"

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/host_tensor.h"
-#include "ir/reference.h"
+#include "ir/graph/fusion.h"
+#include "ir/reference/reference.h"
+#include "ir/types/host_tensor.h"
 
 namespace heddle::random {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/composite.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
 
 namespace heddle::random {
 namespace {

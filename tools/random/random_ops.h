@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 #include "tools/random/bounds.h"
 #include "tools/random/choices.h"
 

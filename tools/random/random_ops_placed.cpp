@@ -1,7 +1,7 @@
 // New tensors, and elements at computed places.
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/random/random_ops.h"
 
 namespace heddle::random {

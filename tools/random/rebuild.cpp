@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/reference_dense.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+#include "ir/reference/dense.h"
 
 namespace heddle::random {
 namespace {

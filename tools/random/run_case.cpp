@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "codegen/compile/image_cache.h"
 #include "host/executable.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::random {
 namespace {

@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "codegen/compile/image_cache.h"
 #include "codegen/kernel.h"
-#include "host/device.h"
+#include "host/device/device.h"
 #include "tools/random/bounds.h"
 #include "tools/random/random_fusion.h"
 

@@ -2,15 +2,16 @@
 #include <cstring>
 #include <map>
 
+#include "host/compile.h"
+#include "host/device/null/null_device.h"
 #include "host/executable.h"
-#include "host/null_device.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
-#include "ir/passes.h"
-#include "ir/segment.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
+#include "ir/graph/verify.h"
+#include "ir/passes/pipeline.h"
+#include "ir/segment/segment.h"
+#include "ir/text/fusion_text.h"
 #include "tools/random/rebuild.h"
 #include "tools/random/run_case.h"
 

@@ -1,4 +1,4 @@
-#include "host/cpu_scheduler.h"
+#include "host/device/cpu/adversarial_scheduler.h"
 
 #include <algorithm>
 #include <limits>

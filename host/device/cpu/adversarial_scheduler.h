@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/cpu_stream.h"
+#include "host/device/cpu/cpu_stream.h"
 
 namespace heddle::host {
 

@@ -1,4 +1,4 @@
-#include "host/cpu_allocator.h"
+#include "host/device/cpu/cpu_allocator.h"
 
 #include <algorithm>
 #include <bit>

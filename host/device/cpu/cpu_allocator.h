@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "host/cpu_stream.h"
-#include "host/device.h"
+#include "host/device/cpu/cpu_stream.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/cpu_communicate.h"
+#include "host/device/cpu/cpu_communicate.h"
 
 #include <cstring>
 #include <type_traits>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "comm/communicator.h"
-#include "host/cpu_stream.h"
+#include "host/device/cpu/cpu_stream.h"
 
 namespace heddle::host {
 

@@ -1,3 +1,5 @@
+#include "host/device/cpu/cpu_device.h"
+
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,15 +8,15 @@
 #include <cstring>
 #include <thread>
 
-#include "host/cpu_allocator.h"
-#include "host/cpu_communicate.h"
-#include "host/cpu_library.h"
-#include "host/cpu_matmul.h"
-#include "host/cpu_scheduler.h"
-#include "host/cpu_stream.h"
-#include "host/cpu_tiles.h"
-#include "host/device.h"
-#include "ir/error.h"
+#include "codegen/compile/cpp_compiler.h"
+#include "host/device/cpu/adversarial_scheduler.h"
+#include "host/device/cpu/cpu_allocator.h"
+#include "host/device/cpu/cpu_communicate.h"
+#include "host/device/cpu/cpu_library.h"
+#include "host/device/cpu/cpu_matmul.h"
+#include "host/device/cpu/cpu_stream.h"
+#include "host/device/cpu/tile_pool.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,11 +1,12 @@
-#include "host/cpu_library.h"
+#include "host/device/cpu/cpu_library.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <type_traits>
 
-#include "ir/error.h"
+#include "ir/base/ceil_div.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -91,8 +92,6 @@ void withBits(DType dtype, Work work) {
 constexpr int64_t kMostLanes = 16;                  // neighbouring lines that are walked together
 constexpr int64_t kMostScratch = int64_t{4} << 20;  // bytes of a tile, as far as a line allows
 
-int64_t divUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Tile t has the blocks t, t + tiles, ... of `lanes` lines, and its own part of the workspace.
 struct Deal {
   int64_t lanes = 1;
@@ -112,15 +111,15 @@ int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes
 Deal dealOf(const LibraryCall& call, int64_t lines, int threads) {
   const LineShape shape = lineShapeOf(call);
   Deal deal;
-  deal.lanes = std::clamp<int64_t>(divUp(lines, threads), 1, kMostLanes);
+  deal.lanes = std::clamp<int64_t>(ceilDiv(lines, threads), 1, kMostLanes);
   const int64_t one = scratchOf(call, shape, 1);
   if (call.scatters() && one > 0) {
     deal.lanes = std::clamp<int64_t>(kMostScratch / one, 1, deal.lanes);
   }
-  deal.blocks = divUp(lines, deal.lanes);
+  deal.blocks = ceilDiv(lines, deal.lanes);
   deal.tiles = std::min<int64_t>(deal.blocks, threads == 1 ? 1 : 4 * threads);
   constexpr int64_t kCacheLine = 64;
-  deal.scratch = divUp(scratchOf(call, shape, deal.lanes), kCacheLine) * kCacheLine;
+  deal.scratch = ceilDiv(scratchOf(call, shape, deal.lanes), kCacheLine) * kCacheLine;
   return deal;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "host/cpu_tiles.h"
-#include "host/library_call.h"
+#include "host/device/cpu/tile_pool.h"
+#include "host/device/library_call.h"
 
 namespace heddle::host {
 

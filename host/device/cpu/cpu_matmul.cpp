@@ -1,4 +1,4 @@
-#include "host/cpu_matmul.h"
+#include "host/device/cpu/cpu_matmul.h"
 
 #include <cblas.h>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

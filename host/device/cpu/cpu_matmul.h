@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/matmul_shape.h"
+#include "host/device/matmul_shape.h"
 
 namespace heddle::host {
 

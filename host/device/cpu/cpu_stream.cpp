@@ -1,12 +1,11 @@
-#include "host/cpu_stream.h"
+#include "host/device/cpu/cpu_stream.h"
 
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 
-#include "host/cpu_scheduler.h"
-#include "host/run_trace.h"
-#include "ir/error.h"
+#include "host/device/cpu/adversarial_scheduler.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
@@ -24,31 +23,12 @@ void reportWithoutSink(const std::exception_ptr& error) noexcept {
 }  // namespace
 
 bool Task::step() noexcept {
-  if (!polled_) begin();
+  WorkObserver* const observer = issue_.observer;
+  if (!polled_ && observer != nullptr) begun_ = observer->begin(issue_, body_->communicates());
   polled_ = true;
   if (!poll()) return false;
-  end();
+  if (observer != nullptr) observer->end(issue_, body_->communicates(), begun_);
   return true;
-}
-
-// A run that has failed stays where it was.
-bool Task::isShown() const {
-  const bool failed = issue_.errors != nullptr && issue_.errors->failed();
-  return issue_.slot != nullptr && issue_.instruction >= 0 && !failed;
-}
-
-void Task::begin() noexcept {
-  if (isShown()) {
-    issue_.slot->begin(issue_.instruction, body_->communicates());
-  }
-  if (issue_.trace != nullptr) begun_ = RunTrace::now();
-}
-
-void Task::end() noexcept {
-  if (isShown()) {
-    issue_.slot->end(issue_.instruction, body_->communicates());
-  }
-  if (issue_.trace != nullptr) issue_.trace->addWork(issue_.step, begun_, RunTrace::now());
 }
 
 bool Task::poll() noexcept {

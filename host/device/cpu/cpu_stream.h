@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/cpu_task.h"
+#include "host/device/cpu/cpu_task.h"
 
 namespace heddle::host {
 

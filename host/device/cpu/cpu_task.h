@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 
@@ -59,14 +59,11 @@ class Task {
 
  private:
   bool poll() noexcept;
-  bool isShown() const;
-  void begin() noexcept;
-  void end() noexcept;
 
   alignas(std::max_align_t) std::byte storage_[kBytes];
   TaskBody* body_ = nullptr;
   Issue issue_;
-  int64_t begun_ = 0;  // when the issue is traced
+  int64_t begun_ = 0;  // result of WorkObserver::begin()
   bool polled_ = false;
 };
 

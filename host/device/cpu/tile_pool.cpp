@@ -1,4 +1,4 @@
-#include "host/cpu_tiles.h"
+#include "host/device/cpu/tile_pool.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,9 +2,9 @@
 #include <limits>
 #include <new>
 
-#include "host/cuda/cuda_check.h"
-#include "host/cuda/cuda_device.h"
-#include "ir/error.h"
+#include "host/device/cuda/cuda_device.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

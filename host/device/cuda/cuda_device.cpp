@@ -1,4 +1,4 @@
-#include "host/cuda/cuda_device.h"
+#include "host/device/cuda/cuda_device.h"
 
 #include <nvtx3/nvToolsExt.h>
 
@@ -6,8 +6,8 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "comm/operation.h"
-#include "host/cuda/cuda_check.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

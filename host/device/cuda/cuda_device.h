@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "host/cuda/cuda_kernel.h"
-#include "host/cuda/cuda_library.h"
-#include "host/cuda/cuda_matmul.h"
-#include "host/device.h"
+#include "host/device/cuda/cuda_library.h"
+#include "host/device/cuda/kernel/cuda_kernel.h"
+#include "host/device/cuda/matmul/cuda_matmul.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/cuda/cuda_library.h"
+#include "host/device/cuda/cuda_library.h"
 
 #include <string>
 #include <string_view>
 
-#include "codegen/runtime_text.h"
+#include "codegen/compile/runtime_text.h"
 
 namespace heddle::host {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "codegen/kernel.h"
-#include "host/cuda/cuda_kernel.h"
-#include "host/library_steps.h"
+#include "host/device/cuda/kernel/cuda_kernel.h"
+#include "host/device/cuda_library_launches.h"
 
 namespace heddle::host {
 

@@ -1,10 +1,11 @@
-#include "host/cuda_module.h"
+#include "host/device/cuda_module.h"
 
 #include "codegen/cuda/nvrtc.h"
 #include "comm/cuda/in_process_cuda.h"
-#include "host/cuda/cuda_device.h"
-#include "host/cuda/reduce_kernel.h"
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "host/device/cuda/cuda_device.h"
+#include "host/device/cuda/kernel/reduce_kernel.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

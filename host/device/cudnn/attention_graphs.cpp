@@ -1,9 +1,9 @@
-#include "host/cudnn/attention_graphs.h"
+#include "host/device/cudnn/attention_graphs.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::cudnn {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "host/attention.h"
-#include "host/cudnn/cudnn_graph.h"
+#include "host/device/attention.h"
+#include "host/device/cudnn/cudnn_graph.h"
 
 namespace heddle::host::cudnn {
 

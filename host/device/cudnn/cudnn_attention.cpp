@@ -1,12 +1,12 @@
-#include "host/cudnn/cudnn_attention.h"
+#include "host/device/cudnn/cudnn_attention.h"
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
 
-#include "host/cudnn/attention_graphs.h"
-#include "host/cudnn/cudnn_handle.h"
-#include "ir/error.h"
+#include "host/device/cudnn/attention_graphs.h"
+#include "host/device/cudnn/cudnn_handle.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::cudnn {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "host/attention.h"
+#include "host/device/attention.h"
 
 namespace heddle::host::cudnn {
 

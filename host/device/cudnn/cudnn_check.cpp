@@ -1,6 +1,6 @@
-#include "host/cudnn/cudnn_check.h"
+#include "host/device/cudnn/cudnn_check.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::cudnn {
 

@@ -11,7 +11,7 @@ namespace heddle::host::cudnn {
 void check(cudnnStatus_t status, std::string_view what);
 void check(cudaError_t status, std::string_view what);
 
-// As DeviceGuard of host/cuda/cuda_check.h, which belongs to another module.
+// As DeviceGuard of host/device/cuda/kernel/cuda_check.h, which belongs to another module.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);

@@ -1,6 +1,6 @@
-#include "host/cudnn/cudnn_graph.h"
+#include "host/device/cudnn/cudnn_graph.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::cudnn {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "host/cudnn/cudnn_check.h"
+#include "host/device/cudnn/cudnn_check.h"
 
 namespace heddle::host::cudnn {
 

@@ -1,8 +1,8 @@
-#include "host/cudnn/cudnn_handle.h"
+#include "host/device/cudnn/cudnn_handle.h"
 
 #include <map>
 
-#include "host/cudnn/cudnn_check.h"
+#include "host/device/cudnn/cudnn_check.h"
 
 namespace heddle::host::cudnn {
 

@@ -1,5 +1,5 @@
-#include "host/cudnn/cudnn_attention.h"
-#include "host/cudnn/cudnn_check.h"
+#include "host/device/cudnn/cudnn_attention.h"
+#include "host/device/cudnn/cudnn_check.h"
 
 namespace heddle::host::cudnn {
 namespace {

@@ -1,4 +1,4 @@
-#include "host/null_device.h"
+#include "host/device/null/null_device.h"
 
 namespace heddle::host {
 namespace {

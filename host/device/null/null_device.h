@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 namespace heddle::host {
 
@@ -29,6 +29,9 @@ struct NullCounts {
   std::atomic<int64_t> fill{0};
   std::atomic<int64_t> host_task{0};
 };
+
+// Does nothing and counts: host cost measured alone, programs tested with no device.
+std::unique_ptr<Device> makeNullDevice();
 
 // makeNullDevice() with a view of its counts, which outlive the device. Memory is made-up distinct
 // addresses that must not be touched; events are always done; host tasks are dropped, not run.

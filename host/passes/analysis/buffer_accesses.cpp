@@ -1,10 +1,10 @@
-#include "host/passes/items.h"
+#include "host/passes/analysis/buffer_accesses.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
-#include "host/visit.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 namespace {

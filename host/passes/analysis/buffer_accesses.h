@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

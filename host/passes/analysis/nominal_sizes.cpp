@@ -1,6 +1,6 @@
-#include "host/passes/nominal_sizes.h"
+#include "host/passes/analysis/nominal_sizes.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "host/passes.h"
+#include "host/program/pass_options.h"
 
 namespace heddle::host {
 

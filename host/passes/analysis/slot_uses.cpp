@@ -1,6 +1,6 @@
-#include "host/passes/slot_uses.h"
+#include "host/passes/analysis/slot_uses.h"
 
-#include "host/visit.h"
+#include "host/program/visit.h"
 
 namespace heddle::host {
 

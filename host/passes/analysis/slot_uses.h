@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

@@ -1,4 +1,4 @@
-#include "host/passes/order.h"
+#include "host/passes/analysis/stream_order.h"
 
 #include <algorithm>
 

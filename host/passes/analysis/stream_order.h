@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "host/clock.h"
-#include "host/passes/items.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/verify/happens_before.h"
 
 namespace heddle::host {
 

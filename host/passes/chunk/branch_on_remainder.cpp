@@ -1,11 +1,11 @@
-#include "host/passes/either_version.h"
+#include "host/passes/chunk/branch_on_remainder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/program/visit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,4 +1,4 @@
-#include "host/passes/chunk_collectives.h"
+#include "host/passes/chunk/chunk_collectives.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <set>
 
-#include "host/passes/chunk_cost.h"
-#include "host/passes/chunk_cuts.h"
-#include "host/passes/chunk_rests.h"
-#include "host/passes/chunk_work.h"
-#include "host/passes/chunk_writer.h"
-#include "host/passes/nominal_sizes.h"
-#include "host/text_names.h"
-#include "ir/error.h"
+#include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/chunk/chunk_writer.h"
+#include "host/passes/chunk/cost_model.h"
+#include "host/passes/chunk/remainders.h"
+#include "host/passes/chunk/row_cuts.h"
+#include "host/passes/chunk/work_estimate.h"
+#include "host/text/text_names.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

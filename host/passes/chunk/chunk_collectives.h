@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/passes.h"
+#include "host/program/pass_options.h"
 
 namespace heddle::host {
 
@@ -13,10 +13,10 @@ namespace heddle::host {
 //   allgather of rows -> products of them      each chunk gathers some rows of every rank
 //   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
 //   product -> allreduce                       each chunk holds some rows
-// or the same with a kernel between the two that works row by row (host/passes/row_kernel.h), as
-// where the sum of several products is reduced once: it is run on the rows of each chunk. A chunk
-// that is reduced may begin at the products before that which make its rows, and at the gather of
-// what these read:
+// or the same with a kernel between the two that works row by row
+// (host/passes/chunk/rowwise_kernel.h), as where the sum of several products is reduced once: it is
+// run on the rows of each chunk. A chunk that is reduced may begin at the products before that
+// which make its rows, and at the gather of what these read:
 //   (allgather ->) products (-> kernel) -> product -> reduce-scatter or allreduce
 // Rows are what a matrix as the second operand leaves as it is, all axes but the last. They are cut
 // where a chunk is one stretch of memory: along the axis that is outermost in it (which of a
@@ -32,10 +32,10 @@ struct Chunked {
 };
 
 // nullopt when nothing is cut. There are options.chunks chunks of one length or, where that is
-// kAutoChunks, those that host/passes/chunk_cost.h finds cheapest at the size defaults: a function
-// of the program and the options, the same on every rank. What does not divide at
-// the size defaults stays whole where something else does. A collective between instructions of
-// another mesh's ranks, in a body, or of a tensor that others than these read stays whole.
+// kAutoChunks, those that host/passes/chunk/cost_model.h finds cheapest at the size defaults: a
+// function of the program and the options, the same on every rank. What does not divide at the size
+// defaults stays whole where something else does. A collective between instructions of another
+// mesh's ranks, in a body, or of a tensor that others than these read stays whole.
 //
 // A stream split of a slot (`stream(1: 4)`) gives axis and count of its collective whatever the
 // options say. UserError naming the slot: on a mesh of several devices no product and collective

@@ -1,13 +1,13 @@
-#include "host/passes/chunk_writer.h"
+#include "host/passes/chunk/chunk_writer.h"
 
 #include <fmt/format.h>
 
 #include <numeric>
 
-#include "host/passes/chunk_cuts.h"
-#include "host/passes/chunk_rests.h"
-#include "host/passes/nominal_sizes.h"
-#include "host/passes/row_kernel.h"
+#include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/chunk/remainders.h"
+#include "host/passes/chunk/row_cuts.h"
+#include "host/passes/chunk/rowwise_kernel.h"
 
 namespace heddle::host {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "host/passes/chunk_cost.h"
-#include "host/passes/chunk_sites.h"
+#include "host/passes/chunk/cost_model.h"
+#include "host/passes/chunk/overlap_patterns.h"
 
 namespace heddle::host {
 

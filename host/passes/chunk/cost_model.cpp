@@ -1,10 +1,10 @@
-#include "host/passes/chunk_cost.h"
+#include "host/passes/chunk/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "host/passes/chunk_pipeline.h"
+#include "host/passes/chunk/overlap_model.h"
 
 namespace heddle::host {
 namespace {

@@ -40,8 +40,8 @@ double productSeconds(const ChunkedWork& work);
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Seconds for these chunks, of which the communication of one runs beside the product of another
-// (host/passes/chunk_pipeline.h). Launch and start-up costs of a chunk are included; rows that do
-// not fill the last tile cost as much as if they did. The rates are nominal ones of current
+// (host/passes/chunk/overlap_model.h). Launch and start-up costs of a chunk are included; rows that
+// do not fill the last tile cost as much as if they did. The rates are nominal ones of current
 // data-centre GPUs, from docs/benchmarks.md: every rank must choose alike, so nothing is measured.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 

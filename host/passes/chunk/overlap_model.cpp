@@ -1,4 +1,4 @@
-#include "host/passes/chunk_pipeline.h"
+#include "host/passes/chunk/overlap_model.h"
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
-#include "host/passes/chunk_sites.h"
+#include "host/passes/chunk/overlap_patterns.h"
 
 #include <algorithm>
 
-#include "host/passes/chunk_cuts.h"
-#include "host/passes/items.h"
-#include "host/passes/row_kernel.h"
-#include "host/passes/slot_uses.h"
-#include "host/visit.h"
-#include "ir/error.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/passes/analysis/slot_uses.h"
+#include "host/passes/chunk/row_cuts.h"
+#include "host/passes/chunk/rowwise_kernel.h"
+#include "host/program/visit.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "host/program.h"
+#include "host/program/program.h"
 
 namespace heddle::host {
 

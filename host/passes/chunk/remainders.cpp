@@ -1,8 +1,8 @@
-#include "host/passes/chunk_rests.h"
+#include "host/passes/chunk/remainders.h"
 
 #include <algorithm>
 
-#include "host/passes/nominal_sizes.h"
+#include "host/passes/analysis/nominal_sizes.h"
 
 namespace heddle::host {
 namespace {

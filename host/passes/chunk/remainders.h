@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "host/passes/chunk_sites.h"
+#include "host/passes/chunk/overlap_patterns.h"
 
 namespace heddle::host {
 

@@ -1,8 +1,8 @@
-#include "host/passes/chunk_cuts.h"
+#include "host/passes/chunk/row_cuts.h"
 
 #include <algorithm>
 
-#include "host/passes/nominal_sizes.h"
+#include "host/passes/analysis/nominal_sizes.h"
 
 namespace heddle::host {
 namespace {

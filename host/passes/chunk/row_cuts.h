@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "host/passes/chunk_sites.h"
-#include "host/passes/slot_uses.h"
+#include "host/passes/analysis/slot_uses.h"
+#include "host/passes/chunk/overlap_patterns.h"
 
 namespace heddle::host {
 

@@ -1,11 +1,11 @@
-#include "host/passes/row_kernel.h"
+#include "host/passes/chunk/rowwise_kernel.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::host {
 namespace {

@@ -1,8 +1,8 @@
-#include "host/passes/chunk_work.h"
+#include "host/passes/chunk/work_estimate.h"
 
 #include <algorithm>
 
-#include "host/passes/chunk_rests.h"
+#include "host/passes/chunk/remainders.h"
 
 namespace heddle::host {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "host/passes/chunk_cost.h"
-#include "host/passes/chunk_sites.h"
-#include "host/passes/nominal_sizes.h"
+#include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/chunk/cost_model.h"
+#include "host/passes/chunk/overlap_patterns.h"
 
 namespace heddle::host {
 

@@ -1,20 +1,20 @@
-#include "ir/passes/insert_resharding.h"
+#include "ir/passes/sharding/insert_resharding.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/memory_order.h"
-#include "ir/mesh_relations.h"
-#include "ir/passes/local_plan.h"
-#include "ir/passes/regrouped_axes.h"
-#include "ir/passes/remove_dead.h"
-#include "ir/reshard_moves.h"
-#include "ir/rewrite.h"
-#include "ir/set_step.h"
-#include "ir/size_quotient.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/graph/remove_dead.h"
+#include "ir/graph/rewrite.h"
+#include "ir/passes/sharding/local_shardings.h"
+#include "ir/passes/sharding/reshape_sharding.h"
+#include "ir/passes/sharding/reshard_moves.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -1,12 +1,12 @@
-#include "ir/passes/join_reductions.h"
+#include "ir/passes/sharding/join_reductions.h"
 
 #include <algorithm>
 #include <set>
 
-#include "ir/memory_order.h"
-#include "ir/reshard_moves.h"
-#include "ir/rewrite.h"
-#include "ir/set_step.h"
+#include "ir/analysis/memory_order.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/graph/rewrite.h"
+#include "ir/passes/sharding/reshard_moves.h"
 
 namespace heddle {
 namespace {

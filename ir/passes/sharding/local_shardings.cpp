@@ -1,11 +1,11 @@
-#include "ir/passes/local_plan.h"
+#include "ir/passes/sharding/local_shardings.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/mesh_relations.h"
-#include "ir/passes/regrouped_axes.h"
-#include "ir/size_quotient.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/passes/sharding/reshape_sharding.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/passes/asked_axes.h"
-#include "ir/passes/reshard_path.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/shardable_axes.h"
+#include "ir/graph/fusion.h"
+#include "ir/passes/sharding/reshard_path.h"
+#include "ir/passes/sharding/user_sharded_axes.h"
 
 namespace heddle {
 
@@ -21,15 +21,15 @@ struct LocalPlan {
 using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: not known
 
 // Gives each axis of the expression's iteration space the mesh axes that an operand or the wanted
-// result has there (ir/spread_map.h). They ask in turn, operands with more bytes first and the
-// result last; who comes too late, because a space axis has others or a mesh axis is in use, is
-// resharded. Where that happens, every asker is tried as the first one and the cheapest plan in
-// bytes is taken, ties going to the order above. Of states over several meshes each mesh is tried,
-// that of the result first. What a slice cuts is spread over nothing, nor is what a reshape
+// result has there (ir/analysis/shardable_axes.h). They ask in turn, operands with more bytes first
+// and the result last; who comes too late, because a space axis has others or a mesh axis is in
+// use, is resharded. Where that happens, every asker is tried as the first one and the cheapest
+// plan in bytes is taken, ties going to the order above. Of states over several meshes each mesh is
+// tried, that of the result first. What a slice cuts is spread over nothing, nor is what a reshape
 // regroups where blocks are known to be uneven, or are by the size defaults and the axis is merged,
 // or split where it may be gathered. Where neither an operand that the user asked to be sharded
-// (ir/passes/asked_axes.h) nor what he wrote of the result wants it, blocks must be known to be
-// even: an axis that may be uneven stays whole.
+// (ir/passes/sharding/user_sharded_axes.h) nor what he wrote of the result wants it, blocks must be
+// known to be even: an axis that may be uneven stays whole.
 class LocalPlanner {
  public:
   explicit LocalPlanner(const Fusion& fusion)

@@ -1,11 +1,11 @@
-#include "ir/passes/propagate_sharding.h"
+#include "ir/passes/sharding/propagate_sharding.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/kernel_rules.h"
-#include "ir/passes/local_plan.h"
-#include "ir/set_step.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/passes/sharding/local_shardings.h"
 
 namespace heddle {
 namespace {

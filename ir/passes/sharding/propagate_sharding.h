@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 

@@ -1,11 +1,11 @@
-#include "ir/passes/regrouped_axes.h"
+#include "ir/passes/sharding/reshape_sharding.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/mesh_relations.h"
-#include "ir/size_quotient.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/shardable_axes.h"
+#include "ir/base/error.h"
+#include "ir/base/size_quotient.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/fusion.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 

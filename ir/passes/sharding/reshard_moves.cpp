@@ -1,6 +1,6 @@
-#include "ir/reshard_moves.h"
+#include "ir/passes/sharding/reshard_moves.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 namespace {

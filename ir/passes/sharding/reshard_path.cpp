@@ -1,12 +1,12 @@
-#include "ir/passes/reshard_path.h"
+#include "ir/passes/sharding/reshard_path.h"
 
 #include <algorithm>
 #include <queue>
 #include <set>
 #include <tuple>
 
-#include "ir/error.h"
-#include "ir/mesh_relations.h"
+#include "ir/base/error.h"
+#include "ir/types/mesh_relations.h"
 
 namespace heddle {
 namespace {

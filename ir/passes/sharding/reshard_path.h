@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/fusion.h"
-#include "ir/set_step.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle {
 
@@ -24,10 +24,10 @@ class ReshardPaths {
     double bytes = 0;
     bool possible = true;
   };
-  // The cheapest chain of elementary steps (ir/set_step.h), then the shortest, then the first in
-  // the order allgather (fewest mesh axes last), allreduce, slice, reduce-scatter, all-to-all, and
-  // from one mesh to another: straight to the wanted state, in the same placement, replicated.
-  // Neither state has a stream split.
+  // The cheapest chain of elementary steps (ir/analysis/reshard_step.h), then the shortest, then
+  // the first in the order allgather (fewest mesh axes last), allreduce, slice, reduce-scatter,
+  // all-to-all, and from one mesh to another: straight to the wanted state, in the same placement,
+  // replicated. Neither state has a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
   // The cheapest chain for each other first step, cheapest first.

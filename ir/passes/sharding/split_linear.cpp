@@ -1,10 +1,10 @@
-#include "ir/passes/split_linear.h"
+#include "ir/passes/sharding/split_linear.h"
 
 #include <algorithm>
 
-#include "ir/composite.h"
-#include "ir/passes/local_plan.h"
-#include "ir/rewrite.h"
+#include "ir/composite/composite.h"
+#include "ir/graph/rewrite.h"
+#include "ir/passes/sharding/local_shardings.h"
 
 namespace heddle {
 namespace {

@@ -1,9 +1,9 @@
-#include "ir/passes/asked_axes.h"
+#include "ir/passes/sharding/user_sharded_axes.h"
 
 #include <algorithm>
 
-#include "ir/kernel_rules.h"
-#include "ir/spread_map.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/analysis/shardable_axes.h"
 
 namespace heddle {
 namespace {

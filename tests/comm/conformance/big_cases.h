@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/comm/conformance.h"
+#include "tests/comm/conformance/conformance.h"
 
 // Counts beyond 2^31, on any kind of memory. One rank's buffers take 4 GiB.
 namespace heddle::comm::conformance {

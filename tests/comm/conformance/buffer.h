@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/comm/conformance_values.h"
+#include "tests/comm/conformance/values.h"
 
 namespace heddle::comm::conformance {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/mesh.h"
-#include "tests/comm/conformance.h"
+#include "ir/base/error.h"
+#include "ir/types/mesh.h"
+#include "tests/comm/conformance/conformance.h"
 
 namespace heddle::comm::conformance {
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "tests/comm/conformance_buffer.h"
-#include "tests/comm/conformance_expected.h"
+#include "tests/comm/conformance/buffer.h"
+#include "tests/comm/conformance/expected.h"
 
 // The cases every transport must pass, on any kind of memory.
 namespace heddle::comm::conformance {
@@ -137,4 +137,4 @@ inline void runEverything(Rank& rank) {
 
 }  // namespace heddle::comm::conformance
 
-#include "tests/comm/conformance_cases.h"
+#include "tests/comm/conformance/cases.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "tests/comm/conformance_values.h"
+#include "tests/comm/conformance/values.h"
 
 // The cases, and what a result must be made of: closed formulas of the rank, the index and the
 // round, with nothing of the code that is tested.

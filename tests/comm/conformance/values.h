@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "ir/dtype.h"
-#include "ir/sharding.h"
+#include "ir/base/dtype.h"
+#include "ir/types/sharding.h"
 
 // What the ranks contribute and what a reduction of it must give, computed here from scratch. The
 // numbers are small enough for every sum and product to be exact in every type and in any order.

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/nccl/lane_table.h"
+#include "comm/in_process/worlds.h"
+#include "comm/nccl/copy_channel_table.h"
 #include "comm/nccl/nccl_job.h"
-#include "ir/error.h"
-#include "tests/comm/lanes/lane_ranks.h"
+#include "ir/base/error.h"
+#include "tests/comm/copy_channels/copy_channel_ranks.h"
 
 namespace heddle::comm::conformance::lane_faults {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kCount = 1000;
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
-  ~DeafWorld() override { closeBoard(); }
+  ~DeafWorld() override { closeMonitor(); }
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
   std::string transport() const override { return world_->transport(); }

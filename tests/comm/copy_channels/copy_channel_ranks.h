@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "comm/in_process/worlds.h"
 #include "comm/modules.h"
-#include "tests/comm/conformance.h"
-#include "tests/comm/lanes/fake_cuda.h"
+#include "tests/comm/conformance/conformance.h"
+#include "tests/comm/copy_channels/fake_cuda.h"
 #include "tests/comm/ranks.h"
 
 extern "C" const heddle::comm::NcclModule* heddleNcclModule();

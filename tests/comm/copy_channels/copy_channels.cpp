@@ -1,9 +1,9 @@
 // The lanes of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and threads: who
-// meets whom when, and which part lies where. On GPUs: tests/host/lanes_gpu_test.cpp.
+// meets whom when, and which part lies where. On GPUs: tests/host/whole/copy_channels_gpu_test.cpp.
 #include <chrono>
 #include <thread>
 
-#include "tests/comm/lanes/lane_ranks.h"
+#include "tests/comm/copy_channels/copy_channel_ranks.h"
 
 namespace heddle::comm::conformance::lanes {
 namespace {

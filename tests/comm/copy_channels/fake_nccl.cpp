@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "tests/comm/lanes/fake_cuda.h"
+#include "tests/comm/copy_channels/fake_cuda.h"
 
 namespace {
 

@@ -5,7 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "host/device.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
 
 namespace heddle::host::device_adversarial_test {
 namespace {

@@ -1,8 +1,10 @@
 // The backward of scaled_dot_product_attention of half types as one call of cuDNN, held against
 // loops in double.
-#include "host/text.h"
-#include "ir/text.h"
-#include "tests/host/attention_cases.h"
+#include "host/compile.h"
+#include "host/fusion_executor.h"
+#include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/device/attention_cases.h"
 
 namespace heddle::host::attention_backward_gpu_test {
 namespace {
@@ -19,7 +21,7 @@ Fusion backwardOf(DType dtype, bool causal) {
       name(dtype), causal));
 }
 
-// Exact gradients, and what host/attention.h says that each element may be off.
+// Exact gradients, and what host/device/attention.h says that each element may be off.
 struct ExactGradients {
   std::vector<double> dq, dk, dv;
   std::vector<double> off_dq, off_dk, off_dv;

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "host/attention.h"
+#include "host/device/attention.h"
 #include "host/executable.h"
-#include "ir/error.h"
-#include "ir/reference.h"
+#include "host/tensor.h"
+#include "ir/base/error.h"
+#include "ir/reference/reference.h"
 #include "tests/host/gpu_device.h"
 
 // Operands of attention on a GPU, and what comes of them in double.

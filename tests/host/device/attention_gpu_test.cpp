@@ -1,7 +1,9 @@
 // scaled_dot_product_attention of half types as one call of cuDNN, held against loops in double.
-#include "host/text.h"
-#include "ir/text.h"
-#include "tests/host/attention_cases.h"
+#include "host/compile.h"
+#include "host/fusion_executor.h"
+#include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/device/attention_cases.h"
 #include "tests/host/example_files.h"
 
 namespace heddle::host::attention_gpu_test {

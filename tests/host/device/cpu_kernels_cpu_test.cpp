@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "host/device.h"
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::device_kernel_cpu_test {
 namespace {

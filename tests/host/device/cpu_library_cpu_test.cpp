@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 
-#include "host/attention.h"
-#include "host/device.h"
+#include "host/compile.h"
+#include "host/device/attention.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
+#include "host/device/null/null_device.h"
 #include "host/executable.h"
-#include "host/text.h"
-#include "ir/error.h"
-#include "ir/text.h"
-#include "tests/host/library_cases.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/device/library_cases.h"
 
 namespace heddle::host::library_cpu_test {
 namespace {

@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-#include "host/device.h"
-#include "ir/error.h"
-#include "tests/host/matmul_cases.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
+#include "ir/base/error.h"
+#include "tests/host/device/matmul_cases.h"
 
 namespace heddle::host::device_matmul_cpu_test {
 namespace {
@@ -37,7 +38,7 @@ TEST_P(CpuMatmul, EveryCase) {
 
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul,
                          ::testing::Values(DType::Bool, DType::I64, DType::BF16, DType::F32,
-                                         DType::F64),
+                                           DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {

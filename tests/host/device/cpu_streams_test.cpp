@@ -7,8 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/device.h"
-#include "ir/error.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/device.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::device_streams_test {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "tests/host/device/library_cases.h"
 #include "tests/host/gpu_device.h"
-#include "tests/host/library_cases.h"
 
 namespace heddle::host::library_gpu_test {
 namespace {

@@ -1,9 +1,9 @@
 // The CUDA kernels of the library functions and the steps that launch them, on the host.
 #include <gtest/gtest.h>
 
-#include "host/library_steps.h"
-#include "tests/host/library_cases.h"
-#include "tests/host/simt_blocks.h"
+#include "host/device/cuda_library_launches.h"
+#include "tests/host/device/library_cases.h"
+#include "tests/host/device/simt_blocks.h"
 //
 #include "codegen/runtime/cuda_elements.h"
 //

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <thread>
 
+#include "tests/host/device/matmul_cases.h"
 #include "tests/host/gpu_device.h"
-#include "tests/host/matmul_cases.h"
 
 namespace heddle::host::device_matmul_gpu_test {
 namespace {

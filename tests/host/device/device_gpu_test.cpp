@@ -5,7 +5,8 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "ir/error.h"
+#include "comm/in_process/worlds.h"
+#include "ir/base/error.h"
 #include "tests/host/gpu_device.h"
 
 namespace heddle::host::device_gpu_test {

@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <span>
 
-#include "codegen/runtime_text.h"
-#include "host/own_product.h"
-#include "tests/host/matmul_cases.h"
-#include "tests/host/simt_blocks.h"
+#include "codegen/compile/runtime_text.h"
+#include "host/device/fallback_matmul.h"
+#include "tests/host/device/matmul_cases.h"
+#include "tests/host/device/simt_blocks.h"
 //
 #include "codegen/runtime/cuda_elements.h"
 //
@@ -65,7 +65,7 @@ TEST_P(ProductSimt, EveryCase) {
 
 INSTANTIATE_TEST_SUITE_P(DTypes, ProductSimt,
                          ::testing::Values(DType::Bool, DType::I8, DType::I64, DType::F16,
-                                         DType::F64),
+                                           DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "host/library_call.h"
-#include "ir/error.h"
-#include "tests/host/matmul_cases.h"
+#include "host/device/library_call.h"
+#include "ir/base/error.h"
+#include "tests/host/device/matmul_cases.h"
 
 // Calls of the library functions that every device makes, held against what the functions mean.
 namespace heddle::host {

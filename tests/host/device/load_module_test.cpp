@@ -1,12 +1,13 @@
+#include "host/device/load_module.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
-#include "host/module.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "host/job/worlds.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::device_module_test {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "host/device.h"
-#include "ir/tensor.h"
+#include "host/device/device.h"
+#include "ir/types/tensor.h"
 
 // Matrix products that every device computes, held against plain loops in double.
 namespace heddle::host {

@@ -1,9 +1,10 @@
+#include "host/device/null/null_device.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "host/null_device.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::device_null_test {
 namespace {

@@ -3,9 +3,9 @@
 #include <random>
 #include <thread>
 
-#include "host/module.h"
-#include "host/worlds.h"
-#include "ir/error.h"
+#include "host/device/load_module.h"
+#include "host/job/worlds.h"
+#include "ir/base/error.h"
 #include "tests/host/gpu_device.h"
 
 namespace heddle::host::device_reduce_gpu_test {

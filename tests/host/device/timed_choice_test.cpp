@@ -1,5 +1,5 @@
 // Which algorithm wins a race, on a GPU whose clock falls while one of them runs by itself.
-#include "host/algorithm_race.h"
+#include "host/device/timed_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "host/algorithm_store.h"
-#include "host/matmul_agreement.h"
+#include "host/device/choice_cache.h"
+#include "host/job/agree_on_algorithms.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::matmul_agreement_cpu_test {

@@ -1,5 +1,5 @@
 // What --inject takes, and what it says of the rest.
-#include "host/inject.h"
+#include "host/job/inject_fault.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,11 @@
 #include <limits>
 #include <map>
 
-#include "host/post_agreement.h"
-#include "host/text.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
+#include "host/run/match_collectives_across_ranks.h"
+#include "host/tensor.h"
+#include "host/text/program_text.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
@@ -118,7 +121,7 @@ TEST(JobFaults, ADelayHurtsNobody) {
 class UncheckedWorld : public comm::World {
  public:
   explicit UncheckedWorld(comm::World& world) : world_(world) {}
-  ~UncheckedWorld() override { closeBoard(); }
+  ~UncheckedWorld() override { closeMonitor(); }
   using World::split;
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }

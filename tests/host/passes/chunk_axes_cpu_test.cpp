@@ -2,11 +2,12 @@
 // said of it.
 #include <gtest/gtest.h>
 
-#include "host/lower.h"
-#include "host/passes/chunk_collectives.h"
-#include "ir/passes.h"
-#include "ir/segment.h"
-#include "tests/host/chunk_programs.h"
+#include "host/compile.h"
+#include "host/lower/lower.h"
+#include "host/passes/chunk/chunk_collectives.h"
+#include "ir/passes/pipeline.h"
+#include "ir/segment/segment.h"
+#include "tests/host/passes/chunk_programs.h"
 
 namespace heddle::host::chunk_axes_test {
 namespace {

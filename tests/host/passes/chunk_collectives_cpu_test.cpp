@@ -5,11 +5,13 @@
 #include <set>
 #include <string>
 
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
-#include "ir/text.h"
-#include "tests/host/chunk_programs.h"
+#include "host/compile.h"
+#include "host/passes/pipeline.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
+#include "tests/host/passes/chunk_programs.h"
 
 namespace heddle::host::chunk_collectives_cpu_test {
 namespace {

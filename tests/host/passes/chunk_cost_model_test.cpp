@@ -1,9 +1,9 @@
 // What chunks cost by the model, in closed form, and which are taken.
-#include "host/passes/chunk_cost.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "host/passes/chunk/cost_model.h"
 
 namespace heddle::host::chunk_cost_test {
 namespace {

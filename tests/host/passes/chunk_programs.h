@@ -4,10 +4,11 @@
 
 #include <string>
 
-#include "host/text.h"
-#include "host/visit.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "host/compile.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
 // Products next to collectives, and what their chunks must be like.

@@ -1,12 +1,14 @@
 // Kernels between products and collectives, run on the rows of a chunk.
 #include <gtest/gtest.h>
 
-#include "host/lower.h"
-#include "host/passes/chunk_collectives.h"
-#include "host/passes/row_kernel.h"
-#include "ir/passes.h"
-#include "ir/segment.h"
-#include "tests/host/chunk_programs.h"
+#include "host/lower/lower.h"
+#include "host/passes/chunk/chunk_collectives.h"
+#include "host/passes/chunk/rowwise_kernel.h"
+#include "host/passes/pipeline.h"
+#include "host/text/program_text.h"
+#include "ir/passes/pipeline.h"
+#include "ir/segment/segment.h"
+#include "tests/host/passes/chunk_programs.h"
 
 namespace heddle::host::chunk_kernels_test {
 namespace {

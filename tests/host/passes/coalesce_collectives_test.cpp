@@ -3,10 +3,10 @@
 
 #include <sstream>
 
-#include "host/passes.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
+#include "host/passes/pipeline.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::coalesce_test {
 namespace {

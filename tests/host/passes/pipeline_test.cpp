@@ -1,4 +1,4 @@
-#include "host/passes.h"
+#include "host/passes/pipeline.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "host/compile.h"
 #include "host/executable.h"
-#include "host/passes/items.h"
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "host/passes/analysis/buffer_accesses.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::host::passes_test {
 namespace {

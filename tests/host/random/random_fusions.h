@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "codegen/compile/image_cache.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 #include "tools/random/case_files.h"
 #include "tools/random/run_case.h"
 

@@ -1,5 +1,6 @@
 // Random fusions (tools/random/): compiled CPU kernels against the reference.
-#include "tests/host/random_fusions.h"
+#include "host/device/cpu/cpu_device.h"
+#include "tests/host/random/random_fusions.h"
 
 namespace heddle::host::random_fusions_cpu_test {
 namespace {

@@ -1,6 +1,6 @@
 // Random fusions (tools/random/) on a GPU against the reference.
 #include "tests/host/gpu_device.h"
-#include "tests/host/random_fusions.h"
+#include "tests/host/random/random_fusions.h"
 
 namespace heddle::host::random_fusions_gpu_test {
 namespace {

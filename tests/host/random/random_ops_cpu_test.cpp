@@ -1,7 +1,8 @@
 // Random tensors on several ranks: the same tensor whatever the sharding.
 #include <gtest/gtest.h>
 
-#include "ir/text.h"
+#include "host/compile.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::random_ops_cpu_test {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "ir/builder.h"
-#include "ir/text.h"
+#include "ir/graph/builder.h"
+#include "ir/text/fusion_text.h"
 #include "tools/random/bounds.h"
 #include "tools/random/case_files.h"
 #include "tools/random/reduce.h"
@@ -65,7 +65,8 @@ TEST(RandomFusionTest, BoundsOfRemaindersWhereTheQuotientIsNotSettled) {
             got += divisor;
           }
           const double off = std::fabs(got - toDouble(bounds[k].value.at(i)));
-          EXPECT_LE(off, bounds[k].errors[static_cast<size_t>(i)]) << op << " of " << v << ", " << k;
+          EXPECT_LE(off, bounds[k].errors[static_cast<size_t>(i)])
+              << op << " of " << v << ", " << k;
         }
       }
       EXPECT_LT(bounds[1].errors[static_cast<size_t>(i)], 2.1e-7) << "of the size of the divisor";

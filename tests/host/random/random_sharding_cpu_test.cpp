@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <random>
 
-#include "ir/builder.h"
-#include "ir/text.h"
+#include "host/compile.h"
+#include "ir/graph/builder.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 #include "tests/sanitized.h"
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
 // 0-d inputs in host memory, on any device with memory.

@@ -1,10 +1,13 @@
 // 0-d inputs in host memory on the CPU device.
 #include <gtest/gtest.h>
 
-#include "host/value_segment.h"
-#include "ir/reference.h"
-#include "tests/host/host_values.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/plan/by_value_inputs.h"
+#include "host/tensor.h"
+#include "ir/reference/reference.h"
 #include "tests/host/rank_harness.h"
+#include "tests/host/run/by_value_inputs.h"
 
 namespace heddle::host::host_values_cpu_test {
 namespace {

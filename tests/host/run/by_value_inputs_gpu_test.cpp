@@ -1,6 +1,6 @@
 // 0-d inputs in host memory on a GPU.
 #include "tests/host/gpu_device.h"
-#include "tests/host/host_values.h"
+#include "tests/host/run/by_value_inputs.h"
 
 namespace heddle::host::host_values_gpu_test {
 namespace {

@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 
-#include "host/value_segment.h"
-#include "tests/host/host_values.h"
+#include "codegen/emit/plan_kernel.h"
+#include "host/compile.h"
+#include "host/plan/by_value_inputs.h"
+#include "tests/host/run/by_value_inputs.h"
 
 namespace heddle::host::host_values_simt_test {
 namespace {

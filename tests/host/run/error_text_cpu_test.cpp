@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::error_text_cpu_test {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 

@@ -1,7 +1,8 @@
 // A steady run costs the same heap memory whatever the number of its instructions.
 #include <gtest/gtest.h>
 
-#include "host/null_device.h"
+#include "host/device/null/null_device.h"
+#include "host/fusion_executor.h"
 #include "tests/host/count_heap.h"
 #include "tests/host/executable_common.h"
 

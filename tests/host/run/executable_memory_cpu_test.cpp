@@ -3,6 +3,8 @@
 
 #include <thread>
 
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_memory_cpu_test {

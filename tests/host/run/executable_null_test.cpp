@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "host/null_device.h"
-#include "host/run_state.h"
-#include "ir/error.h"
+#include "host/device/null/null_device.h"
+#include "host/fusion_executor.h"
+#include "host/run/run_state.h"
+#include "ir/base/error.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_null_test {

@@ -7,6 +7,10 @@
 #include <cmath>
 #include <thread>
 
+#include "comm/monitor/job_monitor.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
+#include "host/tensor.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/on_ranks.h"
 
@@ -309,7 +313,7 @@ TEST(ExecutableRanksTest, WhoLeavesIsMissedInTheRunsThatAreUnderWay) {
     if (world.rank() == 1) return one.wait();
     const Outputs two = second.run({x});
     one.wait();
-    EXPECT_TRUE(world.board({}).entry(0).isInRun());
+    EXPECT_TRUE(comm::jobMonitorOf(world, {}).entry(0).isInRun());
     two.wait();
   });
   EXPECT_EQ(errors[1], "");
@@ -335,7 +339,7 @@ program p(%x: f32[2]) -> (%y) {
       const Outputs one = executable.run({x}), two = executable.run({x});
       two.wait();
       one.wait();
-      const comm::BoardEntry entry = world.board({}).entry(world.rank());
+      const comm::BoardEntry entry = comm::jobMonitorOf(world, {}).entry(world.rank());
       EXPECT_EQ(entry.phase, comm::RankPhase::Done);
       EXPECT_EQ(entry.finished, 2 * turn);
     }

@@ -5,7 +5,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "host/worlds.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/job/worlds.h"
+#include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_reference_cpu_test {

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <thread>
 
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::executable_run_cpu_test {

@@ -5,8 +5,12 @@
 #include <chrono>
 #include <thread>
 
-#include "host/null_device.h"
-#include "ir/text.h"
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "host/device/null/null_device.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/on_ranks.h"
 

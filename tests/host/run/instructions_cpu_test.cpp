@@ -1,6 +1,7 @@
 // Instructions that no other test runs on a device, held against values written here.
 #include <gtest/gtest.h>
 
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 

@@ -1,5 +1,5 @@
 // Timelines of several machines: as bytes, on one clock, as a file.
-#include "host/timeline.h"
+#include "host/run/timeline.h"
 
 #include <gtest/gtest.h>
 

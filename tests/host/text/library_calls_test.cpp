@@ -1,9 +1,9 @@
 // CallLibrary in the text of host programs: attributes, and what is refused.
 #include <gtest/gtest.h>
 
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::library_text_test {
 namespace {

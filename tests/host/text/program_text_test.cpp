@@ -1,4 +1,4 @@
-#include "host/text.h"
+#include "host/text/program_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::text_test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "host/text.h"
-#include "host/verify.h"
-#include "host/visit.h"
+#include "host/program/visit.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
 #include "tests/host/example_files.h"
 
 namespace heddle::host::missing_sync_cpu_test {

@@ -1,9 +1,9 @@
-#include "host/trace.h"
+#include "host/unroll/unroll.h"
 
 #include <gtest/gtest.h>
 
-#include "host/text.h"
-#include "ir/error.h"
+#include "host/text/program_text.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::trace_test {
 namespace {

@@ -1,9 +1,9 @@
 // What verify() refuses of collectives, one by one, and how they print.
 #include <gtest/gtest.h>
 
-#include "host/text.h"
-#include "host/verify.h"
-#include "ir/error.h"
+#include "host/text/program_text.h"
+#include "host/verify/verify.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::collectives_test {
 namespace {

@@ -1,13 +1,13 @@
-#include "host/verify.h"
+#include "host/verify/verify.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
-#include "host/clock.h"
-#include "host/text.h"
-#include "ir/error.h"
+#include "host/text/program_text.h"
+#include "host/verify/happens_before.h"
+#include "ir/base/error.h"
 
 namespace heddle::host::verify_test {
 namespace {

@@ -1,4 +1,5 @@
 // Every collective in a program, on teams of 1 to 4 ranks and along both axes of a mesh.
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/collective_programs.h"
 
 namespace heddle::host::collectives_cpu_test {

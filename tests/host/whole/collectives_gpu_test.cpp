@@ -1,7 +1,8 @@
 // Every collective in a program, with several ranks on one GPU.
+#include "comm/in_process/worlds.h"
 #include "comm/modules.h"
-#include "host/module.h"
-#include "host/worlds.h"
+#include "host/device/load_module.h"
+#include "host/job/worlds.h"
 #include "tests/host/collective_programs.h"
 #include "tests/host/rank_harness.h"
 

@@ -1,4 +1,5 @@
 // Every collective in a program over MPI, on host memory.
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/collective_programs.h"
 
 namespace heddle::host::collectives_mpi_test {

@@ -3,10 +3,11 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "comm/in_process/worlds.h"
 #include "comm/modules.h"
-#include "host/cuda_module.h"
-#include "host/module.h"
-#include "ir/error.h"
+#include "host/device/cuda_module.h"
+#include "host/device/load_module.h"
+#include "ir/base/error.h"
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/ranks.h"
 

@@ -1,8 +1,10 @@
 // Every example, end to end on CPU ranks, against the reference evaluator or a plain loop.
 #include <gtest/gtest.h>
 
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/example_files.h"
-#include "tests/host/loop_program.h"
+#include "tests/host/run/loop_program.h"
 #include "tests/sanitized.h"
 
 namespace heddle::host::examples_cpu_test {

@@ -1,6 +1,7 @@
 // The sharded examples with a process a GPU: MPI brings the ranks together, NCCL moves the data.
 #include <gtest/gtest.h>
 
+#include "host/compile.h"
 #include "tests/host/collective_programs.h"
 
 namespace heddle::host::examples_gpu_mpi_test {

@@ -2,10 +2,12 @@
 // NCCL by threads on two.
 #include <gtest/gtest.h>
 
-#include "host/module.h"
-#include "host/worlds.h"
+#include "comm/in_process/worlds.h"
+#include "host/compile.h"
+#include "host/device/load_module.h"
+#include "host/job/worlds.h"
 #include "tests/host/example_files.h"
-#include "tests/host/loop_program.h"
+#include "tests/host/run/loop_program.h"
 
 namespace heddle::host::examples_gpu_test {
 namespace {

@@ -3,7 +3,10 @@
 #include <set>
 #include <string>
 
+#include "codegen/compile/image_cache.h"
+#include "host/compile.h"
 #include "host/executable.h"
+#include "host/tensor.h"
 #include "tests/goldens/goldens.h"
 #include "tests/sanitized.h"
 

@@ -1,5 +1,6 @@
 // Generated C++ kernels and library calls against what PyTorch computes (tests/goldens/).
-#include "tests/host/golden_runs.h"
+#include "host/device/cpu/cpu_device.h"
+#include "tests/host/whole/golden_runs.h"
 
 namespace heddle::host::goldens_cpu_test {
 namespace {

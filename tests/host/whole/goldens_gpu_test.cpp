@@ -1,5 +1,5 @@
 // Generated CUDA kernels and cuBLASLt against what PyTorch computes (tests/goldens/).
-#include "tests/host/golden_runs.h"
+#include "tests/host/whole/golden_runs.h"
 
 namespace heddle::host::goldens_gpu_test {
 namespace {

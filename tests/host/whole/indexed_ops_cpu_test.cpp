@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 
-#include "ir/text.h"
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 

@@ -4,6 +4,9 @@
 
 #include <cstring>
 
+#include "host/device/cpu/cpu_device.h"
+#include "host/fusion_executor.h"
+#include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
 namespace heddle::host::large_tensors_big_test {

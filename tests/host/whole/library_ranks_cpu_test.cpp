@@ -3,8 +3,9 @@
 
 #include <tuple>
 
-#include "host/text.h"
-#include "ir/text.h"
+#include "host/compile.h"
+#include "host/text/program_text.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::library_ranks_cpu_test {

@@ -1,6 +1,8 @@
 // matmul and linear on the CPU device, by one rank and by several.
-#include "tests/host/product_runs.h"
+#include "host/compile.h"
+#include "host/device/cpu/cpu_device.h"
 #include "tests/host/rank_harness.h"
+#include "tests/host/whole/matmul_runs.h"
 
 namespace heddle::host::product_cpu_test {
 namespace {

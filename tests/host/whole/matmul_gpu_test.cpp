@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "tests/host/gpu_device.h"
-#include "tests/host/product_runs.h"
+#include "tests/host/whole/matmul_runs.h"
 
 namespace heddle::host::product_gpu_test {
 namespace {
@@ -15,7 +15,7 @@ class ProductGpu : public GpuDeviceTest {};
 constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16,
                              DType::I64, DType::I32, DType::I8,  DType::U8};
 
-// What the gelu of cuBLASLt is off by (host/device.h).
+// What the gelu of cuBLASLt is off by (host/device/device.h).
 double geluError(DType dtype) {
   if (dtype == DType::F64) return 0;  // heddle's own
   if (dtype == DType::F32) return std::ldexp(1.0, -16);

@@ -2,10 +2,12 @@
 
 #include <functional>
 
+#include "host/compile.h"
 #include "host/executable.h"
-#include "tests/ir/product_cases.h"
+#include "host/tensor.h"
+#include "tests/ir/graph/matmul_cases.h"
 
-// Runs the cases of tests/ir/product_cases.h on a device.
+// Runs the cases of tests/ir/graph/matmul_cases.h on a device.
 namespace heddle::host::testing {
 
 inline HostTensor runProduct(Device& device, const Fusion& fusion,

@@ -2,8 +2,11 @@
 // are those of the unsharded tensor.
 #include <gtest/gtest.h>
 
-#include "host/bind.h"
-#include "ir/text.h"
+#include "host/compile.h"
+#include "host/device/null/null_device.h"
+#include "host/plan/bind_inputs.h"
+#include "host/tensor.h"
+#include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
 namespace heddle::host::sharded_ops_cpu_test {

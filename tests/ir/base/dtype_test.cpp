@@ -1,13 +1,13 @@
 // Small floats and integers: every pattern, every rounding, and the table of promotion.
-#include "ir/dtype.h"
+#include "ir/base/dtype.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "ir/error.h"
-#include "ir/op.h"
+#include "ir/base/error.h"
+#include "ir/ops/op.h"
 
 namespace heddle::dtype_test {
 namespace {

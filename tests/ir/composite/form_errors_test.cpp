@@ -1,9 +1,9 @@
 // What ops refuse of sizes, indices, types and shared heads, one message at a time.
 #include <gtest/gtest.h>
 
-#include "ir/composite.h"
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::form_errors_test {
 namespace {
@@ -110,7 +110,8 @@ TEST(FormErrorTest, Indices) {
 // An f8 operand is named as the caller wrote it, under the name of the op that he called.
 TEST(FormErrorTest, Float8) {
   const std::string refused =
-      ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts, moves and products only: cast it";
+      ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts, moves and products only: "
+      "cast it";
   for (const std::string call : {"sum(%q)",
                                  "mean(%q)",
                                  "var(%q)",

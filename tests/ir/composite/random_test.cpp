@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "ir/reference.h"
-#include "ir/text.h"
+#include "ir/reference/reference.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::composite_random_test {
 namespace {

@@ -1,10 +1,10 @@
 // dtype and shape rules of the builder, against PyTorch's rules written out by hand.
-#include "ir/builder.h"
+#include "ir/graph/builder.h"
 
 #include <gtest/gtest.h>
 
-#include "ir/axis_map.h"
-#include "ir/error.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/base/error.h"
 
 namespace heddle::builder_test {
 namespace {

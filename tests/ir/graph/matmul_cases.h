@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/host_tensor.h"
-#include "ir/text.h"
+#include "ir/text/fusion_text.h"
+#include "ir/types/host_tensor.h"
 
 // Fusions of one matmul or linear, and what they give by plain loops in double.
 namespace heddle::testing {

@@ -1,13 +1,13 @@
 // matmul and linear: what the builder takes and refuses, axis maps, the reference, the passes.
 #include <gtest/gtest.h>
 
-#include "ir/axis_map.h"
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/passes.h"
+#include "ir/analysis/axis_map.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 #include "ir/passes/fuse_epilogue.h"
-#include "ir/reference.h"
-#include "tests/ir/product_cases.h"
+#include "ir/passes/pipeline.h"
+#include "ir/reference/reference.h"
+#include "tests/ir/graph/matmul_cases.h"
 
 namespace heddle::product_test {
 namespace {

@@ -1,11 +1,11 @@
-#include "ir/verify.h"
+#include "ir/graph/verify.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "ir/builder.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
 
 namespace heddle::verify_test {
 namespace {

@@ -1,7 +1,7 @@
 // The sets that insertResharding and materializeViews put in.
 #include <gtest/gtest.h>
 
-#include "tests/ir/resharding_listing.h"
+#include "tests/ir/passes/resharding_listing.h"
 
 namespace heddle::resharding_test {
 namespace {

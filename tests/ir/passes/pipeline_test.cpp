@@ -1,12 +1,13 @@
+#include "ir/passes/pipeline.h"
+
 #include <gtest/gtest.h>
 
-#include "ir/builder.h"
-#include "ir/error.h"
-#include "ir/passes.h"
-#include "ir/segment.h"
-#include "ir/set_step.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/verify.h"
+#include "ir/segment/segment.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::pipeline_test {
 namespace {

@@ -1,12 +1,13 @@
 // Where propagateSharding puts values.
+#include "ir/passes/sharding/propagate_sharding.h"
+
 #include <gtest/gtest.h>
 
-#include "ir/passes.h"
+#include "ir/graph/remove_dead.h"
+#include "ir/graph/verify.h"
 #include "ir/passes/note_stream_splits.h"
-#include "ir/passes/propagate_sharding.h"
-#include "ir/passes/remove_dead.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/passes/pipeline.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::sharding_test {
 namespace {

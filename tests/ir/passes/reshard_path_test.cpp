@@ -1,8 +1,8 @@
 // The steps by which data moves, on one mesh and between meshes, and what is said of them.
 #include <gtest/gtest.h>
 
-#include "ir/reshard_moves.h"
-#include "tests/ir/resharding_listing.h"
+#include "ir/passes/sharding/reshard_moves.h"
+#include "tests/ir/passes/resharding_listing.h"
 
 namespace heddle::reshard_steps_test {
 namespace {

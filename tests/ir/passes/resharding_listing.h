@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/passes.h"
-#include "ir/set_step.h"
-#include "ir/text.h"
+#include "ir/analysis/reshard_step.h"
+#include "ir/base/error.h"
+#include "ir/passes/pipeline.h"
+#include "ir/text/fusion_text.h"
 
 // What the passes make of a text, expression by expression.
 namespace heddle {

@@ -1,9 +1,9 @@
 // What is wrong with a sharding is said by name, each in its own words.
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
-#include "ir/passes.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/passes/pipeline.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::sharding_errors_test {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "ir/error.h"
-#include "ir/op.h"
-#include "ir/reference.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/ops/op.h"
+#include "ir/reference/reference.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::elementwise_test {
 namespace {

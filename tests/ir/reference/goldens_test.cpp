@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/reference.h"
+#include "ir/reference/reference.h"
 
 namespace heddle::goldens_test {
 namespace {

@@ -1,13 +1,13 @@
 // Reference semantics against numbers worked out by hand or by plain loops.
-#include "ir/reference.h"
+#include "ir/reference/reference.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::reference_test {
 namespace {

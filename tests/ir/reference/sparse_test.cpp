@@ -7,9 +7,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/error.h"
-#include "ir/reference.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/reference/reference.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::reference_sparse_test {
 namespace {

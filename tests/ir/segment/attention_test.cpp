@@ -1,14 +1,14 @@
 // Attention in a fusion: what makes a library call of it, and why it stays its ops.
-#include "ir/attention.h"
+#include "ir/segment/attention.h"
 
 #include <gtest/gtest.h>
 
-#include "ir/composite.h"
-#include "ir/error.h"
-#include "ir/passes/remove_dead.h"
-#include "ir/rewrite.h"
-#include "ir/segment.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/composite/composite.h"
+#include "ir/graph/remove_dead.h"
+#include "ir/graph/rewrite.h"
+#include "ir/segment/segment.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::attention_test {
 namespace {

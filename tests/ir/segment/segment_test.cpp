@@ -1,13 +1,13 @@
-#include "ir/segment.h"
+#include "ir/segment/segment.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "ir/builder.h"
-#include "ir/kernel_rules.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/analysis/kernel_rules.h"
+#include "ir/graph/builder.h"
+#include "ir/graph/verify.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::segment_test {
 namespace {

@@ -1,5 +1,5 @@
 // The list of ops and docs/ops.md.
-#include "ir/op_listing.h"
+#include "ir/text/op_listing.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 namespace heddle::op_listing_test {
 namespace {

@@ -1,8 +1,8 @@
 // Errors of the fusion text, one by one.
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
-#include "ir/text.h"
+#include "ir/base/error.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::parse_errors_test {
 namespace {

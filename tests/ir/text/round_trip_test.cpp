@@ -7,9 +7,10 @@
 #include <limits>
 #include <sstream>
 
-#include "ir/composite.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "ir/composite/composite.h"
+#include "ir/graph/print_values.h"
+#include "ir/graph/verify.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::round_trip_test {
 namespace {

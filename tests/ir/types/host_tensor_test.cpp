@@ -1,10 +1,10 @@
-#include "ir/host_tensor.h"
+#include "ir/types/host_tensor.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host_tensor_test {
 namespace {

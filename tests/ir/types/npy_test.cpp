@@ -1,11 +1,11 @@
-#include "ir/npy.h"
+#include "ir/types/npy.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <sstream>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::npy_test {
 namespace {

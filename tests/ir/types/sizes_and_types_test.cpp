@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/dtype.h"
-#include "ir/error.h"
-#include "ir/sharding.h"
-#include "ir/tensor.h"
+#include "ir/base/dtype.h"
+#include "ir/base/error.h"
+#include "ir/types/sharding.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::base_test {
 namespace {

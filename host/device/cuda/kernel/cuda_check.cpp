@@ -1,6 +1,6 @@
-#include "host/cuda/cuda_check.h"
+#include "host/device/cuda/kernel/cuda_check.h"
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

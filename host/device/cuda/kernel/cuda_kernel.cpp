@@ -1,9 +1,9 @@
-#include "host/cuda/cuda_kernel.h"
+#include "host/device/cuda/kernel/cuda_kernel.h"
 
 #include <limits>
 
-#include "host/cuda/cuda_check.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 

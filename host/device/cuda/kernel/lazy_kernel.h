@@ -5,7 +5,7 @@
 #include <string>
 
 #include "codegen/kernel.h"
-#include "host/cuda/cuda_kernel.h"
+#include "host/device/cuda/kernel/cuda_kernel.h"
 
 namespace heddle::host {
 

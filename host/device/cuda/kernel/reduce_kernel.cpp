@@ -1,10 +1,10 @@
-#include "host/cuda/reduce_kernel.h"
+#include "host/device/cuda/kernel/reduce_kernel.h"
 
 #include <algorithm>
 
-#include "host/cuda/cuda_check.h"
-#include "host/cuda/lazy_kernel.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "host/device/cuda/kernel/lazy_kernel.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "host/cuda/cuda_check.h"
+#include "host/device/cuda/kernel/cuda_check.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/cuda/strided_copy.h"
+#include "host/device/cuda/kernel/strided_copy.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
-#include "ir/tensor.h"
+#include "ir/base/error.h"
+#include "ir/types/tensor.h"
 
 namespace heddle::host {
 namespace {

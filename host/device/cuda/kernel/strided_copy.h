@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "host/cuda/lazy_kernel.h"
+#include "host/device/cuda/kernel/lazy_kernel.h"
 
 namespace heddle::host {
 

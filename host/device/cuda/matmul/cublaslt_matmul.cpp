@@ -1,11 +1,11 @@
-#include "host/cuda/lt_matmul.h"
+#include "host/device/cuda/matmul/cublaslt_matmul.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "host/cuda/cuda_check.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -1,14 +1,15 @@
-#include "host/cuda/cuda_matmul.h"
+#include "host/device/cuda/matmul/cuda_matmul.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
-#include "host/algorithm_race.h"
-#include "host/cuda/cuda_check.h"
-#include "host/cuda/prepared_cuda_matmul.h"
-#include "ir/error.h"
+#include "codegen/compile/image_cache.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "host/device/cuda/matmul/prepared_cuda_matmul.h"
+#include "host/device/timed_choice.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

@@ -8,12 +8,12 @@
 #include <set>
 #include <string>
 
-#include "host/algorithm_store.h"
-#include "host/cuda/algorithm_timer.h"
-#include "host/cuda/matmul_layout.h"
-#include "host/cuda/own_product_kernels.h"
-#include "host/cuda/strided_copy.h"
-#include "host/matmul_shape.h"
+#include "host/device/choice_cache.h"
+#include "host/device/cuda/kernel/strided_copy.h"
+#include "host/device/cuda/matmul/fallback_matmul_kernels.h"
+#include "host/device/cuda/matmul/matmul_layout.h"
+#include "host/device/cuda/matmul/matmul_timer.h"
+#include "host/device/matmul_shape.h"
 
 namespace heddle::host {
 
@@ -26,7 +26,7 @@ namespace heddle::host {
 //
 // Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
 // problem and device and remembers the fastest, also on disk: of large products the fastest when
-// they come one after the other, which costs about half a second (host/algorithm_race.h).
+// they come one after the other, which costs about half a second (host/device/timed_choice.h).
 // HEDDLE_MATMUL_TIMING=0 turns that off, and nothing is timed while the stream is being captured:
 // the first proposal is taken then.
 class CudaMatmul {

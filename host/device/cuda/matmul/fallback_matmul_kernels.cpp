@@ -1,9 +1,9 @@
-#include "host/cuda/own_product_kernels.h"
+#include "host/device/cuda/matmul/fallback_matmul_kernels.h"
 
 #include <string>
 
-#include "codegen/runtime_text.h"
-#include "host/cuda/cuda_check.h"
+#include "codegen/compile/runtime_text.h"
+#include "host/device/cuda/kernel/cuda_check.h"
 
 namespace heddle::host {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "codegen/kernel.h"
-#include "host/cuda/cuda_kernel.h"
-#include "host/own_product.h"
+#include "host/device/cuda/kernel/cuda_kernel.h"
+#include "host/device/fallback_matmul.h"
 
 namespace heddle::host {
 

@@ -1,8 +1,8 @@
-#include "host/cuda/matmul_layout.h"
+#include "host/device/cuda/matmul/matmul_layout.h"
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

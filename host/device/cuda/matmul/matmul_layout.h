@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "host/cuda/matmul_problem.h"
+#include "host/device/cuda/matmul/matmul_problem.h"
 
 namespace heddle::host {
 

@@ -1,9 +1,9 @@
-#include "host/cuda/matmul_problem.h"
+#include "host/device/cuda/matmul/matmul_problem.h"
 
 #include <algorithm>
 #include <sstream>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

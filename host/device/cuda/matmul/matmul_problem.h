@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "host/matmul_shape.h"
+#include "host/device/matmul_shape.h"
 
 namespace heddle::host {
 

@@ -1,12 +1,12 @@
-#include "host/cuda/algorithm_timer.h"
+#include "host/device/cuda/matmul/matmul_timer.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "host/algorithm_race.h"
-#include "host/cuda/cuda_check.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "host/device/timed_choice.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

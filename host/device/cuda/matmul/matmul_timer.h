@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "host/cuda/lazy_kernel.h"
-#include "host/cuda/lt_matmul.h"
+#include "host/device/cuda/kernel/lazy_kernel.h"
+#include "host/device/cuda/matmul/cublaslt_matmul.h"
 
 namespace heddle::host {
 
@@ -22,10 +22,10 @@ class AlgorithmTimer {
   // time would else spend half a second on each.
   static constexpr int kFinals = 8;
 
-  // Index of the winner of a race (host/algorithm_race.h), which takes about half a second, and ten
-  // runs of each algorithm, when the product is large and has its final; 0 when there is no memory
-  // for the operands or none runs. Waits for what `stream` holds, and must not be called while it
-  // is being captured.
+  // Index of the winner of a race (host/device/timed_choice.h), which takes about half a second,
+  // and ten runs of each algorithm, when the product is large and has its final; 0 when there is no
+  // memory for the operands or none runs. Waits for what `stream` holds, and must not be called
+  // while it is being captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);

@@ -1,12 +1,12 @@
-#include "host/cuda/prepared_cuda_matmul.h"
+#include "host/device/cuda/matmul/prepared_cuda_matmul.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include "host/cuda/cuda_check.h"
-#include "host/cuda/cuda_matmul.h"
-#include "ir/error.h"
+#include "host/device/cuda/kernel/cuda_check.h"
+#include "host/device/cuda/matmul/cuda_matmul.h"
+#include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {

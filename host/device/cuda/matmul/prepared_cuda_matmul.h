@@ -4,9 +4,9 @@
 #include <mutex>
 #include <vector>
 
-#include "host/cuda/lt_matmul.h"
-#include "host/cuda/matmul_layout.h"
-#include "host/cuda/strided_copy.h"
+#include "host/device/cuda/kernel/strided_copy.h"
+#include "host/device/cuda/matmul/cublaslt_matmul.h"
+#include "host/device/cuda/matmul/matmul_layout.h"
 
 namespace heddle::host {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace heddle {
 

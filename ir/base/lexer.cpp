@@ -1,4 +1,4 @@
-#include "ir/lexer.h"
+#include "ir/base/lexer.h"
 
 #include <array>
 #include <charconv>

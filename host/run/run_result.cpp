@@ -1,6 +1,4 @@
-#include "host/outputs.h"
-
-#include "ir/error.h"
+#include "host/run/run_result.h"
 
 namespace heddle::host {
 namespace {
@@ -62,7 +60,8 @@ std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buf
 }  // namespace
 
 std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& allocator,
-                                  const std::vector<Argument>& inputs, const RunOptions& options) {
+                                  const std::vector<Argument>& inputs,
+                                  const std::vector<Tensor>& preallocated) {
   std::vector<Argument> made;
   made.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
@@ -72,7 +71,7 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
       continue;
     }
     if (output.preallocated) {
-      made.emplace_back(options.preallocated[i]);
+      made.emplace_back(preallocated[i]);
       continue;
     }
     if (!output.desc.held) {
@@ -97,16 +96,6 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
     if (state.owned[i]) takeBuffer(plan, state, static_cast<BufferId>(i), allocator);
   }
   return made;
-}
-
-void Outputs::wait() const { state_->completion->wait(); }
-
-size_t Outputs::size() const { return state_->values.size(); }
-
-const Argument& Outputs::operator[](size_t i) const {
-  HEDDLE_USER_CHECK(i < state_->values.size(), "there is no output {}: the program has {}", i,
-                    state_->values.size());
-  return state_->values[i];
 }
 
 }  // namespace heddle::host

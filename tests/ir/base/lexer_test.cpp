@@ -1,10 +1,10 @@
-#include "ir/lexer.h"
+#include "ir/base/lexer.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "ir/text.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle::lexer_test {
 namespace {

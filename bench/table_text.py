@@ -1,0 +1,111 @@
+"""Writes the table of ratios, the list of workloads on which heddle is slower, and the list of missing figures."""
+from typing import List
+
+from table_rows import EQUAL, GROUPS, Row
+from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
+
+# Causes that are known. A row whose heddle figure takes several kernels names their number instead.
+CAUSES = {
+    "main example": "heddle launches three kernels. The two halves of the program are independent.",
+    "transpose + add f32 [16384, 16384]": "The kernel does not transpose through shared memory.",
+    "causal attention backward": "heddle computes the forward pass again. PyTorch keeps its result.",
+    "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",
+    "host time of a": "Time of heddle for each call, on top of the CUDA call.",
+}
+UNITS = {"ms": 1.0, "us": 1e3, "ns": 1e6}
+
+
+def time_text(ms: float, unit: str) -> str:
+    value = ms * UNITS[unit]
+    return f"{value:.0f} {unit}" if value >= 1000 else f"{value:.4g} {unit}"
+
+
+def dates_text(row: Row) -> str:
+    if row.two_runs:
+        return f"two runs: heddle {row.ours.run.date}, peer {row.peer_run.date}"
+    return row.ours.run.date
+
+
+def limit_text(row: Row) -> str:
+    if row.limit is None:
+        return "– | –"
+    low, high, name = row.limit
+    shown = f"{low:.0%}" if low == high else f"{100 * low:.0f}–{high:.0%}"
+    return f"{shown} | {name}"
+
+
+def row_text(row: Row) -> str:
+    time = "–" if row.ours.ms is None else time_text(row.ours.ms, row.ours.unit)
+    if row.ratio is None:
+        peer = "– | – | –"
+    else:
+        ratio = f"**{row.ratio:.2f}**" if row.slower else f"{row.ratio:.2f}"
+        peer = f"{time_text(row.peer_ms, row.ours.unit)} | {row.peer} | {ratio}"
+    return f"| {row.workload} | {time} | {peer} | {limit_text(row)} | {dates_text(row)} |"
+
+
+def ratio_table(rows: List[Row]) -> str:
+    lines = ["| Workload | heddle | best peer | which peer | heddle ÷ peer | of the limit | limit | measured |",
+             "| --- | ---: | ---: | --- | ---: | ---: | --- | --- |"]
+    for group in GROUPS:
+        lines.append(f"| **{group}** | | | | | | | |")
+        lines += [row_text(row) for row in rows if row.group == group]
+    return "\n".join(lines)
+
+
+def cause_of(row: Row) -> str:
+    for start, cause in CAUSES.items():
+        if row.workload.startswith(start):
+            return cause
+    kernels = row.ours.result.get("kernels", 1)
+    if kernels > 1:
+        return f"heddle runs {kernels} kernels and stores intermediates in device memory."
+    return "Not analysed."
+
+
+def collective_lines(rows: List[Row]) -> List[str]:
+    lines = []
+    for kind in COLLECTIVES:
+        for gpus in sorted({row.ours.result["gpus"] for row in rows}):
+            found = [row for row in rows if row.ours.result["name"] == kind and row.ours.result["gpus"] == gpus]
+            found.sort(key=lambda row: row.ours.result["bytes"])
+            shown = [f"{bytes_text(row.ours.result['bytes'])} {row.ratio:.3f}" for row in found if row.slower]
+            if shown:
+                lines.append(f"- {FULL_NAMES[kind]}, {gpus} GPUs: {', '.join(shown)}")
+    return lines
+
+
+def span(values: List[float], form: str) -> str:
+    return f"{form.format(min(values))} to {form.format(max(values))}"
+
+
+def slower_list(rows: List[Row]) -> str:
+    compared = [row for row in rows if row.ratio is not None]
+    slower = [row for row in compared if row.slower]
+    equal = [row for row in compared if abs(row.ratio - 1) < EQUAL]
+    others = sorted((row for row in slower if row.group != "Collectives"), key=lambda row: -row.ratio)
+    collectives = [row for row in rows if row.group == "Collectives"]
+    lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that a peer also ran: on {len(others)} "
+             f"kernels, library calls and models, and on {len(slower) - len(others)} collectives.", "",
+             "| Workload | heddle ÷ peer | Cause |", "| --- | ---: | --- |"]
+    lines += [f"| {row.workload} | {row.ratio:.2f} | {cause_of(row)} |" for row in others]
+    added = [row.ours.result["gpu_us"] - row.ours.result["nccl_us"] for row in collectives if row.slower]
+    alone = [row.ours.result["alone_us"] / row.ours.result["nccl_alone_us"] for row in collectives]
+    if added:
+        lines += ["", "Collectives, as ratios to the same NCCL call:", ""] + collective_lines(collectives)
+        lines += ["", f"In these collectives the host program adds {span(added, '{:.1f}')} us per collective to NCCL's "
+                  f"time. A program of only one collective takes {span(alone, '{:.2f}')} times as long as one NCCL call."]
+    if equal:
+        names = "; ".join(row.workload for row in equal)
+        lines += ["", f"Equal within {EQUAL:.1%}: {names}."]
+    return "\n".join(lines)
+
+
+def missing_list(rows: List[Row], peers_only: List[str]) -> str:
+    no_peer = [row.workload for row in rows if row.ratio is None]
+    eight = [name for name in peers_only if name.endswith(", 8 GPUs")]
+    others = [name for name in peers_only if name not in eight]
+    if eight:
+        others.append(f"{len(eight)} collectives and MLPs on 8 GPUs")
+    lines = [f"- No peer was measured: {'; '.join(no_peer)}."] if no_peer else []
+    return "\n".join(lines + ([f"- heddle was not measured: {'; '.join(others)}."] if others else []))

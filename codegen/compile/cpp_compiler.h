@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codegen/kernel.h"
+
+namespace heddle::codegen {
+
+// The host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on PATH); nullptr when none works,
+// with the reason in `why`.
+std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,44 @@
+#include <utility>
+
+#include "comm/communicator.h"
+
+namespace heddle::comm {
+
+World::World() = default;
+World::~World() { closeMonitor(); }
+
+// monitor_mutex_ is free while `make` waits for the other ranks, so that fail() does not wait too.
+WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make) {
+  std::lock_guard making(making_mutex_);
+  if (!hasMonitor()) {
+    std::unique_ptr<WorldMonitor> made = make();
+    std::lock_guard lock(monitor_mutex_);
+    monitor_ = std::move(made);
+  }
+  return *monitor_;
+}
+
+void World::fail(const std::string& why) noexcept {
+  std::lock_guard lock(monitor_mutex_);
+  if (monitor_) monitor_->fail(why);
+  failure_ = why;
+}
+
+// The monitor is destroyed after the lock is released: its destructor may call this World.
+void World::closeMonitor() noexcept {
+  std::unique_ptr<WorldMonitor> closed;
+  std::lock_guard lock(monitor_mutex_);
+  closed = std::move(monitor_);
+}
+
+bool World::hasMonitor() const {
+  std::lock_guard lock(monitor_mutex_);
+  return monitor_ != nullptr;
+}
+
+std::optional<std::string> World::failure() const {
+  std::lock_guard lock(monitor_mutex_);
+  return failure_;
+}
+
+}  // namespace heddle::comm

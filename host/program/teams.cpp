@@ -1,0 +1,52 @@
+#include "host/program/teams.h"
+
+#include <numeric>
+
+#include "host/program/library_op.h"
+#include "host/program/visit.h"
+
+namespace heddle::host {
+
+const Team* teamOf(const Op& op) {
+  if (const auto* communicate = std::get_if<Communicate>(&op)) return &communicate->team;
+  if (const auto* send = std::get_if<Send>(&op)) return &send->team;
+  if (const auto* recv = std::get_if<Recv>(&op)) return &recv->team;
+  return nullptr;
+}
+
+std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
+                             int64_t ranks) {
+  std::vector<int> members;
+  if (team.mesh < 0) {
+    members.resize(static_cast<size_t>(ranks));
+    std::iota(members.begin(), members.end(), 0);
+    return members;
+  }
+  const DeviceMesh& mesh = meshes.at(static_cast<size_t>(team.mesh));
+  if (mesh.positionOf(rank) < 0) return members;
+  if (team.axes.empty()) {
+    for (int64_t i = 0; i < mesh.size(); ++i) members.push_back(static_cast<int>(mesh.rankAt(i)));
+    return members;
+  }
+  for (int64_t member : mesh.team(rank, team.axes)) members.push_back(static_cast<int>(member));
+  return members;
+}
+
+bool communicatesAnywhere(const Program& program) {
+  bool found = false;
+  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
+    found = found || teamOf(instruction.op) != nullptr;
+  });
+  return found;
+}
+
+bool hasMatmuls(const Program& program) {
+  bool found = false;
+  forEachInstruction(program.body, [&](const Instruction& instruction, InstructionIndex) {
+    const auto* call = std::get_if<CallLibrary>(&instruction.op);
+    found = found || (call != nullptr && findLibraryOp(call->function)->kind == OpKind::Matmul);
+  });
+  return found;
+}
+
+}  // namespace heddle::host

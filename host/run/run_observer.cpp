@@ -1,0 +1,21 @@
+#include "host/run/run_observer.h"
+
+namespace heddle::host {
+
+// After an error the status keeps the instruction that failed: work behind it is skipped.
+bool RunObserver::updatesStatus(const Issue& issue) const {
+  const bool failed = issue.errors != nullptr && issue.errors->failed();
+  return status_ != nullptr && issue.instruction >= 0 && !failed;
+}
+
+int64_t RunObserver::begin(const Issue& issue, bool communicates) noexcept {
+  if (updatesStatus(issue)) status_->begin(issue.instruction, communicates);
+  return profile_ == nullptr ? 0 : RunTrace::now();
+}
+
+void RunObserver::end(const Issue& issue, bool communicates, int64_t begun) noexcept {
+  if (updatesStatus(issue)) status_->end(issue.instruction, communicates);
+  if (profile_ != nullptr) profile_->addWork(issue.step, begun, RunTrace::now());
+}
+
+}  // namespace heddle::host

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "comm/monitor/rank_status.h"
+#include "host/device/device.h"
+#include "host/run/run_profile.h"
+
+namespace heddle::host {
+
+// Writes what the streams of one run do into the rank's status and into the run's profile. Either
+// may be missing. Thread-safe.
+class RunObserver final : public WorkObserver {
+ public:
+  RunObserver() = default;
+  RunObserver(comm::BoardSlot* status, RunTrace* profile) : status_(status), profile_(profile) {}
+
+  bool observes() const { return status_ != nullptr || profile_ != nullptr; }
+  int64_t begin(const Issue& issue, bool communicates) noexcept override;
+  void end(const Issue& issue, bool communicates, int64_t begun) noexcept override;
+
+ private:
+  bool updatesStatus(const Issue& issue) const;
+
+  comm::BoardSlot* status_ = nullptr;
+  RunTrace* profile_ = nullptr;
+};
+
+}  // namespace heddle::host

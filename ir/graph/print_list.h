@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// `x, y, z`: the text of each item, with the separator between them.
+template <class Items, class PrintItem>
+std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
+  std::string out;
+  for (const auto& item : items) {
+    if (!out.empty()) out += separator;
+    out += print_item(item);
+  }
+  return out;
+}
+
+}  // namespace heddle

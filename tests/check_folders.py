@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Checks the include directives of all sources. Usage: check_folders.py ROOT
+
+Rules:
+ - A file includes project headers of its own folder and of folders that stand earlier in
+   tests/folder_order.txt. tools, tests, bench and examples stand above all of them.
+ - comm and codegen do not include each other.
+ - The core includes no header of an optional module, because modules are loaded at run time.
+ - Headers of CUDA, cuDNN, NCCL and MPI are included by modules only.
+ - ir includes the C++ standard library, Boost and fmt only.
+ - No file includes CCCL: NVRTC needs seconds to compile it.
+ - Project headers are included in quotes and exist.
+ - A folder holds at most 25 sources.
+
+Exit status: 0 if every rule holds, 1 otherwise.
+"""
+
+import collections
+import os
+import re
+import sys
+
+MOST_FILES = 25
+TOP = ["tools", "tests", "bench", "examples"]
+MODULES = {
+    "codegen/cuda": "heddle_cuda",
+    "comm/cuda": "heddle_cuda",
+    "host/device/cuda": "heddle_cuda",
+    "host/device/cudnn": "heddle_cudnn",
+    "comm/mpi": "heddle_mpi",
+    "comm/nccl": "heddle_nccl",
+}
+# These tests compile the sources of a module into their own program.
+COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
+VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi)\.h$")
+CCCL = re.compile(r"^(cuda/std|cub|thrust)/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def read_order(root):
+    with open(os.path.join(root, "tests", "folder_order.txt"), encoding="utf-8") as lines:
+        names = [line.split("#")[0].strip() for line in lines]
+    return {name: rank for rank, name in enumerate(name for name in names if name)}
+
+
+def top_of(path):
+    return path.split("/", 1)[0]
+
+
+def module_of(folder, table):
+    """The module that compiles this folder, or None for the core."""
+    for prefix, module in table.items():
+        if folder == prefix or folder.startswith(prefix + "/"):
+            return module
+    return None
+
+
+def sources(root, order):
+    found = []
+    for top in sorted({top_of(folder) for folder in order}) + TOP:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            found += [os.path.relpath(os.path.join(folder, name), root)
+                      for name in names if name.endswith((".h", ".cpp", ".cu"))]
+    return sorted(found)
+
+
+def check_project_include(path, target, order):
+    """What is wrong when file `path` includes the project file `target`, or None."""
+    source, into = os.path.dirname(path), os.path.dirname(target)
+    module = module_of(into, MODULES)
+    allowed = (module_of(source, MODULES), module_of(source, COMPILED_IN))
+    if module and module not in allowed:
+        return f"{into} is part of the module {module}, which is loaded at run time"
+    if top_of(source) in TOP or source == into:
+        return None
+    if into not in order:
+        return f"{into} is not in tests/folder_order.txt"
+    if order[into] > order[source]:
+        return f"{into} stands above {source} in tests/folder_order.txt"
+    if {top_of(source), top_of(into)} == {"comm", "codegen"}:
+        return "comm and codegen do not include each other"
+    return None
+
+
+def check_system_include(path, target):
+    """What is wrong when file `path` includes the header `target` of no project folder, or None."""
+    source = os.path.dirname(path)
+    if CCCL.match(target):
+        return "NVRTC needs seconds to compile CCCL"
+    if top_of(source) in TOP:
+        return None
+    if VENDOR.match(target) and not module_of(source, MODULES):
+        return "the core is built without CUDA, cuDNN, NCCL and MPI"
+    if top_of(source) == "ir" and re.search(r"[/.]", target) \
+            and not target.startswith(("boost/", "fmt/")):
+        return "ir uses the C++ standard library, Boost and fmt only"
+    return None
+
+
+def check_file(root, path, order, tops):
+    with open(os.path.join(root, path), encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quote, target = match.groups()
+            wrong = None
+            if "/" not in target and quote == '"':
+                wrong = None if path.startswith("codegen/runtime/") else "give the path from the root"
+            elif top_of(target) not in tops:
+                wrong = check_system_include(path, target)
+            elif quote == "<":
+                wrong = "project headers are included in quotes"
+            elif not os.path.exists(os.path.join(root, target)):
+                wrong = "this file does not exist"
+            else:
+                wrong = check_project_include(path, target, order)
+            if wrong:
+                yield f"{path}:{number}: includes {target}: {wrong}"
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__.strip())
+    root = sys.argv[1]
+    order = read_order(root)
+    tops = {top_of(folder) for folder in order} | set(TOP)
+    files = sources(root, order)
+    wrong = [text for path in files for text in check_file(root, path, order, tops)]
+    for folder, count in sorted(collections.Counter(map(os.path.dirname, files)).items()):
+        if count > MOST_FILES:
+            wrong.append(f"{folder}: {count} files, at most {MOST_FILES}")
+        if top_of(folder) not in TOP and folder not in order:
+            wrong.append(f"{folder}: is not in tests/folder_order.txt")
+    for folder in order:
+        if not os.path.isdir(os.path.join(root, folder)):
+            wrong.append(f"tests/folder_order.txt: {folder} does not exist")
+    print("\n".join(wrong) if wrong else f"check_folders: ok, {len(files)} files")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
