@@ -105,7 +105,7 @@ void setCtas(std::vector<host::Instruction>& body, const std::string& text) {
   const auto ctas = static_cast<int32_t>(std::stoi(text.substr(colon + 1)));
   for (host::Instruction& x : body) {
     if (auto* post = std::get_if<host::Communicate>(&x.op);
-        post != nullptr && post->carrier.lane != 0) {
+        post != nullptr && post->carrier.copy_channel != 0) {
       post->carrier = {ctas, 0};
     }
     if (auto* branch = std::get_if<host::If>(&x.op)) {

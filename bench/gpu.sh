@@ -76,7 +76,7 @@ bench() {
   : >"$results/bench.jsonl"
   for exe in $build/bin/bench_*; do
     [ -x "$exe" ] || continue
-    case $exe in *bench_cuda_mlp | *bench_cuda_collectives | *bench_cuda_lanes) continue ;; esac
+    case $exe in *bench_cuda_mlp | *bench_cuda_collectives | *bench_cuda_copy_channels) continue ;; esac
     "$exe" >>"$results/bench.jsonl" || status=1
   done
   python3 bench/peers/torch_main_example.py >>"$results/bench.jsonl" || status=1
@@ -92,7 +92,7 @@ multi() {
   local status=0
   $build/bin/bench_cuda_collectives >"$results/multi.jsonl" || status=1
   mpirun -n "$gpus" $build/bin/bench_cuda_mlp --overlap off,auto,4 >>"$results/multi.jsonl" || status=1
-  $build/bin/bench_cuda_lanes >>"$results/multi.jsonl" || status=1
+  $build/bin/bench_cuda_copy_channels >>"$results/multi.jsonl" || status=1
   for size in 2 4 8; do
     [ $size -gt "$gpus" ] || mpirun -n $size $build/bin/bench_cuda_mlp --overlap off,auto \
       --block examples/transformer_block_tp.fusion >>"$results/multi.jsonl" || status=1

@@ -1,4 +1,7 @@
-"""Draws docs/ratios.svg: one bar per workload, on a logarithmic axis, from 1.0 to heddle's time over the peer's."""
+"""Draws docs/ratios.svg: one bar per workload on a logarithmic axis.
+
+A bar runs from 1.0 to heddle's time divided by the time of the fastest peer.
+"""
 import math
 from typing import List
 
@@ -84,15 +87,15 @@ def chart(rows: List[Row]) -> str:
     ticks = [2.0 ** power for power in range(-4, 4)]
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
              f'height="{height}" role="img">',
-             "<title>Time of heddle divided by the time of the best peer</title>",
+             "<title>Time of heddle divided by the time of the fastest other library</title>",
              f"<style>{STYLE}</style>",
              rect("card", 0.5, 0.5, WIDTH - 1, height - 1, ' rx="8"'),
-             text(24, 32, "Time of heddle divided by the time of the best peer", "title"),
-             text(24, 52, "Logarithmic axis. docs/benchmarks.md has the figures, the peers and the dates.", "quiet"),
+             text(24, 32, "Time of heddle divided by the time of the fastest other library", "title"),
+             text(24, 52, "Logarithmic axis. docs/benchmarks.md has the times, libraries and dates.", "quiet"),
              rect("faster", LEFT + 170, 43, 11, 11), text(LEFT + 186, 52, "heddle is faster or equal"),
              rect("slower", LEFT + 340, 43, 11, 11), text(LEFT + 356, 52, "heddle is slower")]
     for tick in ticks:
-        label = "1.0" if tick == 1 else f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
+        label = "1.0" if tick == 1 else f"{tick:g}" if tick > 1 else f"1/{1 / tick:g}"
         if tick != 1:
             parts.append(line("grid", x_of(tick), TOP - 8, bottom + 4))
         parts += [text(x_of(tick), TOP - 13, label, "tick"), text(x_of(tick), bottom + 19, label, "tick")]

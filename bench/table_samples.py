@@ -1,4 +1,5 @@
 """Reads bench/results/*.json and turns every timed result into a Sample: one time of heddle or of a peer.
+A peer is PyTorch, NCCL, or plain calls of CUDA.
 
 A result file is {"device", "date", "command", "results": [one object per benchmark]}. Its name ends in _DATE.json.
 """

@@ -1,4 +1,4 @@
-"""Writes the table of ratios, the list of workloads on which heddle is slower, and the list of missing figures."""
+"""Writes the table of ratios, the workloads on which heddle is slower, and the workloads that lack a figure."""
 from typing import List
 
 from table_rows import EQUAL, GROUPS, Row
@@ -6,11 +6,11 @@ from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 
 # Causes that are known. A row whose heddle figure takes several kernels names their number instead.
 CAUSES = {
-    "main example": "heddle launches three kernels. The two halves of the program are independent.",
+    "main example": "heddle launches three kernels.",
     "transpose + add f32 [16384, 16384]": "The kernel does not transpose through shared memory.",
     "causal attention backward": "heddle computes the forward pass again. PyTorch keeps its result.",
     "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",
-    "host time of a": "Time of heddle for each call, on top of the CUDA call.",
+    "host time of a": "heddle adds its own host time to each CUDA call.",
 }
 UNITS = {"ms": 1.0, "us": 1e3, "ns": 1e6}
 
@@ -22,7 +22,7 @@ def time_text(ms: float, unit: str) -> str:
 
 def dates_text(row: Row) -> str:
     if row.two_runs:
-        return f"two runs: heddle {row.ours.run.date}, peer {row.peer_run.date}"
+        return f"two runs: heddle {row.ours.run.date}, other {row.peer_run.date}"
     return row.ours.run.date
 
 
@@ -45,7 +45,7 @@ def row_text(row: Row) -> str:
 
 
 def ratio_table(rows: List[Row]) -> str:
-    lines = ["| Workload | heddle | best peer | which peer | heddle ÷ peer | of the limit | limit | measured |",
+    lines = ["| Workload | heddle | other | which other | heddle ÷ other | of the limit | limit | measured |",
              "| --- | ---: | ---: | --- | ---: | ---: | --- | --- |"]
     for group in GROUPS:
         lines.append(f"| **{group}** | | | | | | | |")
@@ -85,16 +85,17 @@ def slower_list(rows: List[Row]) -> str:
     equal = [row for row in compared if abs(row.ratio - 1) < EQUAL]
     others = sorted((row for row in slower if row.group != "Collectives"), key=lambda row: -row.ratio)
     collectives = [row for row in rows if row.group == "Collectives"]
-    lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that a peer also ran: on {len(others)} "
-             f"kernels, library calls and models, and on {len(slower) - len(others)} collectives.", "",
-             "| Workload | heddle ÷ peer | Cause |", "| --- | ---: | --- |"]
+    lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that another library also ran: "
+             f"{len(others)} kernels, library calls and models, and {len(slower) - len(others)} collectives.", "",
+             "| Workload | heddle ÷ other | Cause |", "| --- | ---: | --- |"]
     lines += [f"| {row.workload} | {row.ratio:.2f} | {cause_of(row)} |" for row in others]
     added = [row.ours.result["gpu_us"] - row.ours.result["nccl_us"] for row in collectives if row.slower]
     alone = [row.ours.result["alone_us"] / row.ours.result["nccl_alone_us"] for row in collectives]
     if added:
-        lines += ["", "Collectives, as ratios to the same NCCL call:", ""] + collective_lines(collectives)
-        lines += ["", f"In these collectives the host program adds {span(added, '{:.1f}')} us per collective to NCCL's "
-                  f"time. A program of only one collective takes {span(alone, '{:.2f}')} times as long as one NCCL call."]
+        lines += ["", "Collectives, each with heddle ÷ NCCL:", ""] + collective_lines(collectives)
+        lines += ["", f"heddle takes {span(added, '{:.1f}')} us longer than NCCL for each of these collectives. A "
+                  f"program of only one collective takes {span(alone, '{:.2f}')} times as long as one NCCL call, host "
+                  "time included."]
     if equal:
         names = "; ".join(row.workload for row in equal)
         lines += ["", f"Equal within {EQUAL:.1%}: {names}."]
@@ -107,5 +108,5 @@ def missing_list(rows: List[Row], peers_only: List[str]) -> str:
     others = [name for name in peers_only if name not in eight]
     if eight:
         others.append(f"{len(eight)} collectives and MLPs on 8 GPUs")
-    lines = [f"- No peer was measured: {'; '.join(no_peer)}."] if no_peer else []
-    return "\n".join(lines + ([f"- heddle was not measured: {'; '.join(others)}."] if others else []))
+    lines = [f"- Only heddle was measured: {'; '.join(no_peer)}."] if no_peer else []
+    return "\n".join(lines + ([f"- Only another library was measured: {'; '.join(others)}."] if others else []))

@@ -124,9 +124,9 @@ struct Carrier {
   int32_t ctas = 0;
   // 1 and up: the GPUs' copy engines move it, where each GPU of the team reaches the memory of all
   // others; no SM is taken but for the moment of a sum. Elsewhere kernels do, as if this were 0.
-  // Collectives of different lanes of a team may be under way at once. Only for kinds that
+  // Collectives of different copy channels of a team may be under way at once. Only for kinds that
   // mayCopy().
-  int32_t lane = 0;
+  int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 

@@ -31,8 +31,8 @@ using DeviceReduce = std::function<void(void* dst, std::span<const void* const> 
 // libheddle_nccl: `extern "C" const NcclModule* heddleNcclModule()`.
 struct NcclModule {
   // Wraps a bootstrap world (MPI or in-process): exchange() goes there, communicators are NCCL's on
-  // CUDA device `device`, but for those of a lane (Carrier) whose team reaches each other's memory.
-  // `reduce` sums what copy engines have brought to that device; none: no lanes.
+  // CUDA device `device`, but for those of a copy channel (Carrier) whose team reaches each other's
+  // memory. `reduce` sums what copy engines have brought to that device; none: no copy channels.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };

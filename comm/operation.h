@@ -16,7 +16,7 @@ void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
 bool reduces(CollectiveKind kind);
-// Whether a transport may move it with copy engines alone (Carrier::lane).
+// Whether a transport may move it with copy engines alone (Carrier::copy channel).
 bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // has a root: reduce, broadcast, gather, scatter
 

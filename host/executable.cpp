@@ -57,12 +57,12 @@ struct Executable::Impl {
   void bindRun(const Plan& plan, RunState& state, const std::vector<Argument>& inputs,
                const RunOptions& run_options) const;
   void checkOverlap(const Plan& plan, const RunState& state) const;
-  void joinBoard(const Context& context);
+  void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   uint64_t nameInstructions();
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept;
-  const Fault* faultOfRun(const Plan& plan);
+  const InjectedFault* faultOfRun(const Plan& plan);
 
   Program program;  // meshes of the job's size
   Program inlined;  // without Calls: what is executed
@@ -72,11 +72,11 @@ struct Executable::Impl {
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
-  std::optional<Fault> inject;  // of this rank
+  std::optional<InjectedFault> inject;  // of this rank
   std::atomic<bool> injected{false};
-  comm::ControlBoard* board = nullptr;
-  bool on_shared_board = false;  // that of the World
-  uint64_t hash = 0;             // of the program, on the board
+  comm::JobMonitor* monitor = nullptr;
+  bool on_shared_monitor = false;  // that of the World
+  uint64_t hash = 0;               // of the program, on the job monitor
   // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
   // leave the job when it has begun as many.
   bool communicates = false;
@@ -84,8 +84,8 @@ struct Executable::Impl {
   std::vector<std::unique_ptr<comm::World>> own_worlds;
   std::shared_ptr<Communicators> communicators;
   KernelStore kernels;
-  std::unique_ptr<MatmulAgreement> matmuls;
-  std::unique_ptr<PostAgreement> posts;
+  std::unique_ptr<AlgorithmAgreement> matmuls;
+  std::unique_ptr<CrossRankMatcher> posts;
   std::shared_ptr<RunResources> resources;
   std::unique_ptr<HostIrEvaluator> evaluator;
 
@@ -122,43 +122,43 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
                                                        : std::make_shared<Communicators>()),
       kernels(device, context.images),
       states(device) {
-  joinBoard(context);
+  joinMonitor(context);
   try {
     if (verifies) verify(p, {ranks, std::nullopt});
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
     // Before ranks meet the next time: who runs can be named by all.
-    if (board != nullptr) hash = nameInstructions();
+    if (monitor != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
-    if (on_shared_board) board->activity().resume();  // before a peer may run it
+    if (on_shared_monitor) monitor->activity().resume();  // before a peer may run it
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
-    if (on_shared_board) ++order->alive;  // the destructor is certain to follow
+    if (on_shared_monitor) ++order->alive;  // the destructor is certain to follow
   } catch (const std::exception& e) {
     tellJob(e.what());
     throw;
   }
 }
 
-void Executable::Impl::joinBoard(const Context& context) {
+void Executable::Impl::joinMonitor(const Context& context) {
   if (ranks == 1) {
     order = std::make_shared<RunOrder>();
     return;
   }
-  on_shared_board = context.board == nullptr;
-  board = &jobMonitorOf(*world, context.board, context.control);
-  order = runOrderOf(*board);
+  on_shared_monitor = context.monitor == nullptr;
+  monitor = &jobMonitorOf(*world, context.monitor, context.monitor_options);
+  order = runOrderOf(*monitor);
 }
 
 void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number) {
   resources = std::make_shared<RunResources>(device, instructionTexts(inlined), stream);
-  if (board != nullptr) resources->job.open(*world, *board, hash, number);
-  matmuls = std::make_unique<MatmulAgreement>(
+  if (monitor != nullptr) resources->job.open(*world, *monitor, hash, number);
+  matmuls = std::make_unique<AlgorithmAgreement>(
       world, communicates && hasMatmuls(inlined) && device.choosesAlgorithms());
-  posts = std::make_unique<PostAgreement>(world, communicates);
+  posts = std::make_unique<CrossRankMatcher>(world, communicates);
   evaluator = std::make_unique<HostIrEvaluator>(inlined, device, *communicators, kernels, *matmuls,
                                                 rank, ranks);
 }
@@ -166,13 +166,13 @@ void Executable::Impl::makeRunner(const std::shared_ptr<SharedStream>& stream, i
 uint64_t Executable::Impl::nameInstructions() {
   const std::string text = print(inlined);
   const uint64_t of_program = boost::hash_range(text.begin(), text.end());
-  board->addProgram(of_program, instructionTexts(inlined));
+  monitor->addProgram(of_program, instructionTexts(inlined));
   return of_program;
 }
 
 void Executable::Impl::tellJob(const char* reason) const noexcept {
-  if (board == nullptr) return;
-  board->fail(reason);
+  if (monitor == nullptr) return;
+  monitor->fail(reason);
   world->interrupt(reason);
 }
 
@@ -187,8 +187,8 @@ void Executable::Impl::makeCommunicators() {
 // those runs: they must not wait for each other.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
-  if (thrown && communicates && board != nullptr &&
-      (board->failed() || !states.endWithin(kLongestUnwinding))) {
+  if (thrown && communicates && monitor != nullptr &&
+      (monitor->failed() || !states.endWithin(kLongestUnwinding))) {
     tellJob("it left the job by an exception");
   }
   states.synchronize();
@@ -196,8 +196,8 @@ Executable::Impl::~Impl() {
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
   // Peers must not wait for runs that nothing here could begin.
-  if (on_shared_board && --order->alive == 0 && !board->failed()) {
-    board->activity().endRuns(thrown);
+  if (on_shared_monitor && --order->alive == 0 && !monitor->failed()) {
+    monitor->activity().endRuns(thrown);
   }
 }
 
@@ -273,9 +273,9 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   state.prepare(plan, stream);
   bindRun(*plan, state, inputs, run_options);
   state.fault = faultOfRun(*plan);
-  state.trace = run_options.trace;
-  state.completion->observer = RunObserver(resources->job.slot(), state.trace);
-  if (state.trace != nullptr) state.trace->start(plan, resources->texts(), device);
+  state.profile = run_options.profile;
+  state.completion->observer = RunObserver(resources->job.status(), state.profile);
+  if (state.profile != nullptr) state.profile->start(plan, resources->texts(), device);
   state.completion->run = resources->job.beginRun(plan->sizes_hash, communicates,
                                                   plan->communicates ? order->chain : 0);
   Allocator& allocator =
@@ -300,10 +300,10 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
 }
 
 // What stops a rank happens once; what makes its results wrong, in every run.
-const Fault* Executable::Impl::faultOfRun(const Plan& plan) {
+const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);
-  if (inject->kind != Fault::Kind::Corrupt && injected.exchange(true)) return nullptr;
+  if (inject->kind != InjectedFault::Kind::Corrupt && injected.exchange(true)) return nullptr;
   return &*inject;
 }
 

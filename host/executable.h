@@ -14,7 +14,7 @@
 
 namespace heddle::host {
 
-class RunTrace;  // host/run/run_profile.h
+class RunProfile;  // host/run/run_profile.h
 
 struct RunOptions {
   // The run starts on it and leaves it ordered after the work; nullptr: a stream of the Executable.
@@ -29,7 +29,7 @@ struct RunOptions {
   Allocator* allocator = nullptr;
   // Results land in these tensors (by output position) when their data is not null.
   std::vector<Tensor> preallocated;
-  RunTrace* trace = nullptr;  // when each instruction ran; it outlives the run
+  RunProfile* profile = nullptr;  // when each instruction ran; it outlives the run
 };
 
 class SharedStream;   // host/run/run_state.h
@@ -41,21 +41,21 @@ struct ExecutableOptions {
   // Of runs that name no stream, for several Executables that follow each other on it; nullptr: one
   // of its own.
   std::shared_ptr<SharedStream> stream;
-  // Of several Executables on one World and one control board, each of which adds what its program
-  // lacks; nullptr: its own.
+  // Of several Executables on one World and one monitor_options job monitor, each of which adds
+  // what its program lacks; nullptr: its own.
   std::shared_ptr<Communicators> communicators;
-  std::optional<Fault> inject;  // on purpose, on its rank alone
+  std::optional<InjectedFault> inject;  // on purpose, on its rank alone
 };
 
 // A prepared program. run() may be called from several threads; runs that communicate are
-// serialised, also with those of other Executables on the same control board, and the callers see
-// to it that every rank issues them in the same order (else the job ends with an error that says
-// so); over NCCL the first run with sizes that are new waits until all ranks have begun it, to
-// compare what they post. Executables of one World are to be on one board, as they are unless the
-// Context names others: ranks that run two of them in different order would wait for each other,
-// and several threads make or run them. Plans are cached by sizes and strides; the steady run
-// evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an instruction
-// (Check, Print and the reference evaluator do).
+// serialised, also with those of other Executables on the same monitor_options job monitor, and the
+// callers see to it that every rank issues them in the same order (else the job ends with an error
+// that says so); over NCCL the first run with sizes that are new waits until all ranks have begun
+// it, to compare what they post. Executables of one World are to be on one job monitor, as they are
+// unless the Context names others: ranks that run two of them in different order would wait for
+// each other, and several threads make or run them. Plans are cached by sizes and strides; the
+// steady run evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an
+// instruction (Check, Print and the reference evaluator do).
 class Executable {
  public:
   // The program on every rank must be the same: ranks compare, and a difference is a UserError on

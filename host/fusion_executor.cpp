@@ -150,7 +150,7 @@ struct FusionExecutor::Impl {
     if (found != known.end()) {
       known.splice(known.begin(), known, found);
     } else {
-      joinBoard();
+      joinMonitor();
       Known fresh{descsOf(inputs), {}, {}};
       try {
         fresh.entry = sizes_decide ? entryForSizes(inputs, fresh.sizes) : entryForClass(inputs);
@@ -166,16 +166,16 @@ struct FusionExecutor::Impl {
   }
 
   // One for all programs.
-  void joinBoard() {
+  void joinMonitor() {
     if (ranks == 1 || shared.communicators) return;
-    board = &jobMonitorOf(*context.world, context.board, context.control);
+    monitor = &jobMonitorOf(*context.world, context.monitor, context.monitor_options);
     shared.communicators = std::make_shared<Communicators>();
   }
 
   // Peers must not wait for a rank that has thrown.
   void tellJob(const char* reason) const noexcept {
     if (ranks == 1) return;
-    board->fail(reason);
+    monitor->fail(reason);
     context.world->interrupt(reason);
   }
 
@@ -211,24 +211,24 @@ struct FusionExecutor::Impl {
     return added;
   }
 
-  // The ranks make another program in what the board takes for a run: so it tells when one of them
-  // is in a run of a program that is there, because it was given other sizes.
+  // The ranks make another program in what the job monitor takes for a run: so it tells when one of
+  // them is in a run of a program that is there, because it was given other sizes.
   int64_t beginMeeting(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
       boost::hash_combine(plan, symbol);
       boost::hash_combine(plan, size);
     }
-    const auto order = runOrderOf(*board);
+    const auto order = runOrderOf(*monitor);
     std::lock_guard lock(order->running);
-    const int64_t number = board->activity().beginRun(0, plan, 0);
-    board->activity().beginWaiting();
+    const int64_t number = monitor->activity().beginRun(0, plan, 0);
+    monitor->activity().beginWaiting();
     return number;
   }
 
   void endMeeting(int64_t number) const {
-    board->activity().endWaiting();
-    board->activity().endRun(number);
+    monitor->activity().endWaiting();
+    monitor->activity().endRun(number);
   }
 
   std::list<Entry>::iterator add(Entry entry, Program program) {
@@ -335,7 +335,7 @@ struct FusionExecutor::Impl {
   bool sizes_decide = false;          // what is lowered, all of them
   Fusion searched;                    // without dead values
   std::vector<Attention> attentions;  // of `searched`, on devices with a library for them
-  comm::ControlBoard* board = nullptr;
+  comm::JobMonitor* monitor = nullptr;
   ExecutableOptions shared;  // by all programs
   mutable std::mutex mutex;
   std::list<Entry> entries;  // the latest used first

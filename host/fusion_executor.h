@@ -25,7 +25,7 @@ namespace heddle::host {
 //
 // Programs that were not used for long go when there are more than kMostPrograms: the same ones on
 // all ranks, since runs are begun in one order on all of them. The programs share the stream of
-// runs that name none, communicators and control board.
+// runs that name none, communicators and monitor_options job monitor.
 class FusionExecutor {
  public:
   static constexpr size_t kMostPrograms = 64;

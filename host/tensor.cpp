@@ -59,12 +59,12 @@ TensorDesc outputDesc(const Program& program, size_t position, const SizeBinding
   HEDDLE_USER_CHECK(position < program.outputs.size(), "there is no output {}: program {} has {}",
                     position, program.name, program.outputs.size());
   const Program concrete = inlineCalls(concretized(program, ranks));
-  TraceRequest request{sizes, {}, rank, ranks};
+  UnrollRequest request{sizes, {}, rank, ranks};
   completeSizes(concrete, request.sizes);
   for (size_t i = 0; i < concrete.inputs.size(); ++i) {
     request.inputs.push_back(describeInput(concrete, i, request.sizes, rank, ranks));
   }
-  return trace(concrete, request).outputs[position].desc;
+  return unroll(concrete, request).outputs[position].desc;
 }
 
 Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,

@@ -26,7 +26,7 @@ std::string textOf(const char* path) {
 
 void runRank(comm::World& world, host::Device& device, const char* path, const char* fault) {
   host::Context context{&device, &world};
-  context.control.deadline = 2;
+  context.monitor_options.deadline = 2;
   host::ExecutableOptions options;
   options.inject = host::parseFault(fault);
   host::Executable executable(host::parseProgram(textOf(path), path), context, options);

@@ -162,7 +162,7 @@ said "$others" " ends: rank 0 failed"
 nothing_left
 [ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are left behind: $(ls "$work/tmp") ($name)"
 
-# Before there is a control board. The first rank that ends has mpirun tell the others to end.
+# Before there is a monitor_options monitor. The first rank that ends has mpirun tell the others to end.
 name='stopped before the start'
 job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
@@ -204,10 +204,10 @@ job '$run examples/tp_mlp.fusion --check --inject rank=1,instr=15,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted copy, 1 expected"
 grep -qF "%z, the copy of rank 1, WRONG in" "$work/out.txt" || complain "the wrong copy is not said"
 
-boards=$(find /dev/shm /tmp -maxdepth 1 \( -name 'heddle-board-*' -o -name 'heddle-lanes-*' \) -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
+shared_files=$(find /dev/shm /tmp -maxdepth 1 \( -name 'heddle-status-*' -o -name 'heddle-copy_channels-*' \) -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
 sleep 1
-for board in $boards; do
-  [ ! -e "$board" ] || complain "$board is left behind"
+for monitor in $shared_files; do
+  [ ! -e "$monitor" ] || complain "$monitor is left behind"
 done
 [ "$bad" -eq 0 ] && echo "mpi_losses: ok"
 exit "$bad"

@@ -1,5 +1,7 @@
-"""The ops of bench/cuda_index.cpp through PyTorch on the same GPU: one JSON object a line, with the ratio when the file
-holds heddle's lines.
+"""Times the ops of bench/cuda_index.cpp in PyTorch on the same GPU.
+
+Prints one JSON object per line. If BENCH.jsonl has heddle's time for the case, the line also has the ratio of the two
+times.
 
     python3 bench/peers/torch_index.py [BENCH.jsonl]
 """
@@ -14,7 +16,10 @@ def normal(*sizes, dtype=torch.float32):
 
 
 def cases():
-    """Name, which function of PyTorch's, repeats, what makes the call: inputs of one case alone are in memory."""
+    """Returns the cases: name, PyTorch function, repetitions, and a function that prepares the call.
+
+    Inputs are created in the last one, so that memory holds the inputs of only one case at a time.
+    """
 
     def of(make, call):
         def prepare():

@@ -1,4 +1,4 @@
-"""The main example in PyTorch, eager and compiled, on the same GPU: prints one JSON object a line.
+"""Times the main example in PyTorch, eager and compiled, on the same GPU. Prints one JSON object per line.
 
     python3 bench/peers/torch_main_example.py
 """

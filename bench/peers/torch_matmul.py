@@ -1,5 +1,7 @@
-"""The products of bench/cuda_matmul.cpp through torch.matmul on the same GPU: one JSON object a line, with heddle's
-time and the ratio when the file holds heddle's lines.
+"""Times the matrix products of bench/cuda_matmul.cpp with torch.matmul on the same GPU.
+
+Prints one JSON object per line. If BENCH.jsonl has heddle's time for the case, the line also has the ratio of the two
+times.
 
     python3 bench/peers/torch_matmul.py [BENCH.jsonl]
 """
@@ -18,7 +20,7 @@ CASES = [
 
 
 def median_ms(call, repeats, rounds=30):
-    """Milliseconds a call: several between two events, so that the host's part does not count."""
+    """Returns milliseconds per call. Two events enclose several calls, so host time does not count."""
     times = []
     for i in range(rounds + 3):
         begin = torch.cuda.Event(enable_timing=True)
@@ -34,6 +36,7 @@ def median_ms(call, repeats, rounds=30):
 
 
 def heddle_times():
+    """Returns heddle's times in ms by name, from the file named on the command line, if any."""
     if len(sys.argv) < 2:
         return {}
     lines = [line for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line.startswith("{")]

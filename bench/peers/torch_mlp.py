@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The MLP of bench/cuda_mlp.cpp in PyTorch: eager, torch.compile and, for the sequence-parallel one, async tensor
-parallelism. One JSON object a case, with the time of the products alone.
+"""Times the MLP of bench/cuda_mlp.cpp in PyTorch: eager, torch.compile, and async tensor parallelism.
 
-    torchrun --standalone --nproc-per-node N bench/peers/torch_mlp.py [TOKENS ...]        MLP_FEATURES=N for another size than 28672
+Only the sequence-parallel MLP has async tensor parallelism. Prints one JSON object per case, with the time of the
+matrix products alone. The environment variable MLP_FEATURES replaces the default of 28672 features.
+
+    torchrun --standalone --nproc-per-node N bench/peers/torch_mlp.py [TOKENS ...]
 """
 import json
 import os
@@ -57,14 +59,14 @@ def compiled_ms(function, arguments):
 
 
 def async_ms(arguments):
-    """None with the reason where this PyTorch cannot."""
+    """Returns the time and an empty text, or None and the reason if this PyTorch has no async tensor parallelism."""
     import torch._inductor.config as inductor
     try:
         from torch.distributed._symmetric_memory import enable_symm_mem_for_group
         enable_symm_mem_for_group(dist.group.WORLD.group_name)
         inductor._micro_pipeline_tp = True
         return compiled_ms(sequence_parallel, arguments), ""
-    except Exception as error:  # a private API of PyTorch: whatever it throws is the reason
+    except Exception as error:  # This API of PyTorch is private and may throw anything.
         return None, repr(error)[:200]
     finally:
         inductor._micro_pipeline_tp = False

@@ -5,7 +5,7 @@
 namespace heddle::codegen {
 namespace {
 
-std::string placeText(const PlaceAlong& place, const PlacedAccess& access, size_t axis,
+std::string placeText(const PlaceAlong& place, const IndexedAccess& access, size_t axis,
                       const LoopNest& nest, const LeafText& leaves, const std::string& prefix) {
   if (place.node >= 0) return fmt::format("{}{}", prefix, place.node);
   if (place.local) return localIndexText(nest, place.coordinate, leaves.lane);
@@ -18,14 +18,14 @@ std::string placeText(const PlaceAlong& place, const PlacedAccess& access, size_
 
 std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
   if (coordinate < 0) return "(Index)0";
-  const IndexedAxis& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  const AxisCoordinate& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
   if (indexed.axis.empty()) return "(Index)0";
   return indexed.lanes ? fmt::format("({} + {})", indexed.axis, lane) : indexed.axis;
 }
 
 std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane) {
   if (coordinate < 0) return "0LL";
-  const IndexedAxis& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
+  const AxisCoordinate& indexed = nest.coordinates[static_cast<size_t>(coordinate)];
   HEDDLE_CHECK(!indexed.offset.empty(), "coordinate {} has no offset", coordinate);
   if (indexed.axis.empty()) return indexed.offset;
   return fmt::format("({} + {})", indexed.offset, localIndexText(nest, coordinate, lane));
@@ -34,7 +34,7 @@ std::string globalIndexText(const LoopNest& nest, int coordinate, const std::str
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
                        const LeafText& leaves, const std::string& prefix) {
   const Node& node = body.nodes[i];
-  const PlacedAccess& access = nest.placed[static_cast<size_t>(node.index)];
+  const IndexedAccess& access = nest.indexed[static_cast<size_t>(node.index)];
   const std::string own = fmt::format("{}{}", prefix, i);
   std::string offset;
   std::string inside;

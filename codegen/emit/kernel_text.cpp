@@ -224,7 +224,7 @@ void writeArguments(TextWriter& out, const LoopNest& nest) {
     std::string type = (access.output ? "" : "const ") + std::string(storedType(access.dtype));
     out.line(fmt::format("{0}* const {1} = ({0}*)args.{1};", type, access.name));
   }
-  for (const PlacedAccess& access : nest.placed) {
+  for (const IndexedAccess& access : nest.indexed) {
     out.line(fmt::format("const {0}* const {1} = (const {0}*)args.{1};", storedType(access.dtype),
                          access.name));
   }

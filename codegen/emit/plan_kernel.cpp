@@ -76,17 +76,17 @@ class UsedTensors {
 // Leaves only the tensors that the bodies of `request` touch, and renames them in the bodies.
 void dropUnusedTensors(NestRequest& request) {
   UsedTensors<SpaceTensor> tensors(request.space.tensors);
-  UsedTensors<PlacedTensor> placed(request.space.placed);
+  UsedTensors<IndexedTensor> indexed(request.space.indexed);
   for (Body* body : {&request.computation.loop, &request.computation.finish}) {
     for (Node& node : body->nodes) {
       if (node.kind == Node::Kind::Load) tensors.rename(node.index);
-      if (node.kind == Node::Kind::LoadAt) placed.rename(node.index);
+      if (node.kind == Node::Kind::LoadAt) indexed.rename(node.index);
     }
     for (Store& store : body->stores) tensors.rename(store.tensor);
   }
   for (int& partial : request.partials) tensors.rename(partial);
   request.space.tensors = tensors.take();
-  request.space.placed = placed.take();
+  request.space.indexed = indexed.take();
 }
 
 void splitInTwo(Decision& d, const Space& space) {

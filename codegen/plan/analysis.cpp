@@ -57,7 +57,7 @@ void forMappedAxes(const Fusion& segment, const Expression& expr, const AxisMap&
   auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (segment.value(values[i]).is_scalar) continue;
-      if (&values == &expr.inputs && isPlaced(expr, i)) continue;
+      if (&values == &expr.inputs && isIndexed(expr, i)) continue;
       for (size_t axis = 0; axis < maps[i].size(); ++axis) {
         if (maps[i][axis] == AxisMap::kNone || stretches(segment, values[i], axis)) continue;
         visit(static_cast<size_t>(maps[i][axis]), values[i], axis);
@@ -74,7 +74,7 @@ class Analyzer {
 
   Analysis run() {
     joinAxes();
-    markPlaced();
+    markIndexed();
     numberAxes();
     listCoordinates();
     listReductions();
@@ -97,16 +97,16 @@ class Analyzer {
     }
   }
 
-  void markPlaced() {
-    std::vector<bool>& placed_only = result_.placed_only;
-    placed_only.assign(segment_.values().size(), false);
-    for (ValueId id : placedInputs(segment_)) placed_only[static_cast<size_t>(id)] = true;
+  void markIndexed() {
+    std::vector<bool>& indexed_only = result_.indexed_only;
+    indexed_only.assign(segment_.values().size(), false);
+    for (ValueId id : indexedInputs(segment_)) indexed_only[static_cast<size_t>(id)] = true;
     for (const Expression& expr : segment_.exprs()) {
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
-        if (!isPlaced(expr, i)) placed_only[static_cast<size_t>(expr.inputs[i])] = false;
+        if (!isIndexed(expr, i)) indexed_only[static_cast<size_t>(expr.inputs[i])] = false;
       }
     }
-    for (ValueId id : segment_.outputs()) placed_only[static_cast<size_t>(id)] = false;
+    for (ValueId id : segment_.outputs()) indexed_only[static_cast<size_t>(id)] = false;
   }
 
   void numberAxes() {
@@ -116,7 +116,7 @@ class Analyzer {
       result_.axes.emplace_back();
       if (value.is_scalar) continue;
       for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
-        if (stretches(segment_, static_cast<ValueId>(v), axis) || result_.placed_only[v]) {
+        if (stretches(segment_, static_cast<ValueId>(v), axis) || result_.indexed_only[v]) {
           result_.axes.back().push_back(-1);
           continue;
         }
@@ -138,8 +138,8 @@ class Analyzer {
       if (expr.op->kind == OpKind::Iota) {
         needed.push_back(axes[static_cast<size_t>(expr.attr<int64_t>("axis"))]);
       } else if (expr.op->kind == OpKind::Index) {
-        for (const PlacedAxis& place : placedAxesOf(segment_, expr)) {
-          if (place.output_axis == PlacedAxis::kByValue) continue;
+        for (const IndexedAxis& place : indexedAxesOf(segment_, expr)) {
+          if (place.output_axis == IndexedAxis::kByValue) continue;
           needed.push_back(axes[static_cast<size_t>(place.output_axis)]);
         }
       }

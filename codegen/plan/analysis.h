@@ -19,8 +19,8 @@ struct Analysis {
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output
   // Values read at computed places alone: segment inputs that do not move with the space.
-  std::vector<bool> placed_only;  // per value
-  std::vector<int> coordinates;   // axes of the space of which a body needs the index, ascending
+  std::vector<bool> indexed_only;  // per value
+  std::vector<int> coordinates;    // axes of the space of which a body needs the index, ascending
 };
 
 // UserError with the words of whyNotOneKernel() when it is not one kernel.

@@ -96,7 +96,7 @@ class BodyWriter {
       bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
       if (starts_here || !wanted_[static_cast<size_t>(expr.outputs[0])]) continue;
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
-        if (!isPlaced(expr, i)) want(expr.inputs[i]);
+        if (!isIndexed(expr, i)) want(expr.inputs[i]);
       }
     }
   }
@@ -184,13 +184,13 @@ class BodyWriter {
     node.kind = Node::Kind::LoadAt;
     const std::vector<ValueId>& ids = segment_.inputs();
     auto operand = std::find(ids.begin(), ids.end(), expr.inputs[0]) - ids.begin();
-    node.index =
-        static_cast<int>(std::find_if(space_.placed.begin(), space_.placed.end(),
-                                      [&](const PlacedTensor& t) { return t.operand == operand; }) -
-                         space_.placed.begin());
-    for (const PlacedAxis& axis : placedAxesOf(segment_, expr)) {
+    node.index = static_cast<int>(
+        std::find_if(space_.indexed.begin(), space_.indexed.end(),
+                     [&](const IndexedTensor& t) { return t.operand == operand; }) -
+        space_.indexed.begin());
+    for (const IndexedAxis& axis : indexedAxesOf(segment_, expr)) {
       PlaceAlong place;
-      if (axis.output_axis == PlacedAxis::kByValue) {
+      if (axis.output_axis == IndexedAxis::kByValue) {
         place.node = nodeOf(expr.inputs[1]);
         place.in_block = looksUpInBlocks(segment_, expr);
       } else {

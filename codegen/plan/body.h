@@ -29,7 +29,7 @@ struct Node {
     Apply,       // `text` over `operands`, each converted to `compute`, rounded to `dtype`
     Result,      // accumulator `index` when all of it is combined
     Coordinate,  // unsharded index of the element along coordinate `index` of the space; -1: 0
-    LoadAt,      // element of placed tensor `index` at `places`; outside: operand 0, else `literal`
+    LoadAt,  // element of indexed tensor `index` at `places`; outside: operand 0, else `literal`
   };
   Kind kind = Kind::Literal;
   DType dtype = DType::F32;

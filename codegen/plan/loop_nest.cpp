@@ -67,7 +67,7 @@ class NestBuilder {
     addCoordinates();
     for (size_t t = 0; t < space_.tensors.size(); ++t) addAccess(t);
     addIndexedAxes();
-    for (size_t p = 0; p < space_.placed.size(); ++p) addPlaced(p);
+    for (size_t p = 0; p < space_.indexed.size(); ++p) addIndexed(p);
     chooseIndexWidth();
     return std::move(nest_);
   }
@@ -79,8 +79,8 @@ class NestBuilder {
     for (size_t t = 0; t < space_.tensors.size(); ++t) {
       nest_.args.addPointer(fmt::format("t{}", t), space_.tensors[t].operand);
     }
-    for (size_t p = 0; p < space_.placed.size(); ++p) {
-      nest_.args.addPointer(fmt::format("p{}_data", p), space_.placed[p].operand);
+    for (size_t p = 0; p < space_.indexed.size(); ++p) {
+      nest_.args.addPointer(fmt::format("p{}_data", p), space_.indexed[p].operand);
     }
     std::vector<int> seen;
     for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
@@ -199,7 +199,7 @@ class NestBuilder {
 
   void addIndexedAxes() {
     for (const SpaceCoordinate& c : space_.coordinates) {
-      IndexedAxis indexed;
+      AxisCoordinate indexed;
       if (c.axis >= 0) {
         const bool kept = c.axis < space_.kept;
         indexed.axis = fmt::format("{}{}", kept ? "k" : "r", kept ? c.axis : c.axis - space_.kept);
@@ -222,9 +222,9 @@ class NestBuilder {
     }
   }
 
-  void addPlaced(size_t p) {
-    const PlacedTensor& tensor = space_.placed[p];
-    PlacedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}, {}, {}};
+  void addIndexed(size_t p) {
+    const IndexedTensor& tensor = space_.indexed[p];
+    IndexedAccess access{fmt::format("p{}_data", p), tensor.dtype, {}, {}, {}, {}};
     access.begins.resize(tensor.extents.size());
     access.wholes.resize(tensor.extents.size());
     for (size_t axis = 0; axis < tensor.extents.size(); ++axis) {
@@ -235,10 +235,10 @@ class NestBuilder {
                                                           : nest_.args.addSize(name("s"), stride));
     }
     addBlocks(p, access);
-    nest_.placed.push_back(std::move(access));
+    nest_.indexed.push_back(std::move(access));
   }
 
-  void addBlocks(size_t p, PlacedAccess& access) {
+  void addBlocks(size_t p, IndexedAccess& access) {
     for (const Body* body : {&nest_.computation.loop, &nest_.computation.finish}) {
       for (const Node& node : body->nodes) {
         if (node.kind != Node::Kind::LoadAt || node.index != static_cast<int>(p)) continue;
@@ -246,8 +246,8 @@ class NestBuilder {
           if (!node.places[axis].in_block || !access.begins[axis].empty()) continue;
           access.begins[axis] = fmt::format("p{}_begin{}", p, axis);
           access.wholes[axis] = fmt::format("p{}_whole{}", p, axis);
-          nest_.args.addOffset(access.begins[axis], space_.placed[p].offsets[axis]);
-          nest_.args.addOffset(access.wholes[axis], space_.placed[p].global[axis]);
+          nest_.args.addOffset(access.begins[axis], space_.indexed[p].offsets[axis]);
+          nest_.args.addOffset(access.wholes[axis], space_.indexed[p].global[axis]);
         }
       }
     }
@@ -269,7 +269,7 @@ class NestBuilder {
                        IndexExpr::constant(schedule().lanes) * access.lane_stride;
       nest_.wide_index = nest_.wide_index || wide(last);
     }
-    for (const PlacedAccess& access : nest_.placed) {
+    for (const IndexedAccess& access : nest_.indexed) {
       IndexExpr end;
       for (size_t i = 0; i < access.extents.size(); ++i) {
         end = end + access.extents[i] * access.strides[i];

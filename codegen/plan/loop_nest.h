@@ -64,14 +64,14 @@ struct Coordinate {
 };
 
 // A coordinate of the space that bodies ask for: `axis` + the lane where `lanes` + `offset`.
-struct IndexedAxis {
+struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
   bool lanes = false;  // lanes lie along it
   std::string offset;  // the field with the block's start; empty: no body asks for it
 };
 
 // A tensor read at computed places: extents and strides per logical axis.
-struct PlacedAccess {
+struct IndexedAccess {
   std::string name;  // also the field with its pointer
   DType dtype = DType::F32;
   std::vector<IndexExpr> extents;
@@ -90,9 +90,9 @@ struct LoopNest {
   Schedule schedule;
   Computation computation;
   ArgumentLayout args;
-  std::vector<Access> accesses;          // as the tensors of the space
-  std::vector<IndexedAxis> coordinates;  // as those of the space
-  std::vector<PlacedAccess> placed;      // as those of the space
+  std::vector<Access> accesses;             // as the tensors of the space
+  std::vector<AxisCoordinate> coordinates;  // as those of the space
+  std::vector<IndexedAccess> indexed;       // as those of the space
   std::vector<Coordinate> kept;
   std::vector<Coordinate> reduced;  // empty: no reduction
   IndexExpr kept_items;

@@ -34,18 +34,18 @@ class Extents {
   }
 
   // What an index expression reads has the extents of its output, before and after what it adds.
-  void readPlaced(const Expression& expr, const TensorDesc& desc) {
+  void readIndexed(const Expression& expr, const TensorDesc& desc) {
     ValueId id = expr.inputs[0];
     checkRank(id, desc);
-    const std::vector<PlacedAxis> places = placedAxesOf(segment_, expr);
+    const std::vector<IndexedAxis> places = indexedAxesOf(segment_, expr);
     const bool in_blocks = looksUpInBlocks(segment_, expr);
     for (size_t i = 0; i < places.size(); ++i) {
-      if (in_blocks && places[i].output_axis == PlacedAxis::kByValue) continue;
+      if (in_blocks && places[i].output_axis == IndexedAxis::kByValue) continue;
       HEDDLE_USER_CHECK(places[i].together || desc.sizes[i] == desc.global[i],
                         "{} of %{}: axis {} of %{} must be whole on each rank, got {} of {}",
                         expr.op->name, segment_.value(expr.outputs[0]).name, i,
                         segment_.value(id).name, desc.sizes[i], desc.global[i]);
-      if (places[i].output_axis == PlacedAxis::kByValue) continue;
+      if (places[i].output_axis == IndexedAxis::kByValue) continue;
       int axis = analysis_.axes[static_cast<size_t>(expr.outputs[0])]
                                [static_cast<size_t>(places[i].output_axis)];
       if (axis < 0) continue;
@@ -173,7 +173,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   Space raw;
   Extents extents(segment, analysis);
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
-    if (segment.value(id).is_scalar || analysis.placed_only[static_cast<size_t>(id)]) return;
+    if (segment.value(id).is_scalar || analysis.indexed_only[static_cast<size_t>(id)]) return;
     extents.read(id, desc);
     raw.tensors.push_back(layOut(analysis, id, desc, operand));
     raw.tensors.back().output = output;
@@ -186,14 +186,14 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
     const std::vector<ValueId>& ids = segment.inputs();
     return static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
   };
-  for (ValueId id : placedInputs(segment)) {
+  for (ValueId id : indexedInputs(segment)) {
     size_t i = positionOf(id);
-    raw.placed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
-                          inputs[i].offset, inputs[i].strides});
+    raw.indexed.push_back({static_cast<int>(i), inputs[i].dtype, inputs[i].sizes, inputs[i].global,
+                           inputs[i].offset, inputs[i].strides});
   }
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind == OpKind::Index) {
-      extents.readPlaced(expr, inputs[positionOf(expr.inputs[0])]);
+      extents.readIndexed(expr, inputs[positionOf(expr.inputs[0])]);
     }
   }
   for (int axis : analysis.coordinates) raw.coordinates.push_back({axis, extents.offset(axis)});

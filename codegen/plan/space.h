@@ -26,7 +26,7 @@ struct SpaceCoordinate {
 };
 
 // A tensor read at computed places, whatever the axes of the space.
-struct PlacedTensor {
+struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
   std::vector<int64_t> extents;  // on this rank, per logical axis
@@ -43,7 +43,7 @@ struct Space {
   int kept = 0;  // how many of the axes are kept
   std::vector<SpaceTensor> tensors;
   std::vector<SpaceCoordinate> coordinates;  // as Analysis::coordinates
-  std::vector<PlacedTensor> placed;          // in the order of the segment's inputs
+  std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
 
   int64_t keptCount() const;
   int64_t reducedCount() const;  // 1 when nothing is reduced

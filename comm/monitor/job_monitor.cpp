@@ -21,7 +21,7 @@ constexpr double kLongest = 1e8;  // seconds: three years
 // For which a rank that leaves by an exception waits for the others to hear of it.
 constexpr std::chrono::milliseconds kLongestGoodbye{2000};
 
-std::string_view stateText(const BoardEntry& entry) {
+std::string_view stateText(const RankSnapshot& entry) {
   switch (entry.state) {
     case RankState::Absent:
       return "not heard of";
@@ -42,7 +42,7 @@ std::string_view stateText(const BoardEntry& entry) {
 
 }  // namespace
 
-ControlBoard::ControlBoard(World& world, ControlOptions options)
+JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
     : world_(world),
       rank_(world.rank()),
       options_(std::move(options)),
@@ -56,14 +56,14 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
   HEDDLE_USER_CHECK(options_.start >= 0 && options_.start <= kLongest,
                     "{} seconds for the start of a job: 0 (for ever) to {} expected",
                     options_.start, kLongest);
-  const StartWatch watch(options_.start, nullptr, "the other ranks to make the control board",
-                         [this](const std::string& text, int) {
-                           world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
-                         });
+  const StartTimeout watch(options_.start, nullptr, "the other ranks to create the job monitor",
+                           [this](const std::string& text, int) {
+                             world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
+                           });
   places_ = findPlaces(world, options_.host_key);
-  memory_ = BoardMemory::share(world, places_);
-  const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];
-  BoardEntry me;
+  memory_ = StatusMemory::share(world, places_);
+  const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];
+  RankSnapshot me;
   me.rank = rank_;
   me.state = RankState::Well;
   me.pid = place.pid;
@@ -71,12 +71,12 @@ ControlBoard::ControlBoard(World& world, ControlOptions options)
   me.host = place.host;
   mirror(mine(), me);
   activity_ = std::make_unique<RankActivity>(mine());
-  std::unique_ptr<BoardLink> link = BoardLink::connect(world, places_, *memory_, options_.deadline);
-  watcher_ = BoardWatcher::of(memory_, places_, options_, rank_);
+  std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, *memory_, options_.deadline);
+  watcher_ = Watcher::of(memory_, places_, options_, rank_);
   watcher_->add(*this, std::move(link));
 }
 
-ControlBoard::~ControlBoard() {
+JobMonitor::~JobMonitor() {
   if (std::uncaught_exceptions() > exceptions_) {
     fail("it left the job by an exception");
   } else {
@@ -88,11 +88,11 @@ ControlBoard::~ControlBoard() {
   watcher_->remove(*this);
 }
 
-void ControlBoard::awaitOthers() const {
+void JobMonitor::awaitOthers() const {
   if (!isOneOfProcesses()) return;
   const auto until = std::chrono::steady_clock::now() + kLongestGoodbye;
   const auto goesOn = [&](int rank) {
-    return rank != rank_ && memory_->slot(rank).state.load() <= RankState::Telling;
+    return rank != rank_ && memory_->status(rank).state.load() <= RankState::Telling;
   };
   for (int rank = 0; rank < size(); ++rank) {
     while (goesOn(rank) && std::chrono::steady_clock::now() < until) {
@@ -103,25 +103,25 @@ void ControlBoard::awaitOthers() const {
 
 // Of two ranks the one that has run the same as rank 0 is right, else the lower. Empty when both
 // have run the same.
-std::string ControlBoard::differingFrom(int other, int& blamed) const {
-  if (!ranDifferently(mine(), memory_->slot(other))) return {};
+std::string JobMonitor::differingFrom(int other, int& blamed) const {
+  if (!ranDifferently(mine(), memory_->status(other))) return {};
   const int lower = std::min(rank_, other);
-  const bool both = lower != 0 && ranDifferently(memory_->slot(lower), memory_->slot(0));
+  const bool both = lower != 0 && ranDifferently(memory_->status(lower), memory_->status(0));
   blamed = both ? lower : std::max(rank_, other);
   return differenceOf(entry(blamed), entry(both ? 0 : lower));
 }
 
-void ControlBoard::compareRuns() const {
+void JobMonitor::compareRuns() const {
   int blamed = -1;
   const std::string why = differingFrom((rank_ + 1) % size(), blamed);
   if (why.empty()) return;
-  memory_->slot(blamed).tell(RankState::Lost, why);
+  memory_->status(blamed).tell(RankState::Lost, why);
   watcher_->hurry();
   userError("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
 }
 
 // All others, where it is the last time: who leaves has nobody left to tell but its owner.
-void ControlBoard::compareLastRuns() {
+void JobMonitor::compareLastRuns() {
   std::string why;
   int blamed = -1;
   for (int other = 0; other < size() && why.empty() && !failed(); ++other) {
@@ -129,7 +129,7 @@ void ControlBoard::compareLastRuns() {
   }
   if (why.empty()) return;
   // Where who is to blame has left already, it is for this rank to end the job.
-  const bool ends = memory_->slot(blamed).tell(RankState::Lost, why) || entry(blamed).isLost();
+  const bool ends = memory_->status(blamed).tell(RankState::Lost, why) || entry(blamed).isLost();
   if (!ends) mine().tell(RankState::Failed, why);
   JobFailure failure;
   failure.rank = blamed;
@@ -140,19 +140,19 @@ void ControlBoard::compareLastRuns() {
   tellOwner();
 }
 
-void ControlBoard::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
+void JobMonitor::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
   std::lock_guard lock(mutex_);
   programs_.try_emplace(program, instructions);
 }
 
-std::shared_ptr<void> ControlBoard::shared(const std::function<std::shared_ptr<void>()>& make) {
+std::shared_ptr<void> JobMonitor::shared(const std::function<std::shared_ptr<void>()>& make) {
   std::lock_guard lock(mutex_);
   if (!shared_) shared_ = make();
   return shared_;
 }
 
 // Where another rank is lost already, or the owner has been told so, this one only follows.
-void ControlBoard::fail(const std::string& reason) noexcept {
+void JobMonitor::fail(const std::string& reason) noexcept {
   try {
     if (failed()) return;
     const int lost = firstLost();
@@ -168,33 +168,33 @@ void ControlBoard::fail(const std::string& reason) noexcept {
     keep(std::move(failure));
     watcher_->hurry();
   } catch (const std::exception&) {
-    // Out of memory for a message: the slot has been written, or the heartbeat will end.
+    // Out of memory for a message: the status has been written, or the heartbeat will end.
   }
 }
 
-bool ControlBoard::othersHaveSpoken() const {
+bool JobMonitor::othersHaveSpoken() const {
   const std::vector<int> here = places_.onHostOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
-    const BoardSlot& slot = memory_->slot(rank);
-    const RankState state = slot.state.load(std::memory_order_acquire);
+    const RankStatus& status = memory_->status(rank);
+    const RankState state = status.state.load(std::memory_order_acquire);
     const bool lost = state == RankState::Gone || state == RankState::Lost;
-    if (rank == rank_ || lost || slot.spoken.load(std::memory_order_acquire)) continue;
+    if (rank == rank_ || lost || status.spoken.load(std::memory_order_acquire)) continue;
     const bool knows = state == RankState::Left || state == RankState::Failed;
     const bool is_here = std::binary_search(here.begin(), here.end(), rank);
-    const int pid = slot.pid.load(std::memory_order_relaxed);
+    const int pid = status.pid.load(std::memory_order_relaxed);
     if (is_here ? !processState(pid).isGone() : !knows) return false;
   }
   return true;
 }
 
-JobFailure ControlBoard::failure() const {
+JobFailure JobMonitor::failure() const {
   std::lock_guard lock(mutex_);
   return failure_;
 }
 
-int ControlBoard::firstLost() const {
+int JobMonitor::firstLost() const {
   for (int rank = 0; rank < size(); ++rank) {
-    const RankState state = memory_->slot(rank).state.load(std::memory_order_acquire);
+    const RankState state = memory_->status(rank).state.load(std::memory_order_acquire);
     if (state == RankState::Failed || state == RankState::Gone || state == RankState::Lost) {
       return rank;
     }
@@ -202,7 +202,7 @@ int ControlBoard::firstLost() const {
   return -1;
 }
 
-bool ControlBoard::keep(JobFailure failure) {
+bool JobMonitor::keep(JobFailure failure) {
   std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   failure_ = std::move(failure);
@@ -210,16 +210,16 @@ bool ControlBoard::keep(JobFailure failure) {
   return true;
 }
 
-bool ControlBoard::isOneOfProcesses() const {
+bool JobMonitor::isOneOfProcesses() const {
   return places_.inProcessOf(rank_).size() < static_cast<size_t>(size());
 }
 
-void ControlBoard::say() const {
+void JobMonitor::say() const {
   if (options_.on_failure) return;  // whose it is
   std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
 }
 
-void ControlBoard::tellOwner() {
+void JobMonitor::tellOwner() {
   if (owner_told_.exchange(true)) return;  // by the watcher, while the last runs are compared
   const JobFailure failure = this->failure();
   if (options_.on_failure) {
@@ -230,7 +230,7 @@ void ControlBoard::tellOwner() {
   }
 }
 
-std::string ControlBoard::instructionText(uint64_t program, int32_t instruction) const {
+std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) const {
   std::lock_guard lock(mutex_);
   const auto found = programs_.find(program);
   if (found == programs_.end() || instruction < 0 ||
@@ -241,7 +241,7 @@ std::string ControlBoard::instructionText(uint64_t program, int32_t instruction)
                      found->second[static_cast<size_t>(instruction)]);
 }
 
-std::string ControlBoard::placeOf(const BoardEntry& entry) const {
+std::string JobMonitor::placeOf(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
@@ -266,8 +266,8 @@ std::string ControlBoard::placeOf(const BoardEntry& entry) const {
   return place;
 }
 
-std::string ControlBoard::describeLost(int rank) const {
-  const BoardEntry lost = entry(rank);
+std::string JobMonitor::describeLost(int rank) const {
+  const RankSnapshot lost = entry(rank);
   switch (lost.state) {
     case RankState::Failed:
       return fmt::format("rank {} failed {}: {}\n", rank, placeOf(lost), lost.reason);
@@ -278,10 +278,10 @@ std::string ControlBoard::describeLost(int rank) const {
   }
 }
 
-std::string ControlBoard::positions() const {
+std::string JobMonitor::positions() const {
   std::string text;
   for (int rank = 0; rank < size(); ++rank) {
-    const BoardEntry at = entry(rank);
+    const RankSnapshot at = entry(rank);
     text += fmt::format("  rank {} (pid {} on {}): {}", rank, at.pid, at.host, stateText(at));
     if (at.state != RankState::Absent) text += ", " + placeOf(at);
     if (rank + 1 < size()) text += "\n";
@@ -289,9 +289,9 @@ std::string ControlBoard::positions() const {
   return text;
 }
 
-ControlBoard& jobMonitorOf(World& world, const ControlOptions& options) {
-  return static_cast<ControlBoard&>(
-      world.monitor([&] { return std::make_unique<ControlBoard>(world, options); }));
+JobMonitor& jobMonitorOf(World& world, const JobMonitorOptions& options) {
+  return static_cast<JobMonitor&>(
+      world.monitor([&] { return std::make_unique<JobMonitor>(world, options); }));
 }
 
 }  // namespace heddle::comm

@@ -17,28 +17,28 @@
 
 namespace heddle::comm {
 
-class BoardWatcher;
+class Watcher;
 
-// Where the ranks of a job tell each other where they are, apart from the transport: one slot a
+// Where the ranks of a job tell each other where they are, apart from the transport: one status a
 // rank in memory that survives its process, TCP between hosts. A thread of each process writes the
 // heartbeat of its ranks and compares the others'. Thread-safe; the functions that write do not
 // wait.
-class ControlBoard : public WorldMonitor {
+class JobMonitor : public WorldMonitor {
  public:
-  // Collective over the job; `world` outlives the board.
-  explicit ControlBoard(World& world, ControlOptions options = {});
+  // Collective over the job; `world` outlives the job monitor.
+  explicit JobMonitor(World& world, JobMonitorOptions options = {});
   // This rank has left: in good order, unless it has failed, has made other runs than its peers
   // (which is told as any loss is), or an exception unwinds it, which is a failure. Who has failed
   // waits, for 2 s at most, until other processes have heard, so that each can say why it ends
   // before the first of them ends all by MPI_Abort.
-  ~ControlBoard() override;
-  ControlBoard(const ControlBoard&) = delete;
-  ControlBoard& operator=(const ControlBoard&) = delete;
+  ~JobMonitor() override;
+  JobMonitor(const JobMonitor&) = delete;
+  JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return memory_->size(); }
-  BoardSlot& mine() const { return memory_->slot(rank_); }
-  const BoardPlaces& places() const { return places_; }
+  RankStatus& mine() const { return memory_->status(rank_); }
+  const JobPlaces& places() const { return places_; }
 
   // What instructions of the program are called in messages, by index.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
@@ -51,8 +51,8 @@ class ControlBoard : public WorldMonitor {
     comm::compareCounts(*memory_, rank_, stamp, members, sends, expects);
   }
 
-  // What all who run programs on this board share, kept as long as the board: what `make` gives
-  // when it is asked for first. Always of one type, that of host/run/run_order.h.
+  // What all who run programs on this job monitor share, kept as long as the job monitor: what
+  // `make` gives when it is asked for first. Always of one type, that of host/run/run_order.h.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
   // UserError when a peer has made other runs up to now, as far as is known here: of its host the
@@ -79,13 +79,13 @@ class ControlBoard : public WorldMonitor {
 
   // A line a rank: where it is now.
   std::string positions() const;
-  BoardEntry entry(int rank) const { return read(memory_->slot(rank), rank); }
+  RankSnapshot entry(int rank) const { return read(memory_->status(rank), rank); }
 
  private:
-  friend class BoardWatcher;
+  friend class Watcher;
   // The first lost rank, if there is one.
   int firstLost() const;
-  std::string placeOf(const BoardEntry& entry) const;
+  std::string placeOf(const RankSnapshot& entry) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
   // Keeps the failure if it is the first; true when it is.
   bool keep(JobFailure failure);
@@ -99,10 +99,10 @@ class ControlBoard : public WorldMonitor {
 
   World& world_;
   int rank_;
-  ControlOptions options_;
-  int exceptions_;  // under way on the thread that made the board
-  BoardPlaces places_;
-  std::shared_ptr<BoardMemory> memory_;
+  JobMonitorOptions options_;
+  int exceptions_;  // under way on the thread that made the job monitor
+  JobPlaces places_;
+  std::shared_ptr<StatusMemory> memory_;
   std::unique_ptr<RankActivity> activity_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::vector<std::string>> programs_;
@@ -110,11 +110,11 @@ class ControlBoard : public WorldMonitor {
   JobFailure failure_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> owner_told_{false};
-  std::shared_ptr<BoardWatcher> watcher_;
+  std::shared_ptr<Watcher> watcher_;
 };
 
 // The monitor that the World owns. The first call creates it, with its options, together with the
 // other ranks; the World destroys it. Thread-safe.
-ControlBoard& jobMonitorOf(World& world, const ControlOptions& options);
+JobMonitor& jobMonitorOf(World& world, const JobMonitorOptions& options);
 
 }  // namespace heddle::comm

@@ -14,19 +14,21 @@ struct JobFailure {
   std::string text;   // who, where and why, then a line a rank: number and text of its instruction
 };
 
-struct ControlOptions {
+struct JobMonitorOptions {
   // Seconds after which no rank still waits for one that has failed, was killed or stopped, or has
   // left in the middle of a run.
   double deadline = 10;
   // Seconds for which a rank may wait in a collective while nothing moves on any rank and none
   // compiles; 0: for ever. A job in which some rank computes for longer is ended.
   double patience = 600;
-  // Seconds in which the ranks of the job must have come together to make the board, once the first
-  // of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a UserError.
+  // Seconds in which the ranks of the job must have come together to make the job monitor, once the
+  // first of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a
+  // UserError.
   double start = 600;
-  // Called on a thread of the board when a peer is lost, at most once; it must not destroy the
-  // board. Empty: World::interrupt, so that what this rank waits for throws UserError; and in a job
-  // of several processes stderr has the text at once, for MPI may end one before it has unwound.
+  // Called on a thread of the job monitor when a peer is lost, at most once; it must not destroy
+  // the job monitor. Empty: World::interrupt, so that what this rank waits for throws UserError;
+  // and in a job of several processes stderr has the text at once, for MPI may end one before it
+  // has unwound.
   std::function<void(const JobFailure&)> on_failure;
   // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
   // which a cause may show.

@@ -13,12 +13,12 @@ constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 
 // Who reads a list that is being written finds another stamp behind it.
-void write(BoardCounts& mine, int ranks, uint64_t stamp, const std::vector<int>& members,
+void write(PostedCounts& mine, int ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
   const size_t at = mine.next.load(kRelaxed);
-  mine.next.store((at + 1) % BoardCounts::kKept, kRelaxed);
+  mine.next.store((at + 1) % PostedCounts::kKept, kRelaxed);
   mine.stamps[at].store(0, kRelaxed);
-  BoardCounts::Lists& lists = mine.lists[at];
+  PostedCounts::Lists& lists = mine.lists[at];
   for (size_t rank = 0; rank < static_cast<size_t>(ranks); ++rank) {
     lists.sends[rank].store(-1, kRelease);
     lists.expects[rank].store(-1, kRelease);
@@ -37,8 +37,8 @@ struct Pair {
 };
 
 // What a peer has written under the stamp; nothing when it has not come there yet or is far ahead.
-std::optional<Pair> read(const BoardCounts& peer, uint64_t stamp, int reader) {
-  for (size_t at = 0; at < BoardCounts::kKept; ++at) {
+std::optional<Pair> read(const PostedCounts& peer, uint64_t stamp, int reader) {
+  for (size_t at = 0; at < PostedCounts::kKept; ++at) {
     if (peer.stamps[at].load() != stamp) continue;
     const Pair pair{peer.lists[at].sends[static_cast<size_t>(reader)].load(kAcquire),
                     peer.lists[at].expects[static_cast<size_t>(reader)].load(kAcquire)};
@@ -50,10 +50,10 @@ std::optional<Pair> read(const BoardCounts& peer, uint64_t stamp, int reader) {
 
 }  // namespace
 
-void compareCounts(const BoardMemory& memory, int rank, uint64_t stamp,
+void compareCounts(const StatusMemory& memory, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects) {
-  BoardCounts* const mine = memory.counts(rank);
+  PostedCounts* const mine = memory.counts(rank);
   if (mine == nullptr) return;
   write(*mine, memory.size(), stamp, members, sends, expects);
   for (size_t i = 0; i < members.size(); ++i) {

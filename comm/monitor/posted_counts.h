@@ -8,12 +8,12 @@
 
 namespace heddle::comm {
 
-class BoardMemory;
+class StatusMemory;
 
-// The lists of a rank's latest all-to-all-vs, in the memory of the control board: what one rank
-// sends to another must be what that one expects, and no transport on a GPU notices when it is not.
-// One rank writes, without locks and without waiting; the others read.
-struct alignas(64) BoardCounts {
+// The lists of a rank's latest all-to-all-vs, in the memory of the control job monitor: what one
+// rank sends to another must be what that one expects, and no transport on a GPU notices when it is
+// not. One rank writes, without locks and without waiting; the others read.
+struct alignas(64) PostedCounts {
   static constexpr int kMostRanks = 64;  // of a job; larger ones have no such memory
   static constexpr size_t kKept = 8;     // all-to-all-vs a rank may be ahead of another
 
@@ -31,7 +31,7 @@ struct alignas(64) BoardCounts {
 // UserError when two disagree, before this rank has posted: of any two ranks the one that comes
 // later sees both, unless the other is kKept all-to-all-vs ahead already. `members`: the ranks of
 // the team, to which the lists are parallel.
-void compareCounts(const BoardMemory& memory, int rank, uint64_t stamp,
+void compareCounts(const StatusMemory& memory, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects);
 

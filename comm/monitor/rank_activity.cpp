@@ -18,10 +18,10 @@ void RankActivity::endCompiling() {
 
 int64_t RankActivity::beginRun(uint64_t program, uint64_t plan, int64_t chain) {
   std::lock_guard lock(mutex_);
-  const int64_t number = slot_.run.load(std::memory_order_relaxed) + 1;
+  const int64_t number = status_.run.load(std::memory_order_relaxed) + 1;
   open_.push_back({number, chain});  // before the number is seen
   begun_ = true;
-  slot_.beginRun(program, plan, true);
+  status_.beginRun(program, plan, true);
   publish();
   return number;
 }
@@ -36,8 +36,8 @@ bool RankActivity::endRun(int64_t number) {
     return run.number == number || (run.number < number && chain != 0 && run.chain == chain);
   });
   const int64_t finished =
-      open_.empty() ? slot_.run.load(std::memory_order_relaxed) : open_.front().number - 1;
-  slot_.finished.store(finished, std::memory_order_release);
+      open_.empty() ? status_.run.load(std::memory_order_relaxed) : open_.front().number - 1;
+  status_.finished.store(finished, std::memory_order_release);
   publish();
   return true;
 }
@@ -46,7 +46,7 @@ void RankActivity::beginLocalRun(uint64_t program) {
   std::lock_guard lock(mutex_);
   ++local_;
   begun_ = true;
-  slot_.beginRun(program, 0, false);
+  status_.beginRun(program, 0, false);
   publish();
 }
 
@@ -71,7 +71,7 @@ void RankActivity::endWaiting() {
 void RankActivity::endRuns(bool unwinds) {
   std::lock_guard lock(mutex_);
   ended_ = true;
-  slot_.unwinds.store(unwinds, std::memory_order_relaxed);
+  status_.unwinds.store(unwinds, std::memory_order_relaxed);
   publish();
 }
 
@@ -82,7 +82,7 @@ void RankActivity::resume() {
   publish();
 }
 
-void RankActivity::publish() { slot_.phase.store(phase(), std::memory_order_release); }
+void RankActivity::publish() { status_.phase.store(phase(), std::memory_order_release); }
 
 RankPhase RankActivity::phase() const {
   if (compiling_ > 0) return RankPhase::Compiling;

@@ -8,13 +8,13 @@
 
 namespace heddle::comm {
 
-// What the threads of one rank do, of all programs on one control board, and the phase that its
-// slot shows of it: compiling while one compiles, in a run while any run is under way, which it is
-// until somebody has asked for its end. Thread-safe; nobody waits but for a few instructions.
+// What the threads of one rank do, of all programs on one control job monitor, and the phase that
+// its status shows of it: compiling while one compiles, in a run while any run is under way, which
+// it is until somebody has asked for its end. Thread-safe; nobody waits but for a few instructions.
 class RankActivity {
  public:
-  // Writes the slot's run, plan, finished and phase, and nobody else does.
-  explicit RankActivity(BoardSlot& slot) : slot_(slot) {}
+  // Writes the status's run, plan, finished and phase, and nobody else does.
+  explicit RankActivity(RankStatus& status) : status_(status) {}
 
   // Around what may take as long as a compiler.
   void beginCompiling();
@@ -47,7 +47,7 @@ class RankActivity {
   void publish();
   RankPhase phase() const;
 
-  BoardSlot& slot_;
+  RankStatus& status_;
   std::mutex mutex_;
   std::vector<Open> open_;  // by number
   int64_t local_ = 0;       // runs of this rank alone under way

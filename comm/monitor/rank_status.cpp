@@ -36,7 +36,7 @@ std::string_view name(RankPhase phase) {
   return "?";
 }
 
-uint64_t BoardSlot::continued(uint64_t before, uint64_t plan_hash, int64_t number) {
+uint64_t RankStatus::continued(uint64_t before, uint64_t plan_hash, int64_t number) {
   // The finalizer of splitmix64 over both.
   uint64_t x = (before >> kNumberBits) * 0x9e3779b97f4a7c15 + plan_hash;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -46,8 +46,8 @@ uint64_t BoardSlot::continued(uint64_t before, uint64_t plan_hash, int64_t numbe
   return (x | uint64_t{1} << kNumberBits) >> kNumberBits << kNumberBits | tag;
 }
 
-bool ranDifferently(const BoardSlot& a, const BoardSlot& b) {
-  for (size_t i = 0; i < BoardSlot::kKeptRuns; ++i) {
+bool ranDifferently(const RankStatus& a, const RankStatus& b) {
+  for (size_t i = 0; i < RankStatus::kKeptRuns; ++i) {
     const uint64_t one = a.history[i].load(std::memory_order_acquire);
     const uint64_t other = b.history[i].load(std::memory_order_acquire);
     const bool same_run = one != 0 && other != 0 && ((one ^ other) & kNumber) == 0;
@@ -61,7 +61,7 @@ std::string differentRuns(int than_rank) {
          ": with other sizes, or of another of its Executables";
 }
 
-bool BoardSlot::tell(RankState what, const std::string& why) noexcept {
+bool RankStatus::tell(RankState what, const std::string& why) noexcept {
   RankState before = RankState::Well;
   if (!state.compare_exchange_strong(before, RankState::Telling)) return false;
   setText(reason, kReasonBytes, why);
@@ -69,57 +69,57 @@ bool BoardSlot::tell(RankState what, const std::string& why) noexcept {
   return true;
 }
 
-BoardEntry read(const BoardSlot& slot, int rank) {
-  BoardEntry entry;
+RankSnapshot read(const RankStatus& status, int rank) {
+  RankSnapshot entry;
   entry.rank = rank;
-  entry.state = slot.state.load(std::memory_order_acquire);
+  entry.state = status.state.load(std::memory_order_acquire);
   if (entry.state == RankState::Absent) return entry;
   // A pair that belongs together, or none: a run begins rarely.
-  const int64_t run = slot.run.load();
-  const uint64_t plan = slot.plan.load();
-  if (run == slot.run.load() && run > 0) entry.plan = plan;
+  const int64_t run = status.run.load();
+  const uint64_t plan = status.plan.load();
+  if (run == status.run.load() && run > 0) entry.plan = plan;
   entry.run = run < 0 ? -run : run;
-  entry.finished = slot.finished.load(std::memory_order_acquire);
-  entry.phase = slot.phase.load(std::memory_order_acquire);
-  entry.program = slot.program.load(std::memory_order_relaxed);
-  entry.issued = slot.issued.load(std::memory_order_relaxed);
-  entry.computing = slot.computing.load(std::memory_order_relaxed);
-  entry.communicating = slot.communicating.load(std::memory_order_relaxed);
+  entry.finished = status.finished.load(std::memory_order_acquire);
+  entry.phase = status.phase.load(std::memory_order_acquire);
+  entry.program = status.program.load(std::memory_order_relaxed);
+  entry.issued = status.issued.load(std::memory_order_relaxed);
+  entry.computing = status.computing.load(std::memory_order_relaxed);
+  entry.communicating = status.communicating.load(std::memory_order_relaxed);
   if (entry.phase == RankPhase::Computing && entry.communicating >= 0) {
     entry.phase = RankPhase::Communicating;
   }
-  entry.pid = slot.pid.load(std::memory_order_relaxed);
-  entry.started = slot.started.load(std::memory_order_relaxed);
-  entry.heartbeat = slot.heartbeat.load(std::memory_order_relaxed);
-  entry.progress = slot.progress.load(std::memory_order_relaxed);
-  entry.host = textOf(slot.host, BoardSlot::kHostBytes);
+  entry.pid = status.pid.load(std::memory_order_relaxed);
+  entry.started = status.started.load(std::memory_order_relaxed);
+  entry.heartbeat = status.heartbeat.load(std::memory_order_relaxed);
+  entry.progress = status.progress.load(std::memory_order_relaxed);
+  entry.host = textOf(status.host, RankStatus::kHostBytes);
   if (entry.isLost() || entry.state == RankState::Left) {
-    entry.reason = textOf(slot.reason, BoardSlot::kReasonBytes);
+    entry.reason = textOf(status.reason, RankStatus::kReasonBytes);
   }
   return entry;
 }
 
-void mirror(BoardSlot& slot, const BoardEntry& entry) {
-  const RankState before = slot.state.load(std::memory_order_relaxed);
+void mirror(RankStatus& status, const RankSnapshot& entry) {
+  const RankState before = status.state.load(std::memory_order_relaxed);
   if (entry.state == RankState::Absent || entry.state == RankState::Telling) return;
-  slot.program.store(entry.program, std::memory_order_relaxed);
-  slot.run.store(-entry.run);
-  slot.plan.store(entry.plan);
-  if (entry.plan != 0) slot.run.store(entry.run);
-  slot.finished.store(entry.finished, std::memory_order_relaxed);
-  slot.issued.store(entry.issued, std::memory_order_relaxed);
-  slot.computing.store(entry.computing, std::memory_order_relaxed);
-  slot.communicating.store(entry.communicating, std::memory_order_relaxed);
-  slot.phase.store(entry.phase, std::memory_order_release);
-  slot.pid.store(entry.pid, std::memory_order_relaxed);
-  slot.started.store(entry.started, std::memory_order_relaxed);
-  slot.progress.store(entry.progress, std::memory_order_relaxed);
-  slot.heartbeat.store(entry.heartbeat, std::memory_order_relaxed);
+  status.program.store(entry.program, std::memory_order_relaxed);
+  status.run.store(-entry.run);
+  status.plan.store(entry.plan);
+  if (entry.plan != 0) status.run.store(entry.run);
+  status.finished.store(entry.finished, std::memory_order_relaxed);
+  status.issued.store(entry.issued, std::memory_order_relaxed);
+  status.computing.store(entry.computing, std::memory_order_relaxed);
+  status.communicating.store(entry.communicating, std::memory_order_relaxed);
+  status.phase.store(entry.phase, std::memory_order_release);
+  status.pid.store(entry.pid, std::memory_order_relaxed);
+  status.started.store(entry.started, std::memory_order_relaxed);
+  status.progress.store(entry.progress, std::memory_order_relaxed);
+  status.heartbeat.store(entry.heartbeat, std::memory_order_relaxed);
   if (before == RankState::Absent) {
-    setText(slot.host, BoardSlot::kHostBytes, entry.host);
-    slot.state.store(RankState::Well, std::memory_order_release);
+    setText(status.host, RankStatus::kHostBytes, entry.host);
+    status.state.store(RankState::Well, std::memory_order_release);
   }
-  if (entry.state != RankState::Well) slot.tell(entry.state, entry.reason);
+  if (entry.state != RankState::Well) status.tell(entry.state, entry.reason);
 }
 
 }  // namespace heddle::comm

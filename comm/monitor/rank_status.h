@@ -26,13 +26,13 @@ enum class RankState : uint32_t {
 // A heartbeat that is no longer kept up where it is read: silence says nothing.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// BoardSlot::issued of a rank that has begun a run and waits for its peers to compare what they
+// RankStatus::issued of a rank that has begun a run and waits for its peers to compare what they
 // will post, before it issues anything (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kAgreeing = -2;
 
 // What one rank says of itself, in memory that several processes map. One rank writes the first
 // part, its streams without locks and without waiting; anybody reads, field by field.
-struct alignas(64) BoardSlot {
+struct alignas(64) RankStatus {
   static constexpr size_t kHostBytes = 64;
   static constexpr size_t kReasonBytes = 1024;
   static constexpr size_t kKeptRuns = 8;
@@ -94,8 +94,8 @@ struct alignas(64) BoardSlot {
   bool tell(RankState what, const std::string& why) noexcept;
 };
 
-// A slot at one moment.
-struct BoardEntry {
+// A status at one moment.
+struct RankSnapshot {
   int rank = 0;
   RankState state = RankState::Absent;
   RankPhase phase = RankPhase::Idle;
@@ -125,12 +125,12 @@ struct BoardEntry {
     return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
   }
 };
-BoardEntry read(const BoardSlot& slot, int rank);
+RankSnapshot read(const RankStatus& status, int rank);
 // Whether the two have made different runs up to one that both have kept.
-bool ranDifferently(const BoardSlot& a, const BoardSlot& b);
+bool ranDifferently(const RankStatus& a, const RankStatus& b);
 // Why the one that is to blame is lost.
 std::string differentRuns(int than_rank);
 // Of a rank of another host.
-void mirror(BoardSlot& slot, const BoardEntry& entry);
+void mirror(RankStatus& status, const RankSnapshot& entry);
 
 }  // namespace heddle::comm

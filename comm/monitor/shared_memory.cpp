@@ -21,18 +21,19 @@ std::string folderForFiles() {
 
 }  // namespace
 
-HostFile::HostFile(const std::string& what) {
+SharedMemoryFile::SharedMemoryFile(const std::string& what) {
   folder_ = folderForFiles() + "/heddle-" + what + "-XXXXXX";
   HEDDLE_USER_CHECK(mkdtemp(folder_.data()) != nullptr, "memory of the {}: mkdtemp {}: {}", what,
                     folder_, std::strerror(errno));
 }
 
-HostFile::~HostFile() {
+SharedMemoryFile::~SharedMemoryFile() {
   unlink(path().c_str());
   rmdir(folder_.c_str());
 }
 
-void* mapHostFile(const std::string& what, const std::string& path, size_t bytes, bool fresh) {
+void* mapSharedMemoryFile(const std::string& what, const std::string& path, size_t bytes,
+                          bool fresh) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT | O_EXCL : 0), 0600);
   HEDDLE_USER_CHECK(file >= 0, "memory of the {}: open {}: {}", what, path, std::strerror(errno));
   // All of it now: a page that cannot be had later would be a signal, not an error.

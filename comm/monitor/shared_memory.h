@@ -14,13 +14,13 @@
 namespace heddle::comm {
 
 // The name under which other processes find a file of memory; it goes with this object.
-class HostFile {
+class SharedMemoryFile {
  public:
-  // `what`: "board", in the name and in messages.
-  explicit HostFile(const std::string& what);
-  ~HostFile();
-  HostFile(const HostFile&) = delete;
-  HostFile& operator=(const HostFile&) = delete;
+  // `what`: "job monitor", in the name and in messages.
+  explicit SharedMemoryFile(const std::string& what);
+  ~SharedMemoryFile();
+  SharedMemoryFile(const SharedMemoryFile&) = delete;
+  SharedMemoryFile& operator=(const SharedMemoryFile&) = delete;
   std::string path() const { return folder_ + "/memory"; }
 
  private:
@@ -28,11 +28,12 @@ class HostFile {
 };
 
 // Maps `bytes` of the file, which is made (of zeros) when `fresh`. The caller unmaps.
-void* mapHostFile(const std::string& what, const std::string& path, size_t bytes, bool fresh);
+void* mapSharedMemoryFile(const std::string& what, const std::string& path, size_t bytes,
+                          bool fresh);
 
 template <class T>
-struct HostMaker {
-  std::string what;  // as for HostFile
+struct SharedMemoryMaker {
+  std::string what;  // as for SharedMemoryFile
   // Where one process holds all ranks of the host: they share the object.
   std::function<std::shared_ptr<T>()> plain;
   // Else each rank makes one over the same file, the first of the host a fresh one.
@@ -43,7 +44,8 @@ struct HostMaker {
 // others take it, and when all have it the name goes. What fails is told to all, so that none goes
 // on alone: UserError on all ranks of the job.
 template <class T>
-std::shared_ptr<T> shareOnHost(World& world, const BoardPlaces& places, const HostMaker<T>& maker) {
+std::shared_ptr<T> shareOnHost(World& world, const JobPlaces& places,
+                               const SharedMemoryMaker<T>& maker) {
   const int rank = world.rank();
   const std::vector<int> here = places.onHostOf(rank);
   const bool one_process = places.inProcessOf(rank) == here;
@@ -51,7 +53,7 @@ std::shared_ptr<T> shareOnHost(World& world, const BoardPlaces& places, const Ho
   std::shared_ptr<T> memory;
   // For the other threads of the process. Kept when the job ends meanwhile: one may be reading it.
   std::shared_ptr<T>* handle = nullptr;
-  std::optional<HostFile> file;
+  std::optional<SharedMemoryFile> file;
   std::string where, fault;
   const auto attempt = [&](const auto& work) {
     try {

@@ -11,10 +11,10 @@
 
 namespace heddle::comm {
 
-class BoardWatcher;
+class Watcher;
 
 // Who is where: the ranks of a job by host and process.
-struct BoardPlaces {
+struct JobPlaces {
   struct Place {
     std::string host_key;
     std::string host;
@@ -31,39 +31,39 @@ struct BoardPlaces {
 };
 
 // Collective. `host_key`: empty for that of this machine.
-BoardPlaces findPlaces(World& world, const std::string& host_key);
+JobPlaces findPlaces(World& world, const std::string& host_key);
 
-// A slot and the latest counts of each rank of the job, shared by the processes of one host: a
+// A status and the latest counts of each rank of the job, shared by the processes of one host: a
 // mapped file whose name is gone once all have mapped it, or plain memory where one process holds
 // them all.
-class BoardMemory {
+class StatusMemory {
  public:
-  ~BoardMemory();
-  BoardMemory(const BoardMemory&) = delete;
-  BoardMemory& operator=(const BoardMemory&) = delete;
+  ~StatusMemory();
+  StatusMemory(const StatusMemory&) = delete;
+  StatusMemory& operator=(const StatusMemory&) = delete;
 
   // Collective over the job. UserError on all ranks when one cannot map its host's file.
-  static std::shared_ptr<BoardMemory> share(World& world, const BoardPlaces& places);
+  static std::shared_ptr<StatusMemory> share(World& world, const JobPlaces& places);
 
   int size() const { return size_; }
-  BoardSlot& slot(int rank) const { return slots_[rank]; }
-  // nullptr in a job of more than BoardCounts::kMostRanks. Nothing comes here from other hosts.
-  BoardCounts* counts(int rank) const { return counts_ == nullptr ? nullptr : counts_ + rank; }
+  RankStatus& status(int rank) const { return statuses_[rank]; }
+  // nullptr in a job of more than PostedCounts::kMostRanks. Nothing comes here from other hosts.
+  PostedCounts* counts(int rank) const { return counts_ == nullptr ? nullptr : counts_ + rank; }
 
   // The thread that looks at it in this process.
   std::mutex watching;
-  std::weak_ptr<BoardWatcher> watcher;
+  std::weak_ptr<Watcher> watcher;
 
  private:
-  BoardMemory(int size, void* memory, size_t mapped_bytes);
+  StatusMemory(int size, void* memory, size_t mapped_bytes);
 
   int size_;
-  BoardSlot* slots_;
-  BoardCounts* counts_;  // behind the slots
-  size_t mapped_bytes_;  // 0: plain memory
+  RankStatus* statuses_;
+  PostedCounts* counts_;  // behind the slots
+  size_t mapped_bytes_;   // 0: plain memory
 
-  static std::shared_ptr<BoardMemory> makePlain(int size);
-  static std::shared_ptr<BoardMemory> map(int size, const std::string& path, bool fresh);
+  static std::shared_ptr<StatusMemory> makePlain(int size);
+  static std::shared_ptr<StatusMemory> map(int size, const std::string& path, bool fresh);
 };
 
 }  // namespace heddle::comm

@@ -46,7 +46,7 @@ void append(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-void append(std::string& bytes, const BoardEntry& e, bool last) {
+void append(std::string& bytes, const RankSnapshot& e, bool last) {
   append(bytes,
          Record{e.rank, e.state, e.phase, e.issued, e.computing, e.communicating, e.run, e.finished,
                 e.program, e.plan, last ? kUnwatched : e.heartbeat, e.progress, e.reason.size()});
@@ -93,7 +93,7 @@ bool readAll(tcp::socket& socket, char* to, size_t bytes, Clock::time_point unti
 
 }  // namespace
 
-struct BoardLink::Connection {
+struct TcpLink::Connection {
   tcp::socket socket;
   int leader;  // the first rank of the host at the other end
   std::string in, out;
@@ -102,35 +102,35 @@ struct BoardLink::Connection {
   bool deaf = false;  // it hears no more
 };
 
-struct BoardLink::Wire {
+struct TcpLink::Wire {
   asio::io_context context;
   std::unique_ptr<tcp::acceptor> acceptor;
   std::string token;
   std::vector<Connection> connections;
 };
 
-BoardLink::BoardLink(const BoardPlaces& places, BoardMemory& memory, int rank)
+TcpLink::TcpLink(const JobPlaces& places, StatusMemory& memory, int rank)
     : places_(places), memory_(memory), rank_(rank), wire_(std::make_unique<Wire>()) {}
-BoardLink::~BoardLink() = default;
+TcpLink::~TcpLink() = default;
 
-std::unique_ptr<BoardLink> BoardLink::connect(World& world, const BoardPlaces& places,
-                                              BoardMemory& memory, double deadline) {
+std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
+                                          StatusMemory& memory, double deadline) {
   const std::vector<int> leaders = places.leaders();
   if (leaders.size() == 1) return nullptr;
   const auto until =
       Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * deadline));
   const bool leads = std::find(leaders.begin(), leaders.end(), world.rank()) != leaders.end();
-  std::unique_ptr<BoardLink> link;
+  std::unique_ptr<TcpLink> link;
   std::string fault;
   const auto attempt = [&](const auto& work) {
     try {
       if (leads && fault.empty()) work();
     } catch (const std::exception& error) {
-      fault = fmt::format("the control board between hosts: {}", error.what());
+      fault = fmt::format("the job monitor between hosts: {}", error.what());
     }
   };
   attempt([&] {
-    link.reset(new BoardLink(places, memory, world.rank()));
+    link.reset(new TcpLink(places, memory, world.rank()));
     if (world.rank() == 0) link->listen();
   });
   const bool invites = world.rank() == 0 && fault.empty();
@@ -148,35 +148,35 @@ std::unique_ptr<BoardLink> BoardLink::connect(World& world, const BoardPlaces& p
 }
 
 // All are there: what is lost before its first frame has a name.
-void BoardLink::introduce() {
+void TcpLink::introduce() {
   const std::vector<int> here = places_.onHostOf(rank_);
   for (int rank = 0; rank < memory_.size(); ++rank) {
     if (std::binary_search(here.begin(), here.end(), rank)) continue;
-    const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
-    BoardEntry entry;
+    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
+    RankSnapshot entry;
     entry.rank = rank;
     entry.state = RankState::Well;
     entry.pid = place.pid;
     entry.started = place.started;
     entry.host = place.host;
-    mirror(memory_.slot(rank), entry);
+    mirror(memory_.status(rank), entry);
   }
 }
 
-void BoardLink::listen() {
+void TcpLink::listen() {
   wire_->token = randomToken();
   wire_->acceptor = std::make_unique<tcp::acceptor>(wire_->context, tcp::endpoint(tcp::v4(), 0));
   wire_->acceptor->non_blocking(true);
 }
 
-std::string BoardLink::invitation() const {
+std::string TcpLink::invitation() const {
   std::string text = fmt::format("{} {}", wire_->token, wire_->acceptor->local_endpoint().port());
   for (const std::string& address : addresses()) text += " " + address;
   return text;
 }
 
 // Whoever does not know the token is turned away.
-void BoardLink::acceptAll(Clock::time_point until) {
+void TcpLink::acceptAll(Clock::time_point until) {
   const size_t others = places_.leaders().size() - 1;
   while (wire_->connections.size() < others) {
     HEDDLE_USER_CHECK(Clock::now() < until, "{} of {} hosts did not connect",
@@ -202,7 +202,7 @@ void BoardLink::acceptAll(Clock::time_point until) {
   wire_->acceptor.reset();
 }
 
-void BoardLink::join(const std::string& invitation, Clock::time_point until) {
+void TcpLink::join(const std::string& invitation, Clock::time_point until) {
   HEDDLE_USER_CHECK(!invitation.empty(), "rank 0 does not listen");
   std::istringstream in(invitation);
   std::string token, address;
@@ -234,7 +234,7 @@ void BoardLink::join(const std::string& invitation, Clock::time_point until) {
   userError("rank 0 cannot be reached from rank {}:{}", rank_, tried);
 }
 
-void BoardLink::turn() {
+void TcpLink::turn() {
   for (Connection& connection : wire_->connections) hear(connection);
   const bool due = Clock::now() >= next_;
   if (due) next_ = Clock::now() + kBetweenFrames;
@@ -244,7 +244,7 @@ void BoardLink::turn() {
 }
 
 // Waits a little where a frame is on its way: half of the last one would say nothing.
-void BoardLink::close() {
+void TcpLink::close() {
   const auto until = Clock::now() + kGoodbye;
   for (Connection& connection : wire_->connections) {
     hear(connection);
@@ -256,7 +256,7 @@ void BoardLink::close() {
   }
 }
 
-void BoardLink::hear(Connection& connection) {
+void TcpLink::hear(Connection& connection) {
   char bytes[16384];
   while (connection.open) {
     error_code error;
@@ -277,15 +277,15 @@ void BoardLink::hear(Connection& connection) {
     connection.in.erase(0, sizeof length + length);
   }
   if (connection.open || connection.left) return;
-  const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
-  memory_.slot(connection.leader)
+  const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(connection.leader)];
+  memory_.status(connection.leader)
       .tell(RankState::Gone, fmt::format("its process (pid {} on {}) has closed its connection "
                                          "without leaving",
                                          place.pid, place.host));
 }
 
 // Only of ranks that the other end speaks for.
-void BoardLink::take(Connection& connection, const std::string& frame) {
+void TcpLink::take(Connection& connection, const std::string& frame) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
   size_t at = 0;
@@ -302,8 +302,8 @@ void BoardLink::take(Connection& connection, const std::string& frame) {
     };
     if (!known || (rank_ == 0 ? !speaksOf(there) : speaksOf(here))) continue;
     if (record.rank == connection.leader && record.heartbeat == kUnwatched) connection.left = true;
-    const BoardPlaces::Place& place = places_.ranks[static_cast<size_t>(record.rank)];
-    mirror(memory_.slot(record.rank),
+    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(record.rank)];
+    mirror(memory_.status(record.rank),
            {record.rank, record.state, record.phase, record.run, record.finished, record.program,
             record.plan, record.issued, record.computing, record.communicating, place.pid,
             place.started, record.heartbeat, record.progress, place.host, reason});
@@ -311,7 +311,7 @@ void BoardLink::take(Connection& connection, const std::string& frame) {
 }
 
 // A frame is begun only when the one before it has gone: a slow network gets fewer, not older ones.
-void BoardLink::send(Connection& connection, bool last) {
+void TcpLink::send(Connection& connection, bool last) {
   if (!connection.open || connection.deaf) return;
   if (connection.out.empty() || last) {
     const std::vector<int> speaker = places_.onHostOf(rank_ == 0 ? connection.leader : rank_);
@@ -319,7 +319,7 @@ void BoardLink::send(Connection& connection, bool last) {
     for (int rank = 0; rank < memory_.size(); ++rank) {
       const bool listed = std::binary_search(speaker.begin(), speaker.end(), rank);
       if (listed == (rank_ == 0)) continue;  // rank 0's host tells of all but the listener's
-      const BoardEntry entry = read(memory_.slot(rank), rank);
+      const RankSnapshot entry = read(memory_.status(rank), rank);
       if (entry.state == RankState::Absent || entry.state == RankState::Telling) continue;
       append(frame, entry, last);
     }

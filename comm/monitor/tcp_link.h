@@ -11,16 +11,16 @@
 
 namespace heddle::comm {
 
-// The control boards of several hosts as one: over TCP the first process of each host tells rank
-// 0's host of its ranks, and hears of all others from there, a few times a second. Used by one
+// The control job monitors of several hosts as one: over TCP the first process of each host tells
+// rank 0's host of its ranks, and hears of all others from there, a few times a second. Used by one
 // thread at a time, which never waits; what is lost is the peers' heartbeat, so they notice.
-class BoardLink {
+class TcpLink {
  public:
   // Collective over the job. nullptr where there is nothing to do: one host, or not its first rank.
   // UserError on all ranks when a host cannot be reached within `deadline` seconds.
-  static std::unique_ptr<BoardLink> connect(World& world, const BoardPlaces& places,
-                                            BoardMemory& memory, double deadline);
-  ~BoardLink();
+  static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
+                                          StatusMemory& memory, double deadline);
+  ~TcpLink();
 
   // Sends and hears what there is.
   void turn();
@@ -30,7 +30,7 @@ class BoardLink {
  private:
   struct Wire;
   struct Connection;
-  BoardLink(const BoardPlaces& places, BoardMemory& memory, int rank);
+  TcpLink(const JobPlaces& places, StatusMemory& memory, int rank);
   void listen();
   std::string invitation() const;
   void acceptAll(std::chrono::steady_clock::time_point until);
@@ -40,8 +40,8 @@ class BoardLink {
   void take(Connection& connection, const std::string& frame);
   void send(Connection& connection, bool last);
 
-  const BoardPlaces places_;
-  BoardMemory& memory_;
+  const JobPlaces places_;
+  StatusMemory& memory_;
   int rank_;
   std::unique_ptr<Wire> wire_;
   std::chrono::steady_clock::time_point next_;

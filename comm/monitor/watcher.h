@@ -15,25 +15,25 @@
 namespace heddle::comm {
 
 // Why `blamed` is lost, whose runs are not those of `right`.
-std::string differenceOf(const BoardEntry& blamed, const BoardEntry& right);
+std::string differenceOf(const RankSnapshot& blamed, const RankSnapshot& right);
 
 // The thread of a process that writes the heartbeats of its ranks and looks at those of all others,
-// for every board of that job in the process. Times are counted in its own turns, so that a process
-// that was stopped and goes on does not take its peers for dead.
-class BoardWatcher {
+// for every job monitor of that job in the process. Times are counted in its own turns, so that a
+// process that was stopped and goes on does not take its peers for dead.
+class Watcher {
  public:
   // The one of `memory`, or a new one.
-  static std::shared_ptr<BoardWatcher> of(const std::shared_ptr<BoardMemory>& memory,
-                                          const BoardPlaces& places, const ControlOptions& options,
-                                          int rank);
-  BoardWatcher(std::shared_ptr<BoardMemory> memory, const BoardPlaces& places,
-               const ControlOptions& options, int rank);
-  ~BoardWatcher();
+  static std::shared_ptr<Watcher> of(const std::shared_ptr<StatusMemory>& memory,
+                                     const JobPlaces& places, const JobMonitorOptions& options,
+                                     int rank);
+  Watcher(std::shared_ptr<StatusMemory> memory, const JobPlaces& places,
+          const JobMonitorOptions& options, int rank);
+  ~Watcher();
 
   // `link`: of the first rank of a host, else nullptr.
-  void add(ControlBoard& board, std::unique_ptr<BoardLink> link);
-  // When it returns no more is called on the board.
-  void remove(ControlBoard& board);
+  void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
+  // When it returns no more is called on the job monitor.
+  void remove(JobMonitor& monitor);
   // There is something to be seen.
   void hurry();
 
@@ -45,7 +45,7 @@ class BoardWatcher {
     int64_t overtaken_turns = 0;  // while another was in a later run
   };
   struct End {
-    ControlBoard* board;
+    JobMonitor* monitor;
     int64_t alone_turns = 0;   // in a run that a rank has left
     int64_t failed_turns = 0;  // since its own failure
     bool told = false;
@@ -69,15 +69,15 @@ class BoardWatcher {
   void lookForOvertaken();
   int64_t turnsIn(double seconds) const;
 
-  std::shared_ptr<BoardMemory> memory_;
-  BoardPlaces places_;
-  ControlOptions options_;
+  std::shared_ptr<StatusMemory> memory_;
+  JobPlaces places_;
+  JobMonitorOptions options_;
   std::vector<int> mine_;   // ranks of this process
   std::vector<bool> here_;  // by rank: its process can be looked at
   std::chrono::microseconds pause_;
 
   std::mutex mutex_;  // held for a turn
-  std::unique_ptr<BoardLink> link_;
+  std::unique_ptr<TcpLink> link_;
   std::vector<End> ends_;
 
   // The thread's own.

@@ -60,23 +60,24 @@ bool Group::advance(Channel& channel) {
   return true;
 }
 
-MpiCommunicator::MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<Channel> channel)
-    : engine_(std::move(engine)), channel_(std::move(channel)) {}
+MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
+                                 std::shared_ptr<Channel> channel)
+    : mpi_thread_(std::move(mpi_thread)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
   // What is left of operations that failed may be on its way still.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
-    if (engine_->isInterrupted()) break;
+    if (mpi_thread_->isInterrupted()) break;
     while (!group->idle.load(std::memory_order_acquire) && !fault_.empty() &&
            std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (group->idle.load(std::memory_order_acquire)) continue;
-    engine_->abort(fault_.empty() ? "a communicator was destroyed with operations under way"
-                                  : fault_);
+    mpi_thread_->abort(fault_.empty() ? "a communicator was destroyed with operations under way"
+                                      : fault_);
   }
-  engine_->submit([channel = channel_] {
+  mpi_thread_->submit([channel = channel_] {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (!finalized) MPI_Comm_free(&channel->comm);
@@ -98,7 +99,7 @@ Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stre
                     group->collectives, kMostTogether);
   if (group->collectives > 0) ++turns_;
   pending_.emplace(next_, group);
-  engine_->submit([group, channel = channel_] { return group->advance(*channel); });
+  mpi_thread_->submit([group, channel = channel_] { return group->advance(*channel); });
   return next_++;
 }
 
@@ -108,7 +109,7 @@ bool MpiCommunicator::test(Ticket ticket) {
   if (found == pending_.end()) return true;
   switch (found->second->state.load(std::memory_order_acquire)) {
     case Group::Running:
-      engine_->checkInterrupt();
+      mpi_thread_->checkInterrupt();
       return false;
     case Group::Done:
       pending_.erase(found);

@@ -40,7 +40,7 @@ struct Group;
 // buffers that the caller is about to free.
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator(std::shared_ptr<Engine> engine, std::shared_ptr<Channel> channel);
+  MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);
   ~MpiCommunicator() override;
 
   int rank() const override { return channel_->rank; }
@@ -50,7 +50,7 @@ class MpiCommunicator : public Communicator {
   bool test(Ticket ticket) override;
 
  private:
-  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<MpiThread> mpi_thread_;
   std::shared_ptr<Channel> channel_;
   Ticket next_ = 0;
   int64_t turns_ = 0;  // given out

@@ -25,14 +25,14 @@ constexpr int kTurnsUnread = 64;
 constexpr auto kLastMoment = std::chrono::seconds(1);
 
 std::mutex running_mutex;
-std::weak_ptr<Engine> running;        // the engine of this process, under that lock
-std::atomic<bool> job_failed{false};  // some engine of this process was interrupted
+std::weak_ptr<MpiThread> running;     // the mpi_thread of this process, under that lock
+std::atomic<bool> job_failed{false};  // some mpi_thread of this process was interrupted
 
 // MPI_Finalize begins with it, and then waits for ranks of which some may never come. A World may
 // outlive MPI, but its listeners, which call MPI unasked, may not.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
-    Engine::endListening();
+    MpiThread::endListening();
     return MPI_SUCCESS;
   }
   std::fputs("heddle: MPI_Finalize in a job that has failed: it ends by MPI_Abort\n", stderr);
@@ -73,33 +73,33 @@ bool isDone(MPI_Request& request) {
   return done != 0;
 }
 
-std::shared_ptr<Engine> Engine::get() {
+std::shared_ptr<MpiThread> MpiThread::get() {
   std::lock_guard lock(running_mutex);
-  std::shared_ptr<Engine> engine = running.lock();
-  if (!engine) {
-    engine = std::make_shared<Engine>();
-    running = engine;
+  std::shared_ptr<MpiThread> mpi_thread = running.lock();
+  if (!mpi_thread) {
+    mpi_thread = std::make_shared<MpiThread>();
+    running = mpi_thread;
   }
-  return engine;
+  return mpi_thread;
 }
 
-void Engine::endListening() noexcept {
-  std::shared_ptr<Engine> engine;
+void MpiThread::endListening() noexcept {
+  std::shared_ptr<MpiThread> mpi_thread;
   {
     std::lock_guard lock(running_mutex);
-    engine = running.lock();
+    mpi_thread = running.lock();
   }
-  if (!engine) return;
+  if (!mpi_thread) return;
   try {
-    engine->await([&] {
-      engine->listeners_.clear();
+    mpi_thread->await([&] {
+      mpi_thread->listeners_.clear();
       return true;
     });
   } catch (const std::exception&) {  // interrupted: it listens no more
   }
 }
 
-Engine::Engine() {
+MpiThread::MpiThread() {
   std::promise<void> started;
   std::future<void> ready = started.get_future();
   thread_ = std::thread([this, &started] { run(started); });
@@ -111,7 +111,7 @@ Engine::Engine() {
   }
 }
 
-Engine::~Engine() {
+MpiThread::~MpiThread() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -120,7 +120,7 @@ Engine::~Engine() {
   thread_.join();
 }
 
-void Engine::start() {
+void MpiThread::start() {
   // Messages of that job may still come, for buffers that are gone.
   HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
@@ -142,7 +142,7 @@ void Engine::start() {
   world_rank_ = rank;
 }
 
-void Engine::run(std::promise<void>& started) {
+void MpiThread::run(std::promise<void>& started) {
   try {
     start();
     started.set_value();
@@ -159,7 +159,7 @@ void Engine::run(std::promise<void>& started) {
   if (owns_mpi_) MPI_Finalize();
 }
 
-void Engine::serve() {
+void MpiThread::serve() {
   int idle_turns = 0;
   while (true) {
     if (aborting_) MPI_Abort(MPI_COMM_WORLD, kAbortCode);
@@ -186,7 +186,7 @@ void Engine::serve() {
   }
 }
 
-void Engine::listenToAll() {
+void MpiThread::listenToAll() {
   if (!active_.empty() && ++turns_ % kTurnsUnread != 0) return;
   for (const auto& [key, look] : listeners_) {
     if (isInterrupted()) return;
@@ -194,14 +194,14 @@ void Engine::listenToAll() {
   }
 }
 
-void Engine::listen(const void* key, std::function<void()> look) {
+void MpiThread::listen(const void* key, std::function<void()> look) {
   await([&] {
     listeners_.emplace(key, std::move(look));
     return true;
   });
 }
 
-bool Engine::takeSubmitted() {
+bool MpiThread::takeSubmitted() {
   std::lock_guard lock(mutex_);
   if (submitted_.empty()) return false;
   for (auto& work : submitted_) active_.push_back(std::move(work));
@@ -210,7 +210,7 @@ bool Engine::takeSubmitted() {
 }
 
 // After an interrupt only those who wait are told of it.
-bool Engine::advanceAll() {
+bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {
     const bool dropped = isInterrupted() && !work->awaited;
@@ -224,7 +224,7 @@ bool Engine::advanceAll() {
   return progress;
 }
 
-void Engine::rest(int idle_turns) {
+void MpiThread::rest(int idle_turns) {
   if (idle_turns < kYields) {
     std::this_thread::yield();
   } else {
@@ -232,7 +232,7 @@ void Engine::rest(int idle_turns) {
   }
 }
 
-void Engine::add(Work work) {
+void MpiThread::add(Work work) {
   {
     std::lock_guard lock(mutex_);
     submitted_.push_back(std::move(work));
@@ -240,9 +240,9 @@ void Engine::add(Work work) {
   woken_.notify_all();
 }
 
-void Engine::submit(std::function<bool()> work) { add({std::move(work), false}); }
+void MpiThread::submit(std::function<bool()> work) { add({std::move(work), false}); }
 
-void Engine::await(std::function<bool()> work) {
+void MpiThread::await(std::function<bool()> work) {
   std::promise<void> ended;
   std::future<void> result = ended.get_future();
   const auto step = [this, &work, &ended] {
@@ -259,14 +259,14 @@ void Engine::await(std::function<bool()> work) {
   result.get();
 }
 
-void Engine::abort(const std::string& reason) noexcept {
+void MpiThread::abort(const std::string& reason) noexcept {
   if (aborting_.exchange(true)) return;
   std::fprintf(stderr, "heddle: rank %d: %s\n", world_rank_.load(), reason.c_str());
   std::fflush(stderr);
   woken_.notify_all();
 }
 
-void Engine::interrupt(const std::string& reason) noexcept {
+void MpiThread::interrupt(const std::string& reason) noexcept {
   {
     std::lock_guard lock(mutex_);
     if (interruption_.empty()) interruption_ = reason;
@@ -276,12 +276,12 @@ void Engine::interrupt(const std::string& reason) noexcept {
   woken_.notify_all();
 }
 
-std::string Engine::interruption() const {
+std::string MpiThread::interruption() const {
   std::lock_guard lock(mutex_);
   return interruption_;
 }
 
-void Engine::checkInterrupt() const {
+void MpiThread::checkInterrupt() const {
   if (isInterrupted()) userError("{}", interruption());
 }
 

@@ -24,21 +24,21 @@ bool isDone(MPI_Request& request);
 
 // Owns the one thread that calls MPI after start-up, so MPI_THREAD_SERIALIZED is enough when we
 // initialise it. Thread-safe.
-class Engine {
+class MpiThread {
  public:
-  // The engine of this process, started if there is none: MPI exists once a process, so all worlds
-  // share it. MPI is finalised with the last reference if it was initialised here; it cannot be
-  // started again after that, nor after an interrupt (UserError).
-  static std::shared_ptr<Engine> get();
+  // The mpi_thread of this process, started if there is none: MPI exists once a process, so all
+  // worlds share it. MPI is finalised with the last reference if it was initialised here; it cannot
+  // be started again after that, nor after an interrupt (UserError).
+  static std::shared_ptr<MpiThread> get();
 
-  explicit Engine();
-  ~Engine();
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
+  explicit MpiThread();
+  ~MpiThread();
+  MpiThread(const MpiThread&) = delete;
+  MpiThread& operator=(const MpiThread&) = delete;
 
   // Calls `work` on the MPI thread again and again, in turn with all other work, until it answers
   // true. First calls are in the order of submission. It must neither throw nor wait, nor hold the
-  // last reference to the engine.
+  // last reference to the mpi_thread.
   void submit(std::function<bool()> work);
 
   // The same, and waits for it. Rethrows what `work` throws, which ends it.

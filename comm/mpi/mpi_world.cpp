@@ -21,7 +21,7 @@ namespace {
 constexpr int kFormingTag = 1;
 constexpr int kCreateTag = 2;
 constexpr int kGoodbyeTag = 3;
-// Seconds, as ControlOptions::start has it.
+// Seconds, as JobMonitorOptions::start has it.
 constexpr double kLongestStart = 600;
 // Until the others have heard why this rank leaves, and can say so before a program's MPI_Abort.
 constexpr std::chrono::milliseconds kGoodbyeMoment{500};
@@ -169,23 +169,23 @@ class Forming {
   int stage_ = 0;
 };
 
-// Why a rank leaves by an exception, for those who have no control board yet: a message to each,
-// short enough to need no receiver.
+// Why a rank leaves by an exception, for those who have no control job monitor yet: a message to
+// each, short enough to need no receiver.
 class Goodbye {
  public:
-  // Does not wait. What MPI may still read is never freed when the engine drops the work.
-  static void send(Engine& engine, const Channel& channel, const std::string& why) {
+  // Does not wait. What MPI may still read is never freed when the mpi_thread drops the work.
+  static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* goodbye = new Goodbye(channel);
     std::copy_n(why.data(), std::min(why.size(), goodbye->text_.size() - 1), goodbye->text_.data());
-    engine.submit([goodbye] {
+    mpi_thread.submit([goodbye] {
       if (!goodbye->advance()) return false;
       delete goodbye;
       return true;
     });
   }
 
-  static void listen(Engine& engine, const Channel& channel) {
-    engine.listen(&channel, [&engine, comm = channel.comm] {
+  static void listen(MpiThread& mpi_thread, const Channel& channel) {
+    mpi_thread.listen(&channel, [&mpi_thread, comm = channel.comm] {
       int there = 0;
       MPI_Status status;
       MPI_Iprobe(MPI_ANY_SOURCE, kGoodbyeTag, comm, &there, &status);
@@ -193,8 +193,9 @@ class Goodbye {
       Text text{};
       MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kGoodbyeTag,
                comm, MPI_STATUS_IGNORE);
-      engine.interrupt(fmt::format("rank {} left the job by an exception{}{}", status.MPI_SOURCE,
-                                   text[0] == '\0' ? "" : ": ", text.data()));
+      mpi_thread.interrupt(fmt::format("rank {} left the job by an exception{}{}",
+                                       status.MPI_SOURCE, text[0] == '\0' ? "" : ": ",
+                                       text.data()));
     });
   }
 
@@ -233,12 +234,13 @@ class Goodbye {
 
 class MpiWorld : public World {
  public:
-  MpiWorld() : engine_(Engine::get()), exceptions_(std::uncaught_exceptions()) {
-    const StartWatch watch(kLongestStart, nullptr, "all ranks to make a world of MPI's",
-                           [this](const std::string& text, int) { engine_->interrupt(text); });
+  MpiWorld() : mpi_thread_(MpiThread::get()), exceptions_(std::uncaught_exceptions()) {
+    const StartTimeout watch(
+        kLongestStart, nullptr, "all ranks to make a world of MPI's",
+        [this](const std::string& text, int) { mpi_thread_->interrupt(text); });
     MPI_Request request = MPI_REQUEST_NULL;
     bool begun = false;
-    engine_->await([&] {
+    mpi_thread_->await([&] {
       if (!begun) {
         check("MPI_Comm_idup", MPI_Comm_idup(MPI_COMM_WORLD, &channel_.comm, &request));
         begun = true;
@@ -249,7 +251,7 @@ class MpiWorld : public World {
       check("MPI_Comm_size", MPI_Comm_size(channel_.comm, &channel_.size));
       return true;
     });
-    if (channel_.size > 1) Goodbye::listen(*engine_, channel_);
+    if (channel_.size > 1) Goodbye::listen(*mpi_thread_, channel_);
   }
 
   // By an exception: the others hear of it, and MPI is not called again, nor finalised here, which
@@ -258,17 +260,18 @@ class MpiWorld : public World {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {
       sayGoodbye();
-      if (!engine_->isInterrupted()) std::this_thread::sleep_for(kGoodbyeMoment);
+      if (!mpi_thread_->isInterrupted()) std::this_thread::sleep_for(kGoodbyeMoment);
     }
     closeMonitor();
-    if (fails) engine_->interrupt("this rank left the job by an exception");
-    engine_->submit([engine = engine_.get(), key = &channel_, comm = channel_.comm]() mutable {
-      engine->forget(key);
-      int finalized = 0;
-      MPI_Finalized(&finalized);
-      if (!finalized) MPI_Comm_free(&comm);
-      return true;
-    });
+    if (fails) mpi_thread_->interrupt("this rank left the job by an exception");
+    mpi_thread_->submit(
+        [mpi_thread = mpi_thread_.get(), key = &channel_, comm = channel_.comm]() mutable {
+          mpi_thread->forget(key);
+          int finalized = 0;
+          MPI_Finalized(&finalized);
+          if (!finalized) MPI_Comm_free(&comm);
+          return true;
+        });
   }
 
   int rank() const override { return channel_.rank; }
@@ -278,19 +281,19 @@ class MpiWorld : public World {
   std::vector<std::string> exchange(const std::string& mine) override {
     HEDDLE_USER_CHECK(mine.size() <= INT32_MAX, "exchange: more than 2^31 - 1 bytes");
     Exchange exchange(channel_, mine);
-    engine_->await([&] { return exchange.advance(); });
+    mpi_thread_->await([&] { return exchange.advance(); });
     return exchange.result();
   }
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
     Forming forming(channel_, members, positionInTeam(members, rank(), size()));
-    engine_->await([&] { return forming.advance(); });
-    return std::make_unique<MpiCommunicator>(engine_, forming.result());
+    mpi_thread_->await([&] { return forming.advance(); });
+    return std::make_unique<MpiCommunicator>(mpi_thread_, forming.result());
   }
 
-  void abort(const std::string& reason) noexcept override { engine_->abort(reason); }
-  void interrupt(const std::string& reason) noexcept override { engine_->interrupt(reason); }
-  std::string fault() const override { return engine_->interruption(); }
+  void abort(const std::string& reason) noexcept override { mpi_thread_->abort(reason); }
+  void interrupt(const std::string& reason) noexcept override { mpi_thread_->interrupt(reason); }
+  std::string fault() const override { return mpi_thread_->interruption(); }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
     if (!hasMonitor()) sayGoodbye();
@@ -298,15 +301,15 @@ class MpiWorld : public World {
 
  private:
   void sayGoodbye() noexcept {
-    if (engine_->isInterrupted() || said_goodbye_.exchange(true)) return;
+    if (mpi_thread_->isInterrupted() || said_goodbye_.exchange(true)) return;
     try {
-      Goodbye::send(*engine_, channel_, failure().value_or(""));
+      Goodbye::send(*mpi_thread_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
       // Out of memory for a message: the others hear of the end of the process.
     }
   }
 
-  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<MpiThread> mpi_thread_;
   int exceptions_;
   std::atomic<bool> said_goodbye_{false};
   Channel channel_;

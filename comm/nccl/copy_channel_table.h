@@ -10,16 +10,16 @@
 
 namespace heddle::comm::nccl {
 
-// What the ranks of one host that may have lanes (CopyCommunicator) tell each other in host memory,
-// where it takes neither a stream nor a transport: who has given up, and who has closed whose
-// memory. Thread-safe; nothing here waits. A rank has a seat in it, by its order on the host.
-class LaneTable {
+// What the ranks of one host that may have copy channels (CopyCommunicator) tell each other in host
+// memory, where it takes neither a stream nor a transport: who has given up, and who has closed
+// whose memory. Thread-safe; nothing here waits. A rank has a seat in it, by its order on the host.
+class CopyChannelTable {
  public:
   static constexpr int kBlocks = 64;  // of a rank at once
 
-  ~LaneTable();
-  LaneTable(const LaneTable&) = delete;
-  LaneTable& operator=(const LaneTable&) = delete;
+  ~CopyChannelTable();
+  CopyChannelTable(const CopyChannelTable&) = delete;
+  CopyChannelTable& operator=(const CopyChannelTable&) = delete;
 
   // A number for a block of memory that peers will open; UserError when there is none left.
   int takeBlock(int seat);
@@ -29,7 +29,7 @@ class LaneTable {
   int leftBlock(int seat, int block) const;
 
  private:
-  friend class LaneSeat;
+  friend class CopyChannelMember;
   enum class State : uint32_t { Absent, Well, Telling, GaveUp, Gone };
   static constexpr size_t kWhyBytes = 496;
   struct alignas(64) Entry {
@@ -39,7 +39,7 @@ class LaneTable {
     std::atomic<uint64_t> taken{0};
     std::atomic<int32_t> left[kBlocks] = {};
   };
-  LaneTable(int seats, void* memory, size_t mapped_bytes);
+  CopyChannelTable(int seats, void* memory, size_t mapped_bytes);
   Entry& entry(int seat) const { return entries_[seat]; }
 
   int seats_;
@@ -52,15 +52,15 @@ class LaneTable {
 // Who gives up says so before what it has posted goes on, and who has waited for streams looks
 // after they have ended: when something has come from a rank that had given up, by however many
 // others, that is known by then.
-class LaneSeat {
+class CopyChannelMember {
  public:
   // Collective over the job. UserError on all ranks when one cannot have its host's table.
-  static std::shared_ptr<LaneSeat> take(World& world);
-  ~LaneSeat();
-  LaneSeat(const LaneSeat&) = delete;
-  LaneSeat& operator=(const LaneSeat&) = delete;
+  static std::shared_ptr<CopyChannelMember> take(World& world);
+  ~CopyChannelMember();
+  CopyChannelMember(const CopyChannelMember&) = delete;
+  CopyChannelMember& operator=(const CopyChannelMember&) = delete;
 
-  const std::shared_ptr<LaneTable>& table() const { return table_; }
+  const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
   int index() const { return seat_; }
 
   // Once; what comes later, or only follows another's, changes nothing of what is said.
@@ -72,9 +72,9 @@ class LaneSeat {
   bool allHaveHeard() const;
 
  private:
-  LaneSeat(std::shared_ptr<LaneTable> table, int seat, int rank);
+  CopyChannelMember(std::shared_ptr<CopyChannelTable> table, int seat, int rank);
 
-  std::shared_ptr<LaneTable> table_;
+  std::shared_ptr<CopyChannelTable> table_;
   int seat_;
   int rank_;
 };

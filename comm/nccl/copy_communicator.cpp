@@ -86,7 +86,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   checkCuda("cudaSetDevice", cudaSetDevice(device_));
   const auto stream = static_cast<cudaStream_t>(native_stream);
   for (const Operation& op : group) {
-    HEDDLE_USER_CHECK(mayCopy(op.kind), "{} in a lane of copies", describe(op));
+    HEDDLE_USER_CHECK(mayCopy(op.kind), "{} over a copy channel", describe(op));
   }
   std::string why;
   std::exception_ptr error;
@@ -112,7 +112,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  // Meetings of a lane are numbered in the order of its posts, whatever their streams.
+  // Meetings of a copy channel are numbered in the order of its posts, whatever their streams.
   checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
   for (const Operation& op : group) enqueue(op, stream);
   checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));

@@ -19,10 +19,11 @@
 
 namespace heddle::comm::nccl {
 
-// A lane of a team whose GPUs reach each other's memory (Carrier::lane), stream-ordered: parts are
-// moved by the GPUs' copy engines, streams meet by stream memory operations, and SMs do no more
-// than sum and copy within a GPU. Products beside it keep their SMs: next to NCCL's kernels they
-// take a quarter longer, next to copies what memory and power cost (docs/benchmarks.md).
+// A copy channel of a team whose GPUs reach each other's memory (Carrier::copy channel),
+// stream-ordered: parts are moved by the GPUs' copy engines, streams meet by stream memory
+// operations, and SMs do no more than sum and copy within a GPU. Products beside it keep their SMs:
+// next to NCCL's kernels they take a quarter longer, next to copies what memory and power cost
+// (docs/benchmarks.md).
 //   reduce-scatter  every rank brings each other its part (SharedArena::in); all meet; each sums
 //   allgather       every rank puts its part out; all meet; each fetches those of the others
 //   allreduce       the first, of parts of equal size, then the second of the sums
@@ -32,7 +33,8 @@ namespace heddle::comm::nccl {
 // Sums are taken in rank order, in f32 for the half types, each by one rank: the same bits on all,
 // as on host memory. A post never waits for peers. Errors and the end of a job as for
 // NcclCommunicator. Once a rank has given up, streams of its peers go on with what means nothing,
-// and may hand it to others: probe() tells, as all ranks of the host can see it before (LaneSeat).
+// and may hand it to others: probe() tells, as all ranks of the host can see it before
+// (CopyChannelMember).
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // `arena` has reached all ranks.
@@ -93,7 +95,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   int device_;
   DeviceReduce reduce_;
   std::shared_ptr<NcclJob> job_;
-  Fault fault_;
+  FaultText fault_;
   StreamBarrier barrier_;
   std::vector<uint32_t*> mine_;  // where peers store
   std::vector<void*> to_;        // of copies that begin together

@@ -45,7 +45,7 @@ void checkCuda(const char* call, cudaError_t result) {
                     cudaGetErrorString(result));
 }
 
-void settle(const char* call, ncclComm_t comm, const Fault& fault) {
+void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
   const auto start = std::chrono::steady_clock::now();
   for (int turn = 0;; ++turn) {
     ncclResult_t state = ncclInProgress;

@@ -17,17 +17,17 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm);
 void checkCuda(const char* call, cudaError_t result);
 
 // Why the job cannot go on, as World::fault(): empty while it is well.
-using Fault = std::function<std::string()>;
+using FaultText = std::function<std::string()>;
 
 // How long ranks wait for each other to make communicators: two minutes, and in a first post, as
-// the control board has its patience, ten; or what the environment variable HEDDLE_NCCL_TIMEOUT
-// says in seconds.
+// the control job monitor has its patience, ten; or what the environment variable
+// HEDDLE_NCCL_TIMEOUT says in seconds.
 std::chrono::seconds callDeadline();
 std::chrono::seconds postDeadline();
 
 // Polls until `call` on a non-blocking communicator has taken effect. Throws UserError when it
 // failed, when the job has failed meanwhile, or after callDeadline().
-void settle(const char* call, ncclComm_t comm, const Fault& fault);
+void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 
 // Bool travels as bytes of 0 and 1.
 ncclDataType_t dataTypeOf(DType dtype);

@@ -24,7 +24,7 @@ namespace heddle::comm::nccl {
 // ranks post the same operation, nor does this: to compare costs a message and a wait of the host,
 // many times the 2 us that a post takes. The ranks of a program compare kinds and counts before the
 // first run with new sizes (host/run/match_collectives_across_ranks.h), and the lists of an
-// all-to-all-v, which come from the run, on the control board.
+// all-to-all-v, which come from the run, on the control job monitor.
 //
 // After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
 // their kernels on the device end, and every later call throws UserError with the reason. probe()
@@ -66,7 +66,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   int size_;
   int device_;
   std::shared_ptr<NcclJob> job_;
-  Fault fault_;
+  FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
   std::mutex mutex_;  // guards what follows; comm_ is read without it by the call that is under way
   std::condition_variable idle_;

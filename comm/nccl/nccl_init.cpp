@@ -29,7 +29,7 @@ ncclConfig_t configured(int blocking) {
 
 }  // namespace
 
-ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
+ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
   HEDDLE_CHECK(!bootstrap.isStreamOrdered(), "NCCL needs a bootstrap on host memory");
   ncclUniqueId id = {};
   if (bootstrap.rank() == 0) check("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr);
@@ -52,7 +52,7 @@ ncclComm_t initialise(Communicator& bootstrap, const Fault& fault) {
 
 // NCCL stores the new communicator when it is done, also after this has thrown: the place for it is
 // left behind then.
-ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& fault) {
+ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;
   auto* place = new ncclComm_t(nullptr);
@@ -63,7 +63,7 @@ ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const Fault& f
   return *place;
 }
 
-void destroy(ncclComm_t comm, int device, const Fault& fault) {
+void destroy(ncclComm_t comm, int device, const FaultText& fault) {
   const auto over = std::make_shared<std::promise<void>>();
   std::future<void> end = over->get_future();
   std::thread([=] {
@@ -78,7 +78,7 @@ void destroy(ncclComm_t comm, int device, const Fault& fault) {
   }
 }
 
-void close(ncclComm_t comm, const Fault& fault) noexcept {
+void close(ncclComm_t comm, const FaultText& fault) noexcept {
   try {
     const std::string why = fault();
     HEDDLE_USER_CHECK(why.empty(), "{}", why);

@@ -13,12 +13,12 @@ namespace {
 // Calls that are as short as they should be are never seen.
 constexpr auto kLook = std::chrono::milliseconds(100);
 // How long the others of the host are waited for to hear that this rank gives up: as soon as what
-// it has posted ends, lanes behind that bring them what is void.
+// it has posted ends, copy channels behind that bring them what is void.
 constexpr auto kHear = std::chrono::seconds(1);
 constexpr auto kVerdict = std::chrono::seconds(1);
 constexpr auto kHearPoll = std::chrono::milliseconds(5);
 
-void letHear(LaneSeat& seat, const std::string& why) {
+void letHear(CopyChannelMember& seat, const std::string& why) {
   seat.giveUp(why);
   const auto end = std::chrono::steady_clock::now() + kHear;
   while (!seat.allHaveHeard() && std::chrono::steady_clock::now() < end) {
@@ -38,7 +38,7 @@ NcclJob::~NcclJob() {
 }
 
 std::string NcclJob::fault() const {
-  std::shared_ptr<LaneSeat> seat;
+  std::shared_ptr<CopyChannelMember> seat;
   {
     std::lock_guard lock(fault_mutex_);
     if (!fault_.empty()) return fault_;
@@ -71,7 +71,7 @@ std::string NcclJob::verdict() {
   return fault();
 }
 
-void NcclJob::sit(std::shared_ptr<LaneSeat> seat) {
+void NcclJob::sit(std::shared_ptr<CopyChannelMember> seat) {
   {
     std::lock_guard lock(fault_mutex_);
     seat_ = std::move(seat);
@@ -80,7 +80,7 @@ void NcclJob::sit(std::shared_ptr<LaneSeat> seat) {
   if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
 }
 
-std::shared_ptr<LaneSeat> NcclJob::seat() const {
+std::shared_ptr<CopyChannelMember> NcclJob::seat() const {
   std::lock_guard lock(fault_mutex_);
   return seat_;
 }
@@ -98,7 +98,7 @@ void NcclJob::remove(JobMember* communicator) {
 }
 
 void NcclJob::giveUp(const std::string& why) noexcept {
-  const std::shared_ptr<LaneSeat> mine = seat();
+  const std::shared_ptr<CopyChannelMember> mine = seat();
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
@@ -128,7 +128,7 @@ void NcclJob::watchCalls() {
 }
 
 std::string NcclJob::whyOver() {
-  if (const std::shared_ptr<LaneSeat> mine = seat(); mine && !gaveUp()) {
+  if (const std::shared_ptr<CopyChannelMember> mine = seat(); mine && !gaveUp()) {
     std::string why = mine->fault();
     if (!why.empty()) return why;
   }

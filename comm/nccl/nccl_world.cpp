@@ -67,14 +67,14 @@ class NcclWorld : public World {
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
     checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    if (carrier.lane == 0) return splitNccl(members, position, carrier.ctas);
-    Lane lane = openLane(members, position);
-    if (lane.everywhere) return std::move(lane.mine);
+    if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
+    CopyChannel copy_channel = openCopyChannel(members, position);
+    if (copy_channel.everywhere) return std::move(copy_channel.mine);
     // All ranks of the job take part in what NCCL splits.
-    const bool apart = lane.mine != nullptr;
+    const bool apart = copy_channel.mine != nullptr;
     auto made =
         splitNccl(apart ? std::vector<int>{} : members, apart ? -1 : position, carrier.ctas);
-    return apart ? std::move(lane.mine) : std::move(made);
+    return apart ? std::move(copy_channel.mine) : std::move(made);
   }
 
   // NCCL's kernels of this rank end with its communicators, which the owner destroys next.
@@ -115,34 +115,34 @@ class NcclWorld : public World {
     checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(cudaStreamPerThread));
   }
 
-  struct Lane {
+  struct CopyChannel {
     std::unique_ptr<Communicator> mine;  // none: not a member, or the team must take NCCL
     bool everywhere = true;              // for all teams
   };
   // Of each team the ranks that reach each other's memory, all at once.
-  Lane openLane(const std::vector<int>& members, int position) {
+  CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);
     const std::vector<std::string> offers = ofTeam(exchange(arena ? arena->offer() : ""), members);
     if (arena) why = arena->reach(offers, position);
     const std::vector<std::string> all = exchange(members.empty() ? "" : why);
     const std::vector<std::string> reasons = ofTeam(all, members);
-    Lane lane;
-    lane.everywhere = areEmpty(all);
-    if (!arena) return lane;
+    CopyChannel copy_channel;
+    copy_channel.everywhere = areEmpty(all);
+    if (!arena) return copy_channel;
     arena->setReached(offers, reasons);
     if (areEmpty(reasons)) {
-      lane.mine = std::make_unique<CopyCommunicator>(
+      copy_channel.mine = std::make_unique<CopyCommunicator>(
           std::move(arena), position, static_cast<int>(members.size()), device_, reduce_, job_);
     } else {
       arena->close(ask_);
     }
-    return lane;
+    return copy_channel;
   }
 
   // None, and why, where this rank cannot have one.
   std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
-    if (job_->seat() == nullptr) job_->sit(LaneSeat::take(*bootstrap_));
+    if (job_->seat() == nullptr) job_->sit(CopyChannelMember::take(*bootstrap_));
     std::unique_ptr<SharedArena> arena;
     try {
       HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
@@ -176,7 +176,7 @@ class NcclWorld : public World {
   int device_;
   DeviceReduce reduce_;
   std::shared_ptr<NcclJob> job_;
-  Fault ask_;
+  FaultText ask_;
   ncclComm_t whole_ = nullptr;
 };
 

@@ -40,7 +40,7 @@ struct Offer {
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
-    std::shared_ptr<LaneTable> table;
+    std::shared_ptr<CopyChannelTable> table;
     int seat;
     int number;
     int openers;
@@ -95,7 +95,7 @@ void enableAccess(int device, int peer) {
 
 }  // namespace
 
-SharedArena::SharedArena(int device, int size, std::shared_ptr<LaneSeat> seat)
+SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> seat)
     : device_(device),
       size_(size),
       part_bytes_(kPieceBytes / static_cast<size_t>(size) / kAlign * kAlign),
@@ -207,7 +207,7 @@ bool SharedArena::isFree() const {
   return openers_ != kUnknown && seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
 }
 
-void SharedArena::close(const Fault& fault) {
+void SharedArena::close(const FaultText& fault) {
   closePeers(true);
   const auto end = std::chrono::steady_clock::now() + kFarewell;
   while (!isFree() && std::chrono::steady_clock::now() < end && fault().empty()) {

@@ -13,24 +13,25 @@
 
 namespace heddle::comm::nccl {
 
-// The memory of the lanes of a team: a block on each GPU, and every rank reaches all of them. A
-// block holds twice (calls alternate between the two) what peers bring and what they fetch, and a
-// number for each of the team:
+// The memory of the copy channels of a team: a block on each GPU, and every rank reaches all of
+// them. A block holds twice (calls alternate between the two) what peers bring and what they fetch,
+// and a number for each of the team:
 //   in   kPieceBytes, one after the other a part from each rank
 //   out  kPieceBytes / ranks, one part
 // Ranks of one process share the blocks. Others open them by CUDA's inter-process handles, and a
 // block may be freed only when all who have opened it have closed it, which they tell in the
-// LaneTable: one that is not closed in time is freed when its GPU next makes or ends a lane.
+// CopyChannelTable: one that is not closed in time is freed when its GPU next makes or ends a copy
+// channel.
 class SharedArena {
  public:
-#ifdef HEDDLE_LANE_PIECE_BYTES  // of tests, for which many pieces must be cheap
-  static constexpr size_t kPieceBytes = HEDDLE_LANE_PIECE_BYTES;
+#ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // of tests, for which many pieces must be cheap
+  static constexpr size_t kPieceBytes = HEDDLE_COPY_CHANNEL_PIECE_BYTES;
 #else
   static constexpr size_t kPieceBytes = size_t{64} << 20;
 #endif
 
   // Makes this rank's block. UserError when this GPU or its memory does not allow it.
-  SharedArena(int device, int size, std::shared_ptr<LaneSeat> seat);
+  SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> seat);
   // As close({}) without waiting.
   ~SharedArena();
 
@@ -51,7 +52,7 @@ class SharedArena {
 
   // Nothing that this rank has posted is under way any more. Closes what it has opened, and waits a
   // moment for the others to do so, unless the job has failed.
-  void close(const Fault& fault);
+  void close(const FaultText& fault);
   // Something may be: all stays until the process ends.
   void leave();
 
@@ -69,7 +70,7 @@ class SharedArena {
   int device_;
   int size_;
   size_t part_bytes_;  // a multiple of 256
-  std::shared_ptr<LaneSeat> seat_;
+  std::shared_ptr<CopyChannelMember> seat_;
   std::shared_ptr<DeviceBlock> block_;
   int number_ = -1;  // of the block in the table
   int openers_ = 0;  // of other processes; kUnknown

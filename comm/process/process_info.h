@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-// What the system says of processes, for the control board.
+// What the system says of processes, for the control job monitor.
 namespace heddle::comm {
 
 struct ProcessState {

@@ -15,8 +15,8 @@ constexpr double kTurnsInSecond = 20;
 
 }  // namespace
 
-StartWatch::StartWatch(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
-                       End on_end)
+StartTimeout::StartTimeout(double seconds, const std::atomic<int>* end_signal,
+                           std::string waits_for, End on_end)
     : seconds_(seconds),
       end_signal_(end_signal),
       waits_for_(std::move(waits_for)),
@@ -24,7 +24,7 @@ StartWatch::StartWatch(double seconds, const std::atomic<int>* end_signal, std::
   thread_ = std::thread([this] { serve(); });
 }
 
-StartWatch::~StartWatch() {
+StartTimeout::~StartTimeout() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
@@ -33,12 +33,12 @@ StartWatch::~StartWatch() {
   thread_.join();
 }
 
-void StartWatch::nowWaitsFor(std::string what) {
+void StartTimeout::nowWaitsFor(std::string what) {
   std::lock_guard lock(mutex_);
   waits_for_ = std::move(what);
 }
 
-void StartWatch::serve() {
+void StartTimeout::serve() {
   pthread_setname_np(pthread_self(), kStartThread);
   int signal = 0;
   for (double turns = 0; signal == 0 && (seconds_ == 0 || turns < seconds_ * kTurnsInSecond);
@@ -52,7 +52,7 @@ void StartWatch::serve() {
   on_end_(text(signal), signal);
 }
 
-std::string StartWatch::text(int signal) {
+std::string StartTimeout::text(int signal) {
   std::lock_guard lock(mutex_);
   const std::string why =
       signal != 0 ? fmt::format("told to end by signal {} before the job has started", signal)

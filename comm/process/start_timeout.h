@@ -10,9 +10,9 @@
 namespace heddle::comm {
 
 // Sees to it that a rank does not wait for ever for a job that does not come together: there is no
-// control board yet that could tell. A thread counts the time in its own turns, so that a job that
-// was stopped as a whole goes on.
-class StartWatch {
+// control job monitor yet that could tell. A thread counts the time in its own turns, so that a job
+// that was stopped as a whole goes on.
+class StartTimeout {
  public:
   // `text`: what this rank waited for, and a line a rank where something is known of the others.
   // `signal`: the one that told this process to end; 0 when the time is over.
@@ -20,11 +20,12 @@ class StartWatch {
 
   // `seconds`: 0 for ever. `end_signal`: where a handler leaves its number, or nullptr. `on_end` is
   // called at most once, on the thread, and must not destroy the watch.
-  StartWatch(double seconds, const std::atomic<int>* end_signal, std::string waits_for, End on_end);
+  StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
+               End on_end);
   // The job has started: when it returns on_end is not called any more.
-  ~StartWatch();
-  StartWatch(const StartWatch&) = delete;
-  StartWatch& operator=(const StartWatch&) = delete;
+  ~StartTimeout();
+  StartTimeout(const StartTimeout&) = delete;
+  StartTimeout& operator=(const StartTimeout&) = delete;
 
   void nowWaitsFor(std::string what);
 

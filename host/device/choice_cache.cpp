@@ -21,11 +21,11 @@ uint64_t fnv1a(std::string_view text) {
 
 }  // namespace
 
-std::string AlgorithmStore::pathOf(const std::string& key) const {
+std::string ChoiceCache::pathOf(const std::string& key) const {
   return fmt::format("{}/{:016x}.algorithm", folder_, fnv1a(identity_ + '\n' + key));
 }
 
-std::optional<std::string> AlgorithmStore::find(const std::string& key) {
+std::optional<std::string> ChoiceCache::find(const std::string& key) {
   std::lock_guard lock(mutex_);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
@@ -39,7 +39,7 @@ std::optional<std::string> AlgorithmStore::find(const std::string& key) {
   return choice;
 }
 
-void AlgorithmStore::put(const std::string& key, const std::string& choice) {
+void ChoiceCache::put(const std::string& key, const std::string& choice) {
   std::lock_guard lock(mutex_);
   known_[key] = choice;
   static std::atomic<int> counter{0};

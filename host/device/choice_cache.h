@@ -11,9 +11,9 @@ namespace heddle::host {
 // by its hash, with the key and the choice as two lines. `identity` (device and library version)
 // stands in front of every key. Files that are damaged or of another key are as good as absent; a
 // folder that takes no files keeps nothing beyond the process. Safe for threads and for processes.
-class AlgorithmStore {
+class ChoiceCache {
  public:
-  AlgorithmStore(std::string folder, std::string identity)
+  ChoiceCache(std::string folder, std::string identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
   std::optional<std::string> find(const std::string& key);

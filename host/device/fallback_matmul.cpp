@@ -67,7 +67,7 @@ std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8) {
   return part;
 }
 
-ProductLaunch ownProduct(const MatmulSpec& spec) {
+ProductLaunch fallbackMatmul(const MatmulSpec& spec) {
   const MatmulShape shape = matmulShape(spec);
   ProductLaunch launch;
   launch.kernel = !isFloat(spec.a.dtype)       ? ProductKernel::Integers

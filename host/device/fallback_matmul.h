@@ -53,7 +53,7 @@ std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // The whole product. UserError beyond ProductArgs::kMostBatchAxes batch axes that are not one in
 // memory.
-ProductLaunch ownProduct(const MatmulSpec& spec);
+ProductLaunch fallbackMatmul(const MatmulSpec& spec);
 // What `part` leaves to be done where the product stands.
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part);
 

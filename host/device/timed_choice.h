@@ -6,7 +6,7 @@ namespace heddle::host {
 
 // Changes whenever a race may end otherwise than it did: choices that an older one left on disk are
 // not asked any more.
-inline constexpr int kAlgorithmRace = 2;
+inline constexpr int kTimedChoice = 2;
 
 // Milliseconds that an algorithm takes a run. Each call runs it once before it counts.
 class AlgorithmStopwatch {

@@ -9,7 +9,7 @@ namespace heddle::host {
 namespace {
 
 AlgorithmChoices answersOf(const std::set<std::string>& questions,
-                           const MatmulAgreement::Ask& ask) {
+                           const AlgorithmAgreement::Ask& ask) {
   AlgorithmChoices choices;
   for (const std::string& question : questions) {
     std::string choice = ask(question);
@@ -36,15 +36,15 @@ std::set<std::string> allLines(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-AlgorithmChoices MatmulAgreement::choose(const std::set<std::string>& questions,
-                                         const SizeBindings& sizes, const Ask& ask) {
+AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questions,
+                                            const SizeBindings& sizes, const Ask& ask) {
   if (world_ == nullptr || world_->size() == 1) return answersOf(questions, ask);
   std::lock_guard lock(mutex_);
   if (talks_ && agreed_.insert(sizes).second) exchange(questions, ask);
   return choices_;
 }
 
-void MatmulAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
+void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
   // A GPU loads a kernel at its first launch, and to do so waits for all that runs: in a run that

@@ -18,13 +18,13 @@ namespace heddle::host {
 // comes up later, because a rank's strides changed, has no choice and gets the library's first
 // guess. Ranks of a program that never communicates owe each other nothing and do not talk.
 // Thread-safe; in a job, runs are prepared in one order on all ranks.
-class MatmulAgreement {
+class AlgorithmAgreement {
  public:
   using Ask = std::function<std::string(const std::string&)>;  // Device::chooseAlgorithm
 
   // `world` may be nullptr: one rank. `talks`: the program communicates and has library products,
   // and the devices choose algorithms.
-  MatmulAgreement(comm::World* world, bool talks) : world_(world), talks_(talks) {}
+  AlgorithmAgreement(comm::World* world, bool talks) : world_(world), talks_(talks) {}
 
   // The choices for a plan with these keys.
   AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,

@@ -31,19 +31,19 @@ double secondsOf(std::string_view text, std::string_view spec) {
   return numberOf<double>("delay", text.substr(0, text.size() - 1), spec);
 }
 
-std::optional<Fault::Kind> kindOf(std::string_view text) {
-  if (text == "die") return Fault::Kind::Die;
-  if (text == "throw") return Fault::Kind::Throw;
-  if (text == "stall") return Fault::Kind::Stall;
-  if (text == "delay") return Fault::Kind::Delay;
-  if (text == "corrupt") return Fault::Kind::Corrupt;
+std::optional<InjectedFault::Kind> kindOf(std::string_view text) {
+  if (text == "die") return InjectedFault::Kind::Die;
+  if (text == "throw") return InjectedFault::Kind::Throw;
+  if (text == "stall") return InjectedFault::Kind::Stall;
+  if (text == "delay") return InjectedFault::Kind::Delay;
+  if (text == "corrupt") return InjectedFault::Kind::Corrupt;
   return std::nullopt;
 }
 
 void waitOnStream(double seconds, bool forever, const std::function<bool()>& ended) {
-  using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-  while (forever || Clock::now() < until) {
+  using VectorClock = std::chrono::steady_clock;
+  const auto until = VectorClock::now() + std::chrono::duration<double>(seconds);
+  while (forever || VectorClock::now() < until) {
     HEDDLE_USER_CHECK(!ended(), "injected: {}, given up because the job has failed",
                       forever ? "stall" : "delay");
     std::this_thread::sleep_for(kNap);
@@ -52,9 +52,9 @@ void waitOnStream(double seconds, bool forever, const std::function<bool()>& end
 
 }  // namespace
 
-Fault parseFault(std::string_view spec) {
-  Fault fault;
-  std::optional<Fault::Kind> kind;
+InjectedFault parseFault(std::string_view spec) {
+  InjectedFault fault;
+  std::optional<InjectedFault::Kind> kind;
   bool has_rank = false;
   bool has_instruction = false;
   for (size_t at = 0; at <= spec.size();) {
@@ -70,8 +70,8 @@ Fault parseFault(std::string_view spec) {
       fault.instruction = numberOf<InstructionIndex>(name, value, spec);
       has_instruction = true;
     } else {
-      const std::optional<Fault::Kind> named = kindOf(name);
-      const bool takes_value = named == Fault::Kind::Delay;
+      const std::optional<InjectedFault::Kind> named = kindOf(name);
+      const bool takes_value = named == InjectedFault::Kind::Delay;
       HEDDLE_USER_CHECK(named && takes_value == (equals < field.size()),
                         "--inject {}: found '{}', expected rank=R, instr=I, die, throw, stall, "
                         "delay=5s or corrupt",
@@ -89,28 +89,29 @@ Fault parseFault(std::string_view spec) {
   return fault;
 }
 
-void injectBefore(const Fault& fault, Device& device, Stream stream, const Issue& issue,
+void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended) {
   switch (fault.kind) {
-    case Fault::Kind::Die:
+    case InjectedFault::Kind::Die:
       if (fault.is_process) std::raise(SIGKILL);
       userError("injected: die (an error, because this rank is a thread)");
-    case Fault::Kind::Throw:
+    case InjectedFault::Kind::Throw:
       userError("injected: throw");
-    case Fault::Kind::Stall:
-    case Fault::Kind::Delay:
-      return device.hostTask([forever = fault.kind == Fault::Kind::Stall, seconds = fault.seconds,
-                              ended = std::move(ended)] { waitOnStream(seconds, forever, ended); },
-                             stream, issue);
-    case Fault::Kind::Corrupt:
+    case InjectedFault::Kind::Stall:
+    case InjectedFault::Kind::Delay:
+      return device.hostTask(
+          [forever = fault.kind == InjectedFault::Kind::Stall, seconds = fault.seconds,
+           ended = std::move(ended)] { waitOnStream(seconds, forever, ended); },
+          stream, issue);
+    case InjectedFault::Kind::Corrupt:
       return;
   }
 }
 
 // Through the host, so that it works on memory of any device.
-void injectAfter(const Fault& fault, Device& device, void* memory, int64_t bytes, Stream stream,
-                 const Issue& issue) {
-  if (fault.kind != Fault::Kind::Corrupt) return;
+void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
+                 Stream stream, const Issue& issue) {
+  if (fault.kind != InjectedFault::Kind::Corrupt) return;
   const int64_t count = std::min(bytes, kMostCorrupted);
   HEDDLE_USER_CHECK(count > 0 && memory != nullptr,
                     "injected: corrupt, but the instruction writes nothing here");

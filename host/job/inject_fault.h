@@ -11,7 +11,7 @@
 namespace heddle::host {
 
 // A fault made on purpose, to see that a job ends cleanly: when `rank` issues the instruction.
-struct Fault {
+struct InjectedFault {
   enum class Kind : uint8_t {
     Die,      // the process is killed; a rank that is a thread throws
     Throw,    // an error of that instruction
@@ -27,14 +27,14 @@ struct Fault {
 };
 
 // `rank=2,instr=7,die`, also throw, stall, delay=5s and corrupt. UserError naming the field.
-Fault parseFault(std::string_view spec);
+InjectedFault parseFault(std::string_view spec);
 
 // Before the instruction's work goes to `stream`: Die and Throw do not return, Stall and Delay
 // enqueue host work that also ends, with an error, once `ended` says that the job has failed.
-void injectBefore(const Fault& fault, Device& device, Stream stream, const Issue& issue,
+void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
 // Behind the instruction's work: Corrupt.
-void injectAfter(const Fault& fault, Device& device, void* memory, int64_t bytes, Stream stream,
-                 const Issue& issue);
+void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
+                 Stream stream, const Issue& issue);
 
 }  // namespace heddle::host

@@ -21,14 +21,14 @@ struct RunNumber {
 // job of one rank. Thread-safe.
 class JobLink {
  public:
-  // `program`: its hash, as given to ControlBoard::addProgram. `number`: of the Executable, equal
+  // `program`: its hash, as given to JobMonitor::addProgram. `number`: of the Executable, equal
   // on all ranks, so that the runs of two with one program are told apart. Until close() world and
-  // board are borrowed.
-  void open(comm::World& world, comm::ControlBoard& board, uint64_t program, int64_t number);
+  // job monitor are borrowed.
+  void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
   void close();
 
   // nullptr in a job of one rank. Work in flight writes to it, and is over before close().
-  comm::BoardSlot* slot() const { return slot_; }
+  comm::RankStatus* status() const { return status_; }
 
   // Around what may take as long as a compiler; on an exception the rank stays there.
   void beginCompiling();
@@ -42,8 +42,8 @@ class JobLink {
   // rank stays there.
   void beginAgreeing();
   void endAgreeing();
-  // ControlBoard::compareCounts for an all-to-all-v of the run, the only one that is being issued
-  // on the board (host/run/run_order.h).
+  // JobMonitor::compareCounts for an all-to-all-v of the run, the only one that is being issued
+  // on the job monitor (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
   // Around the host's wait for a device that does not say where it is.
@@ -61,8 +61,8 @@ class JobLink {
 
   mutable std::mutex mutex_;
   comm::World* world_ = nullptr;
-  comm::ControlBoard* board_ = nullptr;
-  comm::BoardSlot* slot_ = nullptr;
+  comm::JobMonitor* monitor_ = nullptr;
+  comm::RankStatus* status_ = nullptr;
   uint64_t program_ = 0;
   int64_t number_ = 0;
   int64_t runs_ = 0;

@@ -180,7 +180,7 @@ class Lowering {
       case OpKind::Slice:
         return sliceOf(expr);
       case OpKind::Set:
-        if (setStepOf(fusion_, expr).kind == SetStep::Kind::Slice) return Alias::Shard{};
+        if (reshardStepOf(fusion_, expr).kind == ReshardStep::Kind::Slice) return Alias::Shard{};
         return Alias::Same{};
       case OpKind::Constant:
       case OpKind::SizeOf:
@@ -199,35 +199,35 @@ class Lowering {
     HEDDLE_CHECK(false, "op {} is no view", expr.op->name);
   }
 
-  static comm::CollectiveKind collectiveOf(const SetStep& step, const Expression& expr) {
+  static comm::CollectiveKind collectiveOf(const ReshardStep& step, const Expression& expr) {
     switch (step.kind) {
-      case SetStep::Kind::Gather:
+      case ReshardStep::Kind::Gather:
         return comm::CollectiveKind::Allgather;
-      case SetStep::Kind::AllReduce:
+      case ReshardStep::Kind::AllReduce:
         return comm::CollectiveKind::Allreduce;
-      case SetStep::Kind::ReduceScatter:
+      case ReshardStep::Kind::ReduceScatter:
         return comm::CollectiveKind::ReduceScatter;
-      case SetStep::Kind::AllToAll:
+      case ReshardStep::Kind::AllToAll:
         return comm::CollectiveKind::AllToAll;
-      case SetStep::Kind::Transfer:
+      case ReshardStep::Kind::Transfer:
         return comm::CollectiveKind::Send;
-      case SetStep::Kind::Broadcast:
+      case ReshardStep::Kind::Broadcast:
         return comm::CollectiveKind::Broadcast;
-      case SetStep::Kind::GatherTo:
+      case ReshardStep::Kind::GatherTo:
         return comm::CollectiveKind::Gather;
-      case SetStep::Kind::ScatterFrom:
+      case ReshardStep::Kind::ScatterFrom:
         return comm::CollectiveKind::Scatter;
-      case SetStep::Kind::Same:
-      case SetStep::Kind::Relayout:
-      case SetStep::Kind::Slice:
-      case SetStep::Kind::Compound:
+      case ReshardStep::Kind::Same:
+      case ReshardStep::Kind::Relayout:
+      case ReshardStep::Kind::Slice:
+      case ReshardStep::Kind::Compound:
         break;
     }
     HEDDLE_CHECK(false, "set at line {} is no single collective", expr.line);
   }
 
   void lowerCommunication(const Expression& expr) {
-    const SetStep step = setStepOf(fusion_, expr);
+    const ReshardStep step = reshardStepOf(fusion_, expr);
     const SlotId in = slotOf(expr.inputs[0]);
     const SlotId out = slotOf(expr.outputs[0]);
     const int mesh = findMesh(program_.meshes, step.mesh);
@@ -236,7 +236,7 @@ class Lowering {
     program_.tokens.push_back(fmt::format("t{}", token));
     Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
     if (step.root >= 0) post.root = Size(step.root);
-    if (step.kind == SetStep::Kind::AllToAll) {
+    if (step.kind == ReshardStep::Kind::AllToAll) {
       const AxisOrder order = memoryOrder(fusion_, expr.inputs[0]).value();
       appendExchange(program_, {post, step, order, onMesh(mesh), expr.line});
     } else {
@@ -248,7 +248,7 @@ class Lowering {
   }
 
   struct Collective {
-    SetStep step;
+    ReshardStep step;
     SlotId in;
     SlotId out;
   };
@@ -275,9 +275,9 @@ class Lowering {
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
-        case SetStep::Kind::ReduceScatter:
-        case SetStep::Kind::AllToAll:
-        case SetStep::Kind::ScatterFrom:
+        case ReshardStep::Kind::ReduceScatter:
+        case ReshardStep::Kind::AllToAll:
+        case ReshardStep::Kind::ScatterFrom:
           padWhole(c, c.in, c.out);
           break;
         default:
@@ -286,13 +286,13 @@ class Lowering {
     }
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
-        case SetStep::Kind::Gather:
-        case SetStep::Kind::GatherTo:
+        case ReshardStep::Kind::Gather:
+        case ReshardStep::Kind::GatherTo:
           padWhole(c, c.out, c.in);
           break;
-        case SetStep::Kind::AllReduce:
-        case SetStep::Kind::Transfer:
-        case SetStep::Kind::Broadcast:
+        case ReshardStep::Kind::AllReduce:
+        case ReshardStep::Kind::Transfer:
+        case ReshardStep::Kind::Broadcast:
           program_.slots[static_cast<size_t>(c.out)].alloc = std::vector<Size>(allocOf(c.in));
           break;
         default:

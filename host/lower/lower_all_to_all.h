@@ -14,7 +14,7 @@ std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<De
 // that is cut outermost, to `post.out` in its own order.
 struct Exchange {
   Communicate post;
-  SetStep step;
+  ReshardStep step;
   AxisOrder order;
   int on = -1;
   int line = 0;

@@ -7,13 +7,13 @@
 namespace heddle::host {
 
 Program assignStreams(Program program) {
-  if (program.streams() > 1 || !isUnordered(program, itemsOf(program))) return program;
+  if (program.streams() > 1 || !isUnordered(program, bufferAccessesOf(program))) return program;
   constexpr size_t kMaxTeams = 15;              // those beyond share the last stream
-  std::vector<std::pair<Team, int32_t>> teams;  // and lane
+  std::vector<std::pair<Team, int32_t>> teams;  // and copy channel
   for (Instruction& x : program.body) {
     auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr) continue;
-    const std::pair team(post->team, post->carrier.lane);
+    const std::pair team(post->team, post->carrier.copy_channel);
     auto found = std::find(teams.begin(), teams.end(), team);
     if (found == teams.end() && teams.size() < kMaxTeams) {
       teams.push_back(team);

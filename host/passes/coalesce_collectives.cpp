@@ -28,7 +28,9 @@ struct PostGroup {
 class Coalescer {
  public:
   Coalescer(Program program, const PassOptions& options)
-      : program_(std::move(program)), items_(itemsOf(program_)), sizes_(program_, options) {}
+      : program_(std::move(program)),
+        items_(bufferAccessesOf(program_)),
+        sizes_(program_, options) {}
 
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
@@ -167,7 +169,7 @@ class Coalescer {
   }
 
   Program program_;
-  const Items items_;
+  const BufferAccesses items_;
   const NominalSizes sizes_;
   std::map<TokenId, std::vector<size_t>> posts_, waits_;  // positions
   std::map<std::pair<CollectiveKind, ItemAccess>, int> sharing_;

@@ -13,8 +13,8 @@ namespace {
 // --- the top level -------------------------------------------------------------------------------
 
 Program freeAtTop(Program program) {
-  const Items items = itemsOf(program);
-  Order order(program, items);
+  const BufferAccesses items = bufferAccessesOf(program);
+  StreamOrder order(program, items);
   const size_t count = program.body.size();
   std::map<RootId, size_t> last_use, root_at;  // item
   std::set<RootId> opaque;

@@ -15,7 +15,7 @@ class SyncInserter {
  public:
   explicit SyncInserter(Program program)
       : program_(std::move(program)),
-        items_(itemsOf(program_)),
+        items_(bufferAccessesOf(program_)),
         order_(program_, items_),
         before_(program_.body.size() + 1),
         after_(program_.body.size()) {}
@@ -45,10 +45,10 @@ class SyncInserter {
   }
 
   // The last access of each stream and every post; then without those that another one implies.
-  void require(const std::vector<Order::Done>& missing, StreamId stream, size_t at) {
-    std::map<StreamId, Order::Done> latest;
-    std::map<int32_t, Order::Done> posts;
-    for (const Order::Done& done : missing) {
+  void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
+    std::map<StreamId, StreamOrder::Done> latest;
+    std::map<int32_t, StreamOrder::Done> posts;
+    for (const StreamOrder::Done& done : missing) {
       if (done.post >= 0) {
         posts.emplace(done.post, done);
       } else if (auto [found, is_new] = latest.emplace(done.stream, done);
@@ -56,11 +56,11 @@ class SyncInserter {
         found->second = done;
       }
     }
-    std::vector<Order::Done> needed;
+    std::vector<StreamOrder::Done> needed;
     for (const auto& [post, done] : posts) needed.push_back(done);
     for (const auto& [from, done] : latest) needed.push_back(done);
     for (size_t i = 0; i < needed.size();) {
-      Clock others = order_.clock(stream);
+      VectorClock others = order_.clock(stream);
       for (size_t j = 0; j < needed.size(); ++j) {
         if (j != i) others.join(order_.after(needed[j]));
       }
@@ -70,10 +70,10 @@ class SyncInserter {
         ++i;
       }
     }
-    for (const Order::Done& done : needed) wait(done, stream, at);
+    for (const StreamOrder::Done& done : needed) wait(done, stream, at);
   }
 
-  void wait(const Order::Done& done, StreamId stream, size_t at) {
+  void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
       if (token < 0) return;  // posted again before a wait: verify() says so
@@ -84,13 +84,13 @@ class SyncInserter {
     order_.clock(stream).join(order_.after(done));
   }
 
-  EventId eventAfter(const Order::Done& done) {
+  EventId eventAfter(const StreamOrder::Done& done) {
     const auto [found, is_new] =
         event_after_.emplace(done.item, static_cast<EventId>(program_.events.size()));
     if (is_new) {
       program_.events.push_back(freshName());
       const Instruction record{RecordEvent{found->second, done.stream}};
-      (done.item == Order::kBegin ? begin_ : after_[done.item]).push_back(record);
+      (done.item == StreamOrder::kBegin ? begin_ : after_[done.item]).push_back(record);
     }
     return found->second;
   }
@@ -104,8 +104,8 @@ class SyncInserter {
   }
 
   Program program_;
-  Items items_;
-  Order order_;
+  BufferAccesses items_;
+  StreamOrder order_;
   std::vector<Instruction> begin_;
   std::vector<std::vector<Instruction>> before_;  // one more for the end
   std::vector<std::vector<Instruction>> after_;

@@ -36,7 +36,8 @@ bool allocates(const Instruction& x, const Communicate& post) {
 }
 
 // Whether `x` waits for a post before it that the item has nothing to do with.
-bool waitsForAnother(const Program& program, const Items& items, size_t x, const Item& item) {
+bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
+                     const Item& item) {
   const auto* wait = std::get_if<Wait>(&program.body[x].op);
   if (wait == nullptr) return false;
   for (size_t i = x; i-- > 0;) {
@@ -48,7 +49,7 @@ bool waitsForAnother(const Program& program, const Items& items, size_t x, const
 }  // namespace
 
 Program liftPosts(Program program) {
-  Items items = itemsOf(program);
+  BufferAccesses items = bufferAccessesOf(program);
   if (!isUnordered(program, items)) return program;
   auto& body = program.body;
   const auto lift = [&](size_t from, size_t to) {

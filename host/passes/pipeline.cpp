@@ -116,7 +116,7 @@ Program run(Program program, const PassOptions& options, bool verifies) {
     if (verifies) verify(program);
     program = chunked->rest.isConstant(0)
                   ? std::move(even)
-                  : eitherVersion(chunked->rest, std::move(even), std::move(program));
+                  : branchOnRemainder(chunked->rest, std::move(even), std::move(program));
   }
   if (verifies) verify(program);
   return program;

@@ -16,7 +16,7 @@ bool concernsToken(const Op& op, TokenId token) {
 }  // namespace
 
 Program sinkWaits(Program program) {
-  const Items items = itemsOf(program);
+  const BufferAccesses items = bufferAccessesOf(program);
   if (!isUnordered(program, items)) return program;
   const size_t count = program.body.size();
   std::map<TokenId, size_t> post_of;

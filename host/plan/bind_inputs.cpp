@@ -60,7 +60,7 @@ void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const Si
 }
 
 // Symbols that only composite extents name.
-void solveSymbols(const Program& program, TraceRequest& request) {
+void solveSymbols(const Program& program, UnrollRequest& request) {
   std::vector<std::pair<Size, int64_t>> extents;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[i]));
@@ -190,10 +190,10 @@ void completeSizes(const Program& program, SizeBindings& sizes) {
   }
 }
 
-TraceRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
-                        int64_t ranks) {
+UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
+                         int64_t ranks) {
   checkCount(program, inputs.size());
-  TraceRequest request;
+  UnrollRequest request;
   request.rank = rank;
   request.ranks = ranks;
   request.inputs.resize(program.inputs.size());

@@ -18,7 +18,7 @@ bool mayComeByValue(const Fusion& segment, size_t position) {
   if (segment.value(id).is_scalar || segment.tensor(id).rank() > 0) return false;
   for (const Expression& expr : segment.exprs()) {
     for (size_t i = 0; i < expr.inputs.size(); ++i) {
-      if (expr.inputs[i] == id && isPlaced(expr, i)) return false;
+      if (expr.inputs[i] == id && isIndexed(expr, i)) return false;
     }
   }
   for (ValueId output : segment.outputs()) {

@@ -16,12 +16,12 @@ namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
 
-// A Trace bound to a device: a flat list of steps in which every size, offset, kernel and
+// A Unrolled bound to a device: a flat list of steps in which every size, offset, kernel and
 // communicator is settled. Only pointers and scalar values are missing; they are patched at known
 // places of argument blocks. Immutable, shared by all runs with the same shapes.
 
-// Index into RunState::pointers: the buffers of the trace, then a workspace for each stream, then
-// the preallocated outputs.
+// Index into RunState::pointers: the buffers of the unrolled program, then a workspace for each
+// stream, then the preallocated outputs.
 using PointerIndex = int32_t;
 
 struct Place {
@@ -229,7 +229,7 @@ struct Plan {
   std::vector<StepNote> notes;                   // per step
   std::vector<std::vector<int>> teams;           // world ranks
   uint64_t sizes_hash = 0;                       // of the sizes it was made for
-  mutable uint64_t agreed = 0;                   // PostAgreement's; while RunOrder::running is held
+  mutable uint64_t agreed = 0;  // CrossRankMatcher's; while RunOrder::running is held
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
@@ -267,12 +267,12 @@ struct Plan {
   size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
 };
 
-// What a plan is bound to, besides the trace.
+// What a plan is bound to, besides the unrolled program.
 struct PlanTarget {
   Device& device;
   const Communicators& communicators;
   KernelStore& kernels;
-  MatmulAgreement& matmuls;
+  AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
   Stream stream = nullptr;  // of the run that the plan is made for: where algorithms are timed
 };
@@ -281,7 +281,7 @@ struct PlanTarget {
 // inputs are 0-d tensors in host memory; those behind its end are not. UserError naming the
 // instruction for what the device cannot do, naming the output for a preallocated tensor that does
 // not fit. Compiles and loads the kernels it needs.
-std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
+std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,
                                      const std::vector<bool>& by_value, const PlanTarget& target);

@@ -24,7 +24,7 @@ TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
 }
 
 // Times that each head of k and v stands for one of q.
-int64_t headsPerHead(const CallLibrary& call, const TraceStep& step) {
+int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   if (!libraryFlag(call, "gqa")) return 1;
   const TensorDesc& q = step.inputs[0].desc;
   const size_t heads = q.rank() - 3;
@@ -39,7 +39,7 @@ struct Part {
 };
 
 // What the call reads, then what it writes.
-std::vector<Part> partsOf(const CallLibrary& call, const TraceStep& step) {
+std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
   const int64_t group = headsPerHead(call, step);
   std::vector<Part> parts;
   for (const auto* views : {&step.inputs, &step.outputs}) {
@@ -103,7 +103,7 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 
 // What cuDNN cannot read or write where it lies is copied to or from the workspace, behind what the
 // call itself needs of it; so are the heads of k and v that stand for several of q.
-void PlanBuilder::emitAttention(const CallLibrary& call, const TraceStep& step) {
+void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;
   if (std::all_of(step.outputs.begin(), step.outputs.end(), is_empty)) return;

@@ -9,11 +9,12 @@
 
 namespace heddle::host {
 
-PlanBuilder::PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
+PlanBuilder::PlanBuilder(const Program& program, const Unrolled& unrolled,
+                         const SizeBindings& sizes,
                          const std::vector<std::optional<TensorDesc>>& preallocated,
                          const std::vector<bool>& by_value, const PlanTarget& target)
     : program_(program),
-      trace_(trace),
+      unrolled_(unrolled),
       sizes_(sizes),
       preallocated_(preallocated),
       by_value_(by_value),
@@ -23,7 +24,7 @@ PlanBuilder::PlanBuilder(const Program& program, const Trace& trace, const SizeB
 std::shared_ptr<const Plan> PlanBuilder::build() {
   plan_->streams = program_.streams();
   plan_->communication_streams = program_.communicationStreams();
-  plan_->registers = trace_.registers;
+  plan_->registers = unrolled_.registers;
   plan_->workspace_bytes.assign(static_cast<size_t>(plan_->streams), 0);
   streams_used_.assign(static_cast<size_t>(plan_->streams), false);
   for (const auto& [symbol, size] : sizes_) {
@@ -59,7 +60,7 @@ Step& PlanBuilder::emit(Step step) {
 
 Place PlanBuilder::placeOf(const View& view) const { return {view.buffer, view.byte_offset}; }
 
-Plan::Operand PlanBuilder::operandOf(const TraceStep& step, size_t input) const {
+Plan::Operand PlanBuilder::operandOf(const UnrolledStep& step, size_t input) const {
   const View& view = step.inputs.at(input);
   return {placeOf(view), view.desc, step.scalar_inputs.at(input)};
 }
@@ -73,7 +74,7 @@ void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
 // Which streams record and wait for each token and event.
 void PlanBuilder::findEventUses() {
   StreamId group_stream = 0;
-  for (const TraceStep& step : trace_.steps) {
+  for (const UnrolledStep& step : unrolled_.steps) {
     if (step.instruction == nullptr) continue;
     if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
     const Op& op = step.instruction->op;
@@ -98,17 +99,17 @@ void PlanBuilder::findEventUses() {
 }
 
 void PlanBuilder::bindBuffers() {
-  plan_->buffers = trace_.buffers;
-  substituted_.assign(trace_.buffers.size(), false);
-  for (size_t i = 0; i < trace_.buffers.size(); ++i) {
-    const Buffer& buffer = trace_.buffers[i];
+  plan_->buffers = unrolled_.buffers;
+  substituted_.assign(unrolled_.buffers.size(), false);
+  for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
+    const Buffer& buffer = unrolled_.buffers[i];
     if (buffer.origin != Buffer::Origin::Input || isByValue(buffer.input)) continue;
     plan_->buffer_inputs.push_back({static_cast<PointerIndex>(i), buffer.input});
   }
-  for (size_t i = 0; i < trace_.input_registers.size(); ++i) {
-    if (trace_.input_registers[i] < 0) continue;
+  for (size_t i = 0; i < unrolled_.input_registers.size(); ++i) {
+    if (unrolled_.input_registers[i] < 0) continue;
     const Slot& input = slot(program_.inputs[i]);
-    plan_->scalar_inputs.push_back({trace_.input_registers[i], static_cast<int32_t>(i),
+    plan_->scalar_inputs.push_back({unrolled_.input_registers[i], static_cast<int32_t>(i),
                                     input.tensor.dtype,
                                     input.default_value.value_or(Scalar(int64_t{0}))});
   }
@@ -117,7 +118,7 @@ void PlanBuilder::bindBuffers() {
 // The program writes straight into the caller's tensor: the allocation is the output's own, whole
 // and laid out in the same way.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
-  const Buffer& buffer = trace_.buffers.at(static_cast<size_t>(output.place.pointer));
+  const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
          output.desc.strides == given.strides && output.desc.alloc == given.alloc &&
          buffer.bytes <= given.allocBytes() &&
@@ -125,14 +126,14 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
 }
 
 void PlanBuilder::bindOutputs() {
-  for (size_t i = 0; i < trace_.outputs.size(); ++i) {
+  for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
     Plan::Output output;
-    output.scalar = trace_.scalar_outputs.at(i);
+    output.scalar = unrolled_.scalar_outputs.at(i);
     if (output.scalar < 0) {
-      output.place = placeOf(trace_.outputs[i]);
-      output.desc = trace_.outputs[i].desc;
+      output.place = placeOf(unrolled_.outputs[i]);
+      output.desc = unrolled_.outputs[i].desc;
       if (output.desc.held) {
-        const int32_t input = trace_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
+        const int32_t input = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer)).input;
         output.input = isByValue(input) ? -1 : input;
       }
     }
@@ -196,8 +197,8 @@ void PlanBuilder::emitJoin() {
 }
 
 void PlanBuilder::emitAll() {
-  for (const TraceStep& step : trace_.steps) {
-    step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
+  for (const UnrolledStep& step : unrolled_.steps) {
+    step_of_unrolled_.push_back(static_cast<int32_t>(plan_->steps.size()));
     current_ = step.index;
     beginNote(step);
     try {
@@ -208,15 +209,15 @@ void PlanBuilder::emitAll() {
                 printInstruction(program_, *step.instruction), e.what());
     }
   }
-  step_of_trace_.push_back(static_cast<int32_t>(plan_->steps.size()));
+  step_of_unrolled_.push_back(static_cast<int32_t>(plan_->steps.size()));
   current_ = -1;
   note_ = {};
 }
 
-void PlanBuilder::beginNote(const TraceStep& step) {
+void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
   note_.occurrence = occurrences_[step.index]++;
-  for (const TraceAccess& access : step.accesses) {
+  for (const UnrolledAccess& access : step.accesses) {
     note_.bytes += access.end - access.begin;
     if (!access.write || note_.output_bytes > 0) continue;
     note_.output = {access.buffer, access.begin};
@@ -224,7 +225,7 @@ void PlanBuilder::beginNote(const TraceStep& step) {
   }
 }
 
-void PlanBuilder::emitOne(const TraceStep& step) {
+void PlanBuilder::emitOne(const UnrolledStep& step) {
   if (step.instruction == nullptr) {
     emit(GotoStep{step.jump});
     return;
@@ -232,7 +233,7 @@ void PlanBuilder::emitOne(const TraceStep& step) {
   std::visit(Overloaded{
                  [&](const Allocate& x) { emit(x, step); },
                  [&](const Free& x) { emit(x, step); },
-                 [](const Alias&) {},  // a view: settled in the trace
+                 [](const Alias&) {},  // a view: settled in the unrolled program
                  [&](const Evaluate& x) { emit(x, step); },
                  [&](const LaunchKernel& x) { emit(x, step); },
                  [&](const CallLibrary& x) { emit(x, step); },
@@ -246,7 +247,7 @@ void PlanBuilder::emitOne(const TraceStep& step) {
                  [&](const RecordEvent& x) { emit(x, step); },
                  [&](const WaitEvent& x) { emit(x, step); },
                  [&](const ReadBack& x) { emit(x, step); },
-                 [](const For&) {},  // unrolled in the trace
+                 [](const For&) {},  // unrolled in the unrolled program
                  [&](const If& x) { emit(x, step); },
                  [](const Call&) { HEDDLE_CHECK(false, "a Call was not inlined"); },
                  [&](const Check& x) { emit(x, step); },
@@ -255,22 +256,22 @@ void PlanBuilder::emitOne(const TraceStep& step) {
              step.instruction->op);
 }
 
-// Jumps were emitted with indices of trace steps.
+// Jumps were emitted with indices of unrolled program steps.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
     if (auto* jump = std::get_if<GotoStep>(&step)) {
-      jump->target = step_of_trace_.at(static_cast<size_t>(jump->target));
+      jump->target = step_of_unrolled_.at(static_cast<size_t>(jump->target));
     } else if (auto* branch = std::get_if<BranchStep>(&step)) {
-      branch->target = step_of_trace_.at(static_cast<size_t>(branch->target));
+      branch->target = step_of_unrolled_.at(static_cast<size_t>(branch->target));
     }
   }
 }
 
-std::shared_ptr<const Plan> makePlan(const Program& program, const Trace& trace,
+std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,
                                      const std::vector<bool>& by_value, const PlanTarget& target) {
-  return PlanBuilder(program, trace, sizes, preallocated, by_value, target).build();
+  return PlanBuilder(program, unrolled, sizes, preallocated, by_value, target).build();
 }
 
 }  // namespace heddle::host

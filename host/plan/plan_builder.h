@@ -9,10 +9,10 @@
 
 namespace heddle::host {
 
-// Makes the steps of a plan from a trace. Used once, by makePlan().
+// Makes the steps of a plan from a unrolled program. Used once, by makePlan().
 class PlanBuilder {
  public:
-  PlanBuilder(const Program& program, const Trace& trace, const SizeBindings& sizes,
+  PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
               const std::vector<std::optional<TensorDesc>>& preallocated,
               const std::vector<bool>& by_value, const PlanTarget& target);
   std::shared_ptr<const Plan> build();
@@ -42,7 +42,7 @@ class PlanBuilder {
   // Products with the same descriptors share what the library prepares.
   struct PlannedMatmul {
     MatmulSpec spec;
-    const TraceStep* first;  // for messages
+    const UnrolledStep* first;  // for messages
     std::shared_ptr<const PreparedMatmul> prepared;
   };
   // A 0-d input in host memory.
@@ -68,48 +68,49 @@ class PlanBuilder {
   void emitFork();
   void emitJoin();
   void emitAll();
-  void emitOne(const TraceStep& step);
-  void beginNote(const TraceStep& step);
+  void emitOne(const UnrolledStep& step);
+  void beginNote(const UnrolledStep& step);
   void finishJumps();
   Step& emit(Step step);
   int32_t newEvent() { return plan_->events++; }
   const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
   Place placeOf(const View& view) const;
-  Plan::Operand operandOf(const TraceStep& step, size_t input) const;
+  Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
   // plan_steps.cpp: one member an instruction.
-  void emit(const Allocate& op, const TraceStep& step);
-  void emit(const Free& op, const TraceStep& step);
-  void emit(const Evaluate& op, const TraceStep& step);
-  void emit(const LaunchKernel& op, const TraceStep& step);
-  void emit(const Copy& op, const TraceStep& step);
-  void emit(const ReadBack& op, const TraceStep& step);
-  void emit(const If& op, const TraceStep& step);
-  void emit(const Check& op, const TraceStep& step);
-  void emit(const Print& op, const TraceStep& step);
-  void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const TraceStep& step);
+  void emit(const Allocate& op, const UnrolledStep& step);
+  void emit(const Free& op, const UnrolledStep& step);
+  void emit(const Evaluate& op, const UnrolledStep& step);
+  void emit(const LaunchKernel& op, const UnrolledStep& step);
+  void emit(const Copy& op, const UnrolledStep& step);
+  void emit(const ReadBack& op, const UnrolledStep& step);
+  void emit(const If& op, const UnrolledStep& step);
+  void emit(const Check& op, const UnrolledStep& step);
+  void emit(const Print& op, const UnrolledStep& step);
+  void emitApply(const Evaluate& op, const Evaluate::Apply& apply, const UnrolledStep& step);
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
-  int32_t watch(SlotId slot, const TraceStep& step);
+  int32_t watch(SlotId slot, const UnrolledStep& step);
 
   // plan_library.cpp
-  void emit(const CallLibrary& op, const TraceStep& step);
-  void emitLines(const CallLibrary& call, const TraceStep& step);
-  void emitAttention(const CallLibrary& call, const TraceStep& step);
+  void emit(const CallLibrary& op, const UnrolledStep& step);
+  void emitLines(const CallLibrary& call, const UnrolledStep& step);
+  void emitAttention(const CallLibrary& call, const UnrolledStep& step);
   void prepareMatmuls();
 
   // plan_communicate.cpp
-  void emit(const Communicate& op, const TraceStep& step);
-  void emitOneWay(const Communicate& op, const TraceStep& step, comm::Communicator* communicator);
-  void emitCounts(const TraceStep& step);
-  void emit(const Send& op, const TraceStep& step);
-  void emit(const Recv& op, const TraceStep& step);
+  void emit(const Communicate& op, const UnrolledStep& step);
+  void emitOneWay(const Communicate& op, const UnrolledStep& step,
+                  comm::Communicator* communicator);
+  void emitCounts(const UnrolledStep& step);
+  void emit(const Send& op, const UnrolledStep& step);
+  void emit(const Recv& op, const UnrolledStep& step);
   void emitPeer(const Team& team, comm::Operation operation, Place place, const View& view,
-                StreamId stream, const std::optional<TokenId>& token, const TraceStep& step);
-  void emit(const GroupBegin& op, const TraceStep& step);
-  void emit(const GroupEnd& op, const TraceStep& step);
-  void emit(const Wait& op, const TraceStep& step);
-  void emit(const RecordEvent& op, const TraceStep& step);
-  void emit(const WaitEvent& op, const TraceStep& step);
+                StreamId stream, const std::optional<TokenId>& token, const UnrolledStep& step);
+  void emit(const GroupBegin& op, const UnrolledStep& step);
+  void emit(const GroupEnd& op, const UnrolledStep& step);
+  void emit(const Wait& op, const UnrolledStep& step);
+  void emit(const RecordEvent& op, const UnrolledStep& step);
+  void emit(const WaitEvent& op, const UnrolledStep& step);
   void emitRecord(const EventKey& key, StreamId stream);
   void emitWait(const EventKey& key, StreamId stream);
   void emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream);
@@ -124,7 +125,7 @@ class PlanBuilder {
   }
   void bindValues();
   HostValue* valueOf(const View& view);
-  void findValueUses(const TraceStep& step);
+  void findValueUses(const UnrolledStep& step);
   void storeValues();
   void passValues(Launch& launch);
 
@@ -137,7 +138,7 @@ class PlanBuilder {
   void loadKernels();
 
   const Program& program_;
-  const Trace& trace_;
+  const Unrolled& unrolled_;
   const SizeBindings& sizes_;
   const std::vector<std::optional<TensorDesc>>& preallocated_;
   const std::vector<bool>& by_value_;
@@ -149,8 +150,8 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
-  std::vector<bool> substituted_;       // per buffer: the caller's preallocated memory
-  std::vector<int32_t> step_of_trace_;  // first plan step of each trace step
+  std::vector<bool> substituted_;          // per buffer: the caller's preallocated memory
+  std::vector<int32_t> step_of_unrolled_;  // first plan step of each unrolled program step
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> own_segments_;  // that are not the program's
   std::map<BufferId, HostValue> values_;

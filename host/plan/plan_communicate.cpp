@@ -33,7 +33,7 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
 
 // nullptr: this rank is in no such team.
 comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Carrier& carrier) {
-  std::vector<int> members = teamMembers(team, program_.meshes, trace_.rank, target_.ranks);
+  std::vector<int> members = teamMembers(team, program_.meshes, unrolled_.rank, target_.ranks);
   if (members.empty()) return nullptr;
   comm::Communicator* communicator = &target_.communicators.of(members, carrier);
   members_.try_emplace(communicator, std::move(members), carrier);
@@ -59,8 +59,8 @@ bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) con
           kind == CollectiveKind::Barrier);
 }
 
-// The trace has checked sizes; what this rank has no part in is an empty view.
-void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
+// The unrolled program has checked sizes; what this rank has no part in is an empty view.
+void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, op.carrier);
   if (communicator == nullptr) return;
   if (op.kind == comm::CollectiveKind::Send || step.root_apart) {
@@ -93,7 +93,7 @@ void PlanBuilder::emit(const Communicate& op, const TraceStep& step) {
 }
 
 // Between the root and each of the others: sends and receives of one part each, posted as a group.
-void PlanBuilder::emitOneWay(const Communicate& op, const TraceStep& step,
+void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
                              comm::Communicator* communicator) {
   const bool to_root = op.kind == comm::CollectiveKind::Gather;
   const auto root = static_cast<int>(step.peer);
@@ -119,7 +119,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const TraceStep& step,
 }
 
 // For the collective that was emitted last.
-void PlanBuilder::emitCounts(const TraceStep& step) {
+void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
   posted.counts = static_cast<int32_t>(plan_->counts.size());
@@ -129,7 +129,7 @@ void PlanBuilder::emitCounts(const TraceStep& step) {
   plan_->counts_size += 2 * ranks;
 }
 
-void PlanBuilder::emit(const Send& op, const TraceStep& step) {
+void PlanBuilder::emit(const Send& op, const UnrolledStep& step) {
   comm::Operation operation;
   operation.kind = comm::CollectiveKind::Send;
   const View& view = step.inputs.at(0);
@@ -137,7 +137,7 @@ void PlanBuilder::emit(const Send& op, const TraceStep& step) {
   emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
 }
 
-void PlanBuilder::emit(const Recv& op, const TraceStep& step) {
+void PlanBuilder::emit(const Recv& op, const UnrolledStep& step) {
   comm::Operation operation;
   operation.kind = comm::CollectiveKind::Recv;
   const View& view = step.outputs.empty() ? step.inputs.at(0) : step.outputs[0];
@@ -147,7 +147,7 @@ void PlanBuilder::emit(const Recv& op, const TraceStep& step) {
 
 void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
-                           const TraceStep& step) {
+                           const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(team, {});
   if (communicator == nullptr) return;
   operation.count = allocCount(view.desc);
@@ -168,13 +168,13 @@ void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place pl
   if (token) emitRecord({true, *token}, stream);
 }
 
-void PlanBuilder::emit(const GroupBegin&, const TraceStep&) {
+void PlanBuilder::emit(const GroupBegin&, const UnrolledStep&) {
   group_ = {};
   group_.open = true;
   group_.first = static_cast<int32_t>(plan_->operations.size());
 }
 
-void PlanBuilder::emit(const GroupEnd& op, const TraceStep&) {
+void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   group_.open = false;
   if (group_.communicator == nullptr) return;  // nothing to do on this rank
   emitCollective(group_.communicator, group_.first, group_.stream);
@@ -217,13 +217,15 @@ void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first
   plan_->notes.back().team = isBarrier(communicator, first) ? team : -1;
 }
 
-void PlanBuilder::emit(const Wait& op, const TraceStep&) { emitWait({true, op.token}, op.stream); }
+void PlanBuilder::emit(const Wait& op, const UnrolledStep&) {
+  emitWait({true, op.token}, op.stream);
+}
 
-void PlanBuilder::emit(const RecordEvent& op, const TraceStep&) {
+void PlanBuilder::emit(const RecordEvent& op, const UnrolledStep&) {
   emitRecord({false, op.event}, op.stream);
 }
 
-void PlanBuilder::emit(const WaitEvent& op, const TraceStep&) {
+void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) {
   emitWait({false, op.event}, op.stream);
 }
 

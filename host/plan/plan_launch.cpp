@@ -24,7 +24,7 @@ std::vector<TensorDesc> descsOf(const std::vector<Plan::Operand>& operands) {
 
 }  // namespace
 
-void PlanBuilder::emit(const LaunchKernel& op, const TraceStep& step) {
+void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
   Launch launch;
   launch.segment = &program_.kernels.at(static_cast<size_t>(op.kernel)).segment;
   launch.stream = op.stream;
@@ -56,7 +56,7 @@ void PlanBuilder::emitLaunch(Launch launch) {
 
 void PlanBuilder::emitReference(const Launch& launch) {
   plan_->references.push_back({localSegment(*launch.segment, descsOf(launch.inputs),
-                                            descsOf(launch.outputs), sizes_, trace_.rank),
+                                            descsOf(launch.outputs), sizes_, unrolled_.rank),
                                launch.inputs, launch.outputs});
   emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
 }

@@ -56,7 +56,7 @@ LibraryFunction functionOf(std::string_view name) {
 
 }  // namespace
 
-void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
+void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
   if (isAttention(call)) return emitAttention(call, step);
   if (op(call.function).kind != OpKind::Matmul) return emitLines(call, step);
   const View& a = step.inputs.at(0);
@@ -88,7 +88,7 @@ void PlanBuilder::emit(const CallLibrary& call, const TraceStep& step) {
 }
 
 // Functions of whole lines along an axis.
-void PlanBuilder::emitLines(const CallLibrary& call, const TraceStep& step) {
+void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   if (step.outputs.at(0).desc.numel() == 0) return;
   Plan::Library library;
   library.call.function = functionOf(call.function);

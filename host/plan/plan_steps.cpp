@@ -27,19 +27,19 @@ bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
 
 }  // namespace
 
-void PlanBuilder::emit(const Allocate& op, const TraceStep& step) {
+void PlanBuilder::emit(const Allocate& op, const UnrolledStep& step) {
   const BufferId buffer = step.outputs.at(0).buffer;
   if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(AllocateStep{buffer, op.stream, trace_.buffers[static_cast<size_t>(buffer)].bytes});
+  emit(AllocateStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
 }
 
-void PlanBuilder::emit(const Free& op, const TraceStep& step) {
+void PlanBuilder::emit(const Free& op, const UnrolledStep& step) {
   const BufferId buffer = step.inputs.empty() ? step.outputs.at(0).buffer : step.inputs[0].buffer;
   if (substituted_[static_cast<size_t>(buffer)]) return;
-  emit(FreeStep{buffer, op.stream, trace_.buffers[static_cast<size_t>(buffer)].bytes});
+  emit(FreeStep{buffer, op.stream, unrolled_.buffers[static_cast<size_t>(buffer)].bytes});
 }
 
-void PlanBuilder::emit(const Evaluate& op, const TraceStep& step) {
+void PlanBuilder::emit(const Evaluate& op, const UnrolledStep& step) {
   const DType dtype = slot(op.out).tensor.dtype;
   std::visit(Overloaded{
                  [&](const Size&) {
@@ -55,7 +55,7 @@ void PlanBuilder::emit(const Evaluate& op, const TraceStep& step) {
 }
 
 void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
-                            const TraceStep& step) {
+                            const UnrolledStep& step) {
   ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
@@ -70,7 +70,7 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
   emit(out);
 }
 
-void PlanBuilder::emit(const Copy& op, const TraceStep& step) {
+void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
   emitCopy({placeOf(step.outputs.at(0)), step.outputs[0].desc, -1},
            {placeOf(step.inputs.at(0)), step.inputs[0].desc, -1}, op.stream);
 }
@@ -101,7 +101,7 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
   emitLaunch(launch);
 }
 
-void PlanBuilder::emit(const ReadBack& op, const TraceStep& step) {
+void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
   const View& in = step.inputs.at(0);
   const int64_t count = in.desc.numel();
   plan_->staging_bytes = std::max(plan_->staging_bytes, count * sizeOf(in.desc.dtype));
@@ -110,24 +110,24 @@ void PlanBuilder::emit(const ReadBack& op, const TraceStep& step) {
                     slot(op.out).tensor.dtype, static_cast<int32_t>(count)});
 }
 
-void PlanBuilder::emit(const If& op, const TraceStep& step) {
-  if (step.jump < 0) return;  // decided in the trace
+void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
+  if (step.jump < 0) return;  // decided in the unrolled program
   HEDDLE_CHECK(step.known.has_value() && !step.scalar_inputs.empty(),
                "a predicate without its two sides");
   branches_ = true;
   emit(BranchStep{step.scalar_inputs[0], op.predicate.compare, toInt(*step.known), step.jump});
 }
 
-int32_t PlanBuilder::watch(SlotId id, const TraceStep& step) {
+int32_t PlanBuilder::watch(SlotId id, const UnrolledStep& step) {
   plan_->watched.push_back({slot(id).name, operandOf(step, 0)});
   return static_cast<int32_t>(plan_->watched.size()) - 1;
 }
 
-void PlanBuilder::emit(const Check& op, const TraceStep& step) {
+void PlanBuilder::emit(const Check& op, const UnrolledStep& step) {
   emit(CheckStep{watch(op.slot, step), op.stream});
 }
 
-void PlanBuilder::emit(const Print& op, const TraceStep& step) {
+void PlanBuilder::emit(const Print& op, const UnrolledStep& step) {
   emit(PrintStep{watch(op.slot, step), op.stream});
 }
 

@@ -10,8 +10,8 @@
 namespace heddle::host {
 
 void PlanBuilder::bindValues() {
-  for (size_t i = 0; i < trace_.buffers.size(); ++i) {
-    const Buffer& buffer = trace_.buffers[i];
+  for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
+    const Buffer& buffer = unrolled_.buffers[i];
     if (buffer.origin != Buffer::Origin::Input || !isByValue(buffer.input)) continue;
     const auto id = static_cast<BufferId>(i);
     const DType dtype = slot(program_.inputs.at(static_cast<size_t>(buffer.input))).tensor.dtype;
@@ -20,10 +20,10 @@ void PlanBuilder::bindValues() {
     values_.emplace(id, HostValue{scalar, dtype, false});
   }
   if (values_.empty()) return;
-  for (const TraceStep& step : trace_.steps) {
+  for (const UnrolledStep& step : unrolled_.steps) {
     if (step.instruction != nullptr) findValueUses(step);
   }
-  for (const View& output : trace_.outputs) {
+  for (const View& output : unrolled_.outputs) {
     if (HostValue* value = valueOf(output)) value->in_memory = true;
   }
 }
@@ -33,7 +33,7 @@ PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-void PlanBuilder::findValueUses(const TraceStep& step) {
+void PlanBuilder::findValueUses(const UnrolledStep& step) {
   const Op& op = step.instruction->op;
   if (std::holds_alternative<Alias>(op) || std::holds_alternative<Free>(op)) return;
   const auto* launch = std::get_if<LaunchKernel>(&op);
@@ -48,7 +48,7 @@ void PlanBuilder::findValueUses(const TraceStep& step) {
   for (const View& view : step.outputs) {
     HEDDLE_USER_CHECK(valueOf(view) == nullptr,
                       "instruction {} writes to input %{}, which is in host memory", step.index,
-                      trace_.buffers[static_cast<size_t>(view.buffer)].name);
+                      unrolled_.buffers[static_cast<size_t>(view.buffer)].name);
   }
 }
 

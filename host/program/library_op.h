@@ -29,7 +29,7 @@ std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
 // The function, its operands (number, dtypes, ranks) and its attributes. UserError saying what
-// would fit; sizes are checked by the trace (host/unroll/check_operands.h).
+// would fit; sizes are checked by the unrolled program (host/unroll/check_operands.h).
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // Attributes of a call that verifyLibrary() has passed.

@@ -123,8 +123,8 @@ struct LaunchKernel {
 
 // What a library does better: an op that no kernel is generated for, with the attributes that it
 // has in a fusion (host/program/library_op.h).
-inline constexpr int32_t kMostCtas = 64;  // no transport takes more for one collective
-inline constexpr int32_t kMostLanes = 4;  // each has memory of its own on every GPU
+inline constexpr int32_t kMostCtas = 64;         // no transport takes more for one collective
+inline constexpr int32_t kMostCopyChannels = 4;  // each has memory of its own on every GPU
 
 struct CallLibrary {
   std::string function;  // the name of the op
@@ -322,8 +322,8 @@ struct Program {
 
 bool sameProgram(const Program& a, const Program& b);
 
-// The number of an instruction in diagnostics, dumps and traces: its position in a walk of the body
-// that counts a For or If before its body. Equal on all ranks. Callees are not counted.
+// The number of an instruction in diagnostics, dumps and unrolled programs: its position in a walk
+// of the body that counts a For or If before its body. Equal on all ranks. Callees are not counted.
 using InstructionIndex = int32_t;
 int32_t countInstructions(const std::vector<Instruction>& body);
 
@@ -333,7 +333,7 @@ struct Access {
   SlotId slot;
   bool write;
   // A collective's output is written and its input read until its Wait, which is what `borrowed`
-  // says. Both are whole. On which ranks a rooted one touches them is for the Trace to say.
+  // says. Both are whole. On which ranks a rooted one touches them is for the Unrolled to say.
   bool borrowed = false;
   bool operator==(const Access&) const = default;
 };

@@ -22,7 +22,7 @@ std::vector<bool> inHostMemory(const std::vector<Argument>& inputs) {
 
 HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
                                  const Communicators& communicators, KernelStore& kernels,
-                                 MatmulAgreement& matmuls, int64_t rank, int64_t ranks)
+                                 AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks)
     : program_(program),
       device_(device),
       communicators_(communicators),
@@ -34,8 +34,8 @@ HostIrEvaluator::HostIrEvaluator(const Program& program, Device& device,
 std::shared_ptr<const Plan> HostIrEvaluator::prepare(
     const std::vector<Argument>& inputs, const std::vector<std::optional<TensorDesc>>& preallocated,
     bool check_races, Stream stream) const {
-  const TraceRequest request = bindInputs(program_, inputs, rank_, ranks_);
-  const Trace traced = trace(program_, request);
+  const UnrollRequest request = bindInputs(program_, inputs, rank_, ranks_);
+  const Unrolled traced = unroll(program_, request);
   if (check_races) checkRaces(program_, traced);
   return makePlan(program_, traced, request.sizes, preallocated, inHostMemory(inputs),
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream});

@@ -20,10 +20,10 @@ class HostIrEvaluator {
   // `program` has no Call (inlineCalls) and meshes of the size of the job; all outlive the
   // evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
-                  KernelStore& kernels, MatmulAgreement& matmuls, int64_t rank, int64_t ranks);
+                  KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
 
-  // `check_races`: throws when the trace has a race. `preallocated`: see makePlan(). `stream`: of
-  // the run that comes, where library algorithms may be timed.
+  // `check_races`: throws when the unrolled program has a race. `preallocated`: see makePlan().
+  // `stream`: of the run that comes, where library algorithms may be timed.
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
                                       const std::vector<std::optional<TensorDesc>>& preallocated,
                                       bool check_races, Stream stream) const;
@@ -40,7 +40,7 @@ class HostIrEvaluator {
   Device& device_;
   const Communicators& communicators_;
   KernelStore& kernels_;
-  MatmulAgreement& matmuls_;
+  AlgorithmAgreement& matmuls_;
   int64_t rank_;
   int64_t ranks_;
 };

@@ -33,9 +33,9 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 
 void Issuer::run() {
   allocateWorkspaces();
-  comm::BoardSlot* const status = state_.completion->resources->job.slot();
+  comm::RankStatus* const status = state_.completion->resources->job.status();
   const bool watched =
-      state_.trace != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
+      state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
     const size_t current = next_++;
     issue_.instruction = plan_.instruction_of[current];

@@ -55,7 +55,7 @@ class Issuer {
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // A step that a trace, a profiler or an injected fault looks at.
+  // A step that a profile, a profiler or an injected fault looks at.
   void issueWatched(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
@@ -75,6 +75,6 @@ class Issuer {
 
 // UserError when the plan has no place for the fault: this rank does not issue the instruction, or
 // it writes nothing that could be corrupted.
-void checkFault(const Fault& fault, const Plan& plan, const RunResources& resources);
+void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

@@ -1,4 +1,4 @@
-// The issue of a step that a profiler, a trace or an injected fault looks at.
+// The issue of a step that a profiler, a profile or an injected fault looks at.
 #include <algorithm>
 
 #include "host/run/issue.h"
@@ -68,22 +68,22 @@ void Issuer::issueWatched(size_t step) {
   const StreamId on = plan_.notes[step].stream;
   const auto& texts = state_.completion->resources->texts();
   const ProfilerRange range(device_, texts[static_cast<size_t>(issue_.instruction)].c_str());
-  const Fault* fault = state_.fault;
+  const InjectedFault* fault = state_.fault;
   const bool faulty = fault != nullptr && fault->instruction == issue_.instruction;
   if (faulty) injectBeforeStep(std::max(on, 0));
-  RunTrace* trace = state_.trace;
-  const bool timed = trace != nullptr && on >= 0 && device_.kind() == DeviceKind::Cuda;
-  const int64_t begin = trace == nullptr ? 0 : RunTrace::now();
-  if (timed) trace->beginOnDevice(issue_.step, stream(on));
+  RunProfile* profile = state_.profile;
+  const bool timed = profile != nullptr && on >= 0 && device_.kind() == DeviceKind::Cuda;
+  const int64_t begin = profile == nullptr ? 0 : RunProfile::now();
+  if (timed) profile->beginOnDevice(issue_.step, stream(on));
   std::visit(*this, plan_.steps[step]);
-  if (timed) trace->endOnDevice(stream(on));
-  if (trace != nullptr) trace->addIssue(issue_.step, begin, RunTrace::now());
+  if (timed) profile->endOnDevice(stream(on));
+  if (profile != nullptr) profile->addIssue(issue_.step, begin, RunProfile::now());
   if (faulty) injectAfterStep(step);
 }
 
 // Once a run, whatever the trips of a loop.
 void Issuer::injectBeforeStep(StreamId on) {
-  if (injected_ || state_.fault->kind == Fault::Kind::Corrupt) return;
+  if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;
   const std::shared_ptr<RunResources> resources = state_.completion->resources;
   injectBefore(*state_.fault, device_, stream(on), issue_,
@@ -91,14 +91,14 @@ void Issuer::injectBeforeStep(StreamId on) {
 }
 
 void Issuer::injectAfterStep(size_t step) {
-  if (state_.fault->kind != Fault::Kind::Corrupt || !isLastOf(plan_, step)) return;
+  if (state_.fault->kind != InjectedFault::Kind::Corrupt || !isLastOf(plan_, step)) return;
   const Written written = writtenBy(plan_, step);
   if (written.bytes == 0) return;
   const StreamId on = std::max(plan_.notes[step].stream, 0);
   injectAfter(*state_.fault, device_, at(written.place), written.bytes, stream(on), issue_);
 }
 
-void checkFault(const Fault& fault, const Plan& plan, const RunResources& resources) {
+void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources) {
   bool issued = false;
   bool writes = false;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
@@ -111,7 +111,7 @@ void checkFault(const Fault& fault, const Plan& plan, const RunResources& resour
                     resources.texts().size());
   HEDDLE_USER_CHECK(issued, "--inject: rank {} issues nothing for {}", fault.rank,
                     resources.text(fault.instruction));
-  HEDDLE_USER_CHECK(writes || fault.kind != Fault::Kind::Corrupt,
+  HEDDLE_USER_CHECK(writes || fault.kind != InjectedFault::Kind::Corrupt,
                     "--inject: {} writes nothing on rank {} that could be corrupted",
                     resources.text(fault.instruction), fault.rank);
 }

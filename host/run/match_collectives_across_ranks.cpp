@@ -108,8 +108,8 @@ std::string encodePosts(const Lines& lines) {
       told.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
                       op.count, static_cast<int>(op.reduce), op.root, op.peer});
     }
-    all.push_back({channel.members, channel.carrier.ctas, channel.carrier.lane, channel.from,
-                   channel.to, line.total, line.rest, line.open, std::move(told)});
+    all.push_back({channel.members, channel.carrier.ctas, channel.carrier.copy_channel,
+                   channel.from, channel.to, line.total, line.rest, line.open, std::move(told)});
   }
   return all.dump();
 }
@@ -163,7 +163,7 @@ class Comparison {
   void compare(const Line& mine, const Line& theirs) const {
     const size_t both = std::min(mine.told.size(), theirs.told.size());
     for (size_t i = 0; i < both; ++i) {
-      if (!postsFit(mine.told[i].operation, theirs.told[i].operation)) {
+      if (!collectivesFit(mine.told[i].operation, theirs.told[i].operation)) {
         refuse(&mine.told[i], &theirs.told[i]);
       }
     }
@@ -196,20 +196,20 @@ class Comparison {
 }  // namespace
 
 // Other transports compare each operation when it is posted.
-PostAgreement::PostAgreement(comm::World* world, bool communicates, size_t most)
+CrossRankMatcher::CrossRankMatcher(comm::World* world, bool communicates, size_t most)
     : world_(world),
       most_(most),
       talks_(world != nullptr && world->size() > 1 && communicates &&
              world->transport() == "nccl") {}
 
-void PostAgreement::agree(const Plan& plan, RunResources& resources) {
+void CrossRankMatcher::agree(const Plan& plan, RunResources& resources) {
   if (!talks_ || plan.agreed == round_) return;
   if (isNew(plan.sizes_hash)) compare(plan, resources);
   plan.agreed = round_;
 }
 
 // Whatever plans a rank has kept or made anew, the answer is that of all the others.
-bool PostAgreement::isNew(uint64_t sizes_hash) {
+bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
   if (agreed_.count(sizes_hash) > 0) return false;
   if (agreed_.size() == most_) {
     agreed_.clear();
@@ -219,7 +219,7 @@ bool PostAgreement::isNew(uint64_t sizes_hash) {
   return true;
 }
 
-void PostAgreement::compare(const Plan& plan, RunResources& resources) {
+void CrossRankMatcher::compare(const Plan& plan, RunResources& resources) {
   resources.job.beginAgreeing();
   const Lines mine = postsOf(plan, world_->rank());
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));

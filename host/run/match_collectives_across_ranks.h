@@ -14,10 +14,10 @@ namespace heddle::host {
 // others what it will post, over the host, and compares what it shares with each of them: on each
 // communicator, and from each rank to each other, in the order of the posts, as NCCL matches them.
 // From a branch that the run decides on, nothing is known of what stands behind it. Runs with sizes
-// that were compared once tell nobody: that ranks run with the same sizes is seen to by the control
-// board, and counts follow from program and sizes: the trace sees to it that an input which is
-// posted itself is allocated as its type says. The lists of an all-to-all-v come from the run and
-// are compared there (comm/monitor/posted_counts.h).
+// that were compared once tell nobody: that ranks run with the same sizes is seen to by the
+// monitor_options job monitor, and counts follow from program and sizes: the unrolled program sees
+// to it that an input which is posted itself is allocated as its type says. The lists of an
+// all-to-all-v come from the run and are compared there (comm/monitor/posted_counts.h).
 //
 // Whether a run is compared follows from the sizes of the runs before it, which are those of all
 // ranks, and not from what a rank has kept of its plans. After kMost different sizes all are
@@ -25,12 +25,12 @@ namespace heddle::host {
 // plan that was agreed on before that knows the round in which it was.
 //
 // One thread at a time, while RunOrder::running is held; runs begin in one order on all ranks.
-class PostAgreement {
+class CrossRankMatcher {
  public:
   static constexpr size_t kMost = 4096;
 
   // `world` may be nullptr. `communicates`: the program does, on some rank. `most`: kMost.
-  PostAgreement(comm::World* world, bool communicates, size_t most = kMost);
+  CrossRankMatcher(comm::World* world, bool communicates, size_t most = kMost);
 
   // When the plan's sizes are new: collective over the job, after JobLink::beginRun(). UserError on
   // the ranks that disagree, naming instruction, ranks and both operations. A look at one number

@@ -10,12 +10,12 @@ bool RunObserver::updatesStatus(const Issue& issue) const {
 
 int64_t RunObserver::begin(const Issue& issue, bool communicates) noexcept {
   if (updatesStatus(issue)) status_->begin(issue.instruction, communicates);
-  return profile_ == nullptr ? 0 : RunTrace::now();
+  return profile_ == nullptr ? 0 : RunProfile::now();
 }
 
 void RunObserver::end(const Issue& issue, bool communicates, int64_t begun) noexcept {
   if (updatesStatus(issue)) status_->end(issue.instruction, communicates);
-  if (profile_ != nullptr) profile_->addWork(issue.step, begun, RunTrace::now());
+  if (profile_ != nullptr) profile_->addWork(issue.step, begun, RunProfile::now());
 }
 
 }  // namespace heddle::host

@@ -13,7 +13,7 @@ namespace heddle::host {
 class RunObserver final : public WorkObserver {
  public:
   RunObserver() = default;
-  RunObserver(comm::BoardSlot* status, RunTrace* profile) : status_(status), profile_(profile) {}
+  RunObserver(comm::RankStatus* status, RunProfile* profile) : status_(status), profile_(profile) {}
 
   bool observes() const { return status_ != nullptr || profile_ != nullptr; }
   int64_t begin(const Issue& issue, bool communicates) noexcept override;
@@ -22,8 +22,8 @@ class RunObserver final : public WorkObserver {
  private:
   bool updatesStatus(const Issue& issue) const;
 
-  comm::BoardSlot* status_ = nullptr;
-  RunTrace* profile_ = nullptr;
+  comm::RankStatus* status_ = nullptr;
+  RunProfile* profile_ = nullptr;
 };
 
 }  // namespace heddle::host

@@ -10,10 +10,11 @@
 
 namespace heddle::host {
 
-// One at a time: the runs of a rank whose programs communicate, of all Executables on one control
-// board. The number of a run on the board, the lists of its all-to-all-vs there, and the meetings
-// of ranks through the World belong to the run that is being prepared or issued, so another must
-// not begin meanwhile. On all ranks they go in one order, which the callers see to.
+// One at a time: the runs of a rank whose programs communicate, of all Executables on one
+// monitor_options job monitor. The number of a run on the job monitor, the lists of its
+// all-to-all-vs there, and the meetings of ranks through the World belong to the run that is being
+// prepared or issued, so another must not begin meanwhile. On all ranks they go in one order, which
+// the callers see to.
 struct RunOrder {
   // Held while such a run is planned and issued, and while ranks meet to make an Executable.
   std::mutex running;
@@ -23,19 +24,19 @@ struct RunOrder {
   Stream latest_stream = nullptr;
   int64_t chain = 1;        // of runs that each wait on the device for the one before
   int64_t executables = 0;  // made so far
-  int64_t alive = 0;        // of these, on the board that the World keeps
+  int64_t alive = 0;        // of these, on the job monitor that the World keeps
 };
 
-// The one of a board.
-inline std::shared_ptr<RunOrder> runOrderOf(comm::ControlBoard& board) {
+// The one of a job monitor.
+inline std::shared_ptr<RunOrder> runOrderOf(comm::JobMonitor& monitor) {
   return std::static_pointer_cast<RunOrder>(
-      board.shared([] { return std::make_shared<RunOrder>(); }));
+      monitor.shared([] { return std::make_shared<RunOrder>(); }));
 }
 
-// `given`, or the board that the World keeps. The other ranks wait for one that cannot make it, so
-// they are told.
-inline comm::ControlBoard& jobMonitorOf(comm::World& world, comm::ControlBoard* given,
-                                        const comm::ControlOptions& options) {
+// `given`, or the job monitor that the World keeps. The other ranks wait for one that cannot make
+// it, so they are told.
+inline comm::JobMonitor& jobMonitorOf(comm::World& world, comm::JobMonitor* given,
+                                      const comm::JobMonitorOptions& options) {
   if (given != nullptr) return *given;
   try {
     return comm::jobMonitorOf(world, options);

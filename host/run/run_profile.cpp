@@ -10,14 +10,14 @@
 
 namespace heddle::host {
 
-int64_t RunTrace::now() {
+int64_t RunProfile::now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
-RunTrace::~RunTrace() { clearTimers(); }
+RunProfile::~RunProfile() { clearTimers(); }
 
-void RunTrace::clearTimers() noexcept {
+void RunProfile::clearTimers() noexcept {
   for (const Timers& timers : timers_) {
     device_->destroyEvent(timers.begin);
     device_->destroyEvent(timers.end);
@@ -27,8 +27,8 @@ void RunTrace::clearTimers() noexcept {
   origin_ = nullptr;
 }
 
-void RunTrace::start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts,
-                     Device& device) {
+void RunProfile::start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts,
+                       Device& device) {
   clearTimers();
   plan_ = std::move(plan);
   texts_ = std::move(texts);
@@ -45,25 +45,25 @@ void RunTrace::start(std::shared_ptr<const Plan> plan, std::vector<std::string> 
   device.destroyStream(idle);
 }
 
-void RunTrace::addIssue(int32_t step, int64_t begin, int64_t end) {
+void RunProfile::addIssue(int32_t step, int64_t begin, int64_t end) {
   std::lock_guard lock(mutex_);
   issues_.push_back({step, begin, end});
 }
 
-void RunTrace::addWork(int32_t step, int64_t begin, int64_t end) {
+void RunProfile::addWork(int32_t step, int64_t begin, int64_t end) {
   if (step < 0) return;
   std::lock_guard lock(mutex_);
   work_.push_back({step, begin, end});
 }
 
-void RunTrace::beginOnDevice(int32_t step, Stream stream) {
+void RunProfile::beginOnDevice(int32_t step, Stream stream) {
   timers_.push_back({step, device_->createTimer(), device_->createTimer()});
   device_->recordEvent(timers_.back().begin, stream);
 }
 
-void RunTrace::endOnDevice(Stream stream) { device_->recordEvent(timers_.back().end, stream); }
+void RunProfile::endOnDevice(Stream stream) { device_->recordEvent(timers_.back().end, stream); }
 
-void RunTrace::readTimers() {
+void RunProfile::readTimers() {
   for (const Timers& timers : timers_) {
     device_->synchronize(timers.end);
     const auto timeOf = [&](Event event) {
@@ -75,7 +75,7 @@ void RunTrace::readTimers() {
   clearTimers();
 }
 
-TimelineEvent RunTrace::eventOf(const Span& span, bool issues) const {
+TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   const auto step = static_cast<size_t>(span.step);
   const Plan::StepNote& note = plan_->notes[step];
   TimelineEvent event;
@@ -91,9 +91,9 @@ TimelineEvent RunTrace::eventOf(const Span& span, bool issues) const {
 }
 
 // The steps of one instruction on one stream follow each other, and are one event.
-std::vector<TimelineEvent> RunTrace::events() {
+std::vector<TimelineEvent> RunProfile::events() {
   std::lock_guard lock(mutex_);
-  HEDDLE_USER_CHECK(plan_ != nullptr, "a trace of no run");
+  HEDDLE_USER_CHECK(plan_ != nullptr, "a profile of no run");
   readTimers();
   std::map<std::tuple<StreamId, InstructionIndex, int32_t>, TimelineEvent> merged;
   for (const bool issues : {true, false}) {

@@ -28,15 +28,15 @@ struct TimelineEvent {
   std::vector<int> team;
 };
 
-// When one run did what, for heddle run --trace. Given to a run by RunOptions; read after
+// When one run did what, for heddle run --profile. Given to a run by RunOptions; read after
 // Outputs::wait() and while the device is there. Costs time and memory, an event an instruction.
 // One run at a time; its streams may add at once.
-class RunTrace {
+class RunProfile {
  public:
-  RunTrace() = default;
-  ~RunTrace();
-  RunTrace(const RunTrace&) = delete;
-  RunTrace& operator=(const RunTrace&) = delete;
+  RunProfile() = default;
+  ~RunProfile();
+  RunProfile(const RunProfile&) = delete;
+  RunProfile& operator=(const RunProfile&) = delete;
 
   // By stream, then by begin.
   std::vector<TimelineEvent> events();

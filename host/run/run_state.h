@@ -127,8 +127,8 @@ class RunState {
   std::vector<int64_t> counts;             // lists of operations, by Plan::Counts
   std::vector<std::byte> staging;          // values on their way to the host
   std::shared_ptr<Completion> completion;  // of the latest run
-  RunTrace* trace = nullptr;               // of this run, or nullptr
-  const Fault* fault = nullptr;            // of this rank, or nullptr
+  RunProfile* profile = nullptr;           // of this run, or nullptr
+  const InjectedFault* fault = nullptr;    // of this rank, or nullptr
   bool busy = false;                       // a thread issues with it now; guarded by the pool
 
  private:

@@ -34,7 +34,7 @@ Op InstructionParser::communicate(TokenId token) {
   if (acceptKey("send_counts")) out.send_counts = slot();
   if (acceptKey("recv_counts")) out.recv_counts = slot();
   out.carrier.ctas = countOf("ctas", kMostCtas);
-  out.carrier.lane = countOf("lane", kMostLanes);
+  out.carrier.copy_channel = countOf("lane", kMostCopyChannels);
   out.stream = stream();
   return out;
 }

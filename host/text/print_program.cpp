@@ -14,8 +14,9 @@ namespace {
 
 std::string word(const std::string& name) { return isWord(name) ? name : heddle::quoted(name); }
 
-template <class Items, class PrintItem>
-std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
+template <class BufferAccesses, class PrintItem>
+std::string join(const BufferAccesses& items, PrintItem print_item,
+                 std::string_view separator = ", ") {
   std::string out;
   for (const auto& item : items) {
     if (!out.empty()) out += separator;
@@ -75,7 +76,8 @@ class InstructionPrinter {
            (x.send_counts ? " send_counts=" + slot(*x.send_counts) : "") +
            (x.recv_counts ? " recv_counts=" + slot(*x.recv_counts) : "") +
            (x.carrier.ctas != 0 ? fmt::format(" ctas={}", x.carrier.ctas) : "") +
-           (x.carrier.lane != 0 ? fmt::format(" lane={}", x.carrier.lane) : "") + stream(x.stream);
+           (x.carrier.copy_channel != 0 ? fmt::format(" lane={}", x.carrier.copy_channel) : "") +
+           stream(x.stream);
   }
   std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
   std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }

@@ -25,7 +25,7 @@ bool viewsOverlap(const View& a, const View& b) {
 
 class CollectiveChecker {
  public:
-  CollectiveChecker(const Communicate& x, const TraceStep& step, size_t pair,
+  CollectiveChecker(const Communicate& x, const UnrolledStep& step, size_t pair,
                     const TeamPlace& place)
       : x_(x),
         in_(step.inputs[pair]),
@@ -175,7 +175,7 @@ class CollectiveChecker {
 
 }  // namespace
 
-void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place) {
+void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     CollectiveChecker(x, step, i, place).run();
     for (size_t j = 0; j < step.outputs.size(); ++j) {

@@ -39,7 +39,7 @@ int64_t fromEnd(const TensorDesc& desc, size_t i) {
   return i < desc.rank() ? desc.sizes[desc.rank() - 1 - i] : 1;
 }
 
-void checkProduct(const CallLibrary& x, const TraceStep& step) {
+void checkProduct(const CallLibrary& x, const UnrolledStep& step) {
   const TensorDesc& a = step.inputs[0].desc;
   const TensorDesc& b = step.inputs[1].desc;
   const TensorDesc& c = step.outputs[0].desc;
@@ -84,7 +84,7 @@ bool areApart(const View& a, const View& b) {
 }
 
 // A row of a result is written while others are still made of what lies there.
-void checkAttentionMemory(const CallLibrary& x, const TraceStep& step) {
+void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {
       HEDDLE_USER_CHECK(areApart(in, step.outputs[i]),
@@ -97,7 +97,7 @@ void checkAttentionMemory(const CallLibrary& x, const TraceStep& step) {
   }
 }
 
-void checkAttention(const CallLibrary& x, const TraceStep& step) {
+void checkAttention(const CallLibrary& x, const UnrolledStep& step) {
   const size_t first = isAttentionBackward(x) ? 1 : 0;
   const TensorDesc& q = step.inputs[first].desc;
   const TensorDesc& k = step.inputs[first + 1].desc;
@@ -146,7 +146,7 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
 }
 
 // verifyLibrary() has seen to functions, operands and attributes.
-void checkLibrary(const CallLibrary& x, const TraceStep& step) {
+void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
   const TensorDesc& out = step.outputs.at(0).desc;
@@ -162,8 +162,8 @@ void checkLibrary(const CallLibrary& x, const TraceStep& step) {
   if (op.kind == OpKind::Scatter) checkScatter(x, in(0), in(1), in(2));
 }
 
-void checkLaunch(const Fusion& segment, const TraceStep& step) {
-  for (ValueId id : placedInputs(segment)) {
+void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
+  for (ValueId id : indexedInputs(segment)) {
     const std::vector<ValueId>& ids = segment.inputs();
     const auto position = static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
     const View& in = step.inputs.at(position);
@@ -175,7 +175,7 @@ void checkLaunch(const Fusion& segment, const TraceStep& step) {
   }
 }
 
-void checkCopy(const TraceStep& step) {
+void checkCopy(const UnrolledStep& step) {
   const TensorDesc& in = step.inputs.front().desc;
   const TensorDesc& out = step.outputs.front().desc;
   HEDDLE_USER_CHECK(in.dtype == out.dtype, "a copy of {} to {}", name(in.dtype), name(out.dtype));
@@ -188,7 +188,7 @@ void checkDense(const View& view, std::string_view what) {
                     str(view.desc.strides));
 }
 
-void checkReadBack(const Slot& slot, const TraceStep& step, int64_t elements) {
+void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements) {
   const TensorDesc& in = step.inputs.front().desc;
   HEDDLE_USER_CHECK(in.numel() == elements, "%{} of {} is not {} element{}", slot.name,
                     str(in.sizes), elements == 1 ? "one" : std::to_string(elements),

@@ -12,10 +12,10 @@ namespace heddle::host {
 
 // A caller's tensor against the slot: dtype, sizes and the observed layout, if the type has one.
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
-void checkLibrary(const CallLibrary& x, const TraceStep& step);
+void checkLibrary(const CallLibrary& x, const UnrolledStep& step);
 // No output lies on what the kernel reads at computed places: other threads may read it later.
-void checkLaunch(const Fusion& segment, const TraceStep& step);
-void checkCopy(const TraceStep& step);
+void checkLaunch(const Fusion& segment, const UnrolledStep& step);
+void checkCopy(const UnrolledStep& step);
 // A rank's place in its team. The views that it has no part in are empty.
 struct TeamPlace {
   int64_t rank;
@@ -26,8 +26,8 @@ struct TeamPlace {
 };
 // Dtypes, allocated elements and memory order on both sides, and that they lie apart or as the
 // transports allow (comm/communicator.h).
-void checkCollective(const Communicate& x, const TraceStep& step, const TeamPlace& place);
-void checkReadBack(const Slot& slot, const TraceStep& step, int64_t elements);
+void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
+void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);
 // One stretch of memory without gaps, in any order of axes.
 void checkDense(const View& view, std::string_view what);
 

@@ -7,18 +7,18 @@ namespace heddle::host {
 namespace {
 
 // A group's begin and end stand on the stream of what is between them.
-void placeGroups(Trace& trace) {
+void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
   StreamId stream = 0;
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    if (trace.steps[i].instruction == nullptr) continue;
-    const Op& op = trace.steps[i].instruction->op;
+  for (size_t i = 0; i < unrolled.steps.size(); ++i) {
+    if (unrolled.steps[i].instruction == nullptr) continue;
+    const Op& op = unrolled.steps[i].instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = 0;
     if (std::holds_alternative<Send>(op) || std::holds_alternative<Recv>(op)) {
-      stream = trace.steps[i].stream;
+      stream = unrolled.steps[i].stream;
     }
     if (!std::holds_alternative<GroupEnd>(op)) continue;
-    trace.steps[i].stream = trace.steps[begin].stream = stream;
+    unrolled.steps[i].stream = unrolled.steps[begin].stream = stream;
   }
 }
 
@@ -32,10 +32,10 @@ bool hasCalls(const Program& program) {
 
 }  // namespace
 
-Trace trace(const Program& program, const TraceRequest& request) {
+Unrolled unroll(const Program& program, const UnrollRequest& request) {
   std::shared_ptr<const Program> inlined;
   if (hasCalls(program)) inlined = std::make_shared<const Program>(inlineCalls(program));
-  Trace out = Tracer(inlined ? *inlined : program, request).run();
+  Unrolled out = Unroller(inlined ? *inlined : program, request).run();
   placeGroups(out);
   out.inlined = std::move(inlined);
   return out;

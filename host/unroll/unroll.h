@@ -32,22 +32,23 @@ struct View {
   TensorDesc desc;
 };
 
-struct TraceAccess {
+struct UnrolledAccess {
   BufferId buffer;
   int64_t begin;  // bytes [begin, end) that the view spans
   int64_t end;
   bool write;
 };
 
-struct TraceStep {
-  const Instruction* instruction = nullptr;  // in the Program, which outlives the Trace
+struct UnrolledStep {
+  const Instruction* instruction = nullptr;  // in the Program, which outlives the Unrolled
   InstructionIndex index = -1;
   StreamId stream = -1;      // -1: host side
   std::vector<View> inputs;  // in the order of the instruction's input slots; scalars: empty view;
                              // empty too where a rank has no part in a rooted Communicate
   std::vector<View> outputs;
-  std::vector<SlotId> scalar_inputs;  // parallel to inputs: the trace's scalar register, or -1
-  std::vector<TraceAccess> accesses;
+  std::vector<SlotId>
+      scalar_inputs;  // parallel to inputs: the unrolled program's scalar register, or -1
+  std::vector<UnrolledAccess> accesses;
   int64_t peer = -1;            // Send, Recv: rank within the team; of a Communicate: the root
   bool root_apart = false;      // a gather or scatter whose root has none of the parts
   std::optional<Scalar> known;  // Evaluate of a Size or literal: its value in the slot's dtype;
@@ -57,11 +58,11 @@ struct TraceStep {
                                 // step of kind `Goto` (instruction == nullptr): where to go
 };
 
-struct Trace {
+struct Unrolled {
   // Set when the program has calls: the steps are of this one, calls replaced by their bodies, and
   // so are its slots, kernels, tokens and events. Plans avoid it by inlineCalls() beforehand.
   std::shared_ptr<const Program> inlined;
-  std::vector<TraceStep> steps;
+  std::vector<UnrolledStep> steps;
   std::vector<Buffer> buffers;
   std::vector<View> outputs;  // per program output; scalars: empty view; without a buffer where
                               // this rank is outside of the slot's mesh
@@ -73,7 +74,7 @@ struct Trace {
 
 // What a run is given. `inputs[i]` are the local descriptors of the caller's tensors (scalars:
 // empty); an empty one stands for describe(slot).
-struct TraceRequest {
+struct UnrollRequest {
   SizeBindings sizes;  // symbols of the program
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
@@ -82,7 +83,7 @@ struct TraceRequest {
 
 // UserError naming instruction and slot: a view that does not exist, an index or peer out of range,
 // a slot used before it is defined, sizes that disagree, a loop of more than 10 million steps.
-Trace trace(const Program& program, const TraceRequest& request);
+Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // The descriptor of a slot for these sizes on this rank, in its allocation order. A rank outside
 // the slot's mesh holds nothing: sizes 0.

@@ -28,7 +28,7 @@ bool compare(Predicate::Compare how, int64_t a, int64_t b) {
 
 }  // namespace
 
-void Tracer::advance() {
+void Unroller::advance() {
   Frame& top = frames_.back();
   if (top.next == top.list->size()) return close();
   const Instruction& x = (*top.list)[top.next++];
@@ -46,20 +46,20 @@ void Tracer::advance() {
   }
 }
 
-std::string Tracer::place(const Instruction& x, InstructionIndex index) const {
+std::string Unroller::place(const Instruction& x, InstructionIndex index) const {
   return fmt::format("instruction {} `{}`: ", index, printInstruction(program_, x));
 }
 
-void Tracer::countStep(int64_t steps) {
+void Unroller::countStep(int64_t steps) {
   counted_ += steps;
   HEDDLE_USER_CHECK(counted_ <= kMaxSteps, "the program takes more than {} steps", kMaxSteps);
 }
 
-void Tracer::instruction(const Instruction& x, InstructionIndex index) {
+void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   countStep(1);
   if (const auto* loop = std::get_if<For>(&x.op)) return openLoop(*loop, index);
   if (const auto* branch = std::get_if<If>(&x.op)) return openBranch(x, *branch, index);
-  TraceStep step;
+  UnrolledStep step;
   step.instruction = &x;
   step.index = index;
   step.stream = streamOf(x.op).value_or(-1);
@@ -75,10 +75,10 @@ void Tracer::instruction(const Instruction& x, InstructionIndex index) {
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }
-  trace_.steps.push_back(std::move(step));
+  unrolled_.steps.push_back(std::move(step));
 }
 
-void Tracer::openLoop(const For& loop, InstructionIndex index) {
+void Unroller::openLoop(const For& loop, InstructionIndex index) {
   HEDDLE_USER_CHECK(!scope_.has(loop.index), "{} already has a value here", loop.index);
   Frame frame{Frame::Kind::Loop, &loop.body, 0, index + 1, index + 1};
   frame.loop_index = &loop.index;
@@ -93,7 +93,7 @@ void Tracer::openLoop(const For& loop, InstructionIndex index) {
   frames_.push_back(std::move(frame));
 }
 
-void Tracer::openBranch(const Instruction& x, const If& branch, InstructionIndex index) {
+void Unroller::openBranch(const Instruction& x, const If& branch, InstructionIndex index) {
   const int64_t rhs = scope_.evaluate(branch.predicate.rhs);
   const InstructionIndex then_first = index + 1;
   if (const auto* lhs = std::get_if<Size>(&branch.predicate.lhs)) {
@@ -104,20 +104,20 @@ void Tracer::openBranch(const Instruction& x, const If& branch, InstructionIndex
         {Frame::Kind::Body, holds ? &branch.then_body : &branch.else_body, 0, first, first});
     return;
   }
-  TraceStep step;
+  UnrolledStep step;
   step.instruction = &x;
   step.index = index;
   readScalar(step, std::get<SlotId>(branch.predicate.lhs));
   step.known = Scalar(rhs);
-  trace_.steps.push_back(std::move(step));
+  unrolled_.steps.push_back(std::move(step));
   Frame frame{Frame::Kind::Then, &branch.then_body, 0, then_first, then_first};
   frame.branch = &branch;
-  frame.jump_step = trace_.steps.size() - 1;
+  frame.jump_step = unrolled_.steps.size() - 1;
   frame.scalars_before = scalars_;
   frames_.push_back(std::move(frame));
 }
 
-void Tracer::close() {
+void Unroller::close() {
   Frame& top = frames_.back();
   switch (top.kind) {
     case Frame::Kind::Body:
@@ -132,7 +132,7 @@ void Tracer::close() {
   }
 }
 
-void Tracer::nextTrip(Frame& loop) {
+void Unroller::nextTrip(Frame& loop) {
   if (++loop.at < loop.stop) {
     countStep(1);
     scope_.set(*loop.loop_index, loop.at);
@@ -144,29 +144,29 @@ void Tracer::nextTrip(Frame& loop) {
   frames_.pop_back();
 }
 
-void Tracer::closeThen() {
+void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
   if (then.branch->else_body.empty()) {
     keepScalars(then.scalars_before);
     return leaveBranch(then);
   }
-  TraceStep skip;  // over the else_body
-  skip.index = trace_.steps[then.jump_step].index;
-  trace_.steps.push_back(std::move(skip));
-  trace_.steps[then.jump_step].jump = static_cast<int32_t>(trace_.steps.size());
+  UnrolledStep skip;  // over the else_body
+  skip.index = unrolled_.steps[then.jump_step].index;
+  unrolled_.steps.push_back(std::move(skip));
+  unrolled_.steps[then.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : then.before) viewOf(id) = view;
   const InstructionIndex first = then.first + countInstructions(then.branch->then_body);
   Frame otherwise{Frame::Kind::Else, &then.branch->else_body, 0, first, first};
   otherwise.branch = then.branch;
-  otherwise.jump_step = trace_.steps.size() - 1;
+  otherwise.jump_step = unrolled_.steps.size() - 1;
   otherwise.before = std::move(then.before);
   otherwise.scalars_then = scalars_;
   scalars_ = std::move(then.scalars_before);
   frames_.push_back(std::move(otherwise));
 }
 
-void Tracer::closeElse() {
+void Unroller::closeElse() {
   const Frame otherwise = std::move(frames_.back());
   frames_.pop_back();
   keepScalars(otherwise.scalars_then);
@@ -174,7 +174,7 @@ void Tracer::closeElse() {
 }
 
 // Of scalars and lists those that have a value whichever branch runs.
-void Tracer::keepScalars(const std::set<SlotId>& defined) {
+void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);
   }
@@ -184,8 +184,8 @@ void Tracer::keepScalars(const std::set<SlotId>& defined) {
   std::erase_if(scalars_, [&](SlotId id) { return defined.count(id) == 0; });
 }
 
-void Tracer::leaveBranch(const Frame& frame) {
-  trace_.steps[frame.jump_step].jump = static_cast<int32_t>(trace_.steps.size());
+void Unroller::leaveBranch(const Frame& frame) {
+  unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
     viewOf(id) = view;  // so that a branch around this one remembers the right one
     define(id, View{});

@@ -10,7 +10,7 @@
 
 namespace heddle::host {
 
-void Tracer::define(SlotId id, View view) {
+void Unroller::define(SlotId id, View view) {
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
     if (frame.kind != Frame::Kind::Then && frame.kind != Frame::Kind::Else) continue;
@@ -21,7 +21,7 @@ void Tracer::define(SlotId id, View view) {
   viewOf(id) = std::move(view);
 }
 
-const View& Tracer::tensor(SlotId id) {
+const View& Unroller::tensor(SlotId id) {
   HEDDLE_USER_CHECK(!slot(id).is_scalar, "%{} is a scalar", slot(id).name);
   const View& view = viewOf(id);
   HEDDLE_USER_CHECK(view.buffer >= 0, "%{} is used before it is defined{}", slot(id).name,
@@ -29,7 +29,7 @@ const View& Tracer::tensor(SlotId id) {
   return view;
 }
 
-void Tracer::readScalar(TraceStep& step, SlotId id) {
+void Unroller::readScalar(UnrolledStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
   HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list", slot(id).name);
   HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
@@ -38,26 +38,26 @@ void Tracer::readScalar(TraceStep& step, SlotId id) {
   step.scalar_inputs.push_back(registerOf(id));
 }
 
-void Tracer::read(TraceStep& step, SlotId id) {
+void Unroller::read(UnrolledStep& step, SlotId id) {
   if (slot(id).is_scalar) return readScalar(step, id);
   step.inputs.push_back(tensor(id));
   step.scalar_inputs.push_back(-1);
 }
 
-void Tracer::operands(TraceStep& step, const std::vector<SlotId>& inputs,
-                      const std::vector<SlotId>& outputs) {
+void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
+                        const std::vector<SlotId>& outputs) {
   for (SlotId id : inputs) read(step, id);
   for (SlotId id : outputs) write(step, id);
 }
 
-void Tracer::writeScalar(TraceStep& step, SlotId id) {
+void Unroller::writeScalar(UnrolledStep& step, SlotId id) {
   HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
   scalars_.insert(id);
   branched_.erase(id);
   step.scalar_out = registerOf(id);
 }
 
-void Tracer::fill(TraceStep& step, const Op& op) {
+void Unroller::fill(UnrolledStep& step, const Op& op) {
   std::visit(
       Overloaded{
           [&](const Allocate& x) { allocate(step, x); },
@@ -99,30 +99,32 @@ void Tracer::fill(TraceStep& step, const Op& op) {
           },
           [](const For&) {},  // walked by openLoop, openBranch; calls are inlined before
           [](const If&) {},
-          [](const Call& x) { HEDDLE_CHECK(false, "a call of {} in a trace", x.program); },
+          [](const Call& x) {
+            HEDDLE_CHECK(false, "a call of {} in an unrolled program", x.program);
+          },
           [&](const Check& x) { read(step, x.slot); },
           [&](const Print& x) { read(step, x.slot); },
       },
       op);
 }
 
-void Tracer::allocate(TraceStep& step, const Allocate& x) {
+void Unroller::allocate(UnrolledStep& step, const Allocate& x) {
   HEDDLE_USER_CHECK(!slot(x.out).is_scalar, "%{} is a scalar", slot(x.out).name);
   TensorDesc desc = scope_.describe(slot(x.out));
-  const auto buffer = static_cast<BufferId>(trace_.buffers.size());
-  trace_.buffers.push_back({Buffer::Origin::Allocated, -1, desc.allocBytes(), slot(x.out).name});
+  const auto buffer = static_cast<BufferId>(unrolled_.buffers.size());
+  unrolled_.buffers.push_back({Buffer::Origin::Allocated, -1, desc.allocBytes(), slot(x.out).name});
   define(x.out, {buffer, 0, std::move(desc)});
   write(step, x.out);
 }
 
-void Tracer::alias(TraceStep& step, const Alias& x) {
+void Unroller::alias(UnrolledStep& step, const Alias& x) {
   read(step, x.in);
   View view = makeView(x, slot(x.out), slot(x.in), tensor(x.in), scope_);
   define(x.out, std::move(view));
   write(step, x.out);
 }
 
-void Tracer::evaluate(TraceStep& step, const Evaluate& x) {
+void Unroller::evaluate(UnrolledStep& step, const Evaluate& x) {
   const DType dtype = slot(x.out).tensor.dtype;
   std::visit(Overloaded{
                  [&](const Size& size) { step.known = roundTo(dtype, scope_.evaluate(size)); },
@@ -135,14 +137,14 @@ void Tracer::evaluate(TraceStep& step, const Evaluate& x) {
   writeScalar(step, x.out);
 }
 
-int64_t Tracer::rankInTeam(const Size& value, std::string_view what, int64_t team_size) const {
+int64_t Unroller::rankInTeam(const Size& value, std::string_view what, int64_t team_size) const {
   const int64_t rank = scope_.evaluate(value);
   HEDDLE_USER_CHECK(rank >= 0 && rank < team_size, "{} {} = {} in a team of {}", what, value.str(),
                     rank, team_size);
   return rank;
 }
 
-void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
+void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   step.peer = rankInTeam(peer, "peer", scope_.teamSize(team));
   const View& view = step.inputs.empty() ? step.outputs.front() : step.inputs.front();
   checkDense(view, "a send or receive");
@@ -152,13 +154,13 @@ void Tracer::peer(TraceStep& step, const Size& peer, const Team& team) {
 // What is posted has as many elements as are allocated, and ranks compare that for new sizes only:
 // so nothing but program and sizes may decide it. Nor does the other end of a transfer know in what
 // order this rank's memory is.
-void Tracer::checkPosted(const TraceStep& step) const {
+void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
     for (const View& view : *views) {
       const auto wanted = elsewhere_.find(view.buffer);
       if (wanted == elsewhere_.end()) continue;
-      const Buffer& buffer = trace_.buffers[static_cast<size_t>(view.buffer)];
+      const Buffer& buffer = unrolled_.buffers[static_cast<size_t>(view.buffer)];
       const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
       userError(
           "input %{} is sent or received itself, so it must be allocated as inputDesc() says: {} "
@@ -171,7 +173,7 @@ void Tracer::checkPosted(const TraceStep& step) const {
 
 // The root of a gather outside of the mesh of what is gathered, or of a scatter outside of that of
 // the parts: known on every rank, since the mesh is.
-bool Tracer::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
+bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
   const bool gathers = x.kind == comm::CollectiveKind::Gather;
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
   const std::optional<Sharding>& parts = slot(gathers ? x.in : x.out).tensor.sharding;
@@ -181,7 +183,7 @@ bool Tracer::rootIsApart(const Communicate& x, const std::vector<int64_t>& team)
 
 // What every rank of the mesh of the slot allocates; nullopt: it is sharded over none and may
 // differ, or is more than any memory holds.
-std::optional<int64_t> Tracer::allocatedByType(SlotId id) const {
+std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   const Slot& named = slot(id);
   if (!named.tensor.sharding) return std::nullopt;
   const std::vector<Size> blocks = blockAllocation(named.tensor, scope_.meshes());
@@ -193,7 +195,7 @@ std::optional<int64_t> Tracer::allocatedByType(SlotId id) const {
   return count;
 }
 
-void Tracer::communicate(TraceStep& step, const Communicate& x) {
+void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());
   if (x.root) step.peer = rankInTeam(*x.root, "root", size);
@@ -225,7 +227,7 @@ void Tracer::communicate(TraceStep& step, const Communicate& x) {
   if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);  // which has counts of its own
 }
 
-void Tracer::readCounts(TraceStep& step, const Communicate& x, int64_t team_size) {
+void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size) {
   for (SlotId id : {x.send_counts.value(), x.recv_counts.value()}) {
     const int64_t counts = scope_.evaluate(slot(id).tensor.domain.front().extent);
     HEDDLE_USER_CHECK(counts == team_size, "%{} has {} counts for a team of {}", slot(id).name,

@@ -16,24 +16,24 @@ SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
 
 }  // namespace
 
-Tracer::Tracer(const Program& program, const TraceRequest& request)
+Unroller::Unroller(const Program& program, const UnrollRequest& request)
     : program_(program),
       request_(request),
       scope_(program.meshes, withDefaults(program, request.sizes), request.rank, request.ranks),
       views_(program.slots.size()),
       registers_(program.slots.size(), -1) {}
 
-Trace Tracer::run() {
-  trace_.rank = request_.rank;
+Unrolled Unroller::run() {
+  unrolled_.rank = request_.rank;
   scope_.check(program_.guards);
   inputs();
   frames_.push_back({Frame::Kind::Body, &program_.body});
   while (!frames_.empty()) advance();
   outputs();
-  return std::move(trace_);
+  return std::move(unrolled_);
 }
 
-int32_t Tracer::registerOf(SlotId id) {
+int32_t Unroller::registerOf(SlotId id) {
   int32_t& found = registers_.at(static_cast<size_t>(id));
   const Slot& named = slot(id);
   if (found >= 0 && !named.isList()) return found;
@@ -47,8 +47,8 @@ int32_t Tracer::registerOf(SlotId id) {
     return found;
   }
   if (named.isList()) list_lengths_[id] = count;
-  found = trace_.registers;
-  trace_.registers += static_cast<int32_t>(count);
+  found = unrolled_.registers;
+  unrolled_.registers += static_cast<int32_t>(count);
   return found;
 }
 
@@ -66,54 +66,54 @@ bool liesAs(const TensorDesc& wanted, const TensorDesc& given) {
 
 }  // namespace
 
-void Tracer::inputs() {
+void Unroller::inputs() {
   HEDDLE_USER_CHECK(request_.inputs.empty() || request_.inputs.size() == program_.inputs.size(),
                     "program {} has {} inputs, got {}", program_.name, program_.inputs.size(),
                     request_.inputs.size());
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
     const SlotId id = program_.inputs[i];
     if (slot(id).is_scalar) {
-      trace_.input_registers.push_back(registerOf(id));
+      unrolled_.input_registers.push_back(registerOf(id));
       scalars_.insert(id);
       continue;
     }
-    trace_.input_registers.push_back(-1);
+    unrolled_.input_registers.push_back(-1);
     TensorDesc desc = scope_.describe(slot(id));
     if (const auto& observed = slot(id).tensor.layout.observed) {
       desc.strides = stridesFor(desc.alloc, observed->order);
     }
-    const auto buffer = static_cast<BufferId>(trace_.buffers.size());
+    const auto buffer = static_cast<BufferId>(unrolled_.buffers.size());
     if (!request_.inputs.empty()) {
       checkInput(slot(id), desc, request_.inputs[i]);
       if (!liesAs(desc, request_.inputs[i])) elsewhere_[buffer] = desc;
       desc = request_.inputs[i];
     }
-    trace_.buffers.push_back(
+    unrolled_.buffers.push_back(
         {Buffer::Origin::Input, static_cast<int32_t>(i), desc.allocBytes(), slot(id).name});
     viewOf(id) = {buffer, 0, std::move(desc)};
   }
 }
 
-void Tracer::outputs() {
+void Unroller::outputs() {
   for (SlotId id : program_.outputs) {
     const bool scalar = slot(id).is_scalar;
     if (!scalar && viewOf(id).buffer < 0) {
       TensorDesc outside = scope_.describe(slot(id));
       if (!outside.held) {
-        trace_.scalar_outputs.push_back(-1);
-        trace_.outputs.push_back({-1, 0, std::move(outside)});
+        unrolled_.scalar_outputs.push_back(-1);
+        unrolled_.outputs.push_back({-1, 0, std::move(outside)});
         continue;
       }
     }
     const bool defined = scalar ? scalars_.count(id) > 0 : viewOf(id).buffer >= 0;
     HEDDLE_USER_CHECK(defined, "the output %{} of program {} is not defined at its end{}",
                       slot(id).name, program_.name, undefinedReason(id));
-    trace_.scalar_outputs.push_back(scalar ? registerOf(id) : -1);
-    trace_.outputs.push_back(scalar ? View{} : viewOf(id));
+    unrolled_.scalar_outputs.push_back(scalar ? registerOf(id) : -1);
+    unrolled_.outputs.push_back(scalar ? View{} : viewOf(id));
   }
 }
 
-std::string Tracer::undefinedReason(SlotId id) const {
+std::string Unroller::undefinedReason(SlotId id) const {
   if (branched_.count(id) == 0) return "";
   return ": it was defined in a branch that is decided at run time";
 }

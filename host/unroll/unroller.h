@@ -10,11 +10,11 @@
 
 namespace heddle::host {
 
-// Makes a Trace of a program without Calls. Used once, by trace().
-class Tracer {
+// Makes a Unrolled of a program without Calls. Used once, by unroll().
+class Unroller {
  public:
-  Tracer(const Program& program, const TraceRequest& request);
-  Trace run();
+  Unroller(const Program& program, const UnrollRequest& request);
+  Unrolled run();
 
  private:
   // A list of instructions that is being walked.
@@ -46,7 +46,7 @@ class Tracer {
   void outputs();
   std::string undefinedReason(SlotId id) const;
 
-  // trace_walk.cpp: loops, branches, ranks.
+  // unroll_walk.cpp: loops, branches, ranks.
   void advance();
   void countStep(int64_t steps);
   void instruction(const Instruction& x, InstructionIndex index);
@@ -61,31 +61,31 @@ class Tracer {
   void keepScalars(const std::set<SlotId>& defined);
   std::string place(const Instruction& x, InstructionIndex index) const;
 
-  // trace_instruction.cpp: what one instruction does to the slots.
+  // unroll_instruction.cpp: what one instruction does to the slots.
   void define(SlotId id, View view);
   const View& tensor(SlotId id);
-  void readScalar(TraceStep& step, SlotId id);
-  void read(TraceStep& step, SlotId id);
-  void write(TraceStep& step, SlotId id) { step.outputs.push_back(tensor(id)); }
-  void operands(TraceStep& step, const std::vector<SlotId>& inputs,
+  void readScalar(UnrolledStep& step, SlotId id);
+  void read(UnrolledStep& step, SlotId id);
+  void write(UnrolledStep& step, SlotId id) { step.outputs.push_back(tensor(id)); }
+  void operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
                 const std::vector<SlotId>& outputs);
-  void writeScalar(TraceStep& step, SlotId id);
-  void fill(TraceStep& step, const Op& op);
-  void allocate(TraceStep& step, const Allocate& x);
-  void alias(TraceStep& step, const Alias& x);
-  void evaluate(TraceStep& step, const Evaluate& x);
-  void peer(TraceStep& step, const Size& peer, const Team& team);
-  void checkPosted(const TraceStep& step) const;
-  void communicate(TraceStep& step, const Communicate& x);
+  void writeScalar(UnrolledStep& step, SlotId id);
+  void fill(UnrolledStep& step, const Op& op);
+  void allocate(UnrolledStep& step, const Allocate& x);
+  void alias(UnrolledStep& step, const Alias& x);
+  void evaluate(UnrolledStep& step, const Evaluate& x);
+  void peer(UnrolledStep& step, const Size& peer, const Team& team);
+  void checkPosted(const UnrolledStep& step) const;
+  void communicate(UnrolledStep& step, const Communicate& x);
   std::optional<int64_t> allocatedByType(SlotId id) const;
   bool rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const;
-  void readCounts(TraceStep& step, const Communicate& x, int64_t team_size);
+  void readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size);
   int64_t rankInTeam(const Size& value, std::string_view what, int64_t team_size) const;
 
   const Program& program_;
-  const TraceRequest& request_;
+  const UnrollRequest& request_;
   Scope scope_;
-  Trace trace_;
+  Unrolled unrolled_;
   std::vector<Frame> frames_;
   std::vector<View> views_;         // per slot; buffer -1: nothing
   std::vector<int32_t> registers_;  // per slot

@@ -16,12 +16,12 @@ bool isPost(const Op& op) {
 
 class RaceChecker {
  public:
-  RaceChecker(const Program& program, const Trace& trace)
+  RaceChecker(const Program& program, const Unrolled& unrolled)
       : program_(program),
-        trace_(trace),
+        unrolled_(unrolled),
         state_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size(),
-               trace.buffers.size()) {
-    for (const View& view : trace.outputs) {
+               unrolled.buffers.size()) {
+    for (const View& view : unrolled.outputs) {
       if (view.buffer >= 0) returned_.push_back(view.buffer);
     }
   }
@@ -29,12 +29,12 @@ class RaceChecker {
   void run() {
     // The caller's tensors were written on stream 0; nothing orders the other streams after that.
     state_.streams[0].streams[0] = 1;
-    for (size_t b = 0; b < trace_.buffers.size(); ++b) {
-      if (trace_.buffers[b].origin != Buffer::Origin::Input) continue;
+    for (size_t b = 0; b < unrolled_.buffers.size(); ++b) {
+      if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
-      state_.buffers[b].accesses.push_back({0, trace_.buffers[b].bytes, true, -1, 0, 1, -1});
+      state_.buffers[b].accesses.push_back({0, unrolled_.buffers[b].bytes, true, -1, 0, 1, -1});
     }
-    walk(0, trace_.steps.size());
+    walk(0, unrolled_.steps.size());
     finish();
   }
 
@@ -42,13 +42,13 @@ class RaceChecker {
   // A branch decided at run time: both sides from the same state, then what both know.
   void walk(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const TraceStep& step = trace_.steps[i];
+      const UnrolledStep& step = unrolled_.steps[i];
       if (step.instruction == nullptr || step.jump < 0) {
         this->step(i);
         continue;
       }
       const auto jump = static_cast<size_t>(step.jump);
-      const TraceStep& before = trace_.steps[jump - 1];
+      const UnrolledStep& before = unrolled_.steps[jump - 1];
       const bool has_else = before.instruction == nullptr && before.index == step.index;
       const size_t after = has_else ? static_cast<size_t>(before.jump) : jump;
       RaceState otherwise = state_;
@@ -67,13 +67,13 @@ class RaceChecker {
   }
 
   void step(size_t i) {
-    const TraceStep& step = trace_.steps[i];
+    const UnrolledStep& step = unrolled_.steps[i];
     if (step.instruction == nullptr) return;
     const auto at = static_cast<int32_t>(i);
     const Op& op = step.instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
     if (step.stream < 0) return;
-    Clock& clock = state_.streams[static_cast<size_t>(step.stream)];
+    VectorClock& clock = state_.streams[static_cast<size_t>(step.stream)];
     if (const auto* wait = std::get_if<Wait>(&op)) return this->wait(*wait, clock);
     if (const auto* record = std::get_if<RecordEvent>(&op)) {
       state_.events[static_cast<size_t>(record->event)] = clock;
@@ -96,7 +96,7 @@ class RaceChecker {
       state_.last_work[static_cast<size_t>(step.stream)] = at;
       state_.work_time[static_cast<size_t>(step.stream)] = time;
     }
-    for (const TraceAccess& access : step.accesses) touch(at, access, time, post, clock);
+    for (const UnrolledAccess& access : step.accesses) touch(at, access, time, post, clock);
     if (post >= 0 && group_ < 0) posted(post, tokenOf(op), clock);
   }
 
@@ -111,25 +111,25 @@ class RaceChecker {
     return send ? send->token.value_or(-1) : std::get<Recv>(op).token.value_or(-1);
   }
 
-  void posted(int32_t post, TokenId token, const Clock& start) {
+  void posted(int32_t post, TokenId token, const VectorClock& start) {
     state_.tokens.at(static_cast<size_t>(token)) = {{post}, start};
   }
 
-  void wait(const Wait& wait, Clock& clock) {
+  void wait(const Wait& wait, VectorClock& clock) {
     const RaceToken& token = state_.tokens.at(static_cast<size_t>(wait.token));
     if (token.posts.empty()) return;
     clock.join(token.start);
     for (int32_t post : token.posts) clock.addPost(post);
   }
 
-  void touch(int32_t at, const TraceAccess& access, int32_t time, int32_t post,
-             const Clock& clock) {
-    const Op& op = trace_.steps[static_cast<size_t>(at)].instruction->op;
+  void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,
+             const VectorClock& clock) {
+    const Op& op = unrolled_.steps[static_cast<size_t>(at)].instruction->op;
     RaceBuffer& buffer = state_.buffers.at(static_cast<size_t>(access.buffer));
     if (std::holds_alternative<Allocate>(op)) buffer.allocated = at;
     HEDDLE_USER_CHECK(buffer.freed < 0, "{}: uses %{} after its free, {}", text(at),
                       bufferName(access.buffer), text(buffer.freed));
-    const Buffer& info = trace_.buffers[static_cast<size_t>(access.buffer)];
+    const Buffer& info = unrolled_.buffers[static_cast<size_t>(access.buffer)];
     const bool is_input = info.origin == Buffer::Origin::Input;
     const bool is_free = std::holds_alternative<Free>(op);
     HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
@@ -144,7 +144,7 @@ class RaceChecker {
                     whole ? info.bytes : access.end,
                     access.write,
                     at,
-                    trace_.steps[static_cast<size_t>(at)].stream,
+                    unrolled_.steps[static_cast<size_t>(at)].stream,
                     time,
                     post};
     for (const RaceAccess& other : buffer.accesses)
@@ -153,8 +153,8 @@ class RaceChecker {
     if (is_free) buffer.freed = at;
   }
 
-  void compare(const RaceAccess& mine, const RaceAccess& other, const Clock& clock, BufferId buffer,
-               bool whole) const {
+  void compare(const RaceAccess& mine, const RaceAccess& other, const VectorClock& clock,
+               BufferId buffer, bool whole) const {
     if (!mine.write && !other.write) return;
     if (!whole && (mine.end <= other.begin || other.end <= mine.begin)) {
       if (!isAllocate(other)) return;
@@ -176,12 +176,13 @@ class RaceChecker {
   }
 
   bool isAllocate(const RaceAccess& access) const {
-    return access.step >= 0 && std::holds_alternative<Allocate>(
-                                   trace_.steps[static_cast<size_t>(access.step)].instruction->op);
+    return access.step >= 0 &&
+           std::holds_alternative<Allocate>(
+               unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
   }
 
   // Drops what no later access can race with unless it races with `mine` as well.
-  void remember(RaceBuffer& buffer, const RaceAccess& mine, const Clock& clock) {
+  void remember(RaceBuffer& buffer, const RaceAccess& mine, const VectorClock& clock) {
     std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
       return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&
              (mine.write || !other.write);
@@ -190,7 +191,7 @@ class RaceChecker {
   }
 
   void finish() {
-    const Clock& end = state_.streams[0];
+    const VectorClock& end = state_.streams[0];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {
       HEDDLE_USER_CHECK(end.knowsPost(static_cast<int32_t>(post)),
                         "{}: no wait orders stream 0 after it by the end of the program",
@@ -203,7 +204,7 @@ class RaceChecker {
     }
     for (size_t b = 0; b < state_.buffers.size(); ++b) {
       const RaceBuffer& buffer = state_.buffers[b];
-      if (trace_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
+      if (unrolled_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
       HEDDLE_USER_CHECK(buffer.freed >= 0 || isReturned(static_cast<BufferId>(b)),
                         "{}: the buffer is neither freed nor returned", text(buffer.allocated));
     }
@@ -214,18 +215,18 @@ class RaceChecker {
   }
 
   std::string bufferName(BufferId buffer) const {
-    return buffer < 0 ? "" : trace_.buffers[static_cast<size_t>(buffer)].name;
+    return buffer < 0 ? "" : unrolled_.buffers[static_cast<size_t>(buffer)].name;
   }
 
   std::string text(int32_t step) const {
     if (step < 0) return "";
-    const TraceStep& at = trace_.steps[static_cast<size_t>(step)];
+    const UnrolledStep& at = unrolled_.steps[static_cast<size_t>(step)];
     return fmt::format("instruction {} `{}`", at.index,
                        printInstruction(program_, *at.instruction));
   }
 
   const Program& program_;
-  const Trace& trace_;
+  const Unrolled& unrolled_;
   RaceState state_;
   std::vector<BufferId> returned_;
   int32_t group_ = -1;  // the post of the open group
@@ -233,8 +234,8 @@ class RaceChecker {
 
 }  // namespace
 
-void checkRaces(const Program& program, const Trace& trace) {
-  RaceChecker(trace.inlined ? *trace.inlined : program, trace).run();
+void checkRaces(const Program& program, const Unrolled& unrolled) {
+  RaceChecker(unrolled.inlined ? *unrolled.inlined : program, unrolled).run();
 }
 
 }  // namespace heddle::host

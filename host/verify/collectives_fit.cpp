@@ -7,7 +7,7 @@ namespace heddle::host {
 
 using comm::CollectiveKind;
 
-bool postsFit(const comm::Operation& a, const comm::Operation& b) {
+bool collectivesFit(const comm::Operation& a, const comm::Operation& b) {
   if (a.kind == CollectiveKind::AllToAllV && b.kind == a.kind) return a.dtype == b.dtype;
   return comm::agree(a, 0, b, 0);
 }

@@ -8,12 +8,12 @@
 
 namespace heddle::host {
 
-// What ranks post side by side, for those who compare it before it is posted: of traces
+// What ranks post side by side, for those who compare it before it is posted: of unrolled programs
 // (host/verify/match_collectives.h) and of plans (host/run/match_collectives_across_ranks.h). The
 // lists of an all-to-all-v come later, from the run.
 
 // Whether two posts that meet are meant for each other.
-bool postsFit(const comm::Operation& a, const comm::Operation& b);
+bool collectivesFit(const comm::Operation& a, const comm::Operation& b);
 // "allreduce(sum) of 64 f32"
 std::string postText(const comm::Operation& operation);
 

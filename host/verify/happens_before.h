@@ -50,11 +50,11 @@ class PostSet {
 
 // What has surely happened at one place: up to which step of each stream, and which posted
 // operations are done.
-struct Clock {
+struct VectorClock {
   std::vector<int32_t> streams;
   PostSet posts;
 
-  explicit Clock(size_t stream_count = 0) : streams(stream_count, 0) {}
+  explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
   bool knowsStep(int32_t stream, int32_t time) const {
     return streams[static_cast<size_t>(stream)] >= time;
@@ -62,12 +62,12 @@ struct Clock {
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }
   // Now both are known.
-  void join(const Clock& other) {
+  void join(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
     posts.join(other.posts);
   }
   // Only what both know.
-  void meet(const Clock& other) {
+  void meet(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
     posts.meet(other.posts);
   }

@@ -33,7 +33,7 @@ int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t
 
 }  // namespace
 
-bool PostComparison::Post::operator<(const Post& other) const {
+bool CollectiveMatcher::Post::operator<(const Post& other) const {
   const auto key = [](const Post& x) {
     return std::tuple(x.index, x.operation.kind, x.operation.count, x.operation.root,
                       x.operation.peer, x.slots.in, x.slots.out);
@@ -41,21 +41,21 @@ bool PostComparison::Post::operator<(const Post& other) const {
   return key(*this) < key(other);
 }
 
-PostComparison::PostComparison(const Program& program, int64_t ranks)
+CollectiveMatcher::CollectiveMatcher(const Program& program, int64_t ranks)
     : program_(program), ranks_(ranks), meshes_(program.meshes) {
   for (DeviceMesh& mesh : meshes_) concretizeMesh(mesh, ranks);
 }
 
-void PostComparison::add(const Trace& trace) {
+void CollectiveMatcher::add(const Unrolled& unrolled) {
   mine_.clear();
   DecidedSteps decided;
-  for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const TraceStep& step = trace.steps[i];
+  for (size_t i = 0; i < unrolled.steps.size(); ++i) {
+    const UnrolledStep& step = unrolled.steps[i];
     if (step.jump >= 0) decided.jump(static_cast<size_t>(step.jump));
     if (step.instruction == nullptr) continue;
     decided_ = decided.has(i);
     const Op& op = step.instruction->op;
-    if (const auto* x = std::get_if<Communicate>(&op)) collective(trace, step, *x);
+    if (const auto* x = std::get_if<Communicate>(&op)) collective(unrolled, step, *x);
     const auto* send = std::get_if<Send>(&op);
     const auto* recv = std::get_if<Recv>(&op);
     if (send == nullptr && recv == nullptr) continue;
@@ -65,22 +65,22 @@ void PostComparison::add(const Trace& trace) {
     operation.dtype = view.desc.dtype;
     operation.count = postedElements(view);
     operation.peer = static_cast<int>(step.peer);
-    transfer(teamOf(trace, send != nullptr ? send->team : recv->team), static_cast<int>(trace.rank),
-             step, operation);
+    transfer(teamOf(unrolled, send != nullptr ? send->team : recv->team),
+             static_cast<int>(unrolled.rank), step, operation);
   }
 }
 
-size_t PostComparison::teamOf(const Trace& trace, const Team& team) {
+size_t CollectiveMatcher::teamOf(const Unrolled& unrolled, const Team& team) {
   for (const auto& [known, id] : mine_) {
     if (known == team) return id;
   }
-  std::vector<int> members = teamMembers(team, meshes_, trace.rank, ranks_);
+  std::vector<int> members = teamMembers(team, meshes_, unrolled.rank, ranks_);
   const auto [found, is_new] = team_of_.emplace(members, teams_.size());
   if (is_new) teams_.push_back(std::move(members));
   return mine_.emplace_back(team, found->second).second;
 }
 
-size_t PostComparison::channelOf(const Key& key) {
+size_t CollectiveMatcher::channelOf(const Key& key) {
   const auto [found, is_new] = channel_of_.emplace(key, channels_.size());
   if (!is_new) return found->second;
   const auto& [team, carrier, sender, receiver] = key;
@@ -92,7 +92,7 @@ size_t PostComparison::channelOf(const Key& key) {
   return found->second;
 }
 
-void PostComparison::post(Line& line, const Post& what) {
+void CollectiveMatcher::post(Line& line, const Post& what) {
   line.open = line.open || !decided_ || kept_ == kMostPosts;
   if (line.open) return;
   ++kept_;
@@ -101,10 +101,11 @@ void PostComparison::post(Line& line, const Post& what) {
   line.posts.push_back(found->second);
 }
 
-void PostComparison::collective(const Trace& trace, const TraceStep& step, const Communicate& x) {
-  const size_t team = teamOf(trace, x.team);
+void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep& step,
+                                   const Communicate& x) {
+  const size_t team = teamOf(unrolled, x.team);
   const std::vector<int>& members = teams_[team];
-  const auto me = static_cast<int>(trace.rank);
+  const auto me = static_cast<int>(unrolled.rank);
   if (x.kind == CollectiveKind::Send || step.root_apart) return oneWay(team, me, step, x);
   Channel& channel = channels_[channelOf({team, x.carrier, -1, -1})];
   const auto position = std::find(members.begin(), members.end(), me) - members.begin();
@@ -123,7 +124,8 @@ void PostComparison::collective(const Trace& trace, const TraceStep& step, const
 }
 
 // Between the root and each of the others, one part each, as the transports have it.
-void PostComparison::oneWay(size_t team, int me, const TraceStep& step, const Communicate& x) {
+void CollectiveMatcher::oneWay(size_t team, int me, const UnrolledStep& step,
+                               const Communicate& x) {
   const std::vector<int>& members = teams_[team];
   const auto root = static_cast<int>(step.peer);
   const bool is_root = members[static_cast<size_t>(root)] == me;
@@ -140,8 +142,8 @@ void PostComparison::oneWay(size_t team, int me, const TraceStep& step, const Co
   }
 }
 
-void PostComparison::transfer(size_t team, int me, const TraceStep& step,
-                              const comm::Operation& operation) {
+void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
+                                 const comm::Operation& operation) {
   const bool sends = operation.kind == CollectiveKind::Send;
   const int peer = teams_[team].at(static_cast<size_t>(operation.peer));
   Channel& channel =
@@ -151,8 +153,8 @@ void PostComparison::transfer(size_t team, int me, const TraceStep& step,
 
 // Two collectives that differ in nothing but their slots may be meant so. Not where each rank has
 // the other's slots at another place.
-bool PostComparison::isCrossed(const Line& a, const Line& b, const Post& in_a,
-                               const Post& in_b) const {
+bool CollectiveMatcher::isCrossed(const Line& a, const Line& b, const Post& in_a,
+                                  const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;
   const auto has = [&](const Line& line, const Communicate::Pair& slots) {
     const std::set<uint32_t> all(line.posts.begin(), line.posts.end());
@@ -162,8 +164,8 @@ bool PostComparison::isCrossed(const Line& a, const Line& b, const Post& in_a,
   return has(a, in_b.slots) && has(b, in_a.slots);
 }
 
-std::optional<PostComparison::Difference> PostComparison::compare(const Channel& channel, size_t a,
-                                                                  size_t b) const {
+std::optional<CollectiveMatcher::Difference> CollectiveMatcher::compare(const Channel& channel,
+                                                                        size_t a, size_t b) const {
   const Line& first = channel.lines[a];
   const Line& second = channel.lines[b];
   const size_t both = std::min(first.posts.size(), second.posts.size());
@@ -173,7 +175,7 @@ std::optional<PostComparison::Difference> PostComparison::compare(const Channel&
     if (mine == theirs || compared.count({mine, theirs}) > 0) continue;
     const Post& x = posts_[mine];
     const Post& y = posts_[theirs];
-    if (!postsFit(x.operation, y.operation)) return Difference{i, a, b};
+    if (!collectivesFit(x.operation, y.operation)) return Difference{i, a, b};
     if (!channel.transfers && isCrossed(first, second, x, y)) return Difference{i, a, b, true};
     compared.emplace(mine, theirs);
   }
@@ -182,7 +184,7 @@ std::optional<PostComparison::Difference> PostComparison::compare(const Channel&
   return std::nullopt;
 }
 
-void PostComparison::check() const {
+void CollectiveMatcher::check() const {
   for (const Channel& channel : channels_) {
     // The one that is known furthest: all others are held against it.
     size_t longest = 0;
@@ -199,13 +201,13 @@ void PostComparison::check() const {
   }
 }
 
-std::string PostComparison::text(const Line& line, size_t at) const {
+std::string CollectiveMatcher::text(const Line& line, size_t at) const {
   const Post& post = posts_[line.posts[at]];
   return fmt::format("rank {} posts {}, instruction {} `{}`", line.rank, postText(post.operation),
                      post.index, printInstruction(program_, *post.instruction));
 }
 
-void PostComparison::refuse(const Channel& channel, const Difference& difference) const {
+void CollectiveMatcher::refuse(const Channel& channel, const Difference& difference) const {
   const Line& a = channel.lines[difference.a];
   const Line& b = channel.lines[difference.b];
   const std::string job = fmt::format(" (in a job of {} rank(s))", ranks_);

@@ -19,12 +19,12 @@ namespace heddle::host {
 // From a branch that is decided at run time on, nothing is known of the teams that it posts to, so
 // there only what came before is compared; so it is behind the first 2^27 posts of all ranks. In
 // time and memory linear in the posts.
-class PostComparison {
+class CollectiveMatcher {
  public:
   // `program` has no calls, and outlives this.
-  PostComparison(const Program& program, int64_t ranks);
-  // Of each rank of the job once. The Trace need not live on.
-  void add(const Trace& trace);
+  CollectiveMatcher(const Program& program, int64_t ranks);
+  // Of each rank of the job once. The Unrolled need not live on.
+  void add(const Unrolled& unrolled);
   // UserError that names two ranks, what each posts, and the instructions.
   void check() const;
 
@@ -58,11 +58,11 @@ class PostComparison {
   };
 
   size_t channelOf(const Key& key);
-  size_t teamOf(const Trace& trace, const Team& team);
+  size_t teamOf(const Unrolled& unrolled, const Team& team);
   void post(Line& line, const Post& what);
-  void collective(const Trace& trace, const TraceStep& step, const Communicate& x);
-  void oneWay(size_t team, int me, const TraceStep& step, const Communicate& x);
-  void transfer(size_t team, int me, const TraceStep& step, const comm::Operation& operation);
+  void collective(const Unrolled& unrolled, const UnrolledStep& step, const Communicate& x);
+  void oneWay(size_t team, int me, const UnrolledStep& step, const Communicate& x);
+  void transfer(size_t team, int me, const UnrolledStep& step, const comm::Operation& operation);
   std::optional<Difference> compare(const Channel& channel, size_t a, size_t b) const;
   bool isCrossed(const Line& a, const Line& b, const Post& in_a, const Post& in_b) const;
   std::string text(const Line& line, size_t at) const;

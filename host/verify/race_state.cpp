@@ -17,9 +17,9 @@ bool contains(const std::vector<int32_t>& list, int32_t item) {
 
 RaceState::RaceState(size_t stream_count, size_t token_count, size_t event_count,
                      size_t buffer_count)
-    : streams(stream_count, Clock(stream_count)),
+    : streams(stream_count, VectorClock(stream_count)),
       events(event_count),
-      tokens(token_count, RaceToken{{}, Clock(stream_count)}),
+      tokens(token_count, RaceToken{{}, VectorClock(stream_count)}),
       buffers(buffer_count),
       last_work(stream_count, -1),
       work_time(stream_count, 0) {}
@@ -32,13 +32,13 @@ std::vector<int32_t> RaceState::times() const {
 
 void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
                       size_t first, size_t last) {
-  const auto raiseOne = [&](Clock& clock) {
+  const auto raiseOne = [&](VectorClock& clock) {
     for (size_t s = 0; s < from.size(); ++s) {
       if (clock.streams[s] >= from[s]) clock.streams[s] = std::max(clock.streams[s], to[s]);
     }
     clock.posts.add(static_cast<int32_t>(first), static_cast<int32_t>(last));
   };
-  for (Clock& clock : streams) raiseOne(clock);
+  for (VectorClock& clock : streams) raiseOne(clock);
   for (auto& event : events) {
     if (event) raiseOne(*event);
   }

@@ -14,13 +14,13 @@ struct RaceAccess {
   int64_t begin = 0;
   int64_t end = 0;
   bool write = false;
-  int32_t step = -1;  // of the trace; -1: the caller, before the run
+  int32_t step = -1;  // of the unrolled program; -1: the caller, before the run
   StreamId stream = 0;
   int32_t time = 0;   // on the stream
   int32_t post = -1;  // >= 0: done when this post is, whatever the stream says
   bool operator==(const RaceAccess&) const = default;
 
-  bool happensBefore(const Clock& clock) const {
+  bool happensBefore(const VectorClock& clock) const {
     return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
   }
 };
@@ -34,13 +34,14 @@ struct RaceBuffer {
 // What a Wait on a token gives: the posts that are then done and what they started after.
 struct RaceToken {
   std::vector<int32_t> posts;
-  Clock start;
+  VectorClock start;
 };
 
-// All that is known at one place of a trace. Copied where a branch decided at run time begins.
+// All that is known at one place of a unrolled program. Copied where a branch decided at run time
+// begins.
 struct RaceState {
-  std::vector<Clock> streams;
-  std::vector<std::optional<Clock>> events;
+  std::vector<VectorClock> streams;
+  std::vector<std::optional<VectorClock>> events;
   std::vector<RaceToken> tokens;
   std::vector<RaceBuffer> buffers;
   std::vector<int32_t> last_work;  // per stream: step, or -1
@@ -49,8 +50,9 @@ struct RaceState {
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // The two branches from one place: `then` ran first in the trace, `otherwise` began with what was
-  // known before it. What one branch did counts as done in the other, where it does not exist.
+  // The two branches from one place: `then` ran first in the unrolled program, `otherwise` began
+  // with what was known before it. What one branch did counts as done in the other, where it does
+  // not exist.
   void beginOtherwise(const RaceState& then);
   // Into `then`. Returns the buffer that only one of the branches frees or leaves behind, or -1.
   int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);

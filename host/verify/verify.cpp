@@ -50,7 +50,7 @@ void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::stri
     try {
       sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
     } catch (const UserError&) {
-      // It depends on the job: the guard itself is checked by the trace.
+      // It depends on the job: the guard itself is checked by the unrolled program.
     }
   };
   for (const SizeGuard& guard : program.guards) {
@@ -134,11 +134,11 @@ std::vector<int64_t> jobsFor(const Program& program) {
 bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                std::exception_ptr& why) {
   for (int64_t job : jobs) {
-    std::optional<PostComparison> posts;
+    std::optional<CollectiveMatcher> posts;
     for (int64_t rank = 0; rank < job; ++rank) {
-      Trace unrolled;
+      Unrolled unrolled;
       try {
-        unrolled = trace(program, {sizes, {}, rank, job});
+        unrolled = unroll(program, {sizes, {}, rank, job});
       } catch (const UserError&) {
         if (!why) why = std::current_exception();
         return false;

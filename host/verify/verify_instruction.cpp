@@ -83,9 +83,10 @@ class InstructionVerifier {
     const comm::Carrier carrier = x.carrier;
     HEDDLE_USER_CHECK(carrier.ctas >= 0 && carrier.ctas <= kMostCtas,
                       "{}: ctas={}, expected 1 to {}", kind, carrier.ctas, kMostCtas);
-    HEDDLE_USER_CHECK(carrier.lane >= 0 && carrier.lane <= kMostLanes,
-                      "{}: lane={}, expected 1 to {}", kind, carrier.lane, kMostLanes);
-    HEDDLE_USER_CHECK(carrier.lane == 0 || comm::mayCopy(x.kind),
+    HEDDLE_USER_CHECK(carrier.copy_channel >= 0 && carrier.copy_channel <= kMostCopyChannels,
+                      "{}: lane={}, expected 1 to {}", kind, carrier.copy_channel,
+                      kMostCopyChannels);
+    HEDDLE_USER_CHECK(carrier.copy_channel == 0 || comm::mayCopy(x.kind),
                       "{}: lane= is for allreduce, allgather and reduce_scatter", kind);
     const bool counts = x.kind == CollectiveKind::AllToAllV;
     HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),

@@ -6,9 +6,9 @@
 
 namespace heddle {
 
-std::vector<PlacedAxis> placedAxesOf(const Fusion& fusion, const Expression& expr) {
+std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& expr) {
   const std::vector<int> map = axisMapOf(fusion, expr).inputs[0];
-  std::vector<PlacedAxis> axes(map.size());
+  std::vector<IndexedAxis> axes(map.size());
   const bool by_value = expr.op->name == "take" || expr.op->name == "take_along_axis";
   for (size_t i = 0; i < axes.size(); ++i) {
     axes[i].together = map[i] != AxisMap::kNone;
@@ -31,19 +31,19 @@ std::vector<PlacedAxis> placedAxesOf(const Fusion& fusion, const Expression& exp
   return axes;
 }
 
-bool isPlaced(const Expression& expr, size_t operand) {
+bool isIndexed(const Expression& expr, size_t operand) {
   return expr.op->kind == OpKind::Index && operand == 0;
 }
 
-std::vector<ValueId> placedInputs(const Fusion& segment) {
-  std::vector<ValueId> placed;
+std::vector<ValueId> indexedInputs(const Fusion& segment) {
+  std::vector<ValueId> indexed;
   for (const Expression& expr : segment.exprs()) {
     if (expr.op->kind != OpKind::Index) continue;
     const ValueId id = expr.inputs[0];
     if (segment.value(id).definition != kNoExpr) continue;
-    if (std::find(placed.begin(), placed.end(), id) == placed.end()) placed.push_back(id);
+    if (std::find(indexed.begin(), indexed.end(), id) == indexed.end()) indexed.push_back(id);
   }
-  return placed;
+  return indexed;
 }
 
 }  // namespace heddle

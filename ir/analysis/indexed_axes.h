@@ -8,7 +8,7 @@
 namespace heddle {
 
 // Where an Index op (flip, pad, take, take_along_axis) reads along one logical axis of operand 0.
-struct PlacedAxis {
+struct IndexedAxis {
   // The place is computed from the index of the output's element along this axis; kByValue: the
   // place is the value of operand 1.
   static constexpr int kByValue = -1;
@@ -24,14 +24,14 @@ struct PlacedAxis {
 };
 
 // Per logical axis of operand 0.
-std::vector<PlacedAxis> placedAxesOf(const Fusion& fusion, const Expression& expr);
+std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& expr);
 
 // Whether the operand is read at other places than the element that is computed: operand 0 of an
 // Index op. Its axes are none of the kernel that reads it.
-bool isPlaced(const Expression& expr, size_t operand);
+bool isIndexed(const Expression& expr, size_t operand);
 
 // Inputs of a kernel segment that some expression reads so. None of them may lie on the memory of
 // an output.
-std::vector<ValueId> placedInputs(const Fusion& segment);
+std::vector<ValueId> indexedInputs(const Fusion& segment);
 
 }  // namespace heddle

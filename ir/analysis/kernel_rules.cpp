@@ -18,21 +18,21 @@ std::string at(const Fusion& fusion, const Expression& expr) {
 }
 
 std::string whyNotSet(const Fusion& fusion, const Expression& expr) {
-  switch (setStepOf(fusion, expr).kind) {
-    case SetStep::Kind::Same:
-    case SetStep::Kind::Relayout:
+  switch (reshardStepOf(fusion, expr).kind) {
+    case ReshardStep::Kind::Same:
+    case ReshardStep::Kind::Relayout:
       return {};
-    case SetStep::Kind::Slice:
+    case ReshardStep::Kind::Slice:
       return at(fusion, expr) + " is a view of this rank's block";
-    case SetStep::Kind::Gather:
-    case SetStep::Kind::AllReduce:
-    case SetStep::Kind::ReduceScatter:
-    case SetStep::Kind::AllToAll:
-    case SetStep::Kind::Transfer:
-    case SetStep::Kind::Broadcast:
-    case SetStep::Kind::GatherTo:
-    case SetStep::Kind::ScatterFrom:
-    case SetStep::Kind::Compound:
+    case ReshardStep::Kind::Gather:
+    case ReshardStep::Kind::AllReduce:
+    case ReshardStep::Kind::ReduceScatter:
+    case ReshardStep::Kind::AllToAll:
+    case ReshardStep::Kind::Transfer:
+    case ReshardStep::Kind::Broadcast:
+    case ReshardStep::Kind::GatherTo:
+    case ReshardStep::Kind::ScatterFrom:
+    case ReshardStep::Kind::Compound:
       return at(fusion, expr) + " is a collective";
   }
   return {};
@@ -149,7 +149,7 @@ class Question {
     std::vector<int> seen(map.space.size(), -1);
     auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
       for (size_t i = 0; i < values.size(); ++i) {
-        if (&values == &expr.inputs && isPlaced(expr, i)) continue;
+        if (&values == &expr.inputs && isIndexed(expr, i)) continue;
         axes_.touch(values[i]);
         for (size_t axis = 0; axis < maps[i].size(); ++axis) {
           if (maps[i][axis] == AxisMap::kNone || !axes_.moves(values[i], axis)) continue;
@@ -162,7 +162,7 @@ class Question {
     };
     walk(expr.inputs, map.inputs);
     walk(expr.outputs, map.outputs);
-    if (expr.op->kind == OpKind::Index) placed_.push_back(id);
+    if (expr.op->kind == OpKind::Index) indexed_.push_back(id);
     if (expr.op->kind != OpKind::Reduction) return;
     reductions_.push_back(id);
     for (size_t i = 0; i < map.space.size(); ++i) {
@@ -175,7 +175,7 @@ class Question {
   std::string answer(const std::vector<ValueId>& stored) {
     for (ValueId value : stored) axes_.touch(value);
     axes_.number();
-    std::string why = checkPlaced();
+    std::string why = checkIndexed();
     if (why.empty()) why = checkTwice();
     if (why.empty()) why = checkReductions();
     if (why.empty()) why = checkAfter();
@@ -198,8 +198,8 @@ class Question {
   }
 
   // Rule 7.
-  std::string checkPlaced() const {
-    for (ExprId id : placed_) {
+  std::string checkIndexed() const {
+    for (ExprId id : indexed_) {
       const ValueId value = fusion_.expr(id).inputs[0];
       if (!isMadeHere(value)) continue;
       return fmt::format("{} reads %{} at other places: it must be in memory",
@@ -295,10 +295,10 @@ class Question {
     for (ValueId value : axes_.values()) {
       if (!isMadeHere(value)) know(value);
     }
-    for (ExprId id : placed_) {
+    for (ExprId id : indexed_) {
       const Expression& expr = fusion_.expr(id);
-      for (const PlacedAxis& place : placedAxesOf(fusion_, expr)) {
-        if (place.output_axis == PlacedAxis::kByValue) continue;
+      for (const IndexedAxis& place : indexedAxesOf(fusion_, expr)) {
+        if (place.output_axis == IndexedAxis::kByValue) continue;
         const auto axis = static_cast<size_t>(place.output_axis);
         if (!axes_.moves(expr.outputs[0], axis)) continue;
         known[static_cast<size_t>(axes_.numberOf(axes_.id(expr.outputs[0], axis)))] = 1;
@@ -318,7 +318,7 @@ class Question {
   const std::vector<ExprId>& exprs_;
   Axes axes_;
   std::vector<ExprId> reductions_;
-  std::vector<ExprId> placed_;  // Index expressions
+  std::vector<ExprId> indexed_;  // Index expressions
   std::map<ExprId, std::vector<int>> reduced_nodes_;
   std::vector<char> reduced_;  // per axis of the space
 };

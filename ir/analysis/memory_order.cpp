@@ -37,8 +37,8 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// Never Relayout, for which one asks setStepOf(), which asks here.
-SetStep stepOf(const Fusion& fusion, const Expression& set) {
+// Never Relayout, for which one asks reshardStepOf(), which asks here.
+ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
   return stepBetween(from.sharding, to.sharding, to, fusion.meshes);
@@ -46,8 +46,9 @@ SetStep stepOf(const Fusion& fusion, const Expression& set) {
 
 // The blocks that an exchange puts together are padded one by one as the kernel behind it lays
 // them.
-bool hasGaps(const SetStep& step, const Sharding& from, const TensorView& to) {
-  if (step.kind != SetStep::Kind::AllToAll || isOutermost(to.allocationOrder(), step.joined, to)) {
+bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to) {
+  if (step.kind != ReshardStep::Kind::AllToAll ||
+      isOutermost(to.allocationOrder(), step.joined, to)) {
     return false;
   }
   const auto joined = static_cast<size_t>(step.joined);
@@ -65,9 +66,9 @@ std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
     case OpKind::Reshape:
       return rowMajor(value.tensor.rank());
     case OpKind::Set: {
-      const SetStep step = stepOf(fusion, expr);
+      const ReshardStep step = stepOf(fusion, expr);
       const std::optional<Sharding>& from = fusion.tensor(expr.inputs[0]).sharding;
-      if (step.kind == SetStep::Kind::Slice || (from && hasGaps(step, *from, value.tensor))) {
+      if (step.kind == ReshardStep::Kind::Slice || (from && hasGaps(step, *from, value.tensor))) {
         return std::nullopt;
       }
       return value.tensor.allocationOrder();

@@ -106,42 +106,42 @@ std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
 }
 
 // Steps that resolve partial values, all over one reduction.
-SetStep reductionStep(const Change& change, const AxesChange& axes,
-                      const std::vector<Sharding::Partial>& gone) {
-  SetStep step;
+ReshardStep reductionStep(const Change& change, const AxesChange& axes,
+                          const std::vector<Sharding::Partial>& gone) {
+  ReshardStep step;
   step.reduce = gone.front().op;
   step.team = outermostFirst(gone, change.mesh);
   step.mesh = change.mesh;
   if (!axes.shrunk.empty() || axes.grown.size() > 1) return compoundStep();
   if (axes.grown.empty()) {
-    step.kind = SetStep::Kind::AllReduce;
+    step.kind = ReshardStep::Kind::AllReduce;
     return step;
   }
   size_t axis = axes.grown.front();
   auto appended = flatTail(change, axis, change.to, change.from);
   if (!appended || !sameMembers(*appended, step.team)) return compoundStep();
-  step.kind = SetStep::Kind::ReduceScatter;
+  step.kind = ReshardStep::Kind::ReduceScatter;
   step.axis = static_cast<int64_t>(axis);
   step.team = std::move(*appended);
   return step;
 }
 
 // Steps that move blocks among the devices of one mesh.
-SetStep movingStep(const Change& change, const AxesChange& axes) {
-  if (axes.shrunk.empty()) return {SetStep::Kind::Slice, -1, {}, {}};
+ReshardStep movingStep(const Change& change, const AxesChange& axes) {
+  if (axes.shrunk.empty()) return {ReshardStep::Kind::Slice, -1, {}, {}};
   if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return compoundStep();
   const size_t joined = axes.shrunk.front();
   auto team = flatTail(change, joined, change.from, change.to);
   if (!team) return compoundStep();
-  SetStep step;
+  ReshardStep step;
   step.mesh = change.mesh;
   if (axes.grown.empty()) {
-    step.kind = SetStep::Kind::Gather;
+    step.kind = ReshardStep::Kind::Gather;
     step.axis = static_cast<int64_t>(joined);
   } else {
     const size_t cut = axes.grown.front();
     if (flatTail(change, cut, change.to, change.from) != team) return compoundStep();
-    step.kind = SetStep::Kind::AllToAll;
+    step.kind = ReshardStep::Kind::AllToAll;
     step.axis = static_cast<int64_t>(cut);
     step.joined = static_cast<int64_t>(joined);
   }
@@ -155,36 +155,36 @@ bool isReplicated(const std::optional<Sharding>& sharding) {
 
 }  // namespace
 
-int64_t blocksOf(const SetStep& step) {
+int64_t blocksOf(const ReshardStep& step) {
   const int64_t ranks = step.team.empty() ? step.mesh.size() : devicesOf(step.mesh, step.team);
   return ranks - (step.root_apart ? 1 : 0);
 }
 
-std::string_view name(SetStep::Kind kind) {
+std::string_view name(ReshardStep::Kind kind) {
   switch (kind) {
-    case SetStep::Kind::Same:
+    case ReshardStep::Kind::Same:
       return "same";
-    case SetStep::Kind::Relayout:
+    case ReshardStep::Kind::Relayout:
       return "copy";
-    case SetStep::Kind::Slice:
+    case ReshardStep::Kind::Slice:
       return "slice";
-    case SetStep::Kind::Gather:
+    case ReshardStep::Kind::Gather:
       return "allgather";
-    case SetStep::Kind::AllReduce:
+    case ReshardStep::Kind::AllReduce:
       return "allreduce";
-    case SetStep::Kind::ReduceScatter:
+    case ReshardStep::Kind::ReduceScatter:
       return "reduce_scatter";
-    case SetStep::Kind::AllToAll:
+    case ReshardStep::Kind::AllToAll:
       return "all_to_all";
-    case SetStep::Kind::Transfer:
+    case ReshardStep::Kind::Transfer:
       return "send";
-    case SetStep::Kind::Broadcast:
+    case ReshardStep::Kind::Broadcast:
       return "broadcast";
-    case SetStep::Kind::GatherTo:
+    case ReshardStep::Kind::GatherTo:
       return "gather";
-    case SetStep::Kind::ScatterFrom:
+    case ReshardStep::Kind::ScatterFrom:
       return "scatter";
-    case SetStep::Kind::Compound:
+    case ReshardStep::Kind::Compound:
       return "compound";
   }
   HEDDLE_CHECK(false, "step {} is not in the enum", static_cast<int>(kind));
@@ -200,8 +200,8 @@ bool samePlacement(const std::optional<Sharding>& a, const std::optional<Shardin
          partialOf(a) == partialOf(b);
 }
 
-SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                    const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
+ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
+                        const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
   if (samePlacement(from, to)) return {};
   if ((from && from->stream) || (to && to->stream)) return compoundStep();
   if (from && to && from->mesh != to->mesh) return stepBetweenMeshes(*from, *to, tensor, meshes);
@@ -214,34 +214,34 @@ SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sha
   return gone->empty() ? movingStep(change, axes) : reductionStep(change, axes, *gone);
 }
 
-SetStep setStepOf(const Fusion& fusion, const Expression& set) {
+ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set) {
   HEDDLE_CHECK(set.op->kind == OpKind::Set, "{} is no set", set.op->name);
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
-  SetStep step = stepBetween(from.sharding, to.sharding, to, fusion.meshes);
-  if (step.kind != SetStep::Kind::Same) return step;
+  ReshardStep step = stepBetween(from.sharding, to.sharding, to, fusion.meshes);
+  if (step.kind != ReshardStep::Kind::Same) return step;
   std::optional<AxisOrder> order = memoryOrder(fusion, set.inputs[0]);
   if (!order || !sameOrder(*order, to.allocationOrder(), to)) {
-    step.kind = SetStep::Kind::Relayout;
+    step.kind = ReshardStep::Kind::Relayout;
   }
   return step;
 }
 
-bool isCommunication(SetStep::Kind kind) {
+bool isCommunication(ReshardStep::Kind kind) {
   switch (kind) {
-    case SetStep::Kind::Gather:
-    case SetStep::Kind::AllReduce:
-    case SetStep::Kind::ReduceScatter:
-    case SetStep::Kind::AllToAll:
-    case SetStep::Kind::Transfer:
-    case SetStep::Kind::Broadcast:
-    case SetStep::Kind::GatherTo:
-    case SetStep::Kind::ScatterFrom:
-    case SetStep::Kind::Compound:
+    case ReshardStep::Kind::Gather:
+    case ReshardStep::Kind::AllReduce:
+    case ReshardStep::Kind::ReduceScatter:
+    case ReshardStep::Kind::AllToAll:
+    case ReshardStep::Kind::Transfer:
+    case ReshardStep::Kind::Broadcast:
+    case ReshardStep::Kind::GatherTo:
+    case ReshardStep::Kind::ScatterFrom:
+    case ReshardStep::Kind::Compound:
       return true;
-    case SetStep::Kind::Same:
-    case SetStep::Kind::Relayout:
-    case SetStep::Kind::Slice:
+    case ReshardStep::Kind::Same:
+    case ReshardStep::Kind::Relayout:
+    case ReshardStep::Kind::Slice:
       return false;
   }
   return false;

@@ -10,7 +10,7 @@ namespace heddle {
 
 // What a `set` expression does. After insertResharding each is one elementary step; Compound is
 // what no single step covers.
-struct SetStep {
+struct ReshardStep {
   enum class Kind : uint8_t {
     Same,           // nothing: another name
     Relayout,       // a copy in another memory order, or of a cut-out
@@ -37,25 +37,25 @@ struct SetStep {
   // GatherTo, ScatterFrom: the root has none of the blocks and is one more rank of the team, the
   // last
   bool root_apart = false;
-  bool operator==(const SetStep&) const = default;
+  bool operator==(const ReshardStep&) const = default;
 };
 
 // GatherTo, ScatterFrom and steps of one mesh: the blocks that are put together or cut.
-int64_t blocksOf(const SetStep& step);
+int64_t blocksOf(const ReshardStep& step);
 
-std::string_view name(SetStep::Kind kind);  // "allgather", "slice", ...
+std::string_view name(ReshardStep::Kind kind);  // "allgather", "slice", ...
 
-SetStep setStepOf(const Fusion& fusion, const Expression& set);
+ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
 // The same between two states of that tensor; a missing sharding is replicated. Never Relayout.
 // Gathers, scatters and exchanges over several mesh axes at once are steps only where blocks of
 // blocks lie flat (ir/types/mesh_relations.h).
-SetStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                    const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
+                        const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
 
 // Whether both place the data alike: no sharding is the same as a replicated one.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);
 
-bool isCommunication(SetStep::Kind kind);
+bool isCommunication(ReshardStep::Kind kind);
 
 }  // namespace heddle

@@ -13,8 +13,8 @@ bool samePlaces(Sharding from, const Sharding& to) {
   return samePlacement(from, to);
 }
 
-SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
-  SetStep step;
+ReshardStep rooted(ReshardStep::Kind kind, RootedTeam team, int64_t axis = -1) {
+  ReshardStep step;
   step.kind = kind;
   step.axis = axis;
   step.team = std::move(team.axes);
@@ -23,8 +23,8 @@ SetStep rooted(SetStep::Kind kind, RootedTeam team, int64_t axis = -1) {
   return step;
 }
 
-SetStep apart(SetStep::Kind kind, RootedTeam team, size_t axis) {
-  SetStep step = rooted(kind, std::move(team), static_cast<int64_t>(axis));
+ReshardStep apart(ReshardStep::Kind kind, RootedTeam team, size_t axis) {
+  ReshardStep step = rooted(kind, std::move(team), static_cast<int64_t>(axis));
   step.root_apart = true;
   return step;
 }
@@ -43,11 +43,11 @@ std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tenso
   return found;
 }
 
-SetStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
-                     const DeviceMesh& target) {
+ReshardStep transferStep(const Sharding& from, const Sharding& to, const DeviceMesh& source,
+                         const DeviceMesh& target) {
   const bool alike = sameAxes(source, target) && samePlaces(from, to);
   if (!alike || !isDisjoint(source, target)) return compoundStep();
-  return rooted(SetStep::Kind::Transfer, pairTeam(source, target));
+  return rooted(ReshardStep::Kind::Transfer, pairTeam(source, target));
 }
 
 // Where the rank stands among those of the whole mesh in the order of the list.
@@ -57,36 +57,36 @@ int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, in
 }
 
 // The root is the first device of the target that has the value, else the first of the source.
-SetStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
-                    const DeviceMesh& target) {
+ReshardStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
+                        const DeviceMesh& target) {
   const std::vector<int64_t> ranks = ranksOf(target);
   const auto has = [&](int64_t rank) { return source.positionOf(rank) >= 0; };
   const auto found = std::find_if(ranks.begin(), ranks.end(), has);
   const std::vector<MeshAxis>& list = to.axes[axis];
   if (found == ranks.end()) {
-    return apart(SetStep::Kind::ScatterFrom,
+    return apart(ReshardStep::Kind::ScatterFrom,
                  teamWithRoot(target, list, source.rankAt(0), source, target), axis);
   }
-  return rooted(SetStep::Kind::ScatterFrom, {target, list, positionInTeam(target, list, *found)},
-                static_cast<int64_t>(axis));
+  return rooted(ReshardStep::Kind::ScatterFrom,
+                {target, list, positionInTeam(target, list, *found)}, static_cast<int64_t>(axis));
 }
 
 }  // namespace
 
-SetStep compoundStep() { return {SetStep::Kind::Compound, -1, {}, {}}; }
+ReshardStep compoundStep() { return {ReshardStep::Kind::Compound, -1, {}, {}}; }
 
-SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
-                          const std::vector<DeviceMesh>& meshes) {
+ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
+                              const std::vector<DeviceMesh>& meshes) {
   const DeviceMesh& source = meshes.at(static_cast<size_t>(from.mesh));
   const DeviceMesh& target = meshes.at(static_cast<size_t>(to.mesh));
   const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
                      (sameDevices(source, target) && samePlaces(from, to));
-  if (views) return {SetStep::Kind::Slice, -1, {}, {}};
-  SetStep pairs = transferStep(from, to, source, target);
-  if (pairs.kind == SetStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;
+  if (views) return {ReshardStep::Kind::Slice, -1, {}, {}};
+  ReshardStep pairs = transferStep(from, to, source, target);
+  if (pairs.kind == ReshardStep::Kind::Transfer || from.isPartial() || to.isPartial()) return pairs;
   if (from.isReplicated()) {
     if (to.isReplicated()) {
-      return rooted(SetStep::Kind::Broadcast, broadcastTeam(source, target));
+      return rooted(ReshardStep::Kind::Broadcast, broadcastTeam(source, target));
     }
     const std::optional<size_t> axis = axisOverAll(to, tensor, target);
     return axis ? scatterStep(to, *axis, source, target) : compoundStep();
@@ -95,10 +95,10 @@ SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const Tensor
   if (!to.isReplicated() || target.size() != 1 || !axis) return compoundStep();
   const std::vector<MeshAxis>& list = from.axes[*axis];
   if (!isWithin(target, source)) {
-    return apart(SetStep::Kind::GatherTo,
+    return apart(ReshardStep::Kind::GatherTo,
                  teamWithRoot(source, list, target.rankAt(0), source, target), *axis);
   }
-  return rooted(SetStep::Kind::GatherTo,
+  return rooted(ReshardStep::Kind::GatherTo,
                 {source, list, positionInTeam(source, list, target.rankAt(0))},
                 static_cast<int64_t>(*axis));
 }

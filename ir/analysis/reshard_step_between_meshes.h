@@ -7,9 +7,9 @@
 namespace heddle {
 
 // stepBetween() of states over two meshes.
-SetStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
-                          const std::vector<DeviceMesh>& meshes);
+ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
+                              const std::vector<DeviceMesh>& meshes);
 
-SetStep compoundStep();
+ReshardStep compoundStep();
 
 }  // namespace heddle

@@ -91,7 +91,7 @@ size_t firstMoving(const TensorView& tensor, size_t begin, size_t end) {
   return begin;
 }
 
-void addRegrouped(const TensorView& in, const TensorView& out, SpreadMap& spread) {
+void addRegrouped(const TensorView& in, const TensorView& out, ShardableAxes& spread) {
   std::vector<int>& map = spread.map.inputs[0];
   for (const Run& run : cutRun(in, out, regroupedRun(in, out, map))) {
     const size_t from = firstMoving(in, run.from, run.from_end);
@@ -113,7 +113,7 @@ bool readsByValue(const Expression& expr) {
   return expr.op->name == "take" || expr.op->name == "take_along_axis";
 }
 
-void addLookup(const TensorView& in, const Expression& expr, SpreadMap& spread) {
+void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spread) {
   if (isFloat8(in.dtype)) return;  // can only be moved
   const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
   spread.map.inputs[0][axis] = static_cast<int>(spread.map.space.size());
@@ -123,21 +123,21 @@ void addLookup(const TensorView& in, const Expression& expr, SpreadMap& spread) 
 }  // namespace
 
 // An extent that is merged or split into is a multiple of the other.
-bool SpreadMap::Regrouped::isEven(int64_t devices) const {
+bool ShardableAxes::Regrouped::isEven(int64_t devices) const {
   const bool from_is = remainder(from, devices).isConstant(0);
   const bool to_is = remainder(to, devices).isConstant(0);
   return merges ? from_is : to_is && (splits || from_is);
 }
 
-const SpreadMap::Regrouped* SpreadMap::regroupedAt(size_t space) const {
+const ShardableAxes::Regrouped* ShardableAxes::regroupedAt(size_t space) const {
   for (const Regrouped& each : regrouped) {
     if (each.space == static_cast<int>(space)) return &each;
   }
   return nullptr;
 }
 
-SpreadMap spreadMapOf(const Fusion& fusion, const Expression& expr) {
-  SpreadMap spread{axisMapOf(fusion, expr), {}, {}};
+ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
+  ShardableAxes spread{axisMapOf(fusion, expr), {}, {}};
   if (expr.op->kind == OpKind::Reshape) {
     addRegrouped(fusion.tensor(expr.inputs[0]), fusion.tensor(expr.outputs[0]), spread);
   }

@@ -15,7 +15,7 @@ namespace heddle {
 //  - scatter, scatter_add: the axis along which the index says where to put things: a rank puts
 //  what
 //    belongs in its block.
-struct SpreadMap {
+struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be spread
   struct Regrouped {
@@ -34,7 +34,7 @@ struct SpreadMap {
   const Regrouped* regroupedAt(size_t space) const;
 };
 
-SpreadMap spreadMapOf(const Fusion& fusion, const Expression& expr);
+ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr);
 
 // Whether operand 0 of the expression is looked up by value along a sharded axis: each rank finds
 // the places within its block.

@@ -22,7 +22,7 @@ Size clampedBound(const Size& bound, const Size& extent) {
 
 // `value` within a tensor of `total` elements along `axis`, from `offset` on; what is around it is
 // not looked at.
-Term placed(Term value, int64_t axis, const Size& offset, const Size& total) {
+Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
   const Size after = total - offset - value.extent(at);
@@ -166,10 +166,10 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
   std::vector<Size> sizes = terms[0].tensor().sizes();
   sizes[at] = ends.back();
   const Term place = composite::positions(b, sizes, axis);
-  Term joined = placed(terms.back(), axis, ends[ends.size() - 2], ends.back());
+  Term joined = indexed(terms.back(), axis, ends[ends.size() - 2], ends.back());
   for (size_t i = terms.size() - 1; i-- > 0;) {
     const Size start = i == 0 ? Size(0) : ends[i - 1];
-    const Term part = placed(terms[i], axis, start, ends.back());
+    const Term part = indexed(terms[i], axis, start, ends.back());
     const Term before = composite::call("lt", {place, composite::sizeScalar(b, ends[i])});
     joined = composite::where(before, part, joined);
   }

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-Value placedResult(DType dtype, std::vector<IterDomain> domain) {
+Value indexedResult(DType dtype, std::vector<IterDomain> domain) {
   Value value;
   value.tensor.dtype = dtype;
   value.tensor.domain = std::move(domain);
@@ -28,7 +28,7 @@ ValueId FusionBuilder::full(ValueId scalar, std::vector<Size> sizes, DType dtype
   checkSizes("full", sizes);
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("full"), {scalar}, {{"sizes", std::move(sizes)}, {"dtype", dtype}},
-                placedResult(dtype, std::move(domain)));
+                indexedResult(dtype, std::move(domain)));
 }
 
 ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
@@ -36,7 +36,7 @@ ValueId FusionBuilder::iota(std::vector<Size> sizes, int64_t axis) {
   axis = normalizeAxis("iota", axis, sizes.size());
   std::vector<IterDomain> domain = domainOf(sizes);
   return append(op("iota"), {}, {{"sizes", std::move(sizes)}, {"axis", axis}},
-                placedResult(DType::I64, std::move(domain)));
+                indexedResult(DType::I64, std::move(domain)));
 }
 
 const TensorView& FusionBuilder::indexOf(std::string_view op_name, ValueId id) const {
@@ -62,7 +62,7 @@ ValueId FusionBuilder::flip(ValueId value, std::vector<int64_t> axes) {
   const TensorView tensor = tensorOf("flip", value);
   axes = normalizeAxes("flip", std::move(axes), tensor.rank());
   return append(op("flip"), {value}, {{"axes", std::move(axes)}},
-                placedResult(tensor.dtype, tensor.domain));
+                indexedResult(tensor.dtype, tensor.domain));
 }
 
 ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
@@ -92,7 +92,7 @@ ValueId FusionBuilder::pad(ValueId value, std::vector<int64_t> lows, std::vector
     domain.push_back({std::move(extent), IterKind::Iteration});
   }
   return append(op("pad"), {value, fill}, {{"lows", std::move(lows)}, {"highs", std::move(highs)}},
-                placedResult(tensor.dtype, std::move(domain)));
+                indexedResult(tensor.dtype, std::move(domain)));
 }
 
 ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
@@ -109,7 +109,7 @@ ValueId FusionBuilder::take(ValueId value, ValueId index, int64_t axis) {
   domain.insert(domain.end(), places.domain.begin(), places.domain.end());
   domain.insert(domain.end(), tensor.domain.begin() + axis + 1, tensor.domain.end());
   return append(op("take"), {value, index}, {{"axis", axis}},
-                placedResult(tensor.dtype, std::move(domain)));
+                indexedResult(tensor.dtype, std::move(domain)));
 }
 
 ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
@@ -118,7 +118,7 @@ ValueId FusionBuilder::cumsum(ValueId value, int64_t axis) {
   const DType dtype = isFloat(tensor.dtype) ? tensor.dtype : DType::I64;
   const std::vector<int64_t> along = normalizeAxes("cumsum", {axis}, tensor.rank());
   if (along.empty()) return dtype == tensor.dtype ? set(value) : cast(value, dtype);
-  return append(op("cumsum"), {value}, {{"axis", along[0]}}, placedResult(dtype, tensor.domain));
+  return append(op("cumsum"), {value}, {{"axis", along[0]}}, indexedResult(dtype, tensor.domain));
 }
 
 ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
@@ -143,7 +143,7 @@ ValueId FusionBuilder::argsort(ValueId value, int64_t axis, bool descending,
     extent = Size::min(extent, Size(*first));
   }
   return append(op("argsort"), {value}, std::move(attrs),
-                placedResult(DType::I64, std::move(domain)));
+                indexedResult(DType::I64, std::move(domain)));
 }
 
 }  // namespace heddle

@@ -334,7 +334,7 @@ HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr
     case OpKind::Index:
     case OpKind::Scan:
     case OpKind::Scatter:
-      return evaluatePlaced(context, expr, values);
+      return evaluateIndexed(context, expr, values);
     case OpKind::Constant:
     case OpKind::SizeOf:
       break;

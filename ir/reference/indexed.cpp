@@ -192,8 +192,8 @@ HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values
 
 }  // namespace
 
-HostTensor evaluatePlaced(const ReferenceContext& context, const Expression& expr,
-                          const std::vector<HostTensor>& values) {
+HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& expr,
+                           const std::vector<HostTensor>& values) {
   const ValueId id = expr.outputs[0];
   HostTensor out(context.fusion.tensor(id).dtype, context.sizesOf(id));
   switch (expr.op->kind) {
@@ -216,7 +216,7 @@ HostTensor evaluatePlaced(const ReferenceContext& context, const Expression& exp
     default:
       break;
   }
-  HEDDLE_CHECK(false, "{} is no placed op", expr.op->name);
+  HEDDLE_CHECK(false, "{} is not an indexed op", expr.op->name);
 }
 
 }  // namespace heddle

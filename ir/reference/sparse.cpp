@@ -101,7 +101,7 @@ class SparseEvaluator {
       std::vector<int64_t>& indices = values_[static_cast<size_t>(expr.outputs[0])].indices;
       sortUnique(indices);
       if (indices.empty() || isLeaf(expr)) continue;
-      if (isPlaced(expr.op->kind)) {
+      if (isIndexed(expr.op->kind)) {
         for (ValueId input : expr.inputs) addAll(input);
         continue;
       }
@@ -160,7 +160,7 @@ class SparseEvaluator {
     values_[static_cast<size_t>(id)].indices = std::move(all);
   }
 
-  HostTensor computePlaced(const Expression& expr, const std::vector<int64_t>& indices) const {
+  HostTensor computeIndexed(const Expression& expr, const std::vector<int64_t>& indices) const {
     std::vector<HostTensor> operands;
     for (ValueId input : expr.inputs) {
       HostTensor whole = values_[static_cast<size_t>(input)].data;
@@ -168,7 +168,7 @@ class SparseEvaluator {
       operands.push_back(std::move(whole));
     }
     SparseValue whole;
-    whole.data = evaluatePlaced(context_, expr, operands);
+    whole.data = evaluateIndexed(context_, expr, operands);
     whole.indices.resize(static_cast<size_t>(whole.data.numel()));
     std::iota(whole.indices.begin(), whole.indices.end(), 0);
     return pick(whole, indices);
@@ -176,7 +176,7 @@ class SparseEvaluator {
 
   HostTensor compute(const Expression& expr, const std::vector<int64_t>& indices) const {
     if (isLeaf(expr)) return leafValue(context_, expr);
-    if (isPlaced(expr.op->kind)) return computePlaced(expr, indices);
+    if (isIndexed(expr.op->kind)) return computeIndexed(expr, indices);
     const Needs needs = needsOf(context_, expr, indices);
     std::vector<HostTensor> operands;
     for (size_t k = 0; k < expr.inputs.size(); ++k) {

@@ -38,7 +38,7 @@ class ForwardMatch : public AttentionMatch {
     if (!why.empty()) return why;
     found_.v = takeNarrow(product.inputs[1]);
     if (found_.v == kNoValue || !product.attrs.empty()) return kOther;
-    return whyNotPlaced();
+    return whyNotIndexed();
   }
 };
 

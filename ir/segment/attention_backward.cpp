@@ -41,7 +41,7 @@ class BackwardMatch : public AttentionMatch {
     why = takeProducts(ds);
     if (!why.empty()) return why;
     found_.results.push_back(dv);
-    return whyNotPlaced();
+    return whyNotIndexed();
   }
 
   // A product and its rounding.

@@ -14,7 +14,7 @@ constexpr size_t kMostAxes = 4;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr const char* kMasked = "a mask other than the causal one";
 
-bool samePlacedBatch(const TensorView& q, const TensorView& each) {
+bool sameIndexedBatch(const TensorView& q, const TensorView& each) {
   if (!samePlacement(q.sharding, each.sharding)) return false;
   if (!each.sharding) return true;
   return each.sharding->partial.empty() && !each.sharding->isSharded(each.rank() - 1) &&
@@ -238,7 +238,7 @@ bool AttentionMatch::isStretched(ValueId id, size_t axis) const {
          fusion_.tensor(decides).domain[axis].extent.isConstant(1);
 }
 
-std::string AttentionMatch::whyNotPlaced() const {
+std::string AttentionMatch::whyNotIndexed() const {
   const TensorView& q = fusion_.tensor(found_.q);
   for (const Regrouped& each : regrouped_) {
     if (!isRegroupedByHeads(each)) return kOther;
@@ -257,7 +257,7 @@ std::string AttentionMatch::whyNotPlaced() const {
         return fmt::format("axis {} of %{} is stretched", i, label);
       }
     }
-    if (!samePlacedBatch(q, each)) {
+    if (!sameIndexedBatch(q, each)) {
       return fmt::format(
           "the tokens or the width of %{} are sharded, or its heads unlike those "
           "of %{}",

@@ -49,7 +49,7 @@ class AttentionMatch {
   bool isOverLast(const Expression& reduction) const;
   // Whether it is the factor of the scores of takeProbabilities().
   bool isSameScale(ValueId id) const;
-  std::string whyNotPlaced() const;
+  std::string whyNotIndexed() const;
   // Everything is found: puts `exprs` in order and sees to it that nobody else reads a step.
   void finish();
 

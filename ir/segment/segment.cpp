@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kMaxKernelExprs = 256;
 
 GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
-  SetStep::Kind step = setStepOf(fusion, expr).kind;
+  ReshardStep::Kind step = reshardStepOf(fusion, expr).kind;
   if (isCommunication(step)) return GroupKind::Communication;
-  return step == SetStep::Kind::Relayout ? GroupKind::Kernel : GroupKind::Metadata;
+  return step == ReshardStep::Kind::Relayout ? GroupKind::Kernel : GroupKind::Metadata;
 }
 
 GroupKind kindOf(const Fusion& fusion, const Expression& expr) {

@@ -8,7 +8,7 @@
 #include "ir/types/host_tensor.h"
 #include "tests/codegen/kernel_runner.h"
 
-namespace heddle::codegen::placed_cpu_test {
+namespace heddle::codegen::indexed_cpu_test {
 namespace {
 
 using testing::Buffer;
@@ -45,7 +45,7 @@ void expectReference(const Fusion& f, const std::vector<Buffer*>& inputs,
   }
 }
 
-TEST(PlacedCpu, IotaAlongEachAxisWhateverTheStrides) {
+TEST(IndexedCpu, IotaAlongEachAxisWhateverTheStrides) {
   FusionBuilder b("iota");
   ValueId x = b.input("x", DType::I64, symbols("abc"));
   for (int64_t axis : {0, 1, 2}) b.output(b.pointwise("add", {x, b.iota(symbols("abc"), axis)}));
@@ -70,7 +70,7 @@ TEST(PlacedCpu, IotaAlongEachAxisWhateverTheStrides) {
 }
 
 // A rank's block starts somewhere: iota counts in the unsharded tensor.
-TEST(PlacedCpu, IotaOfABlockStartsAtItsOffset) {
+TEST(IndexedCpu, IotaOfABlockStartsAtItsOffset) {
   FusionBuilder b("block");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   b.output(b.pointwise("add", {x, b.iota(symbols("ab"), 0)}));
@@ -88,7 +88,7 @@ TEST(PlacedCpu, IotaOfABlockStartsAtItsOffset) {
   }
 }
 
-TEST(PlacedCpu, OperandsOfOneKernelAgreeOnTheBlock) {
+TEST(IndexedCpu, OperandsOfOneKernelAgreeOnTheBlock) {
   FusionBuilder b("blocks");
   ValueId x = b.name("x").input("x", DType::I64, symbols("a"));
   b.output(b.pointwise("add", {x, b.iota(symbols("a"), 0)}));
@@ -104,7 +104,7 @@ TEST(PlacedCpu, OperandsOfOneKernelAgreeOnTheBlock) {
   }
 }
 
-TEST(PlacedCpu, FullOfEveryType) {
+TEST(IndexedCpu, FullOfEveryType) {
   FusionBuilder b("full");
   ValueId s = b.scalarInput("s", DType::F64);
   ValueId k = b.scalarInput("k", DType::I64);
@@ -144,7 +144,7 @@ TEST(PlacedCpu, FullOfEveryType) {
 }
 
 // arange, eye and tril by their formulas, in one kernel without a tensor input.
-TEST(PlacedCpu, ComparedIndices) {
+TEST(IndexedCpu, ComparedIndices) {
   FusionBuilder b("eye");
   ValueId row = b.iota(symbols("ab"), 0);
   ValueId column = b.iota(symbols("ab"), 1);
@@ -172,7 +172,7 @@ TEST(PlacedCpu, ComparedIndices) {
 }
 
 // min over where(x == max, iota, big) along either axis: every kind of reduction, also split.
-TEST(PlacedCpu, ArgmaxInEveryReductionSchedule) {
+TEST(IndexedCpu, ArgmaxInEveryReductionSchedule) {
   for (int64_t axis : {0, 1}) {
     FusionBuilder b("argmax");
     ValueId x = b.input("x", DType::F32, symbols("ab"));
@@ -211,7 +211,7 @@ TEST(PlacedCpu, ArgmaxInEveryReductionSchedule) {
   }
 }
 
-TEST(PlacedCpu, FlipAndPadAlsoOfPermutedAndExpanded) {
+TEST(IndexedCpu, FlipAndPadAlsoOfPermutedAndExpanded) {
   FusionBuilder b("flip_pad");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId s = b.scalarInput("s", DType::F64);
@@ -247,7 +247,7 @@ TEST(PlacedCpu, FlipAndPadAlsoOfPermutedAndExpanded) {
 }
 
 // index_select, embedding and gather with indices inside and outside.
-TEST(PlacedCpu, TakeOutsideReadsNothing) {
+TEST(IndexedCpu, TakeOutsideReadsNothing) {
   for (DType dtype : kAllDTypes) {
     FusionBuilder b("take");
     ValueId x = b.input("x", dtype, symbols("abc"));
@@ -276,7 +276,7 @@ TEST(PlacedCpu, TakeOutsideReadsNothing) {
 }
 
 // The same tensor element by element and at three kinds of places, once through a computed index.
-TEST(PlacedCpu, SeveralReadsOfOneTensorInOneKernel) {
+TEST(IndexedCpu, SeveralReadsOfOneTensorInOneKernel) {
   FusionBuilder b("several");
   ValueId x = b.input("x", DType::F64, symbols("aa"));
   ValueId i = b.input("i", DType::I64, symbols("aa"));
@@ -297,7 +297,7 @@ TEST(PlacedCpu, SeveralReadsOfOneTensorInOneKernel) {
 
 // Sums over rows picked by an index (an embedding bag), of a flipped and a padded tensor: nothing
 // but the tensors that are read tells the extents.
-TEST(PlacedCpu, ReducedReadsKnowTheirExtents) {
+TEST(IndexedCpu, ReducedReadsKnowTheirExtents) {
   FusionBuilder b("bag");
   ValueId x = b.input("x", DType::F32, symbols("vh"));
   b.output(b.reduce("sum", b.take(x, b.input("i", DType::I64, symbols("bn")), 0), {1}));
@@ -325,7 +325,7 @@ TEST(PlacedCpu, ReducedReadsKnowTheirExtents) {
   expectReference(flipped, {&large}, {Buffer(DType::F32, {})}, {{"v", 3}, {"h", 400'000}});
 }
 
-TEST(PlacedCpu, IndexOfAReductionReadsAfterIt) {
+TEST(IndexedCpu, IndexOfAReductionReadsAfterIt) {
   FusionBuilder b("after");
   ValueId x = b.input("x", DType::I64, symbols("ab"));
   ValueId table = b.input("table", DType::F32, symbols("t"));
@@ -337,7 +337,7 @@ TEST(PlacedCpu, IndexOfAReductionReadsAfterIt) {
   expectReference(f, {&in, &places}, {Buffer(DType::F32, {6})}, {{"a", 6}, {"b", 20}, {"t", 15}});
 }
 
-TEST(PlacedCpu, OneTextForAllSizes) {
+TEST(IndexedCpu, OneTextForAllSizes) {
   FusionBuilder b("text");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId rows = b.take(x, b.input("i", DType::I64, symbols("n")), 0);
@@ -351,7 +351,7 @@ TEST(PlacedCpu, OneTextForAllSizes) {
   EXPECT_EQ(text(10, 20, 30), text(7, 1000, 2));
 }
 
-TEST(PlacedCpu, WhatIsReadAtPlacesIsInMemory) {
+TEST(IndexedCpu, WhatIsReadAtPlacesIsInMemory) {
   FusionBuilder b("cut");
   ValueId x = b.input("x", DType::F32, symbols("a"));
   x = b.name("twice").pointwise("add", {x, x});
@@ -361,4 +361,4 @@ TEST(PlacedCpu, WhatIsReadAtPlacesIsInMemory) {
 }
 
 }  // namespace
-}  // namespace heddle::codegen::placed_cpu_test
+}  // namespace heddle::codegen::indexed_cpu_test

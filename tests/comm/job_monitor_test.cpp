@@ -1,5 +1,5 @@
-// The control board among ranks of one process: what each sees of the others, and how a loss is
-// told. Processes that die are in tests/mpi_faults.sh.
+// The monitor_options job monitor among ranks of one process: what each sees of the others, and how
+// a loss is told. Processes that die are in tests/mpi_faults.sh.
 #include "comm/monitor/job_monitor.h"
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace {
 
 using WorldPtr = std::unique_ptr<World>;
 
-// What a board tells its owner, waited for. No test waits long: ctest ends one that hangs.
+// What a job monitor tells its owner, waited for. No test waits long: ctest ends one that hangs.
 class Told {
  public:
   std::function<void(const JobFailure&)> handler() {
@@ -52,51 +52,52 @@ void expectParts(const std::string& text, const std::vector<std::string>& parts)
 constexpr uint64_t kProgram = 17;
 const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allreduce"};
 
-void endRun(ControlBoard& board) { board.mine().finished = board.mine().run.load(); }
-// Makes a board on each of `ranks` ranks, gives it to `body`, and holds it until all have ended.
-void onBoards(int ranks, const ControlOptions& options,
-              const std::function<void(ControlBoard&, Told&, World&)>& body,
-              const std::function<std::string(int)>& host = {}) {
+void endRun(JobMonitor& monitor) { monitor.mine().finished = monitor.mine().run.load(); }
+// Makes a job monitor on each of `ranks` ranks, gives it to `body`, and holds it until all have
+// ended.
+void onMonitors(int ranks, const JobMonitorOptions& options,
+                const std::function<void(JobMonitor&, Told&, World&)>& body,
+                const std::function<std::string(int)>& host = {}) {
   const auto errors = runRanks(makeInProcessWorlds(ranks), [&](WorldPtr& world) {
     Told told;
-    ControlOptions mine = options;
+    JobMonitorOptions mine = options;
     mine.on_failure = told.handler();
     if (host) mine.host_key = host(world->rank());
-    ControlBoard board(*world, mine);
-    board.addProgram(kProgram, kInstructions);
+    JobMonitor monitor(*world, mine);
+    monitor.addProgram(kProgram, kInstructions);
     world->barrier();  // who is told of a failure can name the instruction
-    body(board, told, *world);
+    body(monitor, told, *world);
     world->barrier();
   });
   expectAllWell(errors);
 }
 
-TEST(ControlBoard, SaysWhereEachRankIs) {
-  onBoards(3, {}, [](ControlBoard& board, Told&, World& world) {
-    BoardSlot& mine = board.mine();
-    if (board.rank() == 1) mine.phase = RankPhase::Compiling;
-    if (board.rank() == 2) {
+TEST(JobMonitor, SaysWhereEachRankIs) {
+  onMonitors(3, {}, [](JobMonitor& monitor, Told&, World& world) {
+    RankStatus& mine = monitor.mine();
+    if (monitor.rank() == 1) mine.phase = RankPhase::Compiling;
+    if (monitor.rank() == 2) {
       mine.beginRun(kProgram, 1, true);
       mine.begin(1, false);
       mine.begin(2, true);
     }
     world.barrier();
-    const std::string text = board.positions();
+    const std::string text = monitor.positions();
     expectParts(text, {"rank 0 (pid ", "idle, before its first run\n", "compiling, before run 1\n",
                        "communicating, in run 1 communicating at instruction 2 (allreduce), "
                        "computing at instruction 1 (launch @k)"});
-    EXPECT_FALSE(board.failed());
+    EXPECT_FALSE(monitor.failed());
   });
 }
 
-TEST(ControlBoard, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
-  onBoards(3, {}, [](ControlBoard& board, Told& told, World&) {
-    if (board.rank() == 1) {
-      board.mine().beginRun(kProgram, 1, true);
-      board.mine().issued = 1;
-      board.fail("out of paper");
-      EXPECT_EQ(board.failure().rank, 1);
-      EXPECT_TRUE(board.failure().told);
+TEST(JobMonitor, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
+  onMonitors(3, {}, [](JobMonitor& monitor, Told& told, World&) {
+    if (monitor.rank() == 1) {
+      monitor.mine().beginRun(kProgram, 1, true);
+      monitor.mine().issued = 1;
+      monitor.fail("out of paper");
+      EXPECT_EQ(monitor.failure().rank, 1);
+      EXPECT_TRUE(monitor.failure().told);
       return;
     }
     const JobFailure failure = told.wait();
@@ -105,26 +106,26 @@ TEST(ControlBoard, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
     expectParts(failure.text,
                 {"rank 1 failed in run 1 at instruction 1 (launch @k): out of paper\n",
                  "\n  rank 0 (pid ", "\n  rank 1 (pid ", "\n  rank 2 (pid "});
-    EXPECT_TRUE(board.failed());
+    EXPECT_TRUE(monitor.failed());
     // What follows from a failure is none itself.
-    board.fail("nobody answers");
-    EXPECT_EQ(board.entry(board.rank()).state, RankState::Left);
+    monitor.fail("nobody answers");
+    EXPECT_EQ(monitor.entry(monitor.rank()).state, RankState::Left);
   });
 }
 
-TEST(ControlBoard, LeavingInTheMiddleOfARunIsALoss) {
+TEST(JobMonitor, LeavingInTheMiddleOfARunIsALoss) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     Told told;
-    ControlOptions options;
+    JobMonitorOptions options;
     options.on_failure = told.handler();
-    std::optional<ControlBoard> board(std::in_place, *world, options);
+    std::optional<JobMonitor> monitor(std::in_place, *world, options);
     if (world->rank() == 1) {
-      board->mine().beginRun(kProgram, 1, true);
-      board->mine().phase = RankPhase::Done;
-      board.reset();
+      monitor->mine().beginRun(kProgram, 1, true);
+      monitor->mine().phase = RankPhase::Done;
+      monitor.reset();
     } else {
-      board->mine().beginRun(kProgram, 1, true);
-      board->mine().beginRun(kProgram, 1, true);
+      monitor->mine().beginRun(kProgram, 1, true);
+      monitor->mine().beginRun(kProgram, 1, true);
       const JobFailure failure = told.wait();
       EXPECT_EQ(failure.rank, 1);
       expectParts(failure.text, {"rank 1 left the job after run 1, while others need it\n"});
@@ -134,32 +135,32 @@ TEST(ControlBoard, LeavingInTheMiddleOfARunIsALoss) {
   expectAllWell(errors);
 }
 
-TEST(ControlBoard, LeavingAfterTheLastRunIsNone) {
-  onBoards(2, {}, [](ControlBoard& board, Told& told, World& world) {
-    board.mine().beginRun(kProgram, 1, true);
-    board.mine().phase = RankPhase::Done;
+TEST(JobMonitor, LeavingAfterTheLastRunIsNone) {
+  onMonitors(2, {}, [](JobMonitor& monitor, Told& told, World& world) {
+    monitor.mine().beginRun(kProgram, 1, true);
+    monitor.mine().phase = RankPhase::Done;
     world.barrier();
     EXPECT_FALSE(told.heard());
   });
 }
 
 // Rank 0 waits in run 1 to compare what it posts; rank 1 has gone by.
-TEST(ControlBoard, WhoWaitsToCompareIsNotLeftAlone) {
-  ControlOptions options;
+TEST(JobMonitor, WhoWaitsToCompareIsNotLeftAlone) {
+  JobMonitorOptions options;
   options.deadline = 0.5;
-  onBoards(2, options, [](ControlBoard& board, Told& told, World&) {
-    board.mine().beginRun(kProgram, 1, true);
-    if (board.rank() == 0) board.mine().issued = kAgreeing;
-    if (board.rank() == 1) board.mine().beginRun(kProgram, 1, true);
+  onMonitors(2, options, [](JobMonitor& monitor, Told& told, World&) {
+    monitor.mine().beginRun(kProgram, 1, true);
+    if (monitor.rank() == 0) monitor.mine().issued = kAgreeing;
+    if (monitor.rank() == 1) monitor.mine().beginRun(kProgram, 1, true);
     expectParts(told.wait().text, {"rank 1 is lost in run 2: it is past run 1 without comparing "
                                    "what it posts with rank 0, for which the sizes of that run",
                                    "in run 1 comparing what it will post with its peers"});
   });
 }
 
-TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
-  onBoards(2, {}, [](ControlBoard& board, Told& told, World&) {
-    board.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(board.rank()), true);
+TEST(JobMonitor, RunsOfDifferentSizesAreALoss) {
+  onMonitors(2, {}, [](JobMonitor& monitor, Told& told, World&) {
+    monitor.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(monitor.rank()), true);
     expectParts(told.wait().text,
                 {"rank 1 is lost in run 1: it runs with other sizes than rank 0, or another of its "
                  "Executables\n"});
@@ -168,15 +169,15 @@ TEST(ControlBoard, RunsOfDifferentSizesAreALoss) {
 
 // Nobody looks between the runs that differ; those that are being made when somebody does are
 // equal.
-TEST(ControlBoard, RunsThatHaveDifferedAreALoss) {
-  onBoards(3, {}, [](ControlBoard& board, Told& told, World& world) {
+TEST(JobMonitor, RunsThatHaveDifferedAreALoss) {
+  onMonitors(3, {}, [](JobMonitor& monitor, Told& told, World& world) {
     for (uint64_t plan : {1, 2, 3}) {
-      board.mine().beginRun(kProgram, board.rank() == 1 && plan < 3 ? 3 - plan : plan, true);
-      endRun(board);
+      monitor.mine().beginRun(kProgram, monitor.rank() == 1 && plan < 3 ? 3 - plan : plan, true);
+      endRun(monitor);
     }
     world.barrier();
-    if (board.rank() != 2) {
-      EXPECT_THROW(board.compareRuns(), UserError);
+    if (monitor.rank() != 2) {
+      EXPECT_THROW(monitor.compareRuns(), UserError);
     }
     const JobFailure failure = told.wait();
     EXPECT_TRUE(failure.rank == 1 || failure.rank == 2) << failure.rank;
@@ -184,39 +185,39 @@ TEST(ControlBoard, RunsThatHaveDifferedAreALoss) {
   });
 }
 
-TEST(ControlBoard, WhoLeavesAfterOtherRunsIsTold) {
+TEST(JobMonitor, WhoLeavesAfterOtherRunsIsTold) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     Told told;
-    ControlOptions options;
+    JobMonitorOptions options;
     options.deadline = 1e6;  // its watcher looks every 50 ms, and leaving takes less
     options.on_failure = told.handler();
-    auto board = std::make_unique<ControlBoard>(*world, options);
-    board->mine().beginRun(kProgram, static_cast<uint64_t>(board->rank() + 1), true);
-    endRun(*board);
-    board->mine().beginRun(kProgram, 3, true);
-    endRun(*board);
+    auto monitor = std::make_unique<JobMonitor>(*world, options);
+    monitor->mine().beginRun(kProgram, static_cast<uint64_t>(monitor->rank() + 1), true);
+    endRun(*monitor);
+    monitor->mine().beginRun(kProgram, 3, true);
+    endRun(*monitor);
     world->barrier();
-    board.reset();
+    monitor.reset();
     world->barrier();
     EXPECT_TRUE(told.heard());
   });
   expectAllWell(errors);
 }
 
-void awaitFailure(ControlBoard& board) {
-  while (!board.failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  throw UserError(board.failure().text);
+void awaitFailure(JobMonitor& monitor) {
+  while (!monitor.failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  throw UserError(monitor.failure().text);
 }
 
-TEST(ControlBoard, WhoLeavesByAnExceptionHasFailed) {
+TEST(JobMonitor, WhoLeavesByAnExceptionHasFailed) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     const WorldPtr mine = std::move(world);
-    ControlBoard& board = jobMonitorOf(*mine, {});
-    EXPECT_EQ(&board, &jobMonitorOf(*mine, {}));
-    board.mine().beginRun(kProgram, 1, true);
+    JobMonitor& monitor = jobMonitorOf(*mine, {});
+    EXPECT_EQ(&monitor, &jobMonitorOf(*mine, {}));
+    monitor.mine().beginRun(kProgram, 1, true);
     mine->barrier();
     if (mine->rank() == 1) throw std::runtime_error("mine");
-    awaitFailure(board);
+    awaitFailure(monitor);
   });
   EXPECT_EQ(errors[1], "mine");
   for (int rank : {0, 2}) {
@@ -225,36 +226,36 @@ TEST(ControlBoard, WhoLeavesByAnExceptionHasFailed) {
   }
 }
 
-TEST(ControlBoard, AnExceptionMayBeExplained) {
+TEST(JobMonitor, AnExceptionMayBeExplained) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
-    ControlBoard& board = jobMonitorOf(*world, {});
-    board.mine().beginRun(kProgram, 1, true);
+    JobMonitor& monitor = jobMonitorOf(*world, {});
+    monitor.mine().beginRun(kProgram, 1, true);
     world->barrier();
     if (world->rank() == 1) world->fail("its reason");
-    awaitFailure(board);
+    awaitFailure(monitor);
   });
   for (const std::string& error : errors) {
     expectParts(error, {"rank 1 failed in run 1", "its reason"});
   }
 }
 
-TEST(ControlBoard, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
-  ControlOptions options;
+TEST(JobMonitor, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
+  JobMonitorOptions options;
   options.patience = 0.2;
-  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
-    board.mine().beginRun(kProgram, 1, true);
-    if (board.rank() == 1) {
-      board.mine().begin(1, false);
+  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+    monitor.mine().beginRun(kProgram, 1, true);
+    if (monitor.rank() == 1) {
+      monitor.mine().begin(1, false);
     } else {
-      board.mine().begin(2, true);
+      monitor.mine().begin(2, true);
     }
     // A compiler takes longer than the others' patience.
-    if (board.rank() == 2) board.mine().phase = RankPhase::Compiling;
+    if (monitor.rank() == 2) monitor.mine().phase = RankPhase::Compiling;
     world.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     EXPECT_FALSE(told.heard());
     world.barrier();
-    if (board.rank() == 2) board.mine().phase = RankPhase::Computing;
+    if (monitor.rank() == 2) monitor.mine().phase = RankPhase::Computing;
     const JobFailure failure = told.wait();
     EXPECT_EQ(failure.rank, 1);
     EXPECT_FALSE(failure.told);
@@ -264,36 +265,36 @@ TEST(ControlBoard, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
 }
 
 // Ranks 0 and 2 are past the run, one between runs and one in the next.
-TEST(ControlBoard, WhatNobodyElsePostsIsALoss) {
-  ControlOptions options;
+TEST(JobMonitor, WhatNobodyElsePostsIsALoss) {
+  JobMonitorOptions options;
   options.deadline = 0.5;
-  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
-    BoardSlot& mine = board.mine();
+  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+    RankStatus& mine = monitor.mine();
     mine.beginRun(kProgram, 1, true);
-    if (board.rank() == 1) {
+    if (monitor.rank() == 1) {
       mine.begin(2, true);
     } else {
-      endRun(board);
+      endRun(monitor);
       mine.phase = RankPhase::Done;
     }
     world.barrier();
-    if (board.rank() == 2) mine.beginRun(kProgram, 1, true);
+    if (monitor.rank() == 2) mine.beginRun(kProgram, 1, true);
     expectParts(told.wait().text,
                 {"rank 1 is lost in run 1 communicating at instruction 2 (allreduce): it waits "
                  "there, and ranks 0 and 2 have finished that run without posting it\n"});
   });
 }
 
-TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
-  ControlOptions options;
+TEST(JobMonitor, WhatOthersMayStillPostIsWaitedFor) {
+  JobMonitorOptions options;
   options.deadline = 0.2;
-  onBoards(3, options, [](ControlBoard& board, Told& told, World& world) {
-    BoardSlot& mine = board.mine();
+  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+    RankStatus& mine = monitor.mine();
     mine.beginRun(kProgram, 1, true);
-    if (board.rank() == 0) endRun(board);
-    if (board.rank() == 1) mine.begin(2, true);
+    if (monitor.rank() == 0) endRun(monitor);
+    if (monitor.rank() == 1) mine.begin(2, true);
     // The work of its first run is not over when the host begins the second.
-    if (board.rank() == 2) mine.beginRun(kProgram, 1, true);
+    if (monitor.rank() == 2) mine.beginRun(kProgram, 1, true);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     world.barrier();
     EXPECT_FALSE(told.heard()) << told.wait().text;
@@ -301,64 +302,64 @@ TEST(ControlBoard, WhatOthersMayStillPostIsWaitedFor) {
 }
 
 // Later where an exception is on its way, whose World may wait for the others.
-TEST(ControlBoard, WhoBeginsNoMoreRunsIsMissedInTheNext) {
+TEST(JobMonitor, WhoBeginsNoMoreRunsIsMissedInTheNext) {
   for (const bool unwinds : {false, true}) {
-    onBoards(3, {}, [&](ControlBoard& board, Told& told, World&) {
-      board.mine().beginRun(kProgram, 1, true);
-      endRun(board);
-      if (board.rank() != 0) return board.activity().endRuns(unwinds);
-      board.mine().beginRun(kProgram, 1, true);
+    onMonitors(3, {}, [&](JobMonitor& monitor, Told& told, World&) {
+      monitor.mine().beginRun(kProgram, 1, true);
+      endRun(monitor);
+      if (monitor.rank() != 0) return monitor.activity().endRuns(unwinds);
+      monitor.mine().beginRun(kProgram, 1, true);
       const char* why = unwinds ? "1: an exception has ended its" : "1: it begins no more";
       expectParts(told.wait().text, {"rank 1 is lost after", why, " runs, and rank 0 is in run 2"});
     });
   }
 }
 
-TEST(ControlBoard, RanksThatDoNotComeAreWaitedForNoLongerThanSaid) {
+TEST(JobMonitor, RanksThatDoNotComeAreWaitedForNoLongerThanSaid) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
-    ControlOptions options;
+    JobMonitorOptions options;
     options.start = 0.1;
     if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(800));
-    ControlBoard board(*world, options);
+    JobMonitor monitor(*world, options);
   });
   for (const std::string& error : errors) {
     expectParts(error, {"rank 0 ends: the job has not started within 0.1 s: it waits for the other "
-                        "ranks to make the control board"});
+                        "ranks to create the job monitor"});
   }
 }
 
-TEST(ControlBoard, ASignalIsToldAfterAMomentForItsCause) {
+TEST(JobMonitor, ASignalIsToldAfterAMomentForItsCause) {
   static std::atomic<int> signal{0};
-  ControlOptions options;
+  JobMonitorOptions options;
   options.end_signal = &signal;
-  onBoards(2, options, [](ControlBoard& board, Told& told, World& world) {
+  onMonitors(2, options, [](JobMonitor& monitor, Told& told, World& world) {
     world.barrier();
     signal = 15;
     const JobFailure failure = told.wait();
     // Who is told first tells the others.
     EXPECT_EQ(failure.rank >= 0, failure.signal == 0);
     expectParts(failure.text, {"told to end by signal 15\n", "rank 1 (pid "});
-    EXPECT_EQ(board.size(), 2);
+    EXPECT_EQ(monitor.size(), 2);
   });
 }
 
 // Ranks 0 and 1 on one host, 2 on the second, 3 and 4 on the third: by TCP to each other.
 std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
 
-TEST(ControlBoard, HostsHearOfEachOther) {
-  onBoards(
+TEST(JobMonitor, HostsHearOfEachOther) {
+  onMonitors(
       5, {},
-      [](ControlBoard& board, Told& told, World& world) {
-        if (board.rank() == 3) {
-          board.mine().beginRun(kProgram, 1, true);
-          board.mine().begin(2, true);
+      [](JobMonitor& monitor, Told& told, World& world) {
+        if (monitor.rank() == 3) {
+          monitor.mine().beginRun(kProgram, 1, true);
+          monitor.mine().begin(2, true);
         }
-        while (board.entry(3).communicating != 2) std::this_thread::yield();
+        while (monitor.entry(3).communicating != 2) std::this_thread::yield();
         for (int rank = 0; rank < 5; ++rank) {
-          while (board.entry(rank).state != RankState::Well) std::this_thread::yield();
+          while (monitor.entry(rank).state != RankState::Well) std::this_thread::yield();
         }
         world.barrier();
-        if (board.rank() == 4) return board.fail("out of paper");
+        if (monitor.rank() == 4) return monitor.fail("out of paper");
         const JobFailure failure = told.wait();
         EXPECT_EQ(failure.rank, 4);
         expectParts(failure.text, {"rank 4 failed before its first run: out of paper\n",
@@ -367,17 +368,17 @@ TEST(ControlBoard, HostsHearOfEachOther) {
       threeHosts);
 }
 
-TEST(ControlBoard, HostsThatLeaveInGoodOrderAreNotMissed) {
-  ControlOptions options;
+TEST(JobMonitor, HostsThatLeaveInGoodOrderAreNotMissed) {
+  JobMonitorOptions options;
   options.deadline = 0.5;
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     Told told;
-    ControlOptions mine = options;
+    JobMonitorOptions mine = options;
     mine.on_failure = told.handler();
     mine.host_key = std::to_string(world->rank());
-    std::optional<ControlBoard> board(std::in_place, *world, mine);
+    std::optional<JobMonitor> monitor(std::in_place, *world, mine);
     world->barrier();
-    if (world->rank() != 2) board.reset();
+    if (world->rank() != 2) monitor.reset();
     if (world->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(1));
     EXPECT_FALSE(told.heard());
     world->barrier();
@@ -385,12 +386,12 @@ TEST(ControlBoard, HostsThatLeaveInGoodOrderAreNotMissed) {
   expectAllWell(errors);
 }
 
-TEST(ControlBoard, OptionsAreChecked) {
+TEST(JobMonitor, OptionsAreChecked) {
   for (const bool deadline : {true, false}) {
     const auto errors = runRanks(makeInProcessWorlds(1), [&](WorldPtr& world) {
-      ControlOptions options;
+      JobMonitorOptions options;
       (deadline ? options.deadline : options.patience) = -1;
-      ControlBoard board(*world, options);
+      JobMonitor monitor(*world, options);
     });
     expectParts(errors[0], {deadline ? "a deadline of -1 seconds" : "a patience of -1 seconds"});
   }

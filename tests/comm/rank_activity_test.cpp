@@ -1,4 +1,4 @@
-// What a rank's slot shows of runs that several Executables and threads have under way.
+// What a rank's status shows of runs that several Executables and threads have under way.
 #include "comm/monitor/rank_activity.h"
 
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@ constexpr int64_t kDevice = 1, kOther = 2;  // chains
 
 class RankActivityTest : public ::testing::Test {
  protected:
-  RankPhase phase() const { return slot_->phase; }
-  int64_t finished() const { return slot_->finished; }
+  RankPhase phase() const { return status_->phase; }
+  int64_t finished() const { return status_->finished; }
 
-  std::unique_ptr<BoardSlot> slot_ = std::make_unique<BoardSlot>();
-  RankActivity activity_{*slot_};
+  std::unique_ptr<RankStatus> status_ = std::make_unique<RankStatus>();
+  RankActivity activity_{*status_};
 };
 
 TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
@@ -53,7 +53,7 @@ TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
   activity_.beginLocalRun(2);
   activity_.endLocalRuns(1);
   EXPECT_EQ(phase(), RankPhase::Computing);
-  EXPECT_EQ(slot_->run, run);
+  EXPECT_EQ(status_->run, run);
   activity_.beginWaiting();
   EXPECT_EQ(phase(), RankPhase::Communicating);
   activity_.beginCompiling();
@@ -76,18 +76,18 @@ TEST_F(RankActivityTest, RunsEndAndAreTakenUpAgain) {
 }
 
 TEST_F(RankActivityTest, RunsThatAreFarApartAreNotCompared) {
-  const auto ahead = std::make_unique<BoardSlot>();
+  const auto ahead = std::make_unique<RankStatus>();
   RankActivity further(*ahead);
   for (int64_t run = 0; run < 70'000; ++run) {
     if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, 0));
     further.endRun(further.beginRun(1, 7, 0));
-    ASSERT_FALSE(ranDifferently(*slot_, *ahead));
+    ASSERT_FALSE(ranDifferently(*status_, *ahead));
   }
   // The same numbers, other runs.
-  while (slot_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
-  EXPECT_FALSE(ranDifferently(*slot_, *ahead));
+  while (status_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
+  EXPECT_FALSE(ranDifferently(*status_, *ahead));
   activity_.endRun(activity_.beginRun(1, 8, 0));
-  EXPECT_TRUE(ranDifferently(*slot_, *ahead));
+  EXPECT_TRUE(ranDifferently(*status_, *ahead));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ SegmentOptions libraryOptions(const Source& source, const Options& options) {
 // Schedule and source of every kernel of one rank, each kernel once.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
-  host::TraceRequest request{sizes, {}, rank, ranks};
+  host::UnrollRequest request{sizes, {}, rank, ranks};
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const bool scalar = program.slots[static_cast<size_t>(program.inputs[i])].is_scalar;
     request.inputs.push_back(scalar ? TensorDesc{}
@@ -77,8 +77,8 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
   const auto target = options.device == "cuda" ? codegen::Target::Cuda : codegen::Target::Cpp;
   const char* suffix = target == codegen::Target::Cuda ? "cu" : "cpp";
   std::vector<bool> seen(program.kernels.size());
-  const host::Trace trace = host::trace(program, request);
-  for (const host::TraceStep& step : trace.steps) {
+  const host::Unrolled unrolled = host::unroll(program, request);
+  for (const host::UnrolledStep& step : unrolled.steps) {
     if (step.instruction == nullptr) continue;
     const auto* launch = std::get_if<host::LaunchKernel>(&step.instruction->op);
     if (launch == nullptr || seen[static_cast<size_t>(launch->kernel)]) continue;

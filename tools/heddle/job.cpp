@@ -76,12 +76,12 @@ int gpuOfThisProcess(host::DeviceKind kind) {
   return ordinal;
 }
 
-comm::ControlOptions controlOf(const JobOptions& options) {
-  comm::ControlOptions control;
-  control.deadline = options.deadline;
-  control.patience = options.patience;
-  control.start = options.start;
-  return control;
+comm::JobMonitorOptions controlOf(const JobOptions& options) {
+  comm::JobMonitorOptions monitor_options;
+  monitor_options.deadline = options.deadline;
+  monitor_options.patience = options.patience;
+  monitor_options.start = options.start;
+  return monitor_options;
 }
 
 using Prepare = std::function<const host::Program&(int ranks)>;
@@ -89,13 +89,13 @@ using Body = std::function<void(const Rank&)>;
 
 void runThread(comm::World& world, host::Device& device, const JobOptions& options,
                RankErrors& errors, const Body& body) {
-  comm::ControlBoard board(world, controlOf(options));
+  comm::JobMonitor monitor(world, controlOf(options));
   try {
-    body({world.rank(), world.size(), &device, &world, &board});
+    body({world.rank(), world.size(), &device, &world, &monitor});
     world.barrier();
   } catch (const std::exception& error) {
-    board.fail(error.what());
-    errors.keep(std::current_exception(), world.rank(), &board);
+    monitor.fail(error.what());
+    errors.keep(std::current_exception(), world.rank(), &monitor);
     world.abort(error.what());
   }
 }
@@ -177,12 +177,12 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
 
 // A rank that has a process of its own. What ends it, ends the process at once: no transport is in
 // a state to be closed in good order.
-void runRankOfProcess(comm::World& world, host::Device& device, comm::ControlBoard& board,
+void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
                       const Body& body) {
   int code = 2;
   std::string reason;
   try {
-    body({world.rank(), world.size(), &device, &world, &board});
+    body({world.rank(), world.size(), &device, &world, &monitor});
     world.barrier();
     return;
   } catch (const UserError& error) {
@@ -193,30 +193,30 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::ControlBoa
     reason = error.what();
     code = 3;
   }
-  board.fail(reason);
-  endFailedProcess(board, reason, code);
+  monitor.fail(reason);
+  endFailedProcess(monitor, reason, code);
 }
 
 // The process's rank of an mpirun job. False where the job could not begin.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
   const comm::MpiModule& mpi = host::mpiModule();
   catchEndSignal();
-  std::optional<comm::StartWatch> watch(std::in_place, options.start, &endSignal(),
-                                        "all ranks to start and to find each other by MPI",
-                                        endBeforeStart);
+  std::optional<comm::StartTimeout> watch(std::in_place, options.start, &endSignal(),
+                                          "all ranks to start and to find each other by MPI",
+                                          endBeforeStart);
   std::unique_ptr<comm::World> world = mpi.makeWorld();
-  watch->nowWaitsFor("the other ranks to make the control board");
+  watch->nowWaitsFor("the other ranks to create the job monitor");
   const int size = world->size();
-  comm::ControlOptions control = controlOf(options);
-  control.end_signal = &endSignal();
-  control.on_failure = [rank = world->rank()](const comm::JobFailure& failure) {
+  comm::JobMonitorOptions monitor_options = controlOf(options);
+  monitor_options.end_signal = &endSignal();
+  monitor_options.on_failure = [rank = world->rank()](const comm::JobFailure& failure) {
     endProcess(rank, failure);
   };
   host::DeviceKind kind = host::DeviceKind::Cpu;
   int ordinal = 0;
   std::unique_ptr<host::Device> device;
-  comm::ControlBoard board(*world, control);
-  const BoardLooks looks(board, options.deadline);
+  comm::JobMonitor monitor(*world, monitor_options);
+  const WatcherPoll looks(monitor, options.deadline);
   watch.reset();
   const host::Program* program = nullptr;
   const auto begin = [&] {
@@ -239,7 +239,7 @@ bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& b
   if (kind == host::DeviceKind::Cuda) {
     world = host::makeNcclWorld(std::move(world), ordinal);
   }
-  runRankOfProcess(*world, *device, board, body);
+  runRankOfProcess(*world, *device, monitor, body);
   return true;
 }
 

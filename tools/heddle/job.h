@@ -18,7 +18,7 @@ struct Rank {
   int ranks = 1;
   host::Device* device = nullptr;
   comm::World* world = nullptr;
-  comm::ControlBoard* board = nullptr;
+  comm::JobMonitor* monitor = nullptr;
 };
 
 struct JobOptions {
@@ -26,7 +26,7 @@ struct JobOptions {
   int ranks = 0;             // 0: one, or all of an mpirun job
   int64_t adversarial = -1;  // CPU: seed, or -1
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device, or 0
-  double deadline = 10;      // of the control board
+  double deadline = 10;      // of the monitor_options job monitor
   double patience = 600;
   double start = 60;  // seconds for the ranks of the job to come together; 0: for ever
   // What all ranks of an mpirun job must have been given alike, by name: compared after `prepare`.

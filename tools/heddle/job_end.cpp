@@ -14,7 +14,7 @@
 namespace heddle::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using VectorClock = std::chrono::steady_clock;
 
 constexpr int kLostCode = 2;
 constexpr int kSignalCode = 128;  // plus the signal's number, as a shell counts
@@ -37,8 +37,8 @@ size_t last_words_bytes = 0;
 std::atomic<bool> ends{false};
 // on_failure has been called, and has said what there was to say.
 std::atomic<bool> told{false};
-// While a BoardLooks lives.
-std::atomic<comm::ControlBoard*> job_board{nullptr};
+// While a WatcherPoll lives.
+std::atomic<comm::JobMonitor*> job_board{nullptr};
 std::atomic<double> goodbye{0};  // seconds
 
 void sayLastWords() {
@@ -56,23 +56,23 @@ void onEndSignal(int signal) {
 }
 
 // On the thread that has set `ends`. Who only follows another rank's failure says who it was on the
-// board's thread, which may be on its way.
+// job monitor's thread, which may be on its way.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
-  comm::ControlBoard* const board = job_board.load();
-  if (board == nullptr) _exit(code);
-  const auto until = Clock::now() + std::chrono::duration<double>(goodbye.load());
+  comm::JobMonitor* const monitor = job_board.load();
+  if (monitor == nullptr) _exit(code);
+  const auto until = VectorClock::now() + std::chrono::duration<double>(goodbye.load());
   const auto naps = [&] {
     std::this_thread::sleep_for(kNap);
-    return Clock::now() < until;
+    return VectorClock::now() < until;
   };
   const auto hasSpoken = [&] {
-    return told.load() || board->entry(board->rank()).state == comm::RankState::Failed;
+    return told.load() || monitor->entry(monitor->rank()).state == comm::RankState::Failed;
   };
   while (!hasSpoken() && naps()) {
   }
-  board->haveSpoken();
-  while (!board->othersHaveSpoken() && naps()) {
+  monitor->haveSpoken();
+  while (!monitor->othersHaveSpoken() && naps()) {
   }
   _exit(code);
 }
@@ -85,15 +85,15 @@ std::string positionsIn(const comm::JobFailure& failure) {
 
 }  // namespace
 
-void RankErrors::keep(std::exception_ptr error, int rank, const comm::ControlBoard* board) {
+void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor) {
   std::lock_guard lock(mutex_);
   if (first_ < 0) first_ = rank;
   errors_.emplace(rank, error);
-  if (!failure_ && board != nullptr && board->failed()) failure_ = board->failure();
+  if (!failure_ && monitor != nullptr && monitor->failed()) failure_ = monitor->failure();
 }
 
-// What a rank says of itself is the cause, if the board names it; what the board has found out
-// otherwise is more than the others' errors, which follow from it.
+// What a rank says of itself is the cause, if the job monitor names it; what the job monitor has
+// found out otherwise is more than the others' errors, which follow from it.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);
@@ -133,12 +133,12 @@ void endBeforeStart(const std::string& text, int signal) {
   _exit(signal != 0 ? kSignalCode + signal : kLostCode);
 }
 
-BoardLooks::BoardLooks(comm::ControlBoard& board, double deadline) {
+WatcherPoll::WatcherPoll(comm::JobMonitor& monitor, double deadline) {
   goodbye.store(std::min(kGoodbyePart * deadline, kLongestGoodbye));
-  job_board.store(&board);
+  job_board.store(&monitor);
 }
 
-BoardLooks::~BoardLooks() {
+WatcherPoll::~WatcherPoll() {
   somebody_looks.store(false);
   const int signal = end_signal.load();
   if (signal != 0 && !ends.exchange(true)) {
@@ -146,7 +146,7 @@ BoardLooks::~BoardLooks() {
     told.store(true);
     leave(kSignalCode + signal);
   }
-  // In this order: a thread that sets `ends` later finds no board.
+  // In this order: a thread that sets `ends` later finds no job monitor.
   job_board.store(nullptr);
   if (ends.load()) waitForEnd();
 }
@@ -157,13 +157,13 @@ void endProcess(int rank, const comm::JobFailure& failure) {
     say(fmt::format("rank {} ends: {}", rank, failure.text));
   told.store(true);
   if (ends.exchange(true)) return;
-  // The board's thread goes on: what it knows is still to get to other hosts.
+  // The job monitor's thread goes on: what it knows is still to get to other hosts.
   std::thread([] { leave(kLostCode); }).detach();
 }
 
-void endFailedProcess(const comm::ControlBoard& board, const std::string& reason, int code) {
+void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason, int code) {
   if (ends.exchange(true)) waitForEnd();
-  say(fmt::format("rank {}: {}", board.rank(), reason));
+  say(fmt::format("rank {}: {}", monitor.rank(), reason));
   leave(code);
 }
 

@@ -11,11 +11,12 @@
 // How the ranks of a job that fails come to their end.
 namespace heddle::tools {
 
-// The errors of ranks that are threads of this process, and what their control boards say.
+// The errors of ranks that are threads of this process, and what their monitor_options job monitors
+// say.
 class RankErrors {
  public:
-  // `board`: nullptr when it was not made.
-  void keep(std::exception_ptr error, int rank, const comm::ControlBoard* board);
+  // `job monitor`: nullptr when it was not made.
+  void keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor);
   // The cause, if anything was kept, with a line for each rank of a job of several.
   void rethrow(int ranks);
 
@@ -26,33 +27,33 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// From here on a SIGTERM is left for who looks at endSignal(): comm::StartWatch, then the control
-// board, as long as a BoardLooks lives. Afterwards it ends the process.
+// From here on a SIGTERM is left for who looks at endSignal(): comm::StartTimeout, then the
+// monitor_options job monitor, as long as a WatcherPoll lives. Afterwards it ends the process.
 void catchEndSignal();
-// On a thread of comm::StartWatch: prints why the job has not started and ends this process.
+// On a thread of comm::StartTimeout: prints why the job has not started and ends this process.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
-// The signal that came; for ControlOptions::end_signal.
+// The signal that came; for JobMonitorOptions::end_signal.
 const std::atomic<int>& endSignal();
-// As long as it lives the control board of this process, which outlives it, looks at endSignal(),
-// and what ends the process asks it for the other ranks. When the process is at its end by then,
-// the destructor does not return.
-class BoardLooks {
+// As long as it lives the monitor_options job monitor of this process, which outlives it, looks at
+// endSignal(), and what ends the process asks it for the other ranks. When the process is at its
+// end by then, the destructor does not return.
+class WatcherPoll {
  public:
-  // `deadline`: that of the board.
-  BoardLooks(comm::ControlBoard& board, double deadline);
-  ~BoardLooks();
-  BoardLooks(const BoardLooks&) = delete;
-  BoardLooks& operator=(const BoardLooks&) = delete;
+  // `deadline`: that of the job monitor.
+  WatcherPoll(comm::JobMonitor& monitor, double deadline);
+  ~WatcherPoll();
+  WatcherPoll(const WatcherPoll&) = delete;
+  WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
 // A process that is one rank ends when the others have printed too, or after a part of the deadline
 // that is left for it: as soon as one is gone mpirun kills the rest. Compilers that it has started
 // end before it.
 
-// ControlOptions::on_failure: prints the failure, and has a thread of its own end the process.
+// JobMonitorOptions::on_failure: prints the failure, and has a thread of its own end the process.
 void endProcess(int rank, const comm::JobFailure& failure);
 // The rank has thrown: says why and ends the process.
-[[noreturn]] void endFailedProcess(const comm::ControlBoard& board, const std::string& reason,
+[[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);
 
 }  // namespace heddle::tools

@@ -34,10 +34,10 @@
 namespace heddle::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using VectorClock = std::chrono::steady_clock;
 
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double secondsSince(VectorClock::time_point start) {
+  return std::chrono::duration<double>(VectorClock::now() - start).count();
 }
 
 // `sizes`: those of the run.
@@ -135,7 +135,7 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
 
 // What a process makes once, before its ranks begin.
 struct Job {
-  std::optional<host::Fault> fault;
+  std::optional<host::InjectedFault> fault;
   Source source;
   Inputs inputs;
   host::Program program;
@@ -144,11 +144,11 @@ struct Job {
   std::unique_ptr<codegen::ImageCache> images;
 };
 
-host::Fault faultOf(const std::string& spec, int ranks) {
-  host::Fault fault = host::parseFault(spec);
+host::InjectedFault faultOf(const std::string& spec, int ranks) {
+  host::InjectedFault fault = host::parseFault(spec);
   HEDDLE_USER_CHECK(fault.rank < ranks, "--inject {}: rank={}, the job has {} rank(s)", spec,
                     fault.rank, ranks);
-  HEDDLE_USER_CHECK(fault.kind != host::Fault::Kind::Stall || ranks > 1,
+  HEDDLE_USER_CHECK(fault.kind != host::InjectedFault::Kind::Stall || ranks > 1,
                     "--inject {}: nobody would notice a stall in a job of one rank", spec);
   fault.is_process = processRank().has_value();
   return fault;
@@ -156,16 +156,16 @@ host::Fault faultOf(const std::string& spec, int ranks) {
 
 // Here, where all ranks refuse it before anything runs; what a plan alone knows is told by the
 // rank.
-void checkInjected(const host::Fault& fault, const host::Program& program,
+void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks) {
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
   const std::vector<std::string> texts = host::instructionTexts(inlined);
   HEDDLE_USER_CHECK(static_cast<size_t>(fault.instruction) < texts.size(),
                     "--inject: there is no instruction {}, the program has {}", fault.instruction,
                     texts.size());
-  const host::Trace trace = host::trace(inlined, {sizes, {}, fault.rank, ranks});
-  const auto isIt = [&](const host::TraceStep& step) { return step.index == fault.instruction; };
-  HEDDLE_USER_CHECK(std::any_of(trace.steps.begin(), trace.steps.end(), isIt),
+  const host::Unrolled unrolled = host::unroll(inlined, {sizes, {}, fault.rank, ranks});
+  const auto isIt = [&](const host::UnrolledStep& step) { return step.index == fault.instruction; };
+  HEDDLE_USER_CHECK(std::any_of(unrolled.steps.begin(), unrolled.steps.end(), isIt),
                     "--inject: rank {} issues nothing for instruction {} ({})", fault.rank,
                     fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
 }
@@ -230,10 +230,10 @@ Job prepareJob(const Options& options, int ranks) {
 }
 
 // One file of all ranks. Collective.
-void writeTrace(const Rank& rank, host::RunTrace& trace, const std::string& path) {
+void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
   const std::string clock = comm::hostClock();
   const std::vector<std::string> all =
-      rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, trace.events()}));
+      rank.world->exchange(encode(host::RankTimeline{rank.rank, clock, profile.events()}));
   if (rank.rank != 0) return;
   std::vector<host::RankTimeline> timelines;
   for (const std::string& one : all) timelines.push_back(host::decodeTimeline(one));
@@ -249,7 +249,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   executable_options.passes = passOptions(options, {});
   executable_options.verify = false;  // prepareJob() has seen to all ranks
   executable_options.inject = job.fault;
-  const host::Context context{rank.device, rank.world, job.images.get(), rank.board, {}};
+  const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
   const std::vector<host::Argument> arguments =
       placeInputs(rank, executable.program(), job.inputs, options.seed);
@@ -257,11 +257,11 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
   // The outputs of a run go before the next begins: two must not be in memory at once.
-  host::RunTrace trace;
+  host::RunProfile profile;
   host::RunOptions run_options;
   const auto timedRun = [&] {
     outputs.reset();
-    const Clock::time_point start = Clock::now();
+    const VectorClock::time_point start = VectorClock::now();
     outputs = executable.run(arguments, run_options);
     outputs->wait();
     return secondsSince(start);
@@ -269,11 +269,11 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   const double first = timedRun();
   std::vector<double> seconds;
   for (int i = 0; i < options.repeat; ++i) {
-    if (i + 1 == options.repeat && !options.trace.empty()) run_options.trace = &trace;
+    if (i + 1 == options.repeat && !options.trace.empty()) run_options.profile = &profile;
     seconds.push_back(timedRun());
   }
-  rank.board->endRuns();
-  if (!options.trace.empty()) writeTrace(rank, trace, options.trace);
+  rank.monitor->endRuns();
+  if (!options.trace.empty()) writeTimeline(rank, profile, options.trace);
   if (rank.rank == 0) {
     report.device = rank.device->description();
     report.transport = rank.world->transport();

@@ -9,7 +9,7 @@
 namespace heddle::random {
 namespace {
 
-bool isPlacedKind(OpKind kind) {
+bool isIndexedKind(OpKind kind) {
   return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
@@ -30,8 +30,8 @@ const std::vector<const OpDef*>& reductionRows() {
   static const auto rows = rowsOf([](OpKind kind) { return kind == OpKind::Reduction; });
   return rows;
 }
-const std::vector<const OpDef*>& placedRows() {
-  static const auto rows = rowsOf(isPlacedKind);
+const std::vector<const OpDef*>& indexedRows() {
+  static const auto rows = rowsOf(isIndexedKind);
   return rows;
 }
 const std::vector<const OpDef*>& structuralRows() {
@@ -104,8 +104,8 @@ bool OpMaker::make() {
   if (what < 83) return structural(*choices_.pick(structuralRows()));
   if (what < 87) return !isLeftOut(OpKind::Matmul) && matmul();
   if (what < 91) return composite();
-  const OpDef& op = *choices_.pick(placedRows());
-  return !isLeftOut(op.kind) && placed(op);
+  const OpDef& op = *choices_.pick(indexedRows());
+  return !isLeftOut(op.kind) && indexed(op);
 }
 
 bool OpMaker::isLeftOut(OpKind kind) const {

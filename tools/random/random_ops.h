@@ -41,7 +41,7 @@ class OpMaker {
   bool composite();
   bool reduction(const OpDef& op);
   bool structural(const OpDef& op);
-  bool placed(const OpDef& op);
+  bool indexed(const OpDef& op);
   bool broadcast();
   bool expand();
   bool reshape();

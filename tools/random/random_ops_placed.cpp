@@ -6,7 +6,7 @@
 
 namespace heddle::random {
 
-bool OpMaker::placed(const OpDef& op) {
+bool OpMaker::indexed(const OpDef& op) {
   if (op.kind == OpKind::Full || op.kind == OpKind::Iota) {
     std::vector<Size> sizes;
     for (int64_t n = choices_.between(1, 3); n > 0; --n)

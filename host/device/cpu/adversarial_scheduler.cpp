@@ -18,7 +18,7 @@ constexpr uint64_t kShortBurst = 8;
 }  // namespace
 
 AdversarialScheduler::AdversarialScheduler(uint64_t seed)
-    : last_came_(Clock::now()), random_(seed), worker_([this] { serve(); }) {}
+    : last_came_(VectorClock::now()), random_(seed), worker_([this] { serve(); }) {}
 
 AdversarialScheduler::~AdversarialScheduler() {
   {
@@ -38,7 +38,7 @@ void AdversarialScheduler::taskComes() {
   {
     std::lock_guard lock(mutex_);
     ++pending_;
-    last_came_ = Clock::now();
+    last_came_ = VectorClock::now();
     draining_ = false;
   }
   reason_.notify_one();
@@ -72,12 +72,12 @@ bool AdversarialScheduler::awaitReason(std::unique_lock<std::mutex>& lock) {
     }
     if (stop_ || draining_ || pending_ > kMostPending) return true;
     const auto until = last_came_ + (hurry_ ? kShortIdle : kLongIdle);
-    if (Clock::now() >= until) {
+    if (VectorClock::now() >= until) {
       draining_ = true;
       return true;
     }
     // system_clock's wait: the thread sanitizer does not know the one on steady_clock.
-    reason_.wait_until(lock, std::chrono::system_clock::now() + (until - Clock::now()));
+    reason_.wait_until(lock, std::chrono::system_clock::now() + (until - VectorClock::now()));
   }
 }
 

@@ -36,7 +36,7 @@ class AdversarialScheduler {
     CpuStream* stream;
     bool starved;
   };
-  using Clock = std::chrono::steady_clock;
+  using VectorClock = std::chrono::steady_clock;
 
   void serve();
   // Blocks until there is a reason to run a task; false: the end.
@@ -54,7 +54,7 @@ class AdversarialScheduler {
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<StreamPoint> waiting_;
   int64_t pending_ = 0;
-  Clock::time_point last_came_;
+  VectorClock::time_point last_came_;
   bool hurry_ = false;
   bool draining_ = false;
   bool stop_ = false;

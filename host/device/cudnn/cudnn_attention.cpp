@@ -86,15 +86,15 @@ class PreparedCall : public PreparedAttention {
     const CurrentDevice current(handle_->device);
     const auto native = static_cast<cudaStream_t>(stream);
     std::deque<Moved> moved;
-    Memory placed{{}, memory.workspace};
+    Memory indexed{{}, memory.workspace};
     for (size_t i = 0; i < tensors_.size(); ++i) {
       moved.emplace_back(memory.operands[i], tensors_[i], i < inputs_, native);
-      placed.operands[i] = moved.back().get();
+      indexed.operands[i] = moved.back().get();
     }
     {
       const std::lock_guard lock(handle_->mutex);
       check(cudnnSetStream(handle_->handle, native), "cudnnSetStream");
-      issueCall(handle_->handle, placed);
+      issueCall(handle_->handle, indexed);
     }
     for (size_t i = inputs_; i < tensors_.size(); ++i) moved[i].copyBack();
   }

@@ -19,7 +19,7 @@ class ItemFinder {
         part_of_(program.slots.size(), -1),
         defined_(program.slots.size(), 0) {}
 
-  Items run() {
+  BufferAccesses run() {
     for (SlotId id : program_.inputs) {
       if (slot(id).is_scalar) continue;
       const RootId root = newRoot(nullptr);
@@ -144,7 +144,7 @@ class ItemFinder {
   }
 
   const Program& program_;
-  Items out_;
+  BufferAccesses out_;
   std::vector<Roots> roots_of_;                   // per slot
   std::vector<int32_t> part_of_;                  // per slot
   std::vector<int32_t> defined_;                  // per slot: how often so far
@@ -180,13 +180,13 @@ bool isAtMost(const Size& a, const Size& b) {
 
 }  // namespace
 
-bool Items::anyOpaque() const {
+bool BufferAccesses::anyOpaque() const {
   return std::any_of(items.begin(), items.end(), [](const Item& item) { return item.opaque; });
 }
 
-Items itemsOf(const Program& program) { return ItemFinder(program).run(); }
+BufferAccesses bufferAccessesOf(const Program& program) { return ItemFinder(program).run(); }
 
-bool Items::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
+bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
   if (a.part < 0 || b.part < 0) return true;
   const BufferPart& x = parts[static_cast<size_t>(a.part)];
   const BufferPart& y = parts[static_cast<size_t>(b.part)];
@@ -194,7 +194,7 @@ bool Items::mayOverlap(const ItemAccess& a, const ItemAccess& b) const {
   return !isAtMost(x.stop, y.start) && !isAtMost(y.stop, x.start);
 }
 
-bool Items::conflict(const Item& a, const Item& b) const {
+bool BufferAccesses::conflict(const Item& a, const Item& b) const {
   for (const ItemAccess& x : a.accesses) {
     // All of the same root stand together.
     auto y = b.accesses.lower_bound({x.root, false, -1});
@@ -205,7 +205,7 @@ bool Items::conflict(const Item& a, const Item& b) const {
   return false;
 }
 
-bool isUnordered(const Program& program, const Items& items) {
+bool isUnordered(const Program& program, const BufferAccesses& items) {
   const bool events =
       std::any_of(program.body.begin(), program.body.end(), [](const Instruction& x) {
         return std::holds_alternative<RecordEvent>(x.op) || std::holds_alternative<WaitEvent>(x.op);

@@ -16,7 +16,7 @@ using RootId = int32_t;
 struct ItemAccess {
   RootId root;
   bool write;
-  int32_t part = -1;  // of Items::parts; -1: any of it
+  int32_t part = -1;  // of BufferAccesses::parts; -1: any of it
   auto operator<=>(const ItemAccess&) const = default;
   // Of whatever part.
   ItemAccess whole() const { return {root, write}; }
@@ -40,7 +40,7 @@ struct Item {
   bool opaque = false;
 };
 
-struct Items {
+struct BufferAccesses {
   std::vector<Item> items;  // parallel to Program::body
   RootId roots = 0;
   std::set<RootId> inputs;
@@ -60,9 +60,9 @@ struct Items {
   bool conflict(const Item& a, const Item& b) const;
 };
 
-Items itemsOf(const Program& program);
+BufferAccesses bufferAccessesOf(const Program& program);
 
 // No opaque item and no event: nobody has ordered streams by hand yet.
-bool isUnordered(const Program& program, const Items& items);
+bool isUnordered(const Program& program, const BufferAccesses& items);
 
 }  // namespace heddle::host

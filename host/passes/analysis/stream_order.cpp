@@ -4,11 +4,11 @@
 
 namespace heddle::host {
 
-Order::Order(const Program& program, const Items& items)
+StreamOrder::StreamOrder(const Program& program, const BufferAccesses& items)
     : program_(program),
       items_(items),
       streams_(static_cast<size_t>(program.streams()),
-               Clock(static_cast<size_t>(program.streams()))),
+               VectorClock(static_cast<size_t>(program.streams()))),
       after_(program.body.size()),
       events_(program.events.size()),
       latest_post_(program.tokens.size(), -1),
@@ -20,11 +20,11 @@ Order::Order(const Program& program, const Items& items)
   }
 }
 
-std::vector<Order::Done> Order::missing(size_t i) const {
+std::vector<StreamOrder::Done> StreamOrder::missing(size_t i) const {
   std::vector<Done> out;
   const Item& item = items_.items[i];
   if (item.stream < 0) return out;
-  const Clock& clock = streams_[static_cast<size_t>(item.stream)];
+  const VectorClock& clock = streams_[static_cast<size_t>(item.stream)];
   for (const ItemAccess& access : item.accesses) {
     for (const Done& done : done_[static_cast<size_t>(access.root)]) {
       if ((access.write || done.access.write) && items_.mayOverlap(access, done.access) &&
@@ -36,9 +36,9 @@ std::vector<Order::Done> Order::missing(size_t i) const {
   return out;
 }
 
-std::vector<Order::Done> Order::missingAtEnd() const {
+std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   std::vector<Done> out;
-  const Clock& clock = streams_.front();
+  const VectorClock& clock = streams_.front();
   for (size_t post = 0; post < post_item_.size(); ++post) {
     const auto id = static_cast<int32_t>(post);
     if (!clock.knowsPost(id)) out.push_back({{-1, true}, post_item_[post], -1, 0, id});
@@ -49,22 +49,22 @@ std::vector<Order::Done> Order::missingAtEnd() const {
   return out;
 }
 
-bool Order::isKnown(RootId root) const {
+bool StreamOrder::isKnown(RootId root) const {
   const auto& done = done_[static_cast<size_t>(root)];
   return std::all_of(done.begin(), done.end(),
                      [&](const Done& d) { return d.knownTo(streams_.front()); });
 }
 
-TokenId Order::tokenOf(int32_t post) const {
+TokenId StreamOrder::tokenOf(int32_t post) const {
   const auto found = std::find(latest_post_.begin(), latest_post_.end(), post);
   return found == latest_post_.end() ? -1 : static_cast<TokenId>(found - latest_post_.begin());
 }
 
-void Order::step(size_t i) {
+void StreamOrder::step(size_t i) {
   const Item& item = items_.items[i];
   const Op& op = program_.body[i].op;
   if (item.stream < 0 || item.opaque) return;
-  Clock& clock = streams_[static_cast<size_t>(item.stream)];
+  VectorClock& clock = streams_[static_cast<size_t>(item.stream)];
   if (const auto* wait = std::get_if<Wait>(&op)) {
     const int32_t post = latest_post_[static_cast<size_t>(wait->token)];
     if (post < 0) return;
@@ -82,7 +82,7 @@ void Order::step(size_t i) {
   }
   const int32_t time = ++clock.streams[static_cast<size_t>(item.stream)];
   int32_t post = -1;
-  Clock after = clock;
+  VectorClock after = clock;
   if (item.posts >= 0) {
     post = static_cast<int32_t>(post_item_.size());
     post_item_.push_back(i);
@@ -96,13 +96,14 @@ void Order::step(size_t i) {
   after_[i] = std::move(after);
 }
 
-void Order::remember(size_t i, const Item& item, int32_t time, int32_t post, const Clock& clock) {
+void StreamOrder::remember(size_t i, const Item& item, int32_t time, int32_t post,
+                           const VectorClock& clock) {
   for (const ItemAccess& access : item.accesses) {
     auto& list = done_[static_cast<size_t>(access.root)];
     // Who must not come before the old one then must not come before this one either.
     std::erase_if(list, [&](const Done& old) {
       return old.knownTo(clock) && (access.write || !old.access.write) &&
-             Items::covers(access, old.access);
+             BufferAccesses::covers(access, old.access);
     });
     list.push_back({access, i, item.stream, time, post});
   }

@@ -9,9 +9,9 @@
 namespace heddle::host {
 
 // What the streams know of each other along the top-level instructions: the rules of checkRaces()
-// over buffers and their parts (Items), without sizes. An item that is opaque orders nothing that
-// is seen here.
-class Order {
+// over buffers and their parts (BufferAccesses), without sizes. An item that is opaque orders
+// nothing that is seen here.
+class StreamOrder {
  public:
   struct Done {  // one access that later ones may have to wait for
     ItemAccess access;
@@ -19,7 +19,7 @@ class Order {
     StreamId stream;
     int32_t time;
     int32_t post;  // -1: not a post
-    bool knownTo(const Clock& clock) const {
+    bool knownTo(const VectorClock& clock) const {
       return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
     }
   };
@@ -27,7 +27,7 @@ class Order {
   // Of an access before the first item: the caller's, on stream 0.
   static constexpr size_t kBegin = static_cast<size_t>(-1);
 
-  Order(const Program& program, const Items& items);
+  StreamOrder(const Program& program, const BufferAccesses& items);
 
   // What of the past item `i` conflicts with and its stream does not know.
   std::vector<Done> missing(size_t i) const;
@@ -38,23 +38,23 @@ class Order {
 
   void step(size_t i);  // item i happens; call in order
 
-  Clock& clock(StreamId stream) { return streams_[static_cast<size_t>(stream)]; }
+  VectorClock& clock(StreamId stream) { return streams_[static_cast<size_t>(stream)]; }
   // What is known on its stream right after a done item; at a post: before it began, and itself.
-  const Clock& after(const Done& done) const {
+  const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
   // The token by which the post can still be waited for, or -1.
   TokenId tokenOf(int32_t post) const;
 
  private:
-  void remember(size_t i, const Item& item, int32_t time, int32_t post, const Clock& clock);
+  void remember(size_t i, const Item& item, int32_t time, int32_t post, const VectorClock& clock);
 
   const Program& program_;
-  const Items& items_;
-  std::vector<Clock> streams_;
-  Clock begin_;
-  std::vector<Clock> after_;  // per item
-  std::vector<std::optional<Clock>> events_;
+  const BufferAccesses& items_;
+  std::vector<VectorClock> streams_;
+  VectorClock begin_;
+  std::vector<VectorClock> after_;  // per item
+  std::vector<std::optional<VectorClock>> events_;
   std::vector<int32_t> latest_post_;     // per token
   std::vector<size_t> post_item_;        // per post
   std::vector<std::vector<Done>> done_;  // per root

@@ -29,7 +29,7 @@ void addEvents(Program& to, Program& from) {
 
 }  // namespace
 
-Program eitherVersion(const Size& rest, Program even, Program otherwise) {
+Program branchOnRemainder(const Size& rest, Program even, Program otherwise) {
   HEDDLE_CHECK(even.inputs == otherwise.inputs && even.outputs == otherwise.outputs &&
                    even.kernels.size() >= otherwise.kernels.size() &&
                    even.slots.size() >= otherwise.slots.size() &&

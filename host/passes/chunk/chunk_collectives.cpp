@@ -25,17 +25,17 @@ constexpr double kChainGain = 1.06;
 // Than nothing cut, or than fewer chunks.
 constexpr double kCutGain = 0.99, kLongerGain = 0.995;
 
-// What the text asks for, at a tensor of a site.
+// What the text asks for, at a tensor of a match.
 struct Wanted {
   SlotId at;
   Sharding::StreamSplit split;
 };
 
-// How a site is cut.
+// How a match is cut.
 struct Choice {
   const ChunkCut* cut = nullptr;
   ChunkShares shares = {1};
-  ChunkRests rests;
+  Remainders remainders;
   bool is_chain = false;
 };
 
@@ -45,50 +45,51 @@ class Chunker {
       : program_(program), options_(options), sizes_(program, options) {}
 
   std::optional<Chunked> run() {
-    const ChunkSites found = findChunkSites(program_);
+    const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
       whys_[whole.post] = fmt::format("stays whole: {}", whole.why);
     }
     std::map<size_t, Choice> chains;        // by the post of the reduction
     std::map<size_t, size_t> gathered_for;  // by the post of the gather: of the reduction
-    for (const ChunkSite& site : found.sites) {
-      Choice chain = chainOf(site, found);
+    for (const OverlapMatch& match : found.matches) {
+      Choice chain = chainOf(match, found);
       if (chain.shares.size() < 2) continue;
-      if (site.gather) gathered_for[*site.gather] = site.post;
-      chains.emplace(site.post, std::move(chain));
+      if (match.gather) gathered_for[*match.gather] = match.post;
+      chains.emplace(match.post, std::move(chain));
     }
-    std::vector<std::pair<const ChunkSite*, Choice>> choices;
-    for (const ChunkSite& site : found.sites) {
-      if (const auto reduction = gathered_for.find(site.post); reduction != gathered_for.end()) {
-        whys_[site.post] = fmt::format("is cut with {}", postText(reduction->second));
+    std::vector<std::pair<const OverlapMatch*, Choice>> choices;
+    for (const OverlapMatch& match : found.matches) {
+      if (const auto reduction = gathered_for.find(match.post); reduction != gathered_for.end()) {
+        whys_[match.post] = fmt::format("is cut with {}", postText(reduction->second));
         continue;
       }
-      const auto chain = chains.find(site.post);
-      choices.emplace_back(&site, chain != chains.end() ? std::move(chain->second) : choose(site));
+      const auto chain = chains.find(match.post);
+      choices.emplace_back(&match,
+                           chain != chains.end() ? std::move(chain->second) : choose(match));
     }
     keepWhatDivides(choices);
-    ChunkRests rests;
-    for (const auto& [site, choice] : choices) {
-      rests.insert(choice.rests.begin(), choice.rests.end());
+    Remainders remainders;
+    for (const auto& [match, choice] : choices) {
+      remainders.insert(choice.remainders.begin(), choice.remainders.end());
     }
     ChunkWriter writer(program_);
-    for (const auto& [site, choice] : choices) {
-      whys_[site->post] = told(*site, choice, rests);
+    for (const auto& [match, choice] : choices) {
+      whys_[match->post] = told(*match, choice, remainders);
       if (choice.shares.size() < 2) {
-        if (site->gather && gathered_for.contains(*site->gather))
-          whys_[*site->gather] = fmt::format("stays whole with {}", postText(site->post));
+        if (match->gather && gathered_for.contains(*match->gather))
+          whys_[*match->gather] = fmt::format("stays whole with {}", postText(match->post));
         continue;
       }
       if (!choice.is_chain) {
-        writer.cut(*site, *choice.cut, choice.shares);
+        writer.cut(*match, *choice.cut, choice.shares);
       } else {
-        writer.cutChain(*site, gatherOf(*site, found), *choice.cut, choice.shares);
+        writer.cutChain(*match, gatherOf(*match, found), *choice.cut, choice.shares);
       }
     }
     checkServed(found);
     if (!writer.hasCut()) return std::nullopt;
     Size rest(0);
-    for (const auto& [text, size] : rests) rest = rest + size;
+    for (const auto& [text, size] : remainders) rest = rest + size;
     return Chunked{std::move(writer).result(), rest};
   }
 
@@ -105,8 +106,8 @@ class Chunker {
 
   // All are cut or none, by the sizes of the run: at those that are known nobody stays whole for
   // others whose rows do not divide. What the text asks for it gets.
-  void keepWhatDivides(std::vector<std::pair<const ChunkSite*, Choice>>& choices) {
-    const auto divides = [&](const auto& each) { return dividesNominally(each.second.rests); };
+  void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
+    const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
           return each.second.shares.size() > 1 && divides(each);
         })) {
@@ -119,64 +120,65 @@ class Chunker {
 
   // --- how many, and of what --------------------------------------------------------------------
 
-  Choice choose(const ChunkSite& site) {
-    if (const auto wanted = wantedFor(site)) return asked(site, *wanted);
-    if (options_.chunks != PassOptions::kAutoChunks) return fixed(site, options_.chunks);
-    return cheapest(site);
+  Choice choose(const OverlapMatch& match) {
+    if (const auto wanted = wantedFor(match)) return asked(match, *wanted);
+    if (options_.chunks != PassOptions::kAutoChunks) return fixed(match, options_.chunks);
+    return cheapest(match);
   }
 
-  Choice asked(const ChunkSite& site, const Wanted& wanted) const {
+  Choice asked(const OverlapMatch& match, const Wanted& wanted) const {
     const std::string& name = slot(wanted.at).name;
     const auto [axis, chunks] = wanted.split;
-    for (const ChunkCut& cut : site.cuts) {
+    for (const ChunkCut& cut : match.cuts) {
       if (cut.isFlat() || cut.axes.front() != static_cast<size_t>(axis)) continue;
       if (chunks < 2) return {};
-      auto rests = chunkRests(program_, site, cut, chunks);
-      HEDDLE_USER_CHECK(rests,
+      auto remainders = remaindersOf(program_, match, cut, chunks);
+      HEDDLE_USER_CHECK(remainders,
                         "%{} at line {}: its rows do not divide into {} chunks on every rank", name,
-                        program_.body[site.post].line, chunks);
-      return {&cut, equalShares(chunks), std::move(*rests)};
+                        program_.body[match.post].line, chunks);
+      return {&cut, equalShares(chunks), std::move(*remainders)};
     }
     std::vector<std::string> able;
-    for (const ChunkCut& cut : site.cuts) {
+    for (const ChunkCut& cut : match.cuts) {
       if (!cut.isFlat()) able.push_back(std::to_string(cut.axes.front()));
     }
     userError(
         "%{}: stream({}: {}): the {} of line {} and its product are cut along axis {}, where a "
         "chunk "
         "of rows is one stretch of memory",
-        name, axis, chunks, collectiveName(site.kind), program_.body[site.post].line,
+        name, axis, chunks, collectiveName(match.kind), program_.body[match.post].line,
         fmt::join(able, " or axis "));
   }
 
   // What divides at the sizes that are known goes before what may divide at others.
-  Choice fixed(const ChunkSite& site, int64_t chunks) const {
+  Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
     if (chunks < 2) return best;
-    for (const ChunkCut& cut : site.cuts) {
-      auto rests = chunkRests(program_, site, cut, chunks);
-      if (!rests) continue;
-      const bool divides = dividesNominally(*rests);
-      if (best.cut == nullptr || divides) best = {&cut, equalShares(chunks), std::move(*rests)};
+    for (const ChunkCut& cut : match.cuts) {
+      auto remainders = remaindersOf(program_, match, cut, chunks);
+      if (!remainders) continue;
+      const bool divides = dividesNominally(*remainders);
+      if (best.cut == nullptr || divides)
+        best = {&cut, equalShares(chunks), std::move(*remainders)};
       if (divides) break;
     }
     return best;
   }
 
-  Choice cheapest(const ChunkSite& site) const {
+  Choice cheapest(const OverlapMatch& match) const {
     Choice best;
     double seconds = 0;
     for (const bool must_divide : {true, false}) {
-      for (const ChunkCut& cut : site.cuts) {
-        const ChunkedWork work = chunkedWork(program_, sizes_, site, cut);
+      for (const ChunkCut& cut : match.cuts) {
+        const ChunkedWork work = chunkedWork(program_, sizes_, match, cut);
         std::vector<ChunkShares> allowed = sharesFor(work);
         std::erase_if(allowed, [&](const ChunkShares& shares) {
-          return !isOpen(site, cut, shares, must_divide);
+          return !isOpen(match, cut, shares, must_divide);
         });
         const ChunkShares shares = cheapestShares(work, allowed);
         const double needed = chunkedSeconds(work, shares);
         if (shares.size() < 2 || (best.cut != nullptr && needed >= seconds)) continue;
-        best = {&cut, shares, *chunkRests(program_, site, cut, unitsOf(shares))};
+        best = {&cut, shares, *remaindersOf(program_, match, cut, unitsOf(shares))};
         seconds = needed;
       }
       if (best.cut != nullptr) break;
@@ -186,34 +188,34 @@ class Chunker {
 
   // --- both stages of a reduction, and the gather before them ------------------------------------
 
-  static const ChunkSite* gatherOf(const ChunkSite& site, const ChunkSites& found) {
-    for (const ChunkSite& other : found.sites) {
-      if (site.gather && other.post == *site.gather) return &other;
+  static const OverlapMatch* gatherOf(const OverlapMatch& match, const OverlapMatches& found) {
+    for (const OverlapMatch& other : found.matches) {
+      if (match.gather && other.post == *match.gather) return &other;
     }
     return nullptr;
   }
 
   // One chunk where there is no front, the text asks for something, or the stages are as cheap by
   // themselves.
-  Choice chainOf(const ChunkSite& site, const ChunkSites& found) {
-    const ChunkSite* gather = gatherOf(site, found);
-    if (!site.front || wantedFor(site) || (gather != nullptr && wantedFor(*gather))) return {};
+  Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
+    const OverlapMatch* gather = gatherOf(match, found);
+    if (!match.front || wantedFor(match) || (gather != nullptr && wantedFor(*gather))) return {};
     const bool is_auto = options_.chunks == PassOptions::kAutoChunks;
     if (!is_auto && options_.chunks < 2) return {};
     Choice best;
-    double seconds = is_auto ? mostForChain(site, gather) : 0;
-    for (const ChunkCut& cut : site.cuts) {
-      if (!frontTakes(program_, site, cut)) continue;
-      const ChunkedWork work = chainedWork(program_, sizes_, site, cut);
+    double seconds = is_auto ? mostForChain(match, gather) : 0;
+    for (const ChunkCut& cut : match.cuts) {
+      if (!frontTakes(program_, match, cut)) continue;
+      const ChunkedWork work = chainedWork(program_, sizes_, match, cut);
       for (const ChunkShares& shares :
            is_auto ? sharesFor(work) : std::vector<ChunkShares>(1, equalShares(options_.chunks))) {
-        auto rests = chunkRests(program_, site, cut, unitsOf(shares), true);
-        if (shares.size() < 2 || !rests || !dividesNominally(*rests)) continue;
+        auto remainders = remaindersOf(program_, match, cut, unitsOf(shares), true);
+        if (shares.size() < 2 || !remainders || !dividesNominally(*remainders)) continue;
         const double needed = chunkedSeconds(work, shares);
         const bool is_longer = best.cut != nullptr && shares.size() > best.shares.size();
         if (is_auto ? needed >= (is_longer ? kLongerGain : 1) * seconds : best.cut != nullptr)
           continue;
-        best = {&cut, shares, std::move(*rests), true};
+        best = {&cut, shares, std::move(*remainders), true};
         seconds = needed;
       }
     }
@@ -222,12 +224,12 @@ class Chunker {
 
   // A little more than the same with each collective next to its own product, and a little less
   // than nothing cut at all.
-  double mostForChain(const ChunkSite& site, const ChunkSite* gather) const {
-    ChunkedWork front = frontWork(program_, sizes_, site);
+  double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
+    ChunkedWork front = frontWork(program_, sizes_, match);
     if (gather != nullptr) front.flops = front.calls = 0;  // the gather's products
     double whole = productSeconds(front);
     double apart = whole;
-    for (const ChunkSite* each : {&site, gather}) {
+    for (const OverlapMatch* each : {&match, gather}) {
       if (each == nullptr) continue;
       const Choice choice = cheapest(*each);
       const ChunkCut& cut = choice.cut != nullptr ? *choice.cut : each->cuts.front();
@@ -238,24 +240,24 @@ class Chunker {
     return std::min(kChainGain * apart, kCutGain * whole);
   }
 
-  bool isOpen(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares,
+  bool isOpen(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares,
               bool must_divide) const {
     if (shares.size() == 1) return true;
-    const auto rests = chunkRests(program_, site, cut, unitsOf(shares));
-    return rests && (!must_divide || dividesNominally(*rests));
+    const auto remainders = remaindersOf(program_, match, cut, unitsOf(shares));
+    return remainders && (!must_divide || dividesNominally(*remainders));
   }
 
-  bool dividesNominally(const ChunkRests& rests) const {
-    return std::all_of(rests.begin(), rests.end(),
+  bool dividesNominally(const Remainders& remainders) const {
+    return std::all_of(remainders.begin(), remainders.end(),
                        [&](const auto& rest) { return sizes_.value(rest.second) == 0; });
   }
 
   // --- what the text asks for -------------------------------------------------------------------
 
-  // Of the tensors around a site.
-  std::optional<Wanted> wantedFor(const ChunkSite& site) {
-    std::vector<SlotId> around = {post(site.post).in, post(site.post).out};
-    for (size_t product : site.products) {
+  // Of the tensors around a match.
+  std::optional<Wanted> wantedFor(const OverlapMatch& match) {
+    std::vector<SlotId> around = {post(match.post).in, post(match.post).out};
+    for (size_t product : match.products) {
       around.push_back(std::get<CallLibrary>(program_.body[product].op).outputs[0]);
     }
     std::optional<Wanted> wanted;
@@ -277,7 +279,7 @@ class Chunker {
   }
 
   // The text asks for chunks of what nothing here can cut.
-  void checkServed(const ChunkSites& found) const {
+  void checkServed(const OverlapMatches& found) const {
     for (size_t i = 0; i < program_.slots.size(); ++i) {
       const auto id = static_cast<SlotId>(i);
       const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
@@ -291,7 +293,7 @@ class Chunker {
     }
   }
 
-  std::string whyWhole(const ChunkSites& found, SlotId id) const {
+  std::string whyWhole(const OverlapMatches& found, SlotId id) const {
     for (const WholeCollective& whole : found.whole) {
       const Communicate& x = post(whole.post);
       if (x.in == id || x.out == id)
@@ -307,39 +309,40 @@ class Chunker {
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  // `rests`: of all that are cut.
-  std::string told(const ChunkSite& site, const Choice& choice, const ChunkRests& rests) const {
+  // `remainders`: of all that are cut.
+  std::string told(const OverlapMatch& match, const Choice& choice,
+                   const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
-      return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, site, cut), shares);
+      return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, match, cut), shares);
     };
     const char* unless =
-        dividesNominally(rests) ? "" : "; at these sizes nothing is, as not all rows divide";
+        dividesNominally(remainders) ? "" : "; at these sizes nothing is, as not all rows divide";
     if (choice.is_chain) {
-      const ChunkedWork work = chainedWork(program_, sizes_, site, *choice.cut);
+      const ChunkedWork work = chainedWork(program_, sizes_, match, *choice.cut);
       return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us{}",
-                         site.front->products.size(), counted(choice.shares), named(*choice.cut),
+                         match.front->products.size(), counted(choice.shares), named(*choice.cut),
                          1e6 * chunkedSeconds(work, choice.shares), unless);
     }
     if (choice.shares.size() > 1) {
       return fmt::format("is cut with {} product{} in {} of {}: {:.0f} us, whole {:.0f} us{}",
-                         site.products.size(), site.products.size() == 1 ? "" : "s",
+                         match.products.size(), match.products.size() == 1 ? "" : "s",
                          counted(choice.shares), named(*choice.cut),
                          micros(*choice.cut, choice.shares), micros(*choice.cut, {1}), unless);
     }
     if (options_.chunks == 1) return "stays whole: one chunk is asked for";
     std::vector<std::string> others;
-    for (const ChunkCut& cut : site.cuts) {
+    for (const ChunkCut& cut : match.cuts) {
       ChunkShares best = {1};
-      for (const ChunkShares& shares : sharesFor(chunkedWork(program_, sizes_, site, cut))) {
+      for (const ChunkShares& shares : sharesFor(chunkedWork(program_, sizes_, match, cut))) {
         const bool first = best.size() == 1 || micros(cut, shares) < micros(cut, best);
-        if (shares.size() > 1 && first && isOpen(site, cut, shares, false)) best = shares;
+        if (shares.size() > 1 && first && isOpen(match, cut, shares, false)) best = shares;
       }
       if (best.size() == 1) continue;
       others.push_back(
           fmt::format("{} of {} {:.0f} us", counted(best), named(cut), micros(cut, best)));
     }
     if (others.empty()) return "stays whole: its rows never divide on every rank";
-    return fmt::format("stays whole: {:.0f} us, {}", micros(site.cuts.front(), {1}),
+    return fmt::format("stays whole: {:.0f} us, {}", micros(match.cuts.front(), {1}),
                        fmt::join(others, ", "));
   }
 

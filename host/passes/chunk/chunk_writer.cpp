@@ -40,31 +40,31 @@ void ChunkWriter::clear(const ChunkStage& stage) {
   if (stage.kernel) instead(*stage.kernel);
 }
 
-void ChunkWriter::cut(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares) {
+void ChunkWriter::cut(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares) {
   has_cut_ = true;
-  clear(site);
-  instead(site.wait);
-  const bool whole = site.kind == CollectiveKind::Allreduce;
-  const Work work{site, cut, shares, false, whole ? 1 : site.team};
-  if (site.kind == CollectiveKind::Allgather) return gatherChunks(work);
+  clear(match);
+  instead(match.wait);
+  const bool whole = match.kind == CollectiveKind::Allreduce;
+  const Work work{match, cut, shares, false, whole ? 1 : match.team};
+  if (match.kind == CollectiveKind::Allgather) return gatherChunks(work);
   reduceChunks(work, {});
 }
 
-void ChunkWriter::cutChain(const ChunkSite& site, const ChunkSite* gather, const ChunkCut& cut,
-                           const ChunkShares& shares) {
+void ChunkWriter::cutChain(const OverlapMatch& match, const OverlapMatch* gather,
+                           const ChunkCut& cut, const ChunkShares& shares) {
   has_cut_ = true;
-  clear(site);
-  clear(*site.front);
-  instead(site.wait);
-  const bool whole = site.kind == CollectiveKind::Allreduce;
+  clear(match);
+  clear(*match.front);
+  instead(match.wait);
+  const bool whole = match.kind == CollectiveKind::Allreduce;
   MadeByChunk gathered;
   if (gather != nullptr) {
     clear(*gather);
     instead(gather->wait);
-    Work work{*gather, cut, shares, true, site.team};
+    Work work{*gather, cut, shares, true, match.team};
     gathered = postGathers(work);
   }
-  reduceChunks({site, cut, shares, true, whole ? 1 : site.team}, gathered);
+  reduceChunks({match, cut, shares, true, whole ? 1 : match.team}, gathered);
 }
 
 Program ChunkWriter::result() && {
@@ -137,11 +137,11 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
   size_t axis = work.cut.axes.front();
   const Size rows = Size::floorDiv(rowsOf(new_, slot(id), work.cut), Size(blocks));
   if (work.cut.isFlat()) {
-    if (work.site.order != rowMajor(sizes.size())) {
+    if (work.match.order != rowMajor(sizes.size())) {
       std::vector<Size> moved;
-      for (int64_t each : work.site.order) moved.push_back(sizes[static_cast<size_t>(each)]);
+      for (int64_t each : work.match.order) moved.push_back(sizes[static_cast<size_t>(each)]);
       const SlotId ordered = newSlot(id, "_ordered", moved);
-      emit(Alias{ordered, view, Alias::Permute{work.site.order}});
+      emit(Alias{ordered, view, Alias::Permute{work.match.order}});
       view = ordered;
     }
     sizes = {rows, sizes.back()};
@@ -177,7 +177,7 @@ SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
   std::vector<Size> sizes = localSizes(like);
-  AxisOrder order = work.site.order;
+  AxisOrder order = work.match.order;
   size_t axis = work.cut.axes.front();
   if (work.cut.isFlat()) {
     sizes = {rows, sizes.back()};
@@ -238,8 +238,8 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
 }
 
 ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
-  const auto x = std::get<Communicate>(old_.body[work.site.post].op);
-  instead(work.site.post);
+  const auto x = std::get<Communicate>(old_.body[work.match.post].op);
+  instead(work.match.post);
   const Rows rows = rowsIn(work, x.in, 1);
   work.unit = rows.unit;
   const auto chunks = static_cast<int64_t>(work.shares.size());
@@ -262,15 +262,15 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const auto chunks = static_cast<int64_t>(work.shares.size());
-  instead(work.site.products.front());
-  KernelParts kernel = kernelParts(work, work.site);
-  for (size_t product : work.site.products) {
+  instead(work.match.products.front());
+  KernelParts kernel = kernelParts(work, work.match);
+  for (size_t product : work.match.products) {
     const auto whole = std::get<CallLibrary>(old_.body[product].op);
     instead(product);
     const Rows results = rowsIn(work, whole.outputs[0], work.blocks);
     for (work.chunk = 0; work.chunk < chunks; ++work.chunk) {
       work.made = made[static_cast<size_t>(work.chunk)];
-      if (work.site.kernel && product == work.site.products.front()) {
+      if (work.match.kernel && product == work.match.products.front()) {
         launchChunk(work, kernel);
         made[static_cast<size_t>(work.chunk)] = work.made;
       }
@@ -312,12 +312,12 @@ void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
 }
 
 void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
-  const auto x = std::get<Communicate>(old_.body[work.site.post].op);
-  instead(work.site.post);
+  const auto x = std::get<Communicate>(old_.body[work.match.post].op);
+  instead(work.match.post);
   std::vector<StageParts> stages;
-  if (work.is_chain) stages.push_back(stageParts(work, *work.site.front, gathered));
-  if (!work.is_chain) stages.push_back(stageParts(work, work.site, {}));
-  if (work.is_chain) stages.push_back({{}, kernelParts(work, work.site)});
+  if (work.is_chain) stages.push_back(stageParts(work, *work.match.front, gathered));
+  if (!work.is_chain) stages.push_back(stageParts(work, work.match, {}));
+  if (work.is_chain) stages.push_back({{}, kernelParts(work, work.match)});
   const Rows results = rowsIn(work, x.out, 1);
   const std::map<SlotId, Rows>& read = stages.front().rows;
   work.unit = read.empty() ? results.unit : read.begin()->second.unit;

@@ -11,16 +11,16 @@
 
 namespace heddle::host {
 
-// Writes a program anew, with sites in chunks. Where a site's tensors come from or go to, chunks
+// Writes a program anew, with matches in chunks. Where a match's tensors come from or go to, chunks
 // are views; the tensor between product and collective is made a chunk at a time.
 class ChunkWriter {
  public:
   explicit ChunkWriter(const Program& program);
 
-  // Each site once.
-  void cut(const ChunkSite& site, const ChunkCut& cut, const ChunkShares& shares);
-  // With its front, and with the site that gathers what that reads (nullptr: none).
-  void cutChain(const ChunkSite& site, const ChunkSite* gather, const ChunkCut& cut,
+  // Each match once.
+  void cut(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares);
+  // With its front, and with the match that gathers what that reads (nullptr: none).
+  void cutChain(const OverlapMatch& match, const OverlapMatch* gather, const ChunkCut& cut,
                 const ChunkShares& shares);
   bool hasCut() const { return has_cut_; }
   Program result() &&;
@@ -35,7 +35,7 @@ class ChunkWriter {
   };
   // What is written now.
   struct Work {
-    const ChunkSite& site;
+    const OverlapMatch& match;
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;

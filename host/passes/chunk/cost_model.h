@@ -36,7 +36,8 @@ double productSeconds(const ChunkedWork& work);
 // What chunks may be without a word from the user. Beside equal ones: such that grow, since the
 // first gather stands alone, that shrink, since the last reduction does, and that do both, where
 // the wire is the slower side and should begin early. None of an allreduce is longer than what a
-// lane moves at once, if that can be: each piece more waits for an SM again before it comes back.
+// copy channel moves at once, if that can be: each piece more waits for an SM again before it comes
+// back.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
 // Seconds for these chunks, of which the communication of one runs beside the product of another
@@ -48,10 +49,10 @@ double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 // Communicate::carrier of a chunk. The one that stands alone, first of a gather or last of a
 // reduction, goes as a collective without products beside it does. The others by copy engines, and
 // where there is no way for them by few thread blocks, which products beside them are not prepared
-// for; equal for all kinds, so that they share lanes. Chunks that are reduced take turns in two
-// lanes: one is copied while the other waits for an SM to sum on. Those that are only copied would
-// share the links and all come later; beside a gather of the same chunks, reductions have lanes of
-// their own.
+// for; equal for all kinds, so that they share copy channels. Chunks that are reduced take turns in
+// two copy channels: one is copied while the other waits for an SM to sum on. Those that are only
+// copied would share the links and all come later; beside a gather of the same chunks, reductions
+// have copy channels of their own.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 

@@ -41,10 +41,10 @@ double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector
   // All that is reduced shares the links from the end of the first product on.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
-  std::array<double, 2> lanes = {0, 0};
+  std::array<double, 2> copy_channels = {0, 0};
   for (size_t i = 0; i + 1 < chunks.size(); ++i) {
     const auto pieces = static_cast<double>(chunks[i].pieces);
-    double& at = lanes[i % 2];
+    double& at = copy_channels[i % 2];
     at = std::max(at, made[i]);
     for (int64_t piece = 0; piece < chunks[i].pieces; ++piece) {
       pushed = std::max(at, pushed) + chunks[i].push / pieces;

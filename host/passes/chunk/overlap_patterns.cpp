@@ -14,30 +14,30 @@ namespace {
 
 using comm::CollectiveKind;
 
-class SiteFinder {
+class OverlapFinder {
  public:
-  SiteFinder(const Program& program, const Items& items)
+  OverlapFinder(const Program& program, const BufferAccesses& items)
       : program_(program),
         items_(items),
         uses_(slotUsesOf(program)),
         taken_(program.body.size(), false) {}
 
-  ChunkSites run() {
+  OverlapMatches run() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr || !isCandidate(*x)) continue;
-      ChunkSite site;
-      site.kind = x->kind;
-      site.post = i;
-      site.team = teamSize(x->team);
-      std::string why = lacks(site, *x);
+      OverlapMatch match;
+      match.kind = x->kind;
+      match.post = i;
+      match.team = teamSize(x->team);
+      std::string why = lacks(match, *x);
       if (!why.empty()) {
         found_.whole.push_back({i, std::move(why)});
         continue;
       }
-      for (size_t i : membersOf(site)) taken_[i] = true;
-      findFront(site);
-      found_.sites.push_back(std::move(site));
+      for (size_t i : membersOf(match)) taken_[i] = true;
+      findFront(match);
+      found_.matches.push_back(std::move(match));
     }
     return std::move(found_);
   }
@@ -64,45 +64,45 @@ class SiteFinder {
            teamSize(x.team) > 1;
   }
 
-  // Fills in the site; returns what keeps it from being one, else nothing.
-  std::string lacks(ChunkSite& site, const Communicate& x) const {
+  // Fills in the match; returns what keeps it from being one, else nothing.
+  std::string lacks(OverlapMatch& match, const Communicate& x) const {
     const bool gathers = x.kind == CollectiveKind::Allgather;
     const SlotId between = gathers ? x.out : x.in;
     if (!x.also.empty()) return "it is one of a group";
-    const std::optional<size_t> wait = waitOf(site.post, x.token);
+    const std::optional<size_t> wait = waitOf(match.post, x.token);
     if (!wait) return "its wait is no single one in the same body";
-    site.wait = *wait;
-    std::string why = gathers ? findReaders(site, between, true) : findMakers(site, between);
+    match.wait = *wait;
+    std::string why = gathers ? findReaders(match, between, true) : findMakers(match, between);
     if (!why.empty()) return why;
-    for (size_t i : membersOf(site)) {
-      if (at(i).on != at(site.post).on || taken_[i])
+    for (size_t i : membersOf(match)) {
+      if (at(i).on != at(match.post).on || taken_[i])
         return "its product is another's, or elsewhere";
     }
-    if (!isInOrder(site)) return "what its product reads changes before it is posted";
-    site.order = slot(between).tensor.allocationOrder();
-    site.cuts = cutsOf(program_, uses_, site);
-    return site.cuts.empty() ? "its product has no rows outermost in memory" : "";
+    if (!isInOrder(match)) return "what its product reads changes before it is posted";
+    match.order = slot(between).tensor.allocationOrder();
+    match.cuts = cutsOf(program_, uses_, match);
+    return match.cuts.empty() ? "its product has no rows outermost in memory" : "";
   }
 
   // The products that read `read`, which is gathered or, in the second turn, what a kernel makes of
   // that.
-  std::string findReaders(ChunkSite& site, SlotId read, bool may_have_kernel) const {
-    if (!isOwn(read, site)) return notOwn(read);
+  std::string findReaders(OverlapMatch& match, SlotId read, bool may_have_kernel) const {
+    if (!isOwn(read, match)) return notOwn(read);
     for (size_t use : uses(read).at) {
-      if (use == site.post || use == site.allocates.back() || use == site.kernel) continue;
+      if (use == match.post || use == match.allocates.back() || use == match.kernel) continue;
       if (isProduct(use, read, true)) {
-        site.products.push_back(use);
+        match.products.push_back(use);
         continue;
       }
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
-      if (launch == nullptr || !may_have_kernel || !site.products.empty() || readersOf(read) > 1 ||
+      if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
           !anyProductReads(launch->outputs)) {
         return fmt::format("%{} is read by other than products with a matrix", slot(read).name);
       }
-      std::string why = takeKernel(site, use, read);
-      return why.empty() ? findReaders(site, launch->outputs[0], false) : why;
+      std::string why = takeKernel(match, use, read);
+      return why.empty() ? findReaders(match, launch->outputs[0], false) : why;
     }
-    return site.products.empty() ? fmt::format("no product reads %{}", slot(read).name) : "";
+    return match.products.empty() ? fmt::format("no product reads %{}", slot(read).name) : "";
   }
 
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }  // also allocated, and made
@@ -122,35 +122,35 @@ class SiteFinder {
   }
 
   // The product that makes `made`, or those that make what a kernel makes it of.
-  std::string findMakers(ChunkStage& site, SlotId made) const {
-    if (!isOwn(made, site)) return notOwn(made);
+  std::string findMakers(ChunkStage& match, SlotId made) const {
+    if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
     const size_t maker = uses(made).at[1];
     if (isProduct(maker, made, false)) {
-      site.products.push_back(maker);
+      match.products.push_back(maker);
       return {};
     }
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
     if (launch == nullptr || !anyProductMakes(launch->inputs)) {
       return fmt::format("no product makes %{}", slot(made).name);
     }
-    std::string why = takeKernel(site, maker, made);
+    std::string why = takeKernel(match, maker, made);
     if (!why.empty()) return why;
     for (size_t i = 0; i < launch->inputs.size(); ++i) {
       const SlotId part = launch->inputs[i];
-      if (!site.kernel_rows[i] || uses(part).at.size() != 3) continue;
+      if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isProduct(uses(part).at[1], part, false)) continue;
-      if (!isOwn(part, site)) continue;  // whole, as others see it too
-      site.products.push_back(uses(part).at[1]);
+      if (!isOwn(part, match)) continue;  // whole, as others see it too
+      match.products.push_back(uses(part).at[1]);
     }
-    std::sort(site.products.begin(), site.products.end());
-    return site.products.empty() ? fmt::format("no product makes %{}", slot(made).name) : "";
+    std::sort(match.products.begin(), match.products.end());
+    return match.products.empty() ? fmt::format("no product makes %{}", slot(made).name) : "";
   }
 
-  std::string takeKernel(ChunkStage& site, size_t position, SlotId between) const {
+  std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
     const auto& launch = std::get<LaunchKernel>(at(position).op);
     const Kernel& kernel = program_.kernels[static_cast<size_t>(launch.kernel)];
-    RowKernel rows = rowKernelOf(kernel.segment, slot(between).tensor.rank());
+    RowwiseKernel rows = rowwiseKernelOf(kernel.segment, slot(between).tensor.rank());
     const std::vector<SlotId>& in = launch.inputs;
     for (SlotId id : in) {
       if (rows.why.empty() && std::count(in.begin(), in.end(), id) > 1) rows.why = "it reads twice";
@@ -158,8 +158,8 @@ class SiteFinder {
     if (!rows.why.empty()) {
       return fmt::format("kernel {} between its product and it: {}", kernel.name, rows.why);
     }
-    site.kernel = position;
-    site.kernel_rows = std::move(rows.has_rows);
+    match.kernel = position;
+    match.kernel_rows = std::move(rows.has_rows);
     return {};
   }
 
@@ -168,68 +168,68 @@ class SiteFinder {
   }
 
   // All instructions but the collective that are written in parts.
-  static std::vector<size_t> membersOf(const ChunkStage& site) {
-    std::vector<size_t> members = site.products;
-    if (site.kernel) members.push_back(*site.kernel);
+  static std::vector<size_t> membersOf(const ChunkStage& match) {
+    std::vector<size_t> members = match.products;
+    if (match.kernel) members.push_back(*match.kernel);
     return members;
   }
 
   // What makes the operand is written at the post; the kernel of what is gathered at the first
   // product.
-  bool isInOrder(const ChunkSite& site) const {
-    if (site.kind == CollectiveKind::Allgather) {
-      if (site.products.front() < site.wait) return false;
-      if (!site.kernel) return true;
+  bool isInOrder(const OverlapMatch& match) const {
+    if (match.kind == CollectiveKind::Allgather) {
+      if (match.products.front() < match.wait) return false;
+      if (!match.kernel) return true;
       // Its later parts stand behind the product's first ones.
-      return *site.kernel > site.wait && *site.kernel < site.products.front() &&
-             mayMove(*site.kernel, site.products.front(), {}) &&
-             isApart(*site.kernel, site.products.front());
+      return *match.kernel > match.wait && *match.kernel < match.products.front() &&
+             mayMove(*match.kernel, match.products.front(), {}) &&
+             isApart(*match.kernel, match.products.front());
     }
-    const std::vector<size_t> members = membersOf(site);
+    const std::vector<size_t> members = membersOf(match);
     return std::all_of(members.begin(), members.end(), [&](size_t i) {
-      return i < site.post && (!site.kernel || i <= *site.kernel) &&
-             mayMove(i, site.post, members) && isApart(i, site.post);
+      return i < match.post && (!match.kernel || i <= *match.kernel) &&
+             mayMove(i, match.post, members) && isApart(i, match.post);
     });
   }
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // All of a front moves to the post, past what the site moves too.
-  void findFront(ChunkSite& site) const {
-    if (site.kind == CollectiveKind::Allgather || site.products.size() != 1) return;
+  // All of a front moves to the post, past what the match moves too.
+  void findFront(OverlapMatch& match) const {
+    if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
     ChunkStage front;
-    const std::vector<SlotId>& read = call(site.products.front()).inputs;
+    const std::vector<SlotId>& read = call(match.products.front()).inputs;
     const SlotId rows = read[0];
     if (std::count(read.begin(), read.end(), rows) != 1 || uses(rows).defined.size() != 1 ||
         !findMakers(front, rows).empty()) {
       return;
     }
-    std::vector<size_t> members = membersOf(site);
+    std::vector<size_t> members = membersOf(match);
     const std::vector<size_t> before = membersOf(front);
     members.insert(members.end(), before.begin(), before.end());
     const bool moves = std::all_of(before.begin(), before.end(), [&](size_t i) {
-      return at(i).on == at(site.post).on && i < site.products.front() &&
-             (!front.kernel || i <= *front.kernel) && mayMove(i, site.post, members) &&
-             isApart(i, site.post);
+      return at(i).on == at(match.post).on && i < match.products.front() &&
+             (!front.kernel || i <= *front.kernel) && mayMove(i, match.post, members) &&
+             isApart(i, match.post);
     });
     if (!moves) return;
-    site.gather = gatherOf(site, front);
+    match.gather = gatherOf(match, front);
     const bool is_taken =
         std::any_of(before.begin(), before.end(), [&](size_t i) { return taken_[i]; });
-    if (!is_taken || site.gather) site.front = std::move(front);
+    if (!is_taken || match.gather) match.front = std::move(front);
   }
 
   // The gather of what all products of the front read, and they alone, whose chunks hold the same
-  // rows as those of the site.
-  std::optional<size_t> gatherOf(const ChunkSite& site, const ChunkStage& front) const {
-    for (const ChunkSite& other : found_.sites) {
+  // rows as those of the match.
+  std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
+    for (const OverlapMatch& other : found_.matches) {
       if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
       const auto& from = std::get<Communicate>(at(other.post).op);
-      const auto& to = std::get<Communicate>(at(site.post).op);
-      const bool alike = site.kind == CollectiveKind::ReduceScatter && !other.kernel &&
-                         from.team == to.team && other.order == site.order &&
+      const auto& to = std::get<Communicate>(at(match.post).op);
+      const bool alike = match.kind == CollectiveKind::ReduceScatter && !other.kernel &&
+                         from.team == to.team && other.order == match.order &&
                          movedAxis(program_, from) == movedAxis(program_, to) &&
-                         at(other.post).on == at(site.post).on;
+                         at(other.post).on == at(match.post).on;
       if (alike) return other.post;
     }
     return std::nullopt;
@@ -285,14 +285,14 @@ class SiteFinder {
   }
 
   // Allocated once, at the top, and named by nothing in a body nor outside of the program.
-  bool isOwn(SlotId id, ChunkStage& site) const {
+  bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
         !std::holds_alternative<Allocate>(at(of.defined.front()).op) ||
         at(of.defined.front()).on != at(of.at.back()).on) {
       return false;
     }
-    site.allocates.push_back(of.defined.front());
+    match.allocates.push_back(of.defined.front());
     return true;
   }
 
@@ -316,18 +316,18 @@ class SiteFinder {
   }
 
   const Program& program_;
-  const Items& items_;
+  const BufferAccesses& items_;
   const std::vector<SlotUses> uses_;
   std::vector<bool> taken_;
-  ChunkSites found_;
+  OverlapMatches found_;
 };
 
 }  // namespace
 
-ChunkSites findChunkSites(const Program& program) {
-  const Items items = itemsOf(program);
+OverlapMatches findOverlapPatterns(const Program& program) {
+  const BufferAccesses items = bufferAccessesOf(program);
   if (program.streams() > 1 || !isUnordered(program, items)) return {};
-  return SiteFinder(program, items).run();
+  return OverlapFinder(program, items).run();
 }
 
 }  // namespace heddle::host

@@ -12,7 +12,7 @@ namespace heddle::host {
 // by the product's second operand, outside of all others in memory, so that a chunk of them is one
 // stretch.
 struct ChunkCut {
-  std::vector<size_t> axes;  // several: one axis in memory, in ChunkSite::order
+  std::vector<size_t> axes;  // several: one axis in memory, in OverlapMatch::order
   std::vector<size_t> ones;  // axes outside of them, which must have the extent 1
   bool isFlat() const { return axes.size() > 1; }
 };
@@ -21,13 +21,13 @@ struct ChunkCut {
 struct ChunkStage {
   std::vector<size_t> products;
   std::optional<size_t> kernel;
-  std::vector<bool> kernel_rows;  // by operand of the kernel (RowKernel::has_rows)
+  std::vector<bool> kernel_rows;  // by operand of the kernel (RowwiseKernel::has_rows)
   std::vector<size_t> allocates;  // of the tensors that only they and what follows see
 };
 
 // A collective and the products it can be chunked with: one or more that read what is gathered, or
 // make what is reduced. The kernel stands between the two.
-struct ChunkSite : ChunkStage {
+struct OverlapMatch : ChunkStage {
   comm::CollectiveKind kind;  // Allgather, ReduceScatter, Allreduce
   size_t post = 0;
   size_t wait = 0;
@@ -37,7 +37,7 @@ struct ChunkSite : ChunkStage {
   // Of a reduction: what makes the rows that its product reads, products and perhaps a kernel
   // behind them, which nothing else reads. A chunk may go through both stages.
   std::optional<ChunkStage> front;
-  std::optional<size_t> gather;  // the site (by its post) that gathers what the front reads, alike
+  std::optional<size_t> gather;  // the match (by its post) that gathers what the front reads, alike
 };
 
 // An allgather, reduce-scatter or allreduce of a team of several that stays whole.
@@ -46,13 +46,13 @@ struct WholeCollective {
   std::string why;
 };
 
-struct ChunkSites {
-  std::vector<ChunkSite> sites;
+struct OverlapMatches {
+  std::vector<OverlapMatch> matches;
   std::vector<WholeCollective> whole;
 };
 
 // In program order; no instruction is in two of them but those of a front and its gather. None
 // where somebody has ordered streams by hand already.
-ChunkSites findChunkSites(const Program& program);
+OverlapMatches findOverlapPatterns(const Program& program);
 
 }  // namespace heddle::host

@@ -45,8 +45,8 @@ class RestFinder {
     }
   }
 
-  std::optional<ChunkRests> result() && {
-    for (const auto& [text, rest] : rests_) {
+  std::optional<Remainders> result() && {
+    for (const auto& [text, rest] : remainders_) {
       std::vector<std::string> symbols;
       rest.collectSymbols(symbols);
       const bool differs = std::any_of(symbols.begin(), symbols.end(), [](const auto& symbol) {
@@ -54,17 +54,17 @@ class RestFinder {
       });
       if (rest.isConstant() || differs) return std::nullopt;
     }
-    return std::move(rests_);
+    return std::move(remainders_);
   }
 
  private:
   void add(const Size& rest) {
-    if (!rest.isConstant(0)) rests_.emplace(rest.str(), rest);
+    if (!rest.isConstant(0)) remainders_.emplace(rest.str(), rest);
   }
 
   const Program& program_;
   const ChunkCut& cut_;
-  ChunkRests rests_;
+  Remainders remainders_;
 };
 
 }  // namespace
@@ -75,25 +75,25 @@ Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut) {
   return rows;
 }
 
-std::optional<ChunkRests> chunkRests(const Program& program, const ChunkSite& site,
-                                     const ChunkCut& cut, int64_t units, bool with_front) {
-  RestFinder rests(program, cut);
-  const bool gathers = site.kind == comm::CollectiveKind::Allgather;
-  const auto& x = std::get<Communicate>(program.body[site.post].op);
-  rests.slot(x.in, gathers ? units : 1);
-  rests.slot(x.out, gathers ? 1 : units);
-  rests.ones(x.in);
-  rests.stage(site);
+std::optional<Remainders> remaindersOf(const Program& program, const OverlapMatch& match,
+                                       const ChunkCut& cut, int64_t units, bool with_front) {
+  RestFinder remainders(program, cut);
+  const bool gathers = match.kind == comm::CollectiveKind::Allgather;
+  const auto& x = std::get<Communicate>(program.body[match.post].op);
+  remainders.slot(x.in, gathers ? units : 1);
+  remainders.slot(x.out, gathers ? 1 : units);
+  remainders.ones(x.in);
+  remainders.stage(match);
   if (with_front) {
-    rests.stage(*site.front);
-    if (site.gather) {
-      const auto& gather = std::get<Communicate>(program.body[*site.gather].op);
-      rests.slot(gather.in, units);
-      rests.slot(gather.out, 1);
-      rests.ones(gather.in);
+    remainders.stage(*match.front);
+    if (match.gather) {
+      const auto& gather = std::get<Communicate>(program.body[*match.gather].op);
+      remainders.slot(gather.in, units);
+      remainders.slot(gather.out, 1);
+      remainders.ones(gather.in);
     }
   }
-  return std::move(rests).result();
+  return std::move(remainders).result();
 }
 
 }  // namespace heddle::host

@@ -25,9 +25,9 @@ bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
 
 // All rows as one axis: there they lie behind each other in every tensor around.
 std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUses>& uses,
-                                const ChunkSite& site, const Communicate& x,
+                                const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {
-  const AxisOrder& order = site.order;
+  const AxisOrder& order = match.order;
   if (order.size() < 3 || order.back() + 1 != static_cast<int64_t>(order.size())) {
     return std::nullopt;
   }
@@ -38,9 +38,9 @@ std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUs
   };
   const auto first = std::find_if_not(cut.axes.begin(), cut.axes.end(), is_one);
   if (first == cut.axes.end() || (moved && *first != *moved)) return std::nullopt;
-  std::vector<SlotId> views = kernelViews(program, site);
-  for (size_t product : site.products) {
-    views.push_back(site.kind == CollectiveKind::Allgather
+  std::vector<SlotId> views = kernelViews(program, match);
+  for (size_t product : match.products) {
+    views.push_back(match.kind == CollectiveKind::Allgather
                         ? std::get<CallLibrary>(program.body[product].op).outputs[0]
                         : rowsRead(program, product));
   }
@@ -51,16 +51,16 @@ std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUs
 }  // namespace
 
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
-                             const ChunkSite& site) {
-  const auto& x = std::get<Communicate>(program.body[site.post].op);
-  const size_t last = site.order.size() - 1;
+                             const OverlapMatch& match) {
+  const auto& x = std::get<Communicate>(program.body[match.post].op);
+  const size_t last = match.order.size() - 1;
   const bool moves = x.kind != CollectiveKind::Allreduce;
   const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;
   if (moves && (!moved || *moved == last)) return {};
   std::vector<size_t> ones;
   std::vector<ChunkCut> cuts;
-  if (auto flat = flatCut(program, uses, site, x, moved)) cuts.push_back(std::move(*flat));
-  for (int64_t each : site.order) {
+  if (auto flat = flatCut(program, uses, match, x, moved)) cuts.push_back(std::move(*flat));
+  for (int64_t each : match.order) {
     const auto axis = static_cast<size_t>(each);
     if (axis == last) break;
     if (!moves || axis == *moved) cuts.push_back({{axis}, ones});
@@ -72,14 +72,14 @@ std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>
   return cuts;
 }
 
-bool frontTakes(const Program& program, const ChunkSite& site, const ChunkCut& cut) {
-  if (!site.front) return false;
+bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut) {
+  if (!match.front) return false;
   if (!cut.isFlat()) return true;
-  std::vector<SlotId> views = kernelViews(program, *site.front);
-  if (!site.gather) {
-    for (size_t product : site.front->products) views.push_back(rowsRead(program, product));
+  std::vector<SlotId> views = kernelViews(program, *match.front);
+  if (!match.gather) {
+    for (size_t product : match.front->products) views.push_back(rowsRead(program, product));
   }
-  return lieAlike(program, slotUsesOf(program), views, site.order);
+  return lieAlike(program, slotUsesOf(program), views, match.order);
 }
 
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x) {

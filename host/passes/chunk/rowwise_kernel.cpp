@@ -10,9 +10,9 @@
 namespace heddle::host {
 namespace {
 
-class RowKernelCheck {
+class RowwiseKernelCheck {
  public:
-  RowKernelCheck(const Fusion& segment, size_t rank) : segment_(segment), rank_(rank) {}
+  RowwiseKernelCheck(const Fusion& segment, size_t rank) : segment_(segment), rank_(rank) {}
 
   std::string run() const {
     if (segment_.outputs().size() != 1) return "it has several results";
@@ -84,9 +84,9 @@ class RowKernelCheck {
 
 }  // namespace
 
-RowKernel rowKernelOf(const Fusion& segment, size_t rank) {
-  const RowKernelCheck check(segment, rank);
-  RowKernel kernel{{}, check.run()};
+RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
+  const RowwiseKernelCheck check(segment, rank);
+  RowwiseKernel kernel{{}, check.run()};
   if (!kernel.why.empty()) return kernel;
   for (ValueId id : segment.inputs()) kernel.has_rows.push_back(check.hasRows(id));
   return kernel;

@@ -12,18 +12,18 @@ using comm::CollectiveKind;
 // A library takes one batch axis a call and the rows that lie behind each other in both operands as
 // one matrix. A part of a flat cut is a matrix for each block; of another cut the axes around the
 // cut one are batches unless all lie in order.
-void countMatrices(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
+void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
-  const auto& x = std::get<Communicate>(program.body[site.post].op);
-  const bool gathers = site.kind == CollectiveKind::Allgather;
+  const auto& x = std::get<Communicate>(program.body[match.post].op);
+  const bool gathers = match.kind == CollectiveKind::Allgather;
   const Slot& part = program.slots[static_cast<size_t>(gathers ? x.in : x.out)];
   work.rows = sizes.value(rowsOf(program, part, cut));
   if (cut.isFlat()) return;
   const size_t axis = cut.axes.front();
   const size_t rank = part.tensor.rank();
-  const bool in_order = site.order == rowMajor(rank);
+  const bool in_order = match.order == rowMajor(rank);
   double batches = 1;
-  double longest = site.kind == CollectiveKind::Allreduce ? 1 : static_cast<double>(site.team);
+  double longest = match.kind == CollectiveKind::Allreduce ? 1 : static_cast<double>(match.team);
   for (size_t other = 0; other + 1 < rank; ++other) {
     if (other == axis) continue;
     const double extent = sizes.value(evenExtent(program, part, other));
@@ -34,7 +34,7 @@ void countMatrices(const Program& program, const NominalSizes& sizes, const Chun
       longest = std::max(longest, extent);
     }
   }
-  if (site.kind != CollectiveKind::Allreduce) batches *= static_cast<double>(site.team);
+  if (match.kind != CollectiveKind::Allreduce) batches *= static_cast<double>(match.team);
   work.calls *= std::max<int64_t>(1, static_cast<int64_t>(batches / longest));
 }
 
@@ -71,47 +71,48 @@ bool isHalfRate(const Program& program, const ChunkStage& stage) {
 
 }  // namespace
 
-ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
-                        const ChunkCut& cut) {
+ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
+                        const OverlapMatch& match, const ChunkCut& cut) {
   const auto slot = [&](SlotId id) -> const Slot& {
     return program.slots[static_cast<size_t>(id)];
   };
-  const auto& x = std::get<Communicate>(program.body[site.post].op);
-  const bool gathers = site.kind == CollectiveKind::Allgather;
-  const bool both_ways = site.kind == CollectiveKind::Allreduce;
+  const auto& x = std::get<Communicate>(program.body[match.post].op);
+  const bool gathers = match.kind == CollectiveKind::Allgather;
+  const bool both_ways = match.kind == CollectiveKind::Allreduce;
   ChunkedWork work;
   const Slot& longer = slot(gathers ? x.out : x.in);
   work.buffer = sizes.bytes(program, longer);
-  work.bytes = gatheredBytes(program, sizes, x, longer, site.team) * (both_ways ? 2 : 1);
-  work.half_rate = isHalfRate(program, site);
-  work.calls = static_cast<int64_t>(site.products.size());
+  work.bytes = gatheredBytes(program, sizes, x, longer, match.team) * (both_ways ? 2 : 1);
+  work.half_rate = isHalfRate(program, match);
+  work.calls = static_cast<int64_t>(match.products.size());
   work.reduces = !gathers;
   work.returns = both_ways;
-  addStage(program, sizes, site, work);
-  countMatrices(program, sizes, site, cut, work);
+  addStage(program, sizes, match, work);
+  countMatrices(program, sizes, match, cut, work);
   return work;
 }
 
-ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
-                        const ChunkCut& cut) {
-  ChunkedWork work = chunkedWork(program, sizes, site, cut);
-  work.calls += work.calls / static_cast<int64_t>(site.products.size()) *
-                static_cast<int64_t>(site.front->products.size());
-  addStage(program, sizes, *site.front, work);
+ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
+                        const OverlapMatch& match, const ChunkCut& cut) {
+  ChunkedWork work = chunkedWork(program, sizes, match, cut);
+  work.calls += work.calls / static_cast<int64_t>(match.products.size()) *
+                static_cast<int64_t>(match.front->products.size());
+  addStage(program, sizes, *match.front, work);
   work.two_stages = true;
-  if (site.gather) {
-    const auto& x = std::get<Communicate>(program.body[*site.gather].op);
+  if (match.gather) {
+    const auto& x = std::get<Communicate>(program.body[*match.gather].op);
     work.gathered =
-        gatheredBytes(program, sizes, x, program.slots[static_cast<size_t>(x.out)], site.team);
+        gatheredBytes(program, sizes, x, program.slots[static_cast<size_t>(x.out)], match.team);
   }
   return work;
 }
 
-ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site) {
+ChunkedWork frontWork(const Program& program, const NominalSizes& sizes,
+                      const OverlapMatch& match) {
   ChunkedWork work;
-  work.calls = static_cast<int64_t>(site.front->products.size());
-  work.half_rate = isHalfRate(program, *site.front);
-  addStage(program, sizes, *site.front, work);
+  work.calls = static_cast<int64_t>(match.front->products.size());
+  work.half_rate = isHalfRate(program, *match.front);
+  addStage(program, sizes, *match.front, work);
   return work;
 }
 

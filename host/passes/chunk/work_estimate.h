@@ -6,13 +6,13 @@
 
 namespace heddle::host {
 
-// What a site costs at nominal sizes, for chunkedSeconds().
-ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
-                        const ChunkCut& cut);
+// What a match costs at nominal sizes, for chunkedSeconds().
+ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
+                        const OverlapMatch& match, const ChunkCut& cut);
 // With its front, and the gather before that.
-ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site,
-                        const ChunkCut& cut);
+ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
+                        const OverlapMatch& match, const ChunkCut& cut);
 // The front alone, whole.
-ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const ChunkSite& site);
+ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const OverlapMatch& match);
 
 }  // namespace heddle::host

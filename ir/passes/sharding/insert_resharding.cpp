@@ -19,26 +19,26 @@
 namespace heddle {
 namespace {
 
-std::string_view suffixOf(SetStep::Kind kind) {
+std::string_view suffixOf(ReshardStep::Kind kind) {
   switch (kind) {
-    case SetStep::Kind::Slice:
+    case ReshardStep::Kind::Slice:
       return "_block";
-    case SetStep::Kind::Gather:
-    case SetStep::Kind::GatherTo:
+    case ReshardStep::Kind::Gather:
+    case ReshardStep::Kind::GatherTo:
       return "_gathered";
-    case SetStep::Kind::AllReduce:
+    case ReshardStep::Kind::AllReduce:
       return "_reduced";
-    case SetStep::Kind::ReduceScatter:
-    case SetStep::Kind::ScatterFrom:
+    case ReshardStep::Kind::ReduceScatter:
+    case ReshardStep::Kind::ScatterFrom:
       return "_scattered";
-    case SetStep::Kind::AllToAll:
+    case ReshardStep::Kind::AllToAll:
       return "_exchanged";
-    case SetStep::Kind::Broadcast:
-    case SetStep::Kind::Transfer:
+    case ReshardStep::Kind::Broadcast:
+    case ReshardStep::Kind::Transfer:
       return "_sent";
-    case SetStep::Kind::Same:
-    case SetStep::Kind::Relayout:
-    case SetStep::Kind::Compound:
+    case ReshardStep::Kind::Same:
+    case ReshardStep::Kind::Relayout:
+    case ReshardStep::Kind::Compound:
       break;
   }
   return "_moved";
@@ -85,9 +85,9 @@ class Resharding {
   }
 
   void lowerLocal(ExprId id, const Expression& expr) {
-    LocalPlan plan = planner_.plan(expr, states_);
+    LocalShardings plan = planner_.plan(expr, states_);
     if (expr.op->kind == OpKind::Reshape) {
-      checkRegrouped(old_, expr, plan.operands[0], planner_.asked(expr.inputs[0]), guards_);
+      checkReshapeSharding(old_, expr, plan.operands[0], planner_.asked(expr.inputs[0]), guards_);
     }
     std::vector<ValueId> operands;
     for (size_t i = 0; i < expr.inputs.size(); ++i) {
@@ -184,7 +184,7 @@ class Resharding {
   ValueId step(ValueId value, const Sharding& to, const std::string& name, ValueId target,
                int line) {
     const TensorView tensor = now().tensor(value);
-    SetStep step = stepBetween(tensor.sharding, to, tensor, old_.meshes);
+    ReshardStep step = stepBetween(tensor.sharding, to, tensor, old_.meshes);
     std::string wanted_name = name + std::string(suffixOf(step.kind));
     std::optional<AxisOrder> required =
         target == kNoValue ? std::nullopt : old_.tensor(target).layout.stride_order;
@@ -201,7 +201,7 @@ class Resharding {
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
     // A copy follows an exchange in any case, and writes in whatever order is wanted.
-    if (step.kind == SetStep::Kind::AllToAll)
+    if (step.kind == ReshardStep::Kind::AllToAll)
       return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
       ValueId received = finish(value, to, wanted_name, kNoValue, line, order);
@@ -217,7 +217,7 @@ class Resharding {
   }
 
   // Meshes between two others are named after them.
-  void addMesh(const SetStep& step) {
+  void addMesh(const ReshardStep& step) {
     std::vector<DeviceMesh>& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh) >= 0) return;
     DeviceMesh mesh = step.mesh;
@@ -247,7 +247,7 @@ class Resharding {
   }
 
   // The value lying densely, with the axis of the step outermost.
-  ValueId prepared(ValueId value, const SetStep& step, const std::string& name, int line) {
+  ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
     std::optional<AxisOrder> order = memoryOrder(now(), value);
@@ -274,9 +274,9 @@ class Resharding {
   }
 
   // One collective needs its memory larger than the blocks, another one reads it too.
-  bool sizesConflict(ValueId value, const SetStep& step, const TensorView& tensor) const {
+  bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
-    if (step.kind == SetStep::Kind::AllReduce) return false;  // of any size
+    if (step.kind == ReshardStep::Kind::AllReduce) return false;  // of any size
     return padded_.count(base) != 0 ||
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
@@ -292,17 +292,17 @@ class Resharding {
       case OpKind::Slice:
         return true;
       case OpKind::Set:
-        return setStepOf(now(), expr).kind != SetStep::Kind::Relayout;
+        return reshardStepOf(now(), expr).kind != ReshardStep::Kind::Relayout;
       default:
         return false;
     }
   }
 
   // Whether what is cut is allocated as blocks of the ceil size, larger than the axis.
-  bool pads(const SetStep& step, const TensorView& tensor) const {
-    const bool cuts = step.kind == SetStep::Kind::ReduceScatter ||
-                      step.kind == SetStep::Kind::AllToAll ||
-                      step.kind == SetStep::Kind::ScatterFrom;
+  bool pads(const ReshardStep& step, const TensorView& tensor) const {
+    const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
+                      step.kind == ReshardStep::Kind::AllToAll ||
+                      step.kind == ReshardStep::Kind::ScatterFrom;
     if (!cuts) return false;
     int64_t blocks = blocksOf(step);
     const size_t axis = static_cast<size_t>(step.axis);
@@ -345,7 +345,7 @@ class Resharding {
   static constexpr size_t kMaxAlternatives = 3;
 
   const Fusion& old_;
-  LocalPlanner planner_;
+  LocalShardingPlanner planner_;
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;

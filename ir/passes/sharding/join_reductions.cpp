@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 // Per old value that is reduced, or is a sum of such: how.
-using Steps = std::vector<std::optional<SetStep>>;
+using Steps = std::vector<std::optional<ReshardStep>>;
 
 class ReductionJoiner {
  public:
@@ -77,12 +77,14 @@ class ReductionJoiner {
     fusion.annotate(kReshardingAnnotation, std::move(*moves));
   }
 
-  const std::optional<SetStep>& stepOf(ValueId id) const { return steps_[static_cast<size_t>(id)]; }
+  const std::optional<ReshardStep>& stepOf(ValueId id) const {
+    return steps_[static_cast<size_t>(id)];
+  }
 
-  std::optional<SetStep> reductionOf(const Expression& set) const {
-    SetStep step = setStepOf(old_, set);
+  std::optional<ReshardStep> reductionOf(const Expression& set) const {
+    ReshardStep step = reshardStepOf(old_, set);
     const bool reduces =
-        step.kind == SetStep::Kind::AllReduce || step.kind == SetStep::Kind::ReduceScatter;
+        step.kind == ReshardStep::Kind::AllReduce || step.kind == ReshardStep::Kind::ReduceScatter;
     if (!reduces || step.reduce != ReduceOp::Sum) return std::nullopt;
     return step;
   }

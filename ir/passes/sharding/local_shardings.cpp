@@ -18,7 +18,7 @@ const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
 
 // Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
 // known not to be. What can be gathered as well is where the defaults are uneven.
-bool mayBeEven(const SpreadMap::Regrouped& axis, int64_t devices, bool can_gather,
+bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_gather,
                const ReshardPaths& paths) {
   const auto divides = [&](const Size& extent) {
     const Size left = remainder(extent, devices);
@@ -37,7 +37,7 @@ bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
 // The mesh axes of each axis of the space, given to those who ask first.
 class SpaceGrants {
  public:
-  SpaceGrants(const SpreadMap& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
+  SpaceGrants(const ShardableAxes& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
               bool splits_gathered)
       : spread_(spread),
         mesh_(mesh),
@@ -68,7 +68,7 @@ class SpaceGrants {
 
  private:
   bool fits(size_t s, const std::vector<MeshAxis>& list, bool asked) const {
-    const SpreadMap::Regrouped* regrouped = spread_.regroupedAt(s);
+    const ShardableAxes::Regrouped* regrouped = spread_.regroupedAt(s);
     if (regrouped == nullptr) return true;
     const int64_t devices = devicesOf(mesh_, list);
     if (!asked) return regrouped->isEven(devices);
@@ -81,7 +81,7 @@ class SpaceGrants {
     });
   }
 
-  const SpreadMap& spread_;
+  const ShardableAxes& spread_;
   const DeviceMesh& mesh_;
   const ReshardPaths& paths_;
   const bool splits_gathered_;
@@ -105,8 +105,8 @@ ReduceOp combinationOf(const Expression& expr) {
 }  // namespace
 
 // That of the result if it has one, then those of the operands, of more bytes first.
-std::vector<int> LocalPlanner::meshesOf(const std::vector<Asker>& askers,
-                                        const std::optional<Sharding>& result) {
+std::vector<int> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
+                                                const std::optional<Sharding>& result) {
   std::vector<int> meshes;
   const auto add = [&](int mesh) {
     if (std::find(meshes.begin(), meshes.end(), mesh) == meshes.end()) meshes.push_back(mesh);
@@ -116,8 +116,8 @@ std::vector<int> LocalPlanner::meshesOf(const std::vector<Asker>& askers,
   return meshes;
 }
 
-std::vector<LocalPlanner::Asker> LocalPlanner::askersOf(const Expression& expr, const AxisMap& map,
-                                                        const States& states) const {
+std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
+    const Expression& expr, const AxisMap& map, const States& states) const {
   std::vector<Asker> askers;
   auto add = [&](ValueId id, const std::vector<int>& axes) {
     if (stateOf(states, id)) askers.push_back({id, &axes, &*stateOf(states, id)});
@@ -132,9 +132,10 @@ std::vector<LocalPlanner::Asker> LocalPlanner::askersOf(const Expression& expr, 
   return askers;
 }
 
-LocalPlan LocalPlanner::planFor(const Expression& expr, const SpreadMap& spread, int mesh,
-                                const std::vector<Asker>& askers, bool& conflict) const {
-  LocalPlan plan;
+LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const ShardableAxes& spread,
+                                             int mesh, const std::vector<Asker>& askers,
+                                             bool& conflict) const {
+  LocalShardings plan;
   plan.mesh = mesh;
   const DeviceMesh& devices = fusion_.meshes.at(static_cast<size_t>(mesh));
   static const std::vector<bool> kNothing;
@@ -165,8 +166,8 @@ LocalPlan LocalPlanner::planFor(const Expression& expr, const SpreadMap& spread,
   return plan;
 }
 
-double LocalPlanner::costOf(const Expression& expr, const LocalPlan& plan,
-                            const States& states) const {
+double LocalShardingPlanner::costOf(const Expression& expr, const LocalShardings& plan,
+                                    const States& states) const {
   double bytes = 0;
   auto add = [&](const TensorView& tensor, const Sharding& from, const Sharding& to) {
     ReshardPaths::Path path = paths_.find(tensor, from, to);
@@ -181,13 +182,13 @@ double LocalPlanner::costOf(const Expression& expr, const LocalPlan& plan,
   return bytes;
 }
 
-LocalPlan LocalPlanner::plan(const Expression& expr, const States& states) const {
-  const SpreadMap spread = spreadMapOf(fusion_, expr);
+LocalShardings LocalShardingPlanner::plan(const Expression& expr, const States& states) const {
+  const ShardableAxes spread = shardableAxesOf(fusion_, expr);
   const std::vector<Asker> askers = askersOf(expr, spread.map, states);
   if (askers.empty()) return {};
   const std::vector<int> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
   bool conflict = false;
-  LocalPlan best = planFor(expr, spread, meshes.front(), askers, conflict);
+  LocalShardings best = planFor(expr, spread, meshes.front(), askers, conflict);
   if (!conflict && meshes.size() == 1) return best;
   double best_cost = costOf(expr, best, states);
   for (int mesh : meshes) {
@@ -195,7 +196,7 @@ LocalPlan LocalPlanner::plan(const Expression& expr, const States& states) const
       std::vector<Asker> order = askers;
       std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first),
                   order.begin() + static_cast<std::ptrdiff_t>(first) + 1);
-      LocalPlan other = planFor(expr, spread, mesh, order, conflict);
+      LocalShardings other = planFor(expr, spread, mesh, order, conflict);
       const double cost = costOf(expr, other, states);
       if (cost < best_cost) {
         best = std::move(other);

@@ -12,7 +12,7 @@ namespace heddle {
 
 // How one expression is computed with no communication: the states its operands must have and the
 // state the result then is in, partial where a reduced axis is spread over devices.
-struct LocalPlan {
+struct LocalShardings {
   int mesh = -1;                   // -1: no state is known, and the rest is empty
   std::vector<Sharding> operands;  // empty states for scalars
   Sharding result;
@@ -30,17 +30,19 @@ using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: n
 // or split where it may be gathered. Where neither an operand that the user asked to be sharded
 // (ir/passes/sharding/user_sharded_axes.h) nor what he wrote of the result wants it, blocks must be
 // known to be even: an axis that may be uneven stays whole.
-class LocalPlanner {
+class LocalShardingPlanner {
  public:
-  explicit LocalPlanner(const Fusion& fusion)
-      : fusion_(fusion), paths_(fusion), asked_(askedAxes(fusion)) {}
+  explicit LocalShardingPlanner(const Fusion& fusion)
+      : fusion_(fusion), paths_(fusion), user_sharded_(userShardedAxes(fusion)) {}
 
-  LocalPlan plan(const Expression& expr, const States& states) const;
+  LocalShardings plan(const Expression& expr, const States& states) const;
 
   const ReshardPaths& paths() const { return paths_; }
 
   // That of a value; of a fusion with a reshape only.
-  const std::vector<bool>& asked(ValueId value) const { return asked_[static_cast<size_t>(value)]; }
+  const std::vector<bool>& asked(ValueId value) const {
+    return user_sharded_[static_cast<size_t>(value)];
+  }
 
  private:
   // A value that wants the space spread its way.
@@ -53,13 +55,13 @@ class LocalPlanner {
                                    const std::optional<Sharding>& result);
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
-  LocalPlan planFor(const Expression& expr, const SpreadMap& spread, int mesh,
-                    const std::vector<Asker>& askers, bool& conflict) const;
-  double costOf(const Expression& expr, const LocalPlan& plan, const States& states) const;
+  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, int mesh,
+                         const std::vector<Asker>& askers, bool& conflict) const;
+  double costOf(const Expression& expr, const LocalShardings& plan, const States& states) const;
 
   const Fusion& fusion_;
   ReshardPaths paths_;
-  std::vector<std::vector<bool>> asked_;
+  std::vector<std::vector<bool>> user_sharded_;
 };
 
 }  // namespace heddle

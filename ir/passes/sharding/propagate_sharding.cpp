@@ -40,7 +40,7 @@ class Propagation {
     for (const Expression& expr : fusion_.exprs()) {
       ValueId result = expr.outputs[0];
       if (isHostScalar(fusion_, expr) || state(result)) continue;
-      LocalPlan plan = planner_.plan(expr, states_);
+      LocalShardings plan = planner_.plan(expr, states_);
       if (plan.mesh >= 0) state(result) = resolved(plan.result);
     }
   }
@@ -51,7 +51,7 @@ class Propagation {
     for (ExprId user : users_[static_cast<size_t>(id)]) {
       const Expression& expr = fusion_.expr(user);
       if (isHostScalar(fusion_, expr) || !state(expr.outputs[0])) continue;
-      LocalPlan plan = planner_.plan(expr, states_);
+      LocalShardings plan = planner_.plan(expr, states_);
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (expr.inputs[i] != id) continue;
         Sharding wanted = expr.op->kind == OpKind::Set ? *state(expr.outputs[0]) : plan.operands[i];
@@ -145,7 +145,7 @@ class Propagation {
   }
 
   const Fusion& fusion_;
-  LocalPlanner planner_;
+  LocalShardingPlanner planner_;
   std::vector<std::vector<ExprId>> users_;
   States states_;
 };

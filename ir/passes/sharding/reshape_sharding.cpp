@@ -14,8 +14,8 @@ const DeviceMesh& meshOf(const Fusion& fusion, const Sharding& state) {
   return fusion.meshes.at(static_cast<size_t>(state.mesh));
 }
 
-void refuseUneven(const Fusion& fusion, const Expression& expr, const SpreadMap::Regrouped& axis,
-                  const std::string& source) {
+void refuseUneven(const Fusion& fusion, const Expression& expr,
+                  const ShardableAxes::Regrouped& axis, const std::string& source) {
   const Value& input = fusion.value(expr.inputs[0]);
   const Sharding& has = input.tensor.sharding.value();
   const std::vector<MeshAxis>& list = has.axes[axis.input];
@@ -48,10 +48,10 @@ bool gathersUneven(const Expression& reshape) {
   return gather != nullptr && std::get<bool>(*gather);
 }
 
-void checkRegrouped(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
-                    const std::vector<bool>& asked, std::vector<SizeGuard>& guards) {
+void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
+                          const std::vector<bool>& asked, std::vector<SizeGuard>& guards) {
   const DeviceMesh& mesh = meshOf(fusion, operand);
-  for (const SpreadMap::Regrouped& axis : spreadMapOf(fusion, reshape).regrouped) {
+  for (const ShardableAxes::Regrouped& axis : shardableAxesOf(fusion, reshape).regrouped) {
     const std::vector<MeshAxis>& list = operand.axes[axis.input];
     const std::string source = fmt::format(
         "reshape at line {}: axis {} of %{}, {} elements, has {} as the outermost axis of %{}",

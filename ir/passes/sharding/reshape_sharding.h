@@ -14,7 +14,7 @@ bool gathersUneven(const Expression& reshape);
 // is added for where sizes are not known. UserError for one that splits an axis which the user
 // wants sharded (`asked`, of operand 0) and which is known to be uneven, unless he has said where
 // the result lies or that it is gathered.
-void checkRegrouped(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
-                    const std::vector<bool>& asked, std::vector<SizeGuard>& guards);
+void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
+                          const std::vector<bool>& asked, std::vector<SizeGuard>& guards);
 
 }  // namespace heddle

@@ -131,27 +131,27 @@ double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state)
 // Negative: no single step.
 double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
                           const Sharding& to) const {
-  const SetStep step = stepBetween(from, to, tensor, fusion_.meshes);
+  const ReshardStep step = stepBetween(from, to, tensor, fusion_.meshes);
   const double team = devices(step.mesh, step.team);
   switch (step.kind) {
-    case SetStep::Kind::Same:
-    case SetStep::Kind::Relayout:
-    case SetStep::Kind::Slice:
+    case ReshardStep::Kind::Same:
+    case ReshardStep::Kind::Relayout:
+    case ReshardStep::Kind::Slice:
       return 0;
-    case SetStep::Kind::Gather:
+    case ReshardStep::Kind::Gather:
       return localBytes(tensor, to) * share(team);
-    case SetStep::Kind::AllReduce:
+    case ReshardStep::Kind::AllReduce:
       return 2 * localBytes(tensor, from) * share(team);
-    case SetStep::Kind::ReduceScatter:
-    case SetStep::Kind::AllToAll:
+    case ReshardStep::Kind::ReduceScatter:
+    case ReshardStep::Kind::AllToAll:
       return localBytes(tensor, from) * share(team);
-    case SetStep::Kind::ScatterFrom:
+    case ReshardStep::Kind::ScatterFrom:
       return localBytes(tensor, from) * (step.root_apart ? 1 : share(team));
-    case SetStep::Kind::Transfer:
-    case SetStep::Kind::Broadcast:
-    case SetStep::Kind::GatherTo:
+    case ReshardStep::Kind::Transfer:
+    case ReshardStep::Kind::Broadcast:
+    case ReshardStep::Kind::GatherTo:
       return localBytes(tensor, from);
-    case SetStep::Kind::Compound:
+    case ReshardStep::Kind::Compound:
       break;
   }
   return -1;
@@ -289,7 +289,7 @@ std::vector<ReshardPaths::Path> ReshardPaths::alternatives(const TensorView& ten
   return others;
 }
 
-std::string describeStep(const SetStep& step) {
+std::string describeStep(const ReshardStep& step) {
   std::string text(name(step.kind));
   if (step.joined >= 0) text += fmt::format(" from axis {} to {}", step.joined, step.axis);
   if (step.joined < 0 && step.axis >= 0) text += fmt::format(" of axis {}", step.axis);

@@ -50,7 +50,7 @@ class ReshardPaths {
 };
 
 // "allreduce over x", "allgather of axis 0 over y, x", "slice", ...
-std::string describeStep(const SetStep& step);
+std::string describeStep(const ReshardStep& step);
 
 // Without its partial entries: what it is once they are reduced.
 Sharding resolved(Sharding sharding);

@@ -38,7 +38,7 @@ class LinearSplitter {
   bool mustSplit(const Expression& expr) const {
     if (expr.op->kind != OpKind::Matmul) return false;
     if (expr.inputs.size() == 2 && expr.find("activation") == nullptr) return false;
-    const LocalPlan plan = planner_.plan(expr, states_);
+    const LocalShardings plan = planner_.plan(expr, states_);
     return plan.mesh >= 0 && plan.result.isPartial();
   }
 
@@ -82,7 +82,7 @@ class LinearSplitter {
   }
 
   const Fusion& old_;
-  LocalPlanner planner_;
+  LocalShardingPlanner planner_;
   FusionRewriter rewriter_;
   States states_;  // per old value
 };

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-using AskedAxes = std::vector<std::vector<bool>>;
+using UserShardedAxes = std::vector<std::vector<bool>>;
 
 std::vector<bool> writtenAxes(const TensorView& tensor) {
   std::vector<bool> axes(tensor.rank());
@@ -17,8 +17,8 @@ std::vector<bool> writtenAxes(const TensorView& tensor) {
 }
 
 std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
-                               const AskedAxes& asked) {
-  const SpreadMap spread = spreadMapOf(fusion, expr);
+                               const UserShardedAxes& asked) {
+  const ShardableAxes spread = shardableAxesOf(fusion, expr);
   std::vector<bool> space(spread.map.space.size());
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
     const std::vector<bool>& operand = asked[static_cast<size_t>(expr.inputs[i])];
@@ -38,8 +38,8 @@ std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
 
 }  // namespace
 
-AskedAxes askedAxes(const Fusion& fusion) {
-  AskedAxes asked(fusion.values().size());
+UserShardedAxes userShardedAxes(const Fusion& fusion) {
+  UserShardedAxes asked(fusion.values().size());
   const auto reshapes = [](const Expression& expr) { return expr.op->kind == OpKind::Reshape; };
   if (std::none_of(fusion.exprs().begin(), fusion.exprs().end(), reshapes)) return asked;
   for (size_t i = 0; i < asked.size(); ++i) {

@@ -1,4 +1,4 @@
-// Lanes that fail, cannot be had, or end at different times on different ranks.
+// CopyChannels that fail, cannot be had, or end at different times on different ranks.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -9,14 +9,14 @@
 #include "ir/base/error.h"
 #include "tests/comm/copy_channels/copy_channel_ranks.h"
 
-namespace heddle::comm::conformance::lane_faults {
+namespace heddle::comm::conformance::copy_channel_faults {
 namespace {
 
-using namespace lanes;
+using namespace copy_channels;
 
 constexpr int64_t kCount = 1000;
 
-// A job in which no rank hears of another's failure but through the lanes.
+// A job in which no rank hears of another's failure but through the copy channels.
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
@@ -54,8 +54,8 @@ std::vector<int> among(const std::vector<int>& team, int rank) {
 }
 
 // Rank 2 gives up; rank 0, which waits for it, goes on in time and brings nonsense to rank 1, which
-// has no lane with rank 2 and looks only when its stream has ended.
-TEST(LaneFaults, NobodyTakesWhatWasGivenUpForAResult) {
+// has no copy channel with rank 2 and looks only when its stream has ended.
+TEST(CopyChannelFaults, NobodyTakesWhatWasGivenUpForAResult) {
   fake::setVoid(true);
   onDeafRanks(3, reduceOnStream, [](World& world) {
     StreamMemory memory;
@@ -82,13 +82,13 @@ TEST(LaneFaults, NobodyTakesWhatWasGivenUpForAResult) {
 
 // At once, and not when a thread of the job has looked: who asks after its streams have ended must
 // hear it.
-TEST(LaneFaults, WhoHasGivenUpIsKnownAtOnce) {
+TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& own) {
       const std::shared_ptr<World> world = std::move(own);
       const int rank = world->rank();
       if (where == Where::Processes) fake::setProcess(1 + rank);
-      const std::shared_ptr<nccl::LaneSeat> seat = nccl::LaneSeat::take(*world);
+      const std::shared_ptr<nccl::CopyChannelMember> seat = nccl::CopyChannelMember::take(*world);
       const auto job = std::make_shared<nccl::NcclJob>(world);
       EXPECT_EQ(seat->fault(), "");
       world->barrier();
@@ -103,12 +103,12 @@ TEST(LaneFaults, WhoHasGivenUpIsKnownAtOnce) {
       job->giveUp(job->fault());
       EXPECT_TRUE(seat->allHaveHeard());
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
-      std::thread board([&] {
+      std::thread monitor([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         job->setFault("rank 0 failed at instruction 7");
       });
       EXPECT_EQ(job->verdict(), "rank 0 failed at instruction 7");
-      board.join();
+      monitor.join();
     }));
   }
 }
@@ -122,46 +122,47 @@ void reduceOrFail(void* dst, std::span<const void* const> srcs, int64_t count, D
 }
 
 // In the second collective of a group, with one under way before it.
-TEST(LaneFaults, ASumFailsInTheMiddle) {
+TEST(CopyChannelFaults, ASumFailsInTheMiddle) {
   fake::setVoid(true);
   onDeafRanks(2, reduceOrFail, [](World& world) {
     sums_left = -1;
     StreamMemory memory;
     Buffer a(memory, DType::F32, kCount), b(memory, DType::F32, kCount);
     const std::vector<Operation> both = {sumOf(a), sumOf(b)};
-    const auto lane = world.split({0, 1}, kFirst);
-    lane->post(both, memory.stream());
+    const auto copy_channel = world.split({0, 1}, kFirst);
+    copy_channel->post(both, memory.stream());
     if (world.rank() == 1) {
       sums_left = 1;
-      EXPECT_THROW(lane->post(both, memory.stream()), InternalError);
+      EXPECT_THROW(copy_channel->post(both, memory.stream()), InternalError);
     } else {
-      lane->post(both, memory.stream());
+      copy_channel->post(both, memory.stream());
     }
     memory.synchronize();
-    expectUserError("no kernel for you", [&] { lane->probe(); });
-    expectUserError("no kernel for you", [&] { lane->post(both, memory.stream()); });
+    expectUserError("no kernel for you", [&] { copy_channel->probe(); });
+    expectUserError("no kernel for you", [&] { copy_channel->post(both, memory.stream()); });
     world.barrier();
   });
   fake::setVoid(false);
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-TEST(LaneFaults, WhoHasGivenUpGetsNoMore) {
+TEST(CopyChannelFaults, WhoHasGivenUpGetsNoMore) {
   onRanks(1, [](World& world) {
     StreamMemory memory;
     Buffer data(memory, DType::F32, kCount);
     const Operation sum = sumOf(data);
-    const auto lane = world.split({0}, kFirst);
+    const auto copy_channel = world.split({0}, kFirst);
     fake::failCopyAfter(0);
-    expectUserError("cudaMemcpy", [&] { lane->post({&sum, 1}, memory.stream()); });
+    expectUserError("cudaMemcpy", [&] { copy_channel->post({&sum, 1}, memory.stream()); });
     fake::failCopyAfter(-1);
     expectUserError("cudaMemcpy", [&] { world.split({0}, kSecond); });
   });
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 does not reach all: its teams take NCCL, the other has its lane, and nothing else is left.
-TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
+// Rank 3 does not reach all: its teams take NCCL, the other has its copy channel, and nothing else
+// is left.
+TEST(CopyChannelFaults, ATeamWithoutAccessTakesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(
         4,
@@ -171,15 +172,15 @@ TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
           Rank rank{world, memory, true};
           const bool lower = world.rank() < 2;
           const std::vector<int> team = lower ? std::vector{0, 1} : std::vector{2, 3};
-          const auto lane = world.split(team, kFirst);
-          EXPECT_EQ(lane->holdsDevice(), !lower);
+          const auto copy_channel = world.split(team, kFirst);
+          EXPECT_EQ(copy_channel->holdsDevice(), !lower);
           const Case c{CollectiveKind::Allreduce, DType::F32, ReduceOp::Sum, 5000, false, 3};
-          if (lower) runCase(rank, *lane, team, c);
+          if (lower) runCase(rank, *copy_channel, team, c);
           fake::failAccessAfter(world.rank() == 3 ? 2 : -1);
           const auto whole = world.split({0, 1, 2, 3}, kSecond);
           EXPECT_TRUE(whole->holdsDevice());
           world.barrier();
-          EXPECT_EQ(fake::counts().blocks, 2 + 6);  // of the lane; flags of the NCCL ones
+          EXPECT_EQ(fake::counts().blocks, 2 + 6);  // of the copy channel; flags of the NCCL ones
           world.barrier();
         },
         where);
@@ -190,8 +191,8 @@ TEST(LaneFaults, ATeamWithoutAccessTakesNccl) {
   }
 }
 
-// Rank 0 ends its lane long before the others do.
-TEST(LaneFaults, ABlockStaysUntilPeersHaveClosedIt) {
+// Rank 0 ends its copy channel long before the others do.
+TEST(CopyChannelFaults, ABlockStaysUntilPeersHaveClosedIt) {
   onRanks(
       3,
       [](World& world) {
@@ -199,16 +200,16 @@ TEST(LaneFaults, ABlockStaysUntilPeersHaveClosedIt) {
         Rank rank{world, memory, true};
         const std::vector<int> team = {0, 1, 2};
         const Case c{CollectiveKind::Allgather, DType::F32, ReduceOp::Sum, 5000, false, 1};
-        auto lane = world.split(team, kFirst);
-        runCase(rank, *lane, team, c);
-        if (world.rank() == 0) lane.reset();
+        auto copy_channel = world.split(team, kFirst);
+        runCase(rank, *copy_channel, team, c);
+        if (world.rank() == 0) copy_channel.reset();
         world.barrier();
         EXPECT_EQ(fake::counts().blocks, 3);
         world.barrier();
-        lane.reset();
+        copy_channel.reset();
         world.barrier();
-        lane = world.split(team, kSecond);
-        runCase(rank, *lane, team, c);
+        copy_channel = world.split(team, kSecond);
+        runCase(rank, *copy_channel, team, c);
         world.barrier();
         EXPECT_EQ(fake::counts().blocks, 3);
         world.barrier();
@@ -220,7 +221,7 @@ TEST(LaneFaults, ABlockStaysUntilPeersHaveClosedIt) {
 }
 
 // From many threads: each communicator of NCCL's is aborted once, and all tell one reason.
-TEST(LaneFaults, LanesAndNcclEndTogether) {
+TEST(CopyChannelFaults, CopyChannelsAndNcclEndTogether) {
   const fake::Counts before = fake::counts();
   fake::setVoid(true);
   onRanks(2, [](World& world) {
@@ -257,4 +258,4 @@ TEST(LaneFaults, LanesAndNcclEndTogether) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance::lane_faults
+}  // namespace heddle::comm::conformance::copy_channel_faults

@@ -16,7 +16,7 @@
 extern "C" const heddle::comm::NcclModule* heddleNcclModule();
 
 // Ranks whose GPUs are those of fake_cuda.cpp.
-namespace heddle::comm::conformance::lanes {
+namespace heddle::comm::conformance::copy_channels {
 
 constexpr Carrier kFirst{8, 1}, kSecond{8, 2};
 
@@ -52,4 +52,4 @@ inline void onRanks(int ranks, const std::function<void(World&)>& body,
   }));
 }
 
-}  // namespace heddle::comm::conformance::lanes
+}  // namespace heddle::comm::conformance::copy_channels

@@ -1,14 +1,15 @@
-// The lanes of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and threads: who
-// meets whom when, and which part lies where. On GPUs: tests/host/whole/copy_channels_gpu_test.cpp.
+// The copy channels of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and
+// threads: who meets whom when, and which part lies where. On GPUs:
+// tests/host/whole/copy_channels_gpu_test.cpp.
 #include <chrono>
 #include <thread>
 
 #include "tests/comm/copy_channels/copy_channel_ranks.h"
 
-namespace heddle::comm::conformance::lanes {
+namespace heddle::comm::conformance::copy_channels {
 namespace {
 
-std::vector<Case> laneCases(int ranks) {
+std::vector<Case> copyChannelCases(int ranks) {
   const std::vector<DType> few = {DType::BF16, DType::I64};
   const std::vector<DType> all = {DType::F32, DType::BF16, DType::I8, DType::I64};
   std::vector<Case> cases;
@@ -24,13 +25,13 @@ std::vector<Case> laneCases(int ranks) {
         }
       }
     }
-    // Longer than what goes at once (HEDDLE_LANE_PIECE_BYTES), and no multiple of it.
+    // Longer than what goes at once (HEDDLE_COPY_CHANNEL_PIECE_BYTES), and no multiple of it.
     cases.push_back({kind, DType::I64, ReduceOp::Sum, 29'003, false, 1});
   }
   return cases;
 }
 
-TEST(Lanes, Conform) {
+TEST(CopyChannels, Conform) {
   for (int ranks : {1, 2, 3, 8}) {
     onRanks(ranks, [&](World& world) {
       StreamMemory memory;
@@ -38,9 +39,9 @@ TEST(Lanes, Conform) {
       std::vector<std::vector<int>> teams = teamsAlongAxes(world);
       teams.insert(teams.begin(), wholeJob(world));
       for (const std::vector<int>& team : teams) {
-        const auto lane = world.split(team, kFirst);
-        ASSERT_FALSE(lane->holdsDevice());
-        for (const Case& c : laneCases(ranks)) runCase(rank, *lane, team, c);
+        const auto copy_channel = world.split(team, kFirst);
+        ASSERT_FALSE(copy_channel->holdsDevice());
+        for (const Case& c : copyChannelCases(ranks)) runCase(rank, *copy_channel, team, c);
       }
     });
   }
@@ -51,8 +52,8 @@ float number(int owner, int round, int64_t i) {
   return static_cast<float>((i * 7 + round * 13 + owner * 5) % 101);
 }
 
-// Two lanes on streams that change, and nobody waits in between: every round has buffers of its
-// own, so that what came too early or too late is seen.
+// Two copy channels on streams that change, and nobody waits in between: every round has buffers of
+// its own, so that what came too early or too late is seen.
 void runUnderWay(World& world) {
   constexpr int kRounds = 60;
   constexpr int64_t kPart = 600;
@@ -86,20 +87,20 @@ void runUnderWay(World& world) {
   }
 }
 
-TEST(Lanes, TwoAreUnderWayAtOnce) {
+TEST(CopyChannels, TwoAreUnderWayAtOnce) {
   for (int ranks : {2, 3, 5}) onRanks(ranks, runUnderWay);
   onRanks(3, runUnderWay, Where::Processes);
 }
 
 // Rank 1 gives up. What the streams of the others wait for never comes, and of them one has posted
 // more than the other.
-TEST(Lanes, AnAbortEndsWhatWaits) {
+TEST(CopyChannels, AnAbortEndsWhatWaits) {
   onRanks(3, [](World& world) {
     StreamMemory memory;
-    const auto lane = world.split({0, 1, 2}, kFirst);
+    const auto copy_channel = world.split({0, 1, 2}, kFirst);
     Buffer data(memory, DType::F32, 1000);
     const Operation sum{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
-    lane->post({&sum, 1}, memory.stream());
+    copy_channel->post({&sum, 1}, memory.stream());
     memory.synchronize();
     world.barrier();
     fake::setVoid(true);
@@ -107,29 +108,31 @@ TEST(Lanes, AnAbortEndsWhatWaits) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       return world.abort("out of paper");
     }
-    for (int i = 0; i < 3 + 2 * world.rank(); ++i) lane->post({&sum, 1}, memory.stream());
+    for (int i = 0; i < 3 + 2 * world.rank(); ++i) copy_channel->post({&sum, 1}, memory.stream());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     expectUserError("out of paper", [&] {
       while (std::chrono::steady_clock::now() < deadline) {
-        lane->probe();
+        copy_channel->probe();
         std::this_thread::yield();
       }
     });
     memory.synchronize();
-    expectUserError("out of paper", [&] { lane->post({&sum, 1}, memory.stream()); });
+    expectUserError("out of paper", [&] { copy_channel->post({&sum, 1}, memory.stream()); });
   });
   fake::setVoid(false);
 }
 
-TEST(Lanes, OtherKindsAreRefused) {
+TEST(CopyChannels, OtherKindsAreRefused) {
   onRanks(2, [](World& world) {
     StreamMemory memory;
-    const auto lane = world.split({0, 1}, kFirst);
+    const auto copy_channel = world.split({0, 1}, kFirst);
     Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
     const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 4};
-    expectUserError("in a lane of copies", [&] { lane->post({&exchange, 1}, memory.stream()); });
+    expectUserError("in a lane of copies", [&] {
+      copy_channel->post({&exchange, 1}, memory.stream());
+    });
   });
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance::lanes
+}  // namespace heddle::comm::conformance::copy_channels

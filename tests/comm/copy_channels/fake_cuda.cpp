@@ -1,5 +1,6 @@
-// The part of the CUDA runtime that the lanes of a team use, on host memory: a stream is a thread
-// that naps now and then, so that ranks drift apart. What a test links this into needs no GPU.
+// The part of the CUDA runtime that the copy channels of a team use, on host memory: a stream is a
+// thread that naps now and then, so that ranks drift apart. What a test links this into needs no
+// GPU.
 #include "tests/comm/copy_channels/fake_cuda.h"
 
 #include <cuda.h>

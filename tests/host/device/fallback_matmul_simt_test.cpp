@@ -58,7 +58,7 @@ TEST_P(ProductSimt, EveryCase) {
     if (c.desc.numel() == 0) continue;
     fillRandom(a, random);
     fillRandom(b, random);
-    launch(ownProduct(specOf(a, b, c)), &a, &b, nullptr, c, 3);
+    launch(fallbackMatmul(specOf(a, b, c)), &a, &b, nullptr, c, 3);
     checkProduct(a, b, c);
   }
 }
@@ -78,7 +78,7 @@ TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {
       if (c.desc.numel() == 0) continue;
       fillRandom(a, random);
       fillRandom(b, random);
-      launch(ownProduct(specOf(a, b, c)), &a, &b, nullptr, c, 3);
+      launch(fallbackMatmul(specOf(a, b, c)), &a, &b, nullptr, c, 3);
       checkProduct(a, b, c);
     }
   }
@@ -156,7 +156,7 @@ TEST(ProductSimtIntegers, WrapBehindBiasAndBeforeRelu) {
     for (const bool relu : {false, true}) {
       spec.activation = relu ? Activation::Relu : Activation::None;
       EXPECT_EQ(libraryPart(spec, true), std::nullopt);
-      launch(ownProduct(spec), &a, &b, &bias, c, 1);
+      launch(fallbackMatmul(spec), &a, &b, &bias, c, 1);
       for (int64_t i = 0; i < 3; ++i) {
         Matrix expected(dtype, {1}, {});
         storeElement(expected.bytes.data(), dtype, 0, Scalar(static_cast<int64_t>(sums[i])));

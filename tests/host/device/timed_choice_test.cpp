@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace heddle::host::algorithm_race_test {
+namespace heddle::host::timed_choice_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -61,29 +61,29 @@ class HotGpu : public AlgorithmStopwatch {
 };
 
 // Two products of an H200, and one whose clock stays.
-TEST(AlgorithmRace, TheFastestOneWhenItIsSustainedWins) {
+TEST(TimedChoice, TheFastestOneWhenItIsSustainedWins) {
   EXPECT_EQ(HotGpu({{1.372, 1.510}, {1.369, 1.379}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{2.424, 2.799}, {2.730, 2.729}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{1.5, 1.5}, {1.3, 1.3}, {1.4, 1.4}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{1.3, 1.5}, {1.4, 1.6}, {1.35, 1.7}}).winner(), 0u);
 }
 
-TEST(AlgorithmRace, TheFirstOneStaysUnlessAnotherIsClearlyFaster) {
+TEST(TimedChoice, TheFirstOneStaysUnlessAnotherIsClearlyFaster) {
   EXPECT_EQ(HotGpu({{1, 1.004}, {1, 1}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{1, 1.006}, {1, 1}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{0.0501, 1}, {0.05, 1}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{0.0504, 1}, {0.05, 1}}).winner(), 1u);
 }
 
-TEST(AlgorithmRace, TheFirstOneIsInTheFinalHoweverItDidBefore) {
+TEST(TimedChoice, TheFirstOneIsInTheFinalHoweverItDidBefore) {
   EXPECT_EQ(HotGpu({{1.4, 1.4}, {1, 1.6}, {1.05, 1.5}, {1.1, 1.6}, {1.1, 1.3}}).winner(), 0u);
 }
 
-TEST(AlgorithmRace, OthersThatAreFarFromTheBestAreNotInTheFinal) {
+TEST(TimedChoice, OthersThatAreFarFromTheBestAreNotInTheFinal) {
   EXPECT_EQ(HotGpu({{1, 1.6}, {1.2, 1.2}, {1.1, 1.5}}).winner(), 2u);
 }
 
-TEST(AlgorithmRace, ShortAndVeryLongRunsHaveNoFinal) {
+TEST(TimedChoice, ShortAndVeryLongRunsHaveNoFinal) {
   HotGpu brief({{0.09, 0.2}, {0.08, 0.3}});
   EXPECT_EQ(brief.winner(), 1u);
   EXPECT_LT(brief.elapsed(), 20);
@@ -92,7 +92,7 @@ TEST(AlgorithmRace, ShortAndVeryLongRunsHaveNoFinal) {
   EXPECT_LE(slow.elapsed(), 10 * 700);
 }
 
-TEST(AlgorithmRace, WhatDoesNotRunNeverWins) {
+TEST(TimedChoice, WhatDoesNotRunNeverWins) {
   EXPECT_EQ(HotGpu({{kNever, 0}, {2, 2}, {1, 1}}).winner(), 2u);
   EXPECT_EQ(HotGpu({{0.01, 0.01}, {kNever, 0}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{kNever, 0}, {kNever, 0}}).winner(), 0u);
@@ -100,7 +100,7 @@ TEST(AlgorithmRace, WhatDoesNotRunNeverWins) {
   EXPECT_EQ(HotGpu({}).winner(), 0u);
 }
 
-TEST(AlgorithmRace, AFinalTakesHalfASecond) {
+TEST(TimedChoice, AFinalTakesHalfASecond) {
   const size_t count = 16;
   HotGpu gpu(std::vector<HotGpu::Times>(count, {1, 1.1}));
   EXPECT_EQ(gpu.winner(), 0u);
@@ -115,4 +115,4 @@ TEST(AlgorithmRace, AFinalTakesHalfASecond) {
 }
 
 }  // namespace
-}  // namespace heddle::host::algorithm_race_test
+}  // namespace heddle::host::timed_choice_test

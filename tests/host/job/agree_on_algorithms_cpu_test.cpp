@@ -13,8 +13,8 @@
 namespace heddle::host::matmul_agreement_cpu_test {
 namespace {
 
-TEST(MatmulAgreement, ARankAloneAsksItsDeviceEachTime) {
-  MatmulAgreement agreement(nullptr, true);
+TEST(AlgorithmAgreement, ARankAloneAsksItsDeviceEachTime) {
+  AlgorithmAgreement agreement(nullptr, true);
   int asked = 0;
   const auto ask = [&](const std::string& question) {
     ++asked;
@@ -26,11 +26,11 @@ TEST(MatmulAgreement, ARankAloneAsksItsDeviceEachTime) {
 }
 
 // Rank 2 has no product, rank 1 one of another size.
-TEST(MatmulAgreement, RankZeroDecidesForAllOnceASize) {
+TEST(AlgorithmAgreement, RankZeroDecidesForAllOnceASize) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
   std::atomic<int> asked{0};
   testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
-    MatmulAgreement agreement(world.get(), true);
+    AlgorithmAgreement agreement(world.get(), true);
     const auto ask = [&](const std::string& question) {
       ++asked;
       return fmt::format("{} by {}", question, rank);
@@ -49,13 +49,13 @@ TEST(MatmulAgreement, RankZeroDecidesForAllOnceASize) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST(MatmulAgreement, ProgramsThatDoNotCommunicateDoNotTalk) {
+TEST(AlgorithmAgreement, ProgramsThatDoNotCommunicateDoNotTalk) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
-  MatmulAgreement agreement(worlds[0].get(), false);
+  AlgorithmAgreement agreement(worlds[0].get(), false);
   EXPECT_TRUE(agreement.choose({"x"}, {}, [](const std::string& q) { return q; }).empty());
 }
 
-class AlgorithmStoreTest : public ::testing::Test {
+class ChoiceCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() /
@@ -65,26 +65,26 @@ class AlgorithmStoreTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(AlgorithmStoreTest, KeepsChoicesOnDiskByDevice) {
-  AlgorithmStore store(folder_ / "deep", "gpu 1");
+TEST_F(ChoiceCacheTest, KeepsChoicesOnDiskByDevice) {
+  ChoiceCache store(folder_ / "deep", "gpu 1");
   EXPECT_EQ(store.find("k"), std::nullopt);
   store.put("k", "one");
   store.put("k", "two");
   EXPECT_EQ(store.find("k"), "two");
-  EXPECT_EQ(AlgorithmStore(folder_ / "deep", "gpu 1").find("k"), "two");
-  EXPECT_EQ(AlgorithmStore(folder_ / "deep", "gpu 2").find("k"), std::nullopt);
+  EXPECT_EQ(ChoiceCache(folder_ / "deep", "gpu 1").find("k"), "two");
+  EXPECT_EQ(ChoiceCache(folder_ / "deep", "gpu 2").find("k"), std::nullopt);
 }
 
-TEST_F(AlgorithmStoreTest, DamagedFilesAreAbsent) {
-  AlgorithmStore(folder_, "gpu").put("k", "one");
+TEST_F(ChoiceCacheTest, DamagedFilesAreAbsent) {
+  ChoiceCache(folder_, "gpu").put("k", "one");
   for (const auto& file : std::filesystem::directory_iterator(folder_)) {
     std::ofstream(file.path()) << "gpu\nanother key\n";
   }
-  EXPECT_EQ(AlgorithmStore(folder_, "gpu").find("k"), std::nullopt);
+  EXPECT_EQ(ChoiceCache(folder_, "gpu").find("k"), std::nullopt);
 }
 
-TEST_F(AlgorithmStoreTest, AFolderThatTakesNoFilesKeepsThemInMemory) {
-  AlgorithmStore store("/proc/nowhere", "gpu");
+TEST_F(ChoiceCacheTest, AFolderThatTakesNoFilesKeepsThemInMemory) {
+  ChoiceCache store("/proc/nowhere", "gpu");
   store.put("k", "one");
   EXPECT_EQ(store.find("k"), "one");
 }

@@ -11,15 +11,15 @@ namespace {
 using testing::userErrorOf;
 
 TEST(Inject, Kinds) {
-  const Fault die = parseFault("rank=2,instr=7,die");
-  EXPECT_EQ(die.kind, Fault::Kind::Die);
+  const InjectedFault die = parseFault("rank=2,instr=7,die");
+  EXPECT_EQ(die.kind, InjectedFault::Kind::Die);
   EXPECT_EQ(die.rank, 2);
   EXPECT_EQ(die.instruction, 7);
-  EXPECT_EQ(parseFault("throw,instr=0,rank=0").kind, Fault::Kind::Throw);
-  EXPECT_EQ(parseFault("rank=0,instr=0,stall").kind, Fault::Kind::Stall);
-  EXPECT_EQ(parseFault("rank=0,instr=0,corrupt").kind, Fault::Kind::Corrupt);
-  const Fault delay = parseFault("rank=0,instr=0,delay=0.25s");
-  EXPECT_EQ(delay.kind, Fault::Kind::Delay);
+  EXPECT_EQ(parseFault("throw,instr=0,rank=0").kind, InjectedFault::Kind::Throw);
+  EXPECT_EQ(parseFault("rank=0,instr=0,stall").kind, InjectedFault::Kind::Stall);
+  EXPECT_EQ(parseFault("rank=0,instr=0,corrupt").kind, InjectedFault::Kind::Corrupt);
+  const InjectedFault delay = parseFault("rank=0,instr=0,delay=0.25s");
+  EXPECT_EQ(delay.kind, InjectedFault::Kind::Delay);
   EXPECT_EQ(delay.seconds, 0.25);
 }
 

@@ -44,7 +44,8 @@ struct JobEnd {
 };
 
 // Each rank makes an Executable with the fault and runs it once; errors by rank.
-JobEnd runJob(int ranks, const std::optional<Fault>& fault, comm::ControlOptions control = {},
+JobEnd runJob(int ranks, const std::optional<InjectedFault>& fault,
+              comm::JobMonitorOptions monitor_options = {},
               const std::function<void(int)>& before = {}) {
   HarnessOptions options;
   options.ranks = ranks;
@@ -62,7 +63,7 @@ JobEnd runJob(int ranks, const std::optional<Fault>& fault, comm::ControlOptions
         executable_options.inject = fault;
         const auto at = static_cast<size_t>(rank);
         Context context{device.get(), worlds[at].get()};
-        context.control = control;
+        context.monitor_options = monitor_options;
         Executable executable(programOf(kSum), context, executable_options);
         const auto arguments = argumentsOf(executable.program(), *device, rank, options);
         if (before) before(rank);
@@ -99,9 +100,9 @@ TEST(JobFaults, AThrowEndsAllRanks) {
 }
 
 TEST(JobFaults, AStallIsToldWhenNothingMoves) {
-  comm::ControlOptions control;
-  control.patience = 0.3;
-  const JobEnd end = runJob(3, parseFault("rank=2,instr=1,stall"), control);
+  comm::JobMonitorOptions monitor_options;
+  monitor_options.patience = 0.3;
+  const JobEnd end = runJob(3, parseFault("rank=2,instr=1,stall"), monitor_options);
   expectParts(end.errors[2], {"injected: stall, given up because the job has failed"});
   for (int rank : {0, 1}) {
     expectParts(end.errors[static_cast<size_t>(rank)],
@@ -111,9 +112,9 @@ TEST(JobFaults, AStallIsToldWhenNothingMoves) {
 }
 
 TEST(JobFaults, ADelayHurtsNobody) {
-  comm::ControlOptions control;
-  control.deadline = 0.2;
-  const JobEnd end = runJob(3, parseFault("rank=0,instr=5,delay=0.5s"), control);
+  comm::JobMonitorOptions monitor_options;
+  monitor_options.deadline = 0.2;
+  const JobEnd end = runJob(3, parseFault("rank=0,instr=5,delay=0.5s"), monitor_options);
   EXPECT_EQ(end.errors, std::vector<std::string>(3));
 }
 
@@ -161,12 +162,13 @@ std::vector<std::string> errorsOfRanks(
 
 // Each rank runs the sum with its sizes, one after the other; what it throws.
 std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
-                                  int* meetings = nullptr, comm::ControlOptions control = {},
+                                  int* meetings = nullptr,
+                                  comm::JobMonitorOptions monitor_options = {},
                                   const char* program = kSum) {
   const auto run = [&](int rank, comm::World& threads, Device& device) {
     UncheckedWorld world(threads);
     Context context{&device, &world};
-    context.control = control;
+    context.monitor_options = monitor_options;
     Executable executable(programOf(program), context);
     const int before = world.meetings;
     for (int64_t n : sizes_by_rank[static_cast<size_t>(rank)]) {
@@ -233,7 +235,7 @@ TEST(JobFaults, WhatIsComparedAgainIsSoOnAllRanks) {
     UncheckedWorld world(threads);
     const auto device = makeNullDevice();
     RunResources resources(*device, {}, nullptr);
-    PostAgreement agreement(&world, true, 2);
+    CrossRankMatcher agreement(&world, true, 2);
     std::map<uint64_t, Plan> kept;
     for (uint64_t hash : sizes) {
       Plan fresh;
@@ -251,9 +253,9 @@ TEST(JobFaults, WhatIsComparedAgainIsSoOnAllRanks) {
 
 // Rank 1 knows the sizes of its second run and compares nothing, while rank 0 waits for it to.
 TEST(JobFaults, ARankThatComparesAloneIsNotLeftWaiting) {
-  comm::ControlOptions control;
-  control.deadline = 1;
-  const auto errors = runSizes({{64, 128}, {64, 64}}, nullptr, control);
+  comm::JobMonitorOptions monitor_options;
+  monitor_options.deadline = 1;
+  const auto errors = runSizes({{64, 128}, {64, 64}}, nullptr, monitor_options);
   for (const std::string& error : errors) {
     expectParts(error, {"rank 1 is lost in run 2", "it runs with other sizes than rank 0",
                         "in run 2 comparing what it will post with its peers"});
@@ -319,10 +321,10 @@ TEST(JobFaults, WhatCannotBeInjectedIsSaid) {
 }
 
 TEST(JobFaults, ASlowRankIsWaitedFor) {
-  comm::ControlOptions control;
-  control.deadline = 0.2;
-  control.patience = 0;
-  const JobEnd end = runJob(2, std::nullopt, control, [](int rank) {
+  comm::JobMonitorOptions monitor_options;
+  monitor_options.deadline = 0.2;
+  monitor_options.patience = 0;
+  const JobEnd end = runJob(2, std::nullopt, monitor_options, [](int rank) {
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
   });
   EXPECT_EQ(end.errors, std::vector<std::string>(2));

@@ -331,15 +331,15 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
 }
 
 // What is gathered comes in order; of two parts that are reduced neither waits for the other. What
-// stands alone, the first gather and the last reduction, has no lane.
-TEST(ChunkLanes, ReducedPartsAreUnderWayAtOnce) {
+// stands alone, the first gather and the last reduction, has no copy channel.
+TEST(ChunkCopyChannels, ReducedPartsAreUnderWayAtOnce) {
   const auto lanesOf = [](const Program& program) {
-    std::vector<int32_t> lanes;
+    std::vector<int32_t> copy_channels;
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
       const auto* post = std::get_if<Communicate>(&x.op);
-      if (post != nullptr) lanes.push_back(post->carrier.lane);
+      if (post != nullptr) copy_channels.push_back(post->carrier.copy_channel);
     });
-    return lanes;
+    return copy_channels;
   };
   const Program reduced = compiled(parseFusion(kTensorParallel), 2, 4);
   EXPECT_EQ(lanesOf(reduced), (std::vector<int32_t>{1, 2, 1, 0, 0})) << print(reduced);

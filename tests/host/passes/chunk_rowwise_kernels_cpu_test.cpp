@@ -221,14 +221,14 @@ TEST(ChunkKernels, AFrontThatMayNotMoveStaysWhole) {
   }
 }
 
-TEST(RowKernel, OnlyWhatIsElementByElement) {
+TEST(RowwiseKernel, OnlyWhatIsElementByElement) {
   const auto rows = [](const std::string& body) {
-    return rowKernelOf(
+    return rowwiseKernelOf(
         parseFusion("heddle 1\nfusion k(%x: f32[t, h], %b: f32[h], %s: f32 = 2) {\n" + body +
                     "}\n"),
         2);
   };
-  const RowKernel scaled = rows("  %z = mul(%x, %s)\n  %y = add(%z, %b)\n  return %y\n");
+  const RowwiseKernel scaled = rows("  %z = mul(%x, %s)\n  %y = add(%z, %b)\n  return %y\n");
   EXPECT_EQ(scaled.why, "");
   EXPECT_EQ(scaled.has_rows, (std::vector<bool>{true, false, false}));
   EXPECT_NE(rows("  %y = sum(%x, axes=[1], keepdim=true)\n  return %y\n").why, "");

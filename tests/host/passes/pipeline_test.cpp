@@ -217,7 +217,7 @@ program p(%x: f32[8]) -> (%y) {
   }
 }
 )");
-  const Items items = itemsOf(program);
+  const BufferAccesses items = bufferAccessesOf(program);
   const Item &first = items.items[4], &second = items.items[5], &loop = items.items[6];
   EXPECT_FALSE(items.conflict(first, second));
   EXPECT_TRUE(items.conflict(first, first));

@@ -165,7 +165,8 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   }
 }
 
-// --- two Executables on one board ---------------------------------------------------------------
+// --- two Executables on one job monitor
+// ---------------------------------------------------------------
 
 Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
   HostTensor host(DType::I64, {2});
@@ -176,7 +177,7 @@ Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
 
 // Both run the same program on rank 0, from a thread each; the second comes while the first waits
 // for rank 1, which runs one after the other. Each has lists of its own.
-TEST(ExecutableRanksTest, RunsOnOneBoardGoOneAtATime) {
+TEST(ExecutableRanksTest, RunsOnOneMonitorAreSerialised) {
   const char* const text = R"(
 mesh @m = [x=2]
 program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
@@ -197,12 +198,12 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
 )";
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 2, .adversarial_seed = {}});
-    comm::ControlBoard board(world);
-    Context context{device.get(), &world, nullptr, &board};
+    comm::JobMonitor monitor(world);
+    Context context{device.get(), &world, nullptr, &monitor};
     Executable first(programOf(text), context), second(programOf(text), context);
     const int rank = world.rank();
     const auto awaitRun = [&](int64_t number, int turns) {
-      for (int i = 0; i < turns && board.entry(0).run < number && !board.failed(); ++i) {
+      for (int i = 0; i < turns && monitor.entry(0).run < number && !monitor.failed(); ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };
@@ -240,7 +241,7 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// They have one text, and could not be told apart by it. The board is that of the World.
+// They have one text, and could not be told apart by it. The job monitor is that of the World.
 TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -287,7 +288,7 @@ program p(%x: f32[n], %c: f32[2]) -> (%y) {
 }
 
 // Executables go and others are made: on rank 0 when none is left, on rank 1 before.
-TEST(ExecutableRanksTest, TheBoardOfAWorldOutlivesItsExecutables) {
+TEST(ExecutableRanksTest, MonitorOfAWorldOutlivesItsExecutables) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     const Context context{device.get(), &world};
@@ -339,7 +340,7 @@ program p(%x: f32[2]) -> (%y) {
       const Outputs one = executable.run({x}), two = executable.run({x});
       two.wait();
       one.wait();
-      const comm::BoardEntry entry = comm::jobMonitorOf(world, {}).entry(world.rank());
+      const comm::RankSnapshot entry = comm::jobMonitorOf(world, {}).entry(world.rank());
       EXPECT_EQ(entry.phase, comm::RankPhase::Done);
       EXPECT_EQ(entry.finished, 2 * turn);
     }
@@ -362,7 +363,7 @@ TEST(ExecutableRanksTest, AnExceptionBesideARunUnderWayEndsTheJob) {
   EXPECT_NE(errors[0].find("it left the job by an exception"), std::string::npos) << errors[0];
 }
 
-// Before there is a board.
+// Before there is a job monitor.
 TEST(ExecutableRanksTest, ARankThatCannotMakeAnExecutableIsHeardOf) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});

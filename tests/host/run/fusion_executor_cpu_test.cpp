@@ -118,7 +118,7 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
       EXPECT_EQ(postsOf(16384), chunks);
       EXPECT_EQ(postsOf(15360), chunks);
       EXPECT_EQ(executor.stats().programs, 2);
-      EXPECT_EQ(executor.stats().communicators, 3);  // two lanes of the chunks, and none
+      EXPECT_EQ(executor.stats().communicators, 3);  // two copy channels of the chunks, and none
       world.barrier();
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");

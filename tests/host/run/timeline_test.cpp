@@ -28,7 +28,8 @@ TEST(Timeline, BytesAndBack) {
   EXPECT_EQ(after.events[1].team, (std::vector<int>{0, 3}));
 }
 
-// Clock b is 1000 ahead of a, c is 50 behind b. One collective that b noticed late must not count.
+// VectorClock b is 1000 ahead of a, c is 50 behind b. One collective that b noticed late must not
+// count.
 TEST(Timeline, ClocksOfOtherMachinesAreShiftedByTheMedianOfSharedCollectives) {
   const std::vector<int> ab = {0, 1}, bc = {1, 2};
   std::vector<RankTimeline> timelines = {

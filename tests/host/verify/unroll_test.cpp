@@ -5,23 +5,23 @@
 #include "host/text/program_text.h"
 #include "ir/base/error.h"
 
-namespace heddle::host::trace_test {
+namespace heddle::host::unroll_test {
 namespace {
 
 Program programOf(const std::string& head, const std::string& body) {
   return parseProgram("heddle 1\nmesh @m = [x=ranks]\nprogram main" + head + " {\n" + body + "}\n");
 }
 
-std::string errorOf(const Program& program, const TraceRequest& request = {}) {
+std::string errorOf(const Program& program, const UnrollRequest& request = {}) {
   try {
-    trace(program, request);
+    unroll(program, request);
   } catch (const UserError& error) {
     return error.what();
   }
   return "no error";
 }
 
-TEST(Trace, AliasesResolveToBytes) {
+TEST(Unrolled, AliasesResolveToBytes) {
   const Program program = programOf("(%x: f32[4, 6] shard(@m)) -> ()", R"(
     slot %p: f32[6, 4]
     slot %s: f32[2, 3]
@@ -34,7 +34,7 @@ TEST(Trace, AliasesResolveToBytes) {
     %i = alias %x[3]
     %d = alias %x shard
 )");
-  const Trace out = trace(program, {{}, {}, 2, 3});  // blocks of 2, 2, 0 rows
+  const Unrolled out = unroll(program, {{}, {}, 2, 3});  // blocks of 2, 2, 0 rows
   ASSERT_EQ(out.steps.size(), 5u);
   const auto view = [&](size_t i) { return out.steps[i].outputs[0]; };
   EXPECT_EQ(view(0).desc.strides, (std::vector<int64_t>{1, 6}));
@@ -43,11 +43,11 @@ TEST(Trace, AliasesResolveToBytes) {
   EXPECT_EQ(view(2).desc.sizes, (std::vector<int64_t>{24}));
   EXPECT_EQ(view(3).byte_offset, 3 * 6 * 4);
   EXPECT_EQ(view(4).desc.sizes, (std::vector<int64_t>{0, 6}));
-  const Trace second = trace(program, {{}, {}, 1, 3});
+  const Unrolled second = unroll(program, {{}, {}, 1, 3});
   EXPECT_EQ(second.steps[4].outputs[0].byte_offset, 2 * 6 * 4);
 }
 
-TEST(Trace, AReshapeThatIsNoViewNamesTheSlots) {
+TEST(Unrolled, AReshapeThatIsNoViewNamesTheSlots) {
   const Program program = programOf("(%x: f32[4, 6]) -> ()",
                                     "slot %p: f32[6, 4]\nslot %r: f32[24]\n"
                                     "%p = alias %x permute=[1, 0]\n%r = alias %p reshape\n");
@@ -55,7 +55,7 @@ TEST(Trace, AReshapeThatIsNoViewNamesTheSlots) {
   EXPECT_NE(error.find("instruction 1 `%r = alias %p reshape`"), std::string::npos) << error;
 }
 
-TEST(Trace, LoopsUnrollAndRanksProject) {
+TEST(Unrolled, LoopsUnrollAndRanksProject) {
   const Program program = programOf("(%x: f32[2, 3]) -> (%n)", R"(
     slot %n: i64
     slot %w: f32[3]
@@ -64,21 +64,21 @@ TEST(Trace, LoopsUnrollAndRanksProject) {
       if rank == 1 { %n = evaluate 2*i + 1 } else { %n = evaluate 0 }
     }
 )");
-  const Trace out = trace(program, {{}, {}, 1, 2});
+  const Unrolled out = unroll(program, {{}, {}, 1, 2});
   ASSERT_EQ(out.steps.size(), 6u);
   EXPECT_EQ(out.steps[2].outputs[0].byte_offset, 12);
   EXPECT_EQ(out.steps[4].outputs[0].byte_offset, 0);
   EXPECT_EQ(out.steps[5].known, Scalar(int64_t{5}));
   EXPECT_EQ(out.steps[5].index, 3);  // for, alias, if, then
-  EXPECT_EQ(trace(program, {{}, {}, 0, 2}).steps[5].index, 4);
+  EXPECT_EQ(unroll(program, {{}, {}, 0, 2}).steps[5].index, 4);
 }
 
-TEST(Trace, ABranchDecidedAtRunTimeJumps) {
+TEST(Unrolled, ABranchDecidedAtRunTimeJumps) {
   const Program program = programOf("(%x: f32[3], %n: i64 = 1) -> ()", R"(
     if %n > 0 { check %x } else { print %x print %x }
     check %x
 )");
-  const Trace out = trace(program, {});
+  const Unrolled out = unroll(program, {});
   ASSERT_EQ(out.steps.size(), 6u);
   EXPECT_EQ(out.steps[0].jump, 3);
   EXPECT_EQ(out.steps[2].instruction, nullptr);
@@ -90,7 +90,7 @@ TEST(Trace, ABranchDecidedAtRunTimeJumps) {
 }
 
 // A scalar or list has a value after a branch where it had one before, or where both give it one.
-TEST(Trace, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
+TEST(Unrolled, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
   const auto after = [](const std::string& branch) {
     return errorOf(
         programOf("(%x: i64[1], %n: i64 = 1) -> ()",
@@ -115,7 +115,7 @@ TEST(Trace, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
   EXPECT_EQ(after(scalar + list + "if %n > 0 { } else { " + list + "}"), "no error");
 }
 
-TEST(Trace, CallsAreInlinedWithTheCallersSizes) {
+TEST(Unrolled, CallsAreInlinedWithTheCallersSizes) {
   const Program program = parseProgram(R"(heddle 1
 program twice(%a: f32[u]) -> (%b) {
   slot %b: f32[u]
@@ -127,13 +127,13 @@ program main(%x: f32[2*t]) -> (%y) {
   call @twice(%x) -> (%y)
 }
 )");
-  const Trace out = trace(program, {{{"t", 5}}, {}, 0, 1});
+  const Unrolled out = unroll(program, {{{"t", 5}}, {}, 0, 1});
   ASSERT_NE(out.inlined, nullptr);
   EXPECT_EQ(out.buffers.at(1).bytes, 40);
   EXPECT_EQ(out.outputs[0].buffer, 1);
 }
 
-TEST(Trace, PaddedBlocksAllocateTheCeilSize) {
+TEST(Unrolled, PaddedBlocksAllocateTheCeilSize) {
   const Program program = programOf("(%x: f32[5] shard(@m, 0: x)) -> ()", "check %x\n");
   const TensorDesc desc = describe(program.slots[0], program.meshes, {}, 1, 2);
   EXPECT_EQ(desc.sizes, (std::vector<int64_t>{2}));
@@ -145,7 +145,7 @@ TEST(Trace, PaddedBlocksAllocateTheCeilSize) {
             std::string::npos);
 }
 
-TEST(Trace, ErrorsNameTheInstruction) {
+TEST(Unrolled, ErrorsNameTheInstruction) {
   const auto failsWith = [](const std::string& body, const std::string& expected) {
     const std::string error = errorOf(programOf("(%x: f32[3]) -> ()", body));
     EXPECT_NE(error.find(expected), std::string::npos) << error;
@@ -162,10 +162,10 @@ TEST(Trace, ErrorsNameTheInstruction) {
 }
 
 // What callers pass lies as its type says, also before there is a caller.
-TEST(Trace, AnObservedOrderGivesTheStrides) {
+TEST(Unrolled, AnObservedOrderGivesTheStrides) {
   const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
-  EXPECT_EQ(trace(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(unroll(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));
 }
 
 }  // namespace
-}  // namespace heddle::host::trace_test
+}  // namespace heddle::host::unroll_test

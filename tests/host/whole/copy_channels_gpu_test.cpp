@@ -1,5 +1,5 @@
-// The lanes of a team (comm::Carrier), which copy engines serve: as many ranks as there are GPUs,
-// and more on one GPU, whose streams then meet in its own memory.
+// The copy channels of a team (comm::Carrier), which copy engines serve: as many ranks as there are
+// GPUs, and more on one GPU, whose streams then meet in its own memory.
 #include <chrono>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::host::lanes_gpu_test {
+namespace heddle::host::copy_channels_gpu_test {
 namespace {
 
 using namespace comm::conformance;
@@ -29,7 +29,7 @@ constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
 // Three times what goes at once, in bytes of all parts.
 constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
 
-std::vector<Case> laneCases(int size) {
+std::vector<Case> copyChannelCases(int size) {
   std::vector<Case> cases;
   for (CollectiveKind kind :
        {CollectiveKind::Allreduce, CollectiveKind::Allgather, CollectiveKind::ReduceScatter}) {
@@ -56,23 +56,23 @@ std::vector<Case> laneCases(int size) {
   return cases;
 }
 
-void runLanes(World& world, Memory& memory) {
+void runCopyChannels(World& world, Memory& memory) {
   Rank rank{world, memory, true};
   std::vector<std::vector<int>> teams = teamsAlongAxes(world);
   teams.insert(teams.begin(), wholeJob(world));
   for (const std::vector<int>& team : teams) {
-    const auto lane = world.split(team, kFirst);
-    ASSERT_FALSE(lane->holdsDevice()) << "copy engines do not serve this team";
-    for (Case c : laneCases(lane->size())) {
+    const auto copy_channel = world.split(team, kFirst);
+    ASSERT_FALSE(copy_channel->holdsDevice()) << "copy engines do not serve this team";
+    for (Case c : copyChannelCases(copy_channel->size())) {
       if (&team != &teams.front() && c.count > 4096) continue;
-      runCase(rank, *lane, team, c);
+      runCase(rank, *copy_channel, team, c);
     }
   }
   world.barrier();
 }
 
-// Two lanes under way at once, posted in one order, each again before its last is over.
-void runBothLanes(World& world, const CudaRuntime& cuda, int device) {
+// Two copy channels under way at once, posted in one order, each again before its last is over.
+void runBothCopyChannels(World& world, const CudaRuntime& cuda, int device) {
   constexpr int64_t kCount = 3'000'001;
   constexpr int kRounds = 30;
   const std::vector<int> team = wholeJob(world);
@@ -96,7 +96,7 @@ void runBothLanes(World& world, const CudaRuntime& cuda, int device) {
   world.barrier();
 }
 
-class LanesGpu : public ::testing::Test {
+class CopyChannelsGpu : public ::testing::Test {
  public:
   void SetUp() override {
     ASSERT_TRUE(kQueues);
@@ -131,21 +131,21 @@ class LanesGpu : public ::testing::Test {
 
 // A rank that takes memory, or gives it back, waits for all that is on its GPU, and so for peers on
 // the same one: a single thread posts for all of them, when everything is there.
-TEST_F(LanesGpu, FourRanksOnOneGpu) {
+TEST_F(CopyChannelsGpu, FourRanksOnOneGpu) {
   constexpr int kRanks = 4;
   std::vector<std::unique_ptr<World>> worlds(kRanks);
-  std::vector<std::unique_ptr<comm::Communicator>> lanes(kRanks);
+  std::vector<std::unique_ptr<comm::Communicator>> copy_channels(kRanks);
   const std::vector<int> team = {0, 1, 2, 3};
   expectAllWell(runRanks(comm::makeInProcessWorlds(kRanks), [&](std::unique_ptr<World>& world) {
     const auto rank = static_cast<size_t>(world->rank());
     worlds[rank] = ncclModule().makeWorld(std::move(world), 0, cudaModule().makeReduce(0));
-    lanes[rank] = worlds[rank]->split(team, kFirst);
+    copy_channels[rank] = worlds[rank]->split(team, kFirst);
   }));
   std::vector<std::unique_ptr<DeviceMemory>> memories;
   for (int rank = 0; rank < kRanks; ++rank) {
     memories.push_back(std::make_unique<DeviceMemory>(*cuda_, 0));
   }
-  for (const Case& c : laneCases(kRanks)) {
+  for (const Case& c : copyChannelCases(kRanks)) {
     std::vector<std::unique_ptr<Buffer>> sent, received;
     for (int rank = 0; rank < kRanks; ++rank) {
       const Sizes sizes = sizesOf(c, rank, kRanks);
@@ -157,7 +157,7 @@ TEST_F(LanesGpu, FourRanksOnOneGpu) {
     for (size_t rank = 0; rank < kRanks; ++rank) {
       const Buffer& to = c.in_place ? *sent[rank] : *received[rank];
       const Operation op{c.kind, sent[rank]->data(), to.data(), c.count, c.dtype, c.op};
-      lanes[rank]->post({&op, 1}, memories[rank]->stream());
+      copy_channels[rank]->post({&op, 1}, memories[rank]->stream());
     }
     for (const auto& memory : memories) memory->synchronize();
     Case once = c;
@@ -170,56 +170,58 @@ TEST_F(LanesGpu, FourRanksOnOneGpu) {
   }
 }
 
-TEST_F(LanesGpu, ConformWithAGpuEach) {
+TEST_F(CopyChannelsGpu, ConformWithAGpuEach) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(std::min(cuda_->devices, 4), false, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
-    runLanes(world, memory);
+    runCopyChannels(world, memory);
   });
 }
 
-TEST_F(LanesGpu, TwoAreUnderWayAtOnce) {
+TEST_F(CopyChannelsGpu, TwoAreUnderWayAtOnce) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(std::min(cuda_->devices, 4), false,
-          [&](World& world, int device) { runBothLanes(world, *cuda_, device); });
+          [&](World& world, int device) { runBothCopyChannels(world, *cuda_, device); });
 }
 
 // Rank 1 gives up: what rank 0's streams wait for never comes.
-TEST_F(LanesGpu, AnAbortEndsWhatWaitsOnTheDevice) {
+TEST_F(CopyChannelsGpu, AnAbortEndsWhatWaitsOnTheDevice) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(2, false, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
-    const auto lane = world.split({0, 1}, kFirst);
+    const auto copy_channel = world.split({0, 1}, kFirst);
     Buffer data(memory, DType::F32, 1000);
     const Operation sum{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
-    lane->post({&sum, 1}, memory.stream());
+    copy_channel->post({&sum, 1}, memory.stream());
     memory.synchronize();
     if (world.rank() == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       return world.abort("out of paper");
     }
-    for (int i = 0; i < 3; ++i) lane->post({&sum, 1}, memory.stream());
+    for (int i = 0; i < 3; ++i) copy_channel->post({&sum, 1}, memory.stream());
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     expectUserError("out of paper", [&] {
       while (std::chrono::steady_clock::now() < deadline) {
-        lane->probe();
+        copy_channel->probe();
         std::this_thread::yield();
       }
     });
     memory.synchronize();
-    expectUserError("out of paper", [&] { lane->post({&sum, 1}, memory.stream()); });
+    expectUserError("out of paper", [&] { copy_channel->post({&sum, 1}, memory.stream()); });
   });
 }
 
-TEST_F(LanesGpu, OtherKindsAreRefused) {
+TEST_F(CopyChannelsGpu, OtherKindsAreRefused) {
   onRanks(1, true, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
-    const auto lane = world.split({0}, kFirst);
+    const auto copy_channel = world.split({0}, kFirst);
     Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
     const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 8};
-    expectUserError("in a lane of copies", [&] { lane->post({&exchange, 1}, memory.stream()); });
+    expectUserError("in a lane of copies", [&] {
+      copy_channel->post({&exchange, 1}, memory.stream());
+    });
   });
 }
 
 }  // namespace
-}  // namespace heddle::host::lanes_gpu_test
+}  // namespace heddle::host::copy_channels_gpu_test

@@ -10,7 +10,7 @@
 #include "tests/host/executable_common.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host::placed_cpu_test {
+namespace heddle::host::indexed_cpu_test {
 namespace {
 
 using testing::deviceFloats;
@@ -20,7 +20,7 @@ using testing::userErrorOf;
 
 // Uneven blocks of 10, 5 and 7 over 2 and 3 ranks; %alone and %row are sharded by nothing but
 // their own annotation and their readers.
-constexpr const char* kPlaced = R"(heddle 1
+constexpr const char* kIndexed = R"(heddle 1
 mesh @m = [x=ranks]
 fusion placed(%x: f32[a, b] shard(@m, 0: x), %i: i64[n] shard(@m, 0: x),
               %j: i64[a, b] shard(@m, 0: x)) with a = 10, b = 7, n = 5 {
@@ -49,7 +49,7 @@ fusion placed(%x: f32[a, b] shard(@m, 0: x), %i: i64[n] shard(@m, 0: x),
 )";
 
 void expectReference(int ranks) {
-  const Fusion fusion = parseFusion(kPlaced);
+  const Fusion fusion = parseFusion(kIndexed);
   testing::HarnessOptions options;
   options.ranks = ranks;
   options.sizes = testing::defaultSizes(fusion.size_defaults);
@@ -62,17 +62,17 @@ void expectReference(int ranks) {
   }
 }
 
-TEST(Placed, CompiledKernelsOnOneToThreeRanks) {
+TEST(Indexed, CompiledKernelsOnOneToThreeRanks) {
   for (int ranks : {1, 2, 3}) expectReference(ranks);
 }
 
-TEST(Placed, ReferenceKernelsOnOneToThreeRanks) {
+TEST(Indexed, ReferenceKernelsOnOneToThreeRanks) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   for (int ranks : {1, 2, 3}) expectReference(ranks);
   unsetenv("HEDDLE_CXX");
 }
 
-TEST(Placed, NoOutputLiesOnWhatIsReadAtPlaces) {
+TEST(Indexed, NoOutputLiesOnWhatIsReadAtPlaces) {
   const auto run = [](const std::string& op) {
     const Program program = programOf(R"(
 kernel @k {
@@ -101,4 +101,4 @@ program main(%x: f32[n]) -> (%y) with n = 4 {
 }
 
 }  // namespace
-}  // namespace heddle::host::placed_cpu_test
+}  // namespace heddle::host::indexed_cpu_test

@@ -114,7 +114,7 @@ TEST(Passes, ChainsOfTenThousandShardedExpressions) {
   EXPECT_EQ(result.tensor(result.outputs()[0]).sharding, sharding);
 }
 
-TEST(SetStep, EachKind) {
+TEST(ReshardStep, EachKind) {
   std::vector<DeviceMesh> meshes(1);
   meshes[0].axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
   auto state = [](std::vector<std::vector<MeshAxis>> axes, std::vector<Sharding::Partial> partial) {
@@ -130,18 +130,19 @@ TEST(SetStep, EachKind) {
   auto kindOf = [&](const auto& from, const auto& to) {
     return stepBetween(from, to, tensor, meshes).kind;
   };
-  EXPECT_EQ(kindOf(whole, std::optional<Sharding>()), SetStep::Kind::Same);
-  EXPECT_EQ(kindOf(whole, state({{X}, {Y}}, {})), SetStep::Kind::Slice);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), SetStep::Kind::Gather);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), SetStep::Kind::Compound);
-  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), SetStep::Kind::AllToAll);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), SetStep::Kind::Compound);  // uneven, maybe
-  EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), SetStep::Kind::Gather);
+  EXPECT_EQ(kindOf(whole, std::optional<Sharding>()), ReshardStep::Kind::Same);
+  EXPECT_EQ(kindOf(whole, state({{X}, {Y}}, {})), ReshardStep::Kind::Slice);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), ReshardStep::Kind::Gather);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), ReshardStep::Kind::Compound);
+  EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), ReshardStep::Kind::AllToAll);
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), ReshardStep::Kind::Compound);  // uneven, maybe
+  EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), ReshardStep::Kind::Gather);
   auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
-  EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), SetStep::Kind::AllReduce);
-  EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), SetStep::Kind::ReduceScatter);
-  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
-            (SetStep{SetStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes[0]}));
+  EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), ReshardStep::Kind::AllReduce);
+  EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), ReshardStep::Kind::ReduceScatter);
+  EXPECT_EQ(
+      stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
+      (ReshardStep{ReshardStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes[0]}));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ inline std::vector<std::string> listing(const Fusion& fusion) {
     std::string op(expr.op->name);
     std::string detail;
     if (expr.op->kind == OpKind::Set) {
-      SetStep step = setStepOf(fusion, expr);
+      ReshardStep step = reshardStepOf(fusion, expr);
       op = name(step.kind);
       if (step.joined >= 0) detail += ", " + std::to_string(step.joined) + " to";
       if (step.axis >= 0) detail += (step.joined >= 0 ? " " : ", ") + std::to_string(step.axis);

@@ -37,7 +37,7 @@ std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
   return fmt::format("{} sm_{}{}, cublasLt {}, race {}", properties.name, properties.major,
-                     properties.minor, cublasLtGetVersion(), kAlgorithmRace);
+                     properties.minor, cublasLtGetVersion(), kTimedChoice);
 }
 
 // The caller's stream, or one for the time of a measurement.
@@ -65,8 +65,8 @@ class TimingStream {
 CudaMatmul::CudaMatmul(int device, const codegen::KernelCompiler& compiler)
     : device_(device),
       compiler_(compiler),
-      store_(std::make_unique<AlgorithmStore>(codegen::ImageCache::defaultFolder(),
-                                              identityOf(device))) {
+      store_(
+          std::make_unique<ChoiceCache>(codegen::ImageCache::defaultFolder(), identityOf(device))) {
   HEDDLE_CUBLAS(cublasLtCreate, &handle_);
   int major = 0, minor = 0;
   HEDDLE_CUDA(cudaDeviceGetAttribute, &major, cudaDevAttrComputeCapabilityMajor, device);
@@ -125,10 +125,10 @@ bool CudaMatmul::hasAlgorithms(const MatmulLayout& layout) const {
 }
 
 std::shared_ptr<const PreparedMatmul> CudaMatmul::prepareOwn(const MatmulSpec& spec) {
-  ProductLaunch launch = ownProduct(spec);
+  ProductLaunch launch = fallbackMatmul(spec);
   CudaKernel& kernel = own_.get(launch.kernel, compiler_);
-  return std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
-                                              spec.bias.has_value());
+  return std::make_shared<PreparedFallbackMatmul>(device_, kernel, std::move(launch),
+                                                  spec.bias.has_value());
 }
 
 std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec,
@@ -144,9 +144,9 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   if (*part != spec) {
     ProductLaunch launch = productFinish(spec, *part);
     CudaKernel& kernel = own_.get(launch.kernel, compiler_);
-    product = std::make_shared<PreparedOwnProduct>(device_, kernel, std::move(launch),
-                                                   spec.bias.has_value() && !part->bias,
-                                                   std::move(product));
+    product = std::make_shared<PreparedFallbackMatmul>(device_, kernel, std::move(launch),
+                                                       spec.bias.has_value() && !part->bias,
+                                                       std::move(product));
   }
   if (!float8) return product;
   return std::make_shared<PreparedFloat8>(std::move(product), prepareOwn(spec));

@@ -57,7 +57,7 @@ class CudaMatmul {
   const codegen::KernelCompiler& compiler_;
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
-  OwnProductKernels own_;
+  FallbackMatmulKernels own_;
   // Once a question: what the run would load at its first launch, which waits for the GPU then.
   void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
             const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
@@ -65,7 +65,7 @@ class CudaMatmul {
   AlgorithmTimer timer_;
   std::mutex loaded_mutex_;
   std::set<std::string> loaded_;
-  std::unique_ptr<AlgorithmStore> store_;
+  std::unique_ptr<ChoiceCache> store_;
 };
 
 }  // namespace heddle::host

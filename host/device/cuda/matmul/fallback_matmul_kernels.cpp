@@ -7,7 +7,8 @@
 
 namespace heddle::host {
 
-CudaKernel& OwnProductKernels::get(ProductKernel which, const codegen::KernelCompiler& compiler) {
+CudaKernel& FallbackMatmulKernels::get(ProductKernel which,
+                                       const codegen::KernelCompiler& compiler) {
   std::lock_guard lock(mutex_);
   if (image_.empty()) {
     std::string text(codegen::kRuntimeHeader_cuda_elements);
@@ -21,8 +22,8 @@ CudaKernel& OwnProductKernels::get(ProductKernel which, const codegen::KernelCom
   return *kernel;
 }
 
-void PreparedOwnProduct::run(const MatmulOperands& operands, Stream stream,
-                             const Issue& issue) const {
+void PreparedFallbackMatmul::run(const MatmulOperands& operands, Stream stream,
+                                 const Issue& issue) const {
   if (issue.errors != nullptr && issue.errors->failed()) return;
   if (part_) part_->run(operands, stream, issue);
   const DeviceGuard guard(device_);

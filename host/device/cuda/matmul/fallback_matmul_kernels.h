@@ -15,7 +15,7 @@
 namespace heddle::host {
 
 // The kernels of codegen/runtime/cuda_product.h, compiled together at the first use. Thread-safe.
-class OwnProductKernels {
+class FallbackMatmulKernels {
  public:
   // The device for which `compiler` compiles is current.
   CudaKernel& get(ProductKernel which, const codegen::KernelCompiler& compiler);
@@ -28,10 +28,10 @@ class OwnProductKernels {
 
 // A product by one launch of heddle's own kernel, or, behind `part`, what that leaves to be done.
 // The kernel outlives this.
-class PreparedOwnProduct : public PreparedMatmul {
+class PreparedFallbackMatmul : public PreparedMatmul {
  public:
-  PreparedOwnProduct(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
-                     std::shared_ptr<const PreparedMatmul> part = nullptr)
+  PreparedFallbackMatmul(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
+                         std::shared_ptr<const PreparedMatmul> part = nullptr)
       : device_(device),
         kernel_(kernel),
         launch_(std::move(launch)),

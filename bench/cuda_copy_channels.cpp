@@ -2,7 +2,7 @@
 // NCCL's kernels, on all GPUs of the machine, a thread and a rank a GPU: GPU time of 16 products,
 // of 8 collectives, and of both on streams of their own. One JSON object a case.
 //
-//   bench_cuda_lanes [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16,
+//   bench_cuda_copy_channels [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16,
 //   default 1024; the collectives' longer buffer, default 16
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
-    std::fprintf(stderr, "bench_cuda_lanes: needs two GPUs or more, found %d %s\n", gpus,
+    std::fprintf(stderr, "bench_cuda_copy_channels: needs two GPUs or more, found %d %s\n", gpus,
                  why.c_str());
     return 77;
   }
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
       try {
         runRank(sizes, std::move(own));
       } catch (const std::exception& error) {
-        std::fprintf(stderr, "bench_cuda_lanes: %s\n", error.what());
+        std::fprintf(stderr, "bench_cuda_copy_channels: %s\n", error.what());
         std::_Exit(1);  // the other ranks wait for this one
       }
     });
