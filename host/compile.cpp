@@ -14,8 +14,9 @@ namespace heddle::host {
 
 namespace {
 
-// The names of CompileOptions::passes.skip are of passes on the fusion or on the program; the
-// latter pipeline refuses names that neither has.
+// Gives each pipeline the part of the options that belongs to it. CompileOptions::passes.skip names
+// passes of both; what names no pass on the fusion is left to the second pipeline, which rejects
+// unknown names.
 Program compiled(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                  const SegmentOptions& library, bool verifies) {
   heddle::PassOptions fusion_passes;

@@ -11,17 +11,24 @@
 
 namespace heddle::host {
 
-// Fusion -> passes -> segments -> lowering -> passes -> Program, for one layout class of inputs.
-// Meshes take their size from `job_size`. Deterministic: the same on every rank.
+// Options of compile(). They must be equal on all ranks of a job.
 struct CompileOptions {
+  // Options of the passes on the host program. `skip` also takes names of passes on the fusion.
   PassOptions passes;
-  std::function<void(std::string_view stage, const Fusion&)>
-      dump_fusion;  // after a pass that changed it
+  // Called with the name of each pass that changed the fusion, and with the changed fusion.
+  std::function<void(std::string_view stage, const Fusion&)> dump_fusion;
 };
+
+// Compiles a fusion to a host program: passes on the fusion, segmentation, lowering, passes on the
+// program. The program is valid for inputs of one layout class, which the fusion states.
+// `job_size` is the number of ranks; meshes without a size take theirs from it.
+// The result is deterministic: every rank that passes equal arguments gets an equal program.
+// UserError: a fusion that cannot be lowered, a wrong option.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
 
-// compile() for devices with a library for attention. The program is good for any sizes with the
-// same decidingSizes().
+// Compiles for a device that has a library for attention. `library` says which attentions the
+// library computes. The program is valid for all sizes with equal decidingSizes()
+// (host/device/attention.h).
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library);
 

@@ -5,9 +5,9 @@
 
 namespace heddle::host {
 
-// compile() of a fusion that was compiled with other size defaults before, for a caller who
-// verifies the result or finds that he has it already: nothing is verified after the passes, which
-// is half of the time otherwise.
+// Compiles a fusion that was compiled before with other size defaults. It skips the verification
+// after the passes, which takes half of the time of compile(). The caller must verify the result,
+// or must find that it equals a verified program.
 Program compileAgain(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                      const SegmentOptions& library);
 

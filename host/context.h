@@ -11,19 +11,23 @@ class JobMonitor;  // comm/monitor/job_monitor.h
 
 namespace heddle::host {
 
-// What a rank runs on. Borrowed: device, world, cache and job monitor outlive every Executable made
-// with it.
+// The resources on which one rank runs programs.
 //
-// In a job of several ranks all are told when one of them fails, is killed or stopped, or leaves in
-// the middle of a run: within the deadline of the job monitor, what the others wait for throws
-// UserError, with a line for each rank that says at which instruction it was. Nothing here ends the
-// process. The World cannot be used afterwards, that of MPI for nothing but to end the process.
+// Lifetimes: the context borrows all of them. Device, world, cache and job monitor must outlive
+//            every Executable that was created with them.
+// Failures:  when a rank fails, is killed or stopped, or leaves during a run, the job monitor
+//            notifies all other ranks. Within its deadline, every call that waits for other ranks
+//            throws UserError. The message has a line for each rank with the instruction where the
+//            rank was. The World cannot be used any more. heddle does not end the process, except
+//            in MPI_Finalize (makeJobWorld() in host/job/worlds.h).
 struct Context {
   Device* device = nullptr;
-  comm::World* world = nullptr;                  // nullptr: a job of one rank
-  codegen::ImageCache* images = nullptr;         // nullptr: a private cache in the default folder
-  comm::JobMonitor* monitor = nullptr;           // nullptr: the one that the World keeps
-  comm::JobMonitorOptions monitor_options = {};  // of that one, by who needs it first: the deadline
+  comm::World* world = nullptr;           // nullptr: a job of one rank
+  codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
+  comm::JobMonitor* monitor = nullptr;    // nullptr: the monitor that the World owns
+  // Options of the monitor that the World owns, for example its deadline. The first Executable that
+  // needs this monitor creates it, so later options have no effect.
+  comm::JobMonitorOptions monitor_options = {};
 };
 
 }  // namespace heddle::host

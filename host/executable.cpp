@@ -27,13 +27,13 @@
 namespace heddle::host {
 namespace {
 
-// Once a process: a slow path must not be taken in silence, nor told a thousand times.
-void sayReference() {
-  static std::once_flag said;
-  std::call_once(said, [] {
+// Reports once per process that kernels take the slow path.
+void reportReference() {
+  static std::once_flag reported;
+  std::call_once(reported, [] {
     std::fputs(
-        "heddle: no C++ compiler here, kernels run through the slow reference evaluator; "
-        "HEDDLE_CXX names one\n",
+        "heddle: found no C++ compiler, so kernels run in the slow reference evaluator; set "
+        "HEDDLE_CXX to a compiler\n",
         stderr);
   });
 }
@@ -60,25 +60,25 @@ struct Executable::Impl {
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   uint64_t nameInstructions();
-  // Peers must not wait for a rank that has thrown.
-  void tellJob(const char* reason) const noexcept;
+  // Ends the waiting of the other ranks, because this rank has thrown.
+  void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
 
-  Program program;  // meshes of the job's size
-  Program inlined;  // without Calls: what is executed
+  Program program;  // its meshes have their sizes in this job
+  Program inlined;  // the program without Calls, which is executed
   Device& device;
   comm::World* world;
   int64_t rank = 0;
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
-  std::optional<InjectedFault> inject;  // of this rank
+  std::optional<InjectedFault> inject;  // only on the rank that it names
   std::atomic<bool> injected{false};
   comm::JobMonitor* monitor = nullptr;
-  bool on_shared_monitor = false;  // that of the World
+  bool on_shared_monitor = false;  // the monitor that the World owns
   uint64_t hash = 0;               // of the program, on the job monitor
-  // Some rank's runs wait for others, so that all ranks count them: one that takes no part may
-  // leave the job when it has begun as many.
+  // Runs of some rank wait for other ranks. All ranks count such runs: a rank that takes no part
+  // in them may leave the job once it has begun equally many.
   bool communicates = false;
   std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
@@ -128,17 +128,17 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
-    // Before ranks meet the next time: who runs can be named by all.
+    // Before the ranks compare programs, so that all of them can name the instructions in errors.
     if (monitor != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
-    if (on_shared_monitor) monitor->activity().resume();  // before a peer may run it
+    if (on_shared_monitor) monitor->activity().resume();  // before another rank may run it
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
-    if (on_shared_monitor) ++order->alive;  // the destructor is certain to follow
+    if (on_shared_monitor) ++order->alive;  // from here on the destructor will run
   } catch (const std::exception& e) {
-    tellJob(e.what());
+    failJob(e.what());
     throw;
   }
 }
@@ -170,32 +170,32 @@ uint64_t Executable::Impl::nameInstructions() {
   return of_program;
 }
 
-void Executable::Impl::tellJob(const char* reason) const noexcept {
+void Executable::Impl::failJob(const char* reason) const noexcept {
   if (monitor == nullptr) return;
   monitor->fail(reason);
   world->interrupt(reason);
 }
 
-// A team of one needs a transport that takes this device's memory, whatever the job's is.
+// With one rank, teams need a transport that takes this device's memory, whatever the World's is.
 void Executable::Impl::makeCommunicators() {
   if (!communicates) return;
   if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
-// An exception may keep this rank from what the peers of its runs wait for, before they come to
-// those runs: they must not wait for each other.
+// If an exception unwinds this rank, other ranks may not yet have come to its runs, and may wait
+// for something else that this rank will not do. It then fails the job when its runs do not end.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
       (monitor->failed() || !states.endWithin(kLongestUnwinding))) {
-    tellJob("it left the job by an exception");
+    failJob("an exception unwound its Executable");
   }
   states.synchronize();
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
-  // Peers must not wait for runs that nothing here could begin.
+  // This rank begins no more runs, so other ranks must not wait for one.
   if (on_shared_monitor && --order->alive == 0 && !monitor->failed()) {
     monitor->activity().endRuns(thrown);
   }
@@ -213,7 +213,7 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   resources->job.beginCompiling();
   plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
   resources->job.endCompiling();
-  if (!plan->references.empty()) sayReference();
+  if (!plan->references.empty()) reportReference();
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;
   return plan;
@@ -222,27 +222,28 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
 Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOptions& run_options) {
   states.rethrowErrors();
   try {
-    std::unique_lock<std::mutex> one_at_a_time;
-    if (communicates) one_at_a_time = std::unique_lock(order->running);
+    std::unique_lock<std::mutex> order_lock;
+    if (communicates) order_lock = std::unique_lock(order->running);
     const std::shared_ptr<const Plan> plan = planFor(inputs, run_options, run_options.stream);
     if (run_options.stream != nullptr) return issue(plan, run_options.stream, inputs, run_options);
     SharedStream& shared = resources->stream();
     std::lock_guard lock(shared.issuing);
     return issue(plan, shared.get(), inputs, run_options);
   } catch (const std::exception& e) {
-    tellJob(e.what());
+    failJob(e.what());
     throw;
   }
 }
 
-// Collectives of two runs on two streams keep their order on the device too.
+// Orders the run after the latest communicating run on the device too, so that collectives of two
+// runs on two streams keep their order.
 void Executable::Impl::waitForLatest(Stream stream) {
   if (!order->latest) return;
   if (&order->latest->resources->device() != &device) {
     ++order->chain;
     return;
   }
-  if (order->latest_stream == stream && !standsForMany(stream)) return;
+  if (order->latest_stream == stream && !differsPerThread(stream)) return;
   device.waitEvent(stream, order->latest->event);
 }
 
@@ -299,7 +300,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   return Outputs(std::move(result));
 }
 
-// What stops a rank happens once; what makes its results wrong, in every run.
+// Corrupt acts in every run, the other kinds only in the first.
 const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);
@@ -307,8 +308,8 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
-// Work that was issued before the error still reports to the completion. That error is the one to
-// tell: what the device says now is its consequence.
+// Ends a run whose issue has thrown. Work that was issued before still reports to the completion,
+// but only as a consequence of the error that the caller gets, so it counts as reported.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   state.completion->reported.store(true);
   try {
@@ -347,11 +348,12 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
   checkOverlap(plan, state);
 }
 
-// The program may write an output before it has read the input, or another output, that lies there.
+// Rejects overlaps: the program may write an output before it has read the input, or another
+// output, in the same memory.
 void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool in_place = static_cast<size_t>(output.pointer) < plan.buffers.size();
-    if (!in_place) continue;  // copied at the end, when the inputs have been read
+    if (!in_place) continue;  // copied at the end, after the inputs were read
     const auto index = static_cast<size_t>(output.pointer);
     const std::byte* begin = state.pointers[index];
     for (const Plan::Preallocated& earlier : plan.preallocated) {
@@ -360,14 +362,14 @@ void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) con
       if (other >= plan.buffers.size()) continue;
       HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= state.pointers[other] ||
                             state.pointers[other] + plan.buffers[other].bytes <= begin,
-                        "preallocated output {} lies on the memory of preallocated output {}",
+                        "preallocated output {} overlaps the memory of preallocated output {}",
                         output.output, earlier.output);
     }
     for (const Plan::BufferInput& input : plan.buffer_inputs) {
       const Buffer& buffer = plan.buffers[static_cast<size_t>(input.pointer)];
       const std::byte* other = state.pointers[static_cast<size_t>(input.pointer)];
       HEDDLE_USER_CHECK(begin + plan.buffers[index].bytes <= other || other + buffer.bytes <= begin,
-                        "preallocated output {} lies on the memory of input {} (%{})",
+                        "preallocated output {} overlaps the memory of input {} (%{})",
                         output.output, input.input, buffer.name);
     }
   }

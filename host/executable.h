@@ -16,69 +16,88 @@ namespace heddle::host {
 
 class RunProfile;  // host/run/run_profile.h
 
+// Options of one run.
 struct RunOptions {
-  // The run starts on it and leaves it ordered after the work; nullptr: a stream of the Executable.
-  // A caller's stream outlives the run's Outputs and every Tensor taken from them: their memory is
-  // given back in its order when the last owner goes. The same holds for the allocator. On
-  // cudaStreamPerThread, which is another stream in each thread, memory whose last owner goes on
-  // another thread is given back behind the run, but not behind what else the caller has put on the
-  // stream of the run.
+  // The run starts on this stream and leaves it ordered after the work. nullptr: a stream of the
+  // Executable. A stream of the caller must outlive the run's Outputs and every Tensor taken from
+  // them, because the last owner of their memory frees it in the order of this stream.
+  // cudaStreamPerThread is a different stream in each thread. If the last owner is on another
+  // thread, the memory is freed after the run, but not after other work that the caller has
+  // enqueued on the stream of the run.
   Stream stream = nullptr;
-  // For temporaries and outputs; nullptr: the device's own, which also serves what a library needs
-  // inside one call.
+  // Provides the memory of temporaries and outputs, and must outlive the outputs. nullptr: the
+  // allocator of the device. Libraries take what they need inside one call from the device in
+  // either case.
   Allocator* allocator = nullptr;
-  // Results land in these tensors (by output position) when their data is not null.
+  // Tensors that receive the results, by position of the output. An entry without data is ignored.
+  // The program writes directly into a tensor that has the layout of its output, and the run copies
+  // to the others at its end. UserError: a tensor that is written directly overlaps an input or
+  // another such tensor.
   std::vector<Tensor> preallocated;
-  RunProfile* profile = nullptr;  // when each instruction ran; it outlives the run
+  // Records when each instruction ran. nullptr: no record. It must outlive the run.
+  RunProfile* profile = nullptr;
 };
 
 class SharedStream;   // host/run/run_state.h
 class Communicators;  // host/job/communicators.h
 
 struct ExecutableOptions {
-  PassOptions passes;
-  bool verify = true;  // false: a program with races runs as it is (for tests of the checks)
-  // Of runs that name no stream, for several Executables that follow each other on it; nullptr: one
-  // of its own.
+  PassOptions passes;  // without effect: compile() runs the passes
+  // false skips verification and race checks, for tests that run a program with races.
+  bool verify = true;
+  // The stream of runs that name none. Executables that run one after another may share it.
+  // nullptr: a stream of its own.
   std::shared_ptr<SharedStream> stream;
-  // Of several Executables on one World and one monitor_options job monitor, each of which adds
-  // what its program lacks; nullptr: its own.
+  // Communicators that several Executables of one World and one job monitor share. Each adds those
+  // that its program needs and that are missing. nullptr: communicators of its own.
   std::shared_ptr<Communicators> communicators;
-  std::optional<InjectedFault> inject;  // on purpose, on its rank alone
+  // A fault for tests. It acts only on the rank that it names.
+  std::optional<InjectedFault> inject;
 };
 
-// A prepared program. run() may be called from several threads; runs that communicate are
-// serialised, also with those of other Executables on the same monitor_options job monitor, and the
-// callers see to it that every rank issues them in the same order (else the job ends with an error
-// that says so); over NCCL the first run with sizes that are new waits until all ranks have begun
-// it, to compare what they post. Executables of one World are to be on one job monitor, as they are
-// unless the Context names others: ranks that run two of them in different order would wait for
-// each other, and several threads make or run them. Plans are cached by sizes and strides; the
-// steady run evaluates no symbol, compiles nothing, makes no event and allocates no heap memory an
-// instruction (Check, Print and the reference evaluator do).
+// A host program that is prepared for runs on one rank.
+//
+// Threads:  run() may be called from several threads. Runs that communicate are issued one at a
+//           time for all Executables of a job monitor.
+// Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
+//           job ends with an error that says so. All Executables of a World must use one job
+//           monitor, which they do unless the Context names others. With two monitors, several
+//           threads or another order on one rank could make the ranks wait for each other.
+// Caching:  plans are cached by sizes and strides. A repeated run evaluates no symbol, compiles
+//           nothing, creates no event and allocates no heap memory per instruction. (The
+//           instructions Check and Print and the reference evaluator do.)
+// NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
+//           compare what they will post.
 class Executable {
  public:
-  // The program on every rank must be the same: ranks compare, and a difference is a UserError on
-  // all of them with the first line that differs.
+  // Prepares the program; all ranks of a job must do so together. The ranks compare their programs.
+  // If these differ, every rank throws UserError with the first line that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
   ~Executable();
   Executable(Executable&&) noexcept;
 
+  // Returns the program; its meshes have their sizes in this job.
   const Program& program() const;
-  // UserError: a missing argument, another dtype, rank or size, a symbol with two values. No tensor
-  // is kept: the memory of the inputs stays valid until the work is done, by wait() or in the order
-  // of the run's stream (Tensor::in_host_memory: until run() returns).
+
+  // Starts a run and returns before the device has finished.
+  // Memory: the run keeps no reference to the inputs. Their memory must stay valid until
+  //         Outputs::wait() returns, or until the run's stream has passed the run. A tensor with
+  //         `in_host_memory` must stay valid until run() returns.
+  // Errors: UserError for a missing argument, a wrong dtype, rank or size, a symbol with two
+  //         values, a preallocated tensor that does not fit, or exhausted memory. If an earlier run
+  //         has failed and no caller was told, run() throws that error.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
-    int64_t programs = 1;  // of a FusionExecutor: that it holds now
-    int64_t plans = 0;     // made so far
+    int64_t programs = 1;  // of a FusionExecutor: programs that it holds now
+    int64_t plans = 0;     // created so far
     int64_t runs = 0;
-    int64_t peak_bytes = 0;     // of temporaries and outputs that a run holds at once, by the
-                                // allocations and frees in program order; largest over the runs
-    int64_t held_bytes = 0;     // not yet given back: outputs still alive
-    int64_t communicators = 0;  // that this rank has
-    double communicator_seconds = 0;  // that it took to make them, together with the other ranks
+    // Largest amount of memory that a run held at once for temporaries and outputs, by the
+    // allocations and frees in program order.
+    int64_t peak_bytes = 0;
+    int64_t held_bytes = 0;           // allocated and not yet freed: outputs that are still alive
+    int64_t communicators = 0;        // of this rank
+    double communicator_seconds = 0;  // time in which the ranks created their communicators
   };
   Stats stats() const;
 

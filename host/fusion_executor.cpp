@@ -20,8 +20,8 @@
 namespace heddle::host {
 namespace {
 
-// What of the inputs a program is compiled for: memory order and contiguity, nothing of sizes.
-// nullopt: a scalar, or an input whose layout the user has written down.
+// The layouts that a program is compiled for: per input its memory order and contiguity, without
+// sizes. nullopt: a scalar, or an input whose layout the user has given in the fusion.
 using LayoutClass = std::vector<std::optional<Layout::Observed>>;
 
 Layout::Observed observe(const TensorDesc& desc) {
@@ -44,8 +44,8 @@ Layout::Observed observe(const TensorDesc& desc) {
   return observed;
 }
 
-// Ranks must agree on the program, and one rank's layouts say nothing about another's: a job of
-// several ranks has a single class, and kernels take the strides as they come.
+// Returns the layout class of the inputs. A job of several ranks has a single class, because ranks
+// must agree on the program and know only their own layouts. Its kernels take any strides.
 LayoutClass classOf(const Fusion& fusion, const std::vector<Argument>& inputs, bool one_rank) {
   LayoutClass result(fusion.inputs().size());
   for (size_t i = 0; one_rank && i < std::min(inputs.size(), result.size()); ++i) {
@@ -64,7 +64,7 @@ Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
   return fusion;
 }
 
-// The part of a descriptor that decides class and sizes.
+// Compares the parts of descriptors that decide layout class and sizes.
 bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
 }
@@ -76,7 +76,7 @@ bool isSplit(const TensorView& tensor) {
   return false;
 }
 
-// Symbols and extents alike: what is decided by the size defaults is decided by these.
+// Replaces the size defaults, on which the passes base their decisions, by the sizes of a run.
 Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
   fusion.size_defaults.assign(sizes.begin(), sizes.end());
   return fusion;
@@ -90,24 +90,24 @@ Program withoutSizes(Program program) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // decidingSizes() of the attentions. Empty where no library computes attention.
-  using Widths = std::vector<int64_t>;
+  // decidingSizes() of all attentions. Empty where no library computes attention.
+  using AttentionSizes = std::vector<int64_t>;
 
   struct Entry {
-    // For which inputs, where sizes do not decide.
+    // The key of the program if it does not depend on all sizes.
     LayoutClass layouts;
-    Widths widths;
-    // Where they do: what they have decided.
-    std::optional<Program> program;  // withoutSizes()
+    AttentionSizes attention_sizes;
+    // The key otherwise: the lowered program itself, withoutSizes().
+    std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
-  // Inputs of an earlier run: nothing is evaluated for those that come again.
-  struct Known {
+  // Inputs of an earlier run. A run with equal inputs evaluates nothing.
+  struct CachedInputs {
     std::vector<TensorDesc> inputs;
-    SizeBindings sizes;  // where they decide
+    SizeBindings sizes;  // empty unless the program depends on all sizes
     std::list<Entry>::iterator entry;
   };
-  static constexpr size_t kMostKnown = 128;
+  static constexpr size_t kMostCachedInputs = 128;
 
   Impl(Fusion f, const Context& c, const CompileOptions& o)
       : fusion(std::move(f)), context(c), options(o) {
@@ -115,21 +115,22 @@ struct FusionExecutor::Impl {
     if (context.device == nullptr && context.world != nullptr) context.world->fail(kWhy);
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
-    sizes_decide = ranks > 1 && !fusion.meshes.empty();
-    // As the lowering finds them: a dead reader of a step is none.
+    depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
+    // Without dead values, as the lowering sees the fusion: an attention whose intermediate value
+    // has another reader stays separate ops, and a dead reader does not count.
     if (context.device->kind() == DeviceKind::Cuda) {
-      searched = removeDead(fusion);
-      attentions = attentionsOf(searched);
+      live_fusion = removeDead(fusion);
+      attentions = attentionsOf(live_fusion);
     }
     shared.stream = std::make_shared<SharedStream>(*context.device);
     shared.passes = options.passes;
   }
 
-  static bool isKnown(const Known& known, const std::vector<Argument>& inputs) {
-    if (known.inputs.size() != inputs.size()) return false;
+  static bool areEqual(const CachedInputs& cached, const std::vector<Argument>& inputs) {
+    if (cached.inputs.size() != inputs.size()) return false;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
-      if (tensor != nullptr && !sameMemory(tensor->desc, known.inputs[i])) return false;
+      if (tensor != nullptr && !sameMemory(tensor->desc, cached.inputs[i])) return false;
     }
     return true;
   }
@@ -145,35 +146,36 @@ struct FusionExecutor::Impl {
 
   std::shared_ptr<Executable> executableFor(const std::vector<Argument>& inputs) {
     std::lock_guard lock(mutex);
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const Known& each) { return isKnown(each, inputs); });
-    if (found != known.end()) {
-      known.splice(known.begin(), known, found);
+    const auto found =
+        std::find_if(cached_inputs.begin(), cached_inputs.end(),
+                     [&](const CachedInputs& each) { return areEqual(each, inputs); });
+    if (found != cached_inputs.end()) {
+      cached_inputs.splice(cached_inputs.begin(), cached_inputs, found);
     } else {
       joinMonitor();
-      Known fresh{descsOf(inputs), {}, {}};
+      CachedInputs added{descsOf(inputs), {}, {}};
       try {
-        fresh.entry = sizes_decide ? entryForSizes(inputs, fresh.sizes) : entryForClass(inputs);
+        added.entry = depends_on_sizes ? entryForSizes(inputs, added.sizes) : entryForClass(inputs);
       } catch (const std::exception& e) {
-        tellJob(e.what());
+        failJob(e.what());
         throw;
       }
-      if (known.size() == kMostKnown) known.pop_back();
-      known.push_front(std::move(fresh));
+      if (cached_inputs.size() == kMostCachedInputs) cached_inputs.pop_back();
+      cached_inputs.push_front(std::move(added));
     }
-    entries.splice(entries.begin(), entries, known.front().entry);
+    entries.splice(entries.begin(), entries, cached_inputs.front().entry);
     return entries.front().executable;
   }
 
-  // One for all programs.
+  // All programs use one job monitor and one set of communicators.
   void joinMonitor() {
     if (ranks == 1 || shared.communicators) return;
     monitor = &jobMonitorOf(*context.world, context.monitor, context.monitor_options);
     shared.communicators = std::make_shared<Communicators>();
   }
 
-  // Peers must not wait for a rank that has thrown.
-  void tellJob(const char* reason) const noexcept {
+  // Ends the waiting of the other ranks, because this rank has thrown.
+  void failJob(const char* reason) const noexcept {
     if (ranks == 1) return;
     monitor->fail(reason);
     context.world->interrupt(reason);
@@ -181,39 +183,40 @@ struct FusionExecutor::Impl {
 
   std::list<Entry>::iterator entryForClass(const std::vector<Argument>& inputs) {
     LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
-    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesIfGood(inputs);
-    Widths widths = widthsFor(sizes);
+    const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesIfValid(inputs);
+    AttentionSizes attention_sizes = attentionSizesFor(sizes);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.layouts == layouts && entry.widths == widths;
+      return entry.layouts == layouts && entry.attention_sizes == attention_sizes;
     });
     if (found != entries.end()) return found;
     Program program = lowered(withLayouts(fusion, layouts), sizes);
-    return add({std::move(layouts), std::move(widths), {}, {}}, std::move(program));
+    return add({std::move(layouts), std::move(attention_sizes), {}, {}}, std::move(program));
   }
 
-  // The program that is lowered for these sizes: a function of them, whatever is there already.
+  // Lowers the fusion for these sizes, then finds or adds the entry of the result. The result
+  // depends on the sizes alone, whatever is cached, so all ranks get the same one.
   std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs,
                                            SizeBindings& sizes) {
     sizes = requiredSizes(inputs);
-    const auto same = std::find_if(known.begin(), known.end(),
-                                   [&](const Known& each) { return each.sizes == sizes; });
-    if (same != known.end()) return same->entry;
+    const auto same = std::find_if(cached_inputs.begin(), cached_inputs.end(),
+                                   [&](const CachedInputs& each) { return each.sizes == sizes; });
+    if (same != cached_inputs.end()) return same->entry;
     Program program = lowered(withSizes(fusion, sizes), sizes);
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.program->body.size() == decided.body.size() &&  // which mostly tells
+      return entry.program->body.size() == decided.body.size() &&  // differs for most programs
              sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
-    const int64_t meeting = entries.empty() ? 0 : beginMeeting(sizes);
+    const int64_t creation = entries.empty() ? 0 : beginCreation(sizes);
     const auto added = add({{}, {}, std::move(decided), {}}, std::move(program));
-    if (meeting != 0) endMeeting(meeting);
+    if (creation != 0) endCreation(creation);
     return added;
   }
 
-  // The ranks make another program in what the job monitor takes for a run: so it tells when one of
-  // them is in a run of a program that is there, because it was given other sizes.
-  int64_t beginMeeting(const SizeBindings& sizes) const {
+  // Reports the joint creation of a further program to the job monitor as a run. The monitor then
+  // notices when another rank, which was given other sizes, runs a cached program instead.
+  int64_t beginCreation(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
       boost::hash_combine(plan, symbol);
@@ -226,7 +229,7 @@ struct FusionExecutor::Impl {
     return number;
   }
 
-  void endMeeting(int64_t number) const {
+  void endCreation(int64_t number) const {
     monitor->activity().endWaiting();
     monitor->activity().endRun(number);
   }
@@ -240,8 +243,8 @@ struct FusionExecutor::Impl {
 
   void dropOldest() {
     const auto oldest = std::prev(entries.end());
-    std::erase_if(known, [&](const Known& each) { return each.entry == oldest; });
-    addStats(oldest->executable->stats(), gone);
+    std::erase_if(cached_inputs, [&](const CachedInputs& each) { return each.entry == oldest; });
+    addStats(oldest->executable->stats(), dropped_stats);
     entries.pop_back();
   }
 
@@ -261,16 +264,17 @@ struct FusionExecutor::Impl {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto* tensor = std::get_if<Tensor>(&inputs[i]);
       if (tensor == nullptr) continue;
-      const bool whole = tensor->desc.global.empty();
-      HEDDLE_USER_CHECK(!whole || !isSplit(fusion.tensor(fusion.inputs()[i])),
-                        "input {} is sharded: its sizes alone do not tell the unsharded ones", i);
-      global[i] = whole ? tensor->desc.sizes : tensor->desc.global;
+      const bool is_unsharded = tensor->desc.global.empty();
+      HEDDLE_USER_CHECK(
+          !is_unsharded || !isSplit(fusion.tensor(fusion.inputs()[i])),
+          "input {} is sharded: its descriptor must give the unsharded sizes (global)", i);
+      global[i] = is_unsharded ? tensor->desc.sizes : tensor->desc.global;
     }
     return bindSizes(fusion, global);
   }
 
-  // None for inputs that do not fit, of which run() tells.
-  SizeBindings sizesIfGood(const std::vector<Argument>& inputs) const {
+  // Returns no sizes for inputs that do not fit; run() then reports the error.
+  SizeBindings sizesIfValid(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
     } catch (const UserError&) {
@@ -278,7 +282,8 @@ struct FusionExecutor::Impl {
     }
   }
 
-  // Inputs that do not fit are refused as by any run: their sizes must decide nothing.
+  // Throws for inputs that do not fit, with the message of any other run. The checks use a program
+  // compiled for the default sizes, because wrong sizes must not decide anything.
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
@@ -300,7 +305,7 @@ struct FusionExecutor::Impl {
       sizes[symbol] = size;
     }
     const Program program =
-        compile(sizes_decide ? withSizes(fusion, sizes) : fusion, ranks, options);
+        compile(depends_on_sizes ? withSizes(fusion, sizes) : fusion, ranks, options);
     const int64_t rank = context.world == nullptr ? 0 : context.world->rank();
     std::vector<TensorDesc> descs;
     for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -310,20 +315,21 @@ struct FusionExecutor::Impl {
     return descs;
   }
 
-  Widths widthsFor(const SizeBindings& sizes) const {
-    Widths widths;
-    if (sizes.empty()) return widths;
+  AttentionSizes attentionSizesFor(const SizeBindings& sizes) const {
+    AttentionSizes attention_sizes;
+    if (sizes.empty()) return attention_sizes;
     for (const Attention& attention : attentions) {
-      const std::vector<int64_t> deciding = decidingSizes(searched, attention, sizes);
-      widths.insert(widths.end(), deciding.begin(), deciding.end());
+      const std::vector<int64_t> deciding = decidingSizes(live_fusion, attention, sizes);
+      attention_sizes.insert(attention_sizes.end(), deciding.begin(), deciding.end());
     }
-    return widths;
+    return attention_sizes;
   }
 
   Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
     const SegmentOptions library =
         attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes);
-    const bool again = sizes_decide && !entries.empty();  // an Executable verifies what is new
+    // A new program is verified by its Executable.
+    const bool again = depends_on_sizes && !entries.empty();
     return again ? compileAgain(ready, ranks, options, library)
                  : compile(ready, ranks, options, library);
   }
@@ -332,15 +338,16 @@ struct FusionExecutor::Impl {
   Context context;
   CompileOptions options;
   int64_t ranks = 1;
-  bool sizes_decide = false;          // what is lowered, all of them
-  Fusion searched;                    // without dead values
-  std::vector<Attention> attentions;  // of `searched`, on devices with a library for them
+  bool depends_on_sizes = false;      // the program may be another one for any other sizes
+  Fusion live_fusion;                 // without dead values
+  std::vector<Attention> attentions;  // of live_fusion, on devices with a library for them
   comm::JobMonitor* monitor = nullptr;
-  ExecutableOptions shared;  // by all programs
+  ExecutableOptions shared;  // of all programs
   mutable std::mutex mutex;
   std::list<Entry> entries;  // the latest used first
-  std::list<Known> known;    // the same; a job's ranks may differ in these, and then lower again
-  Executable::Stats gone;    // of programs that are no longer there
+  // The latest used first. May differ between the ranks of a job: one rank then lowers again.
+  std::list<CachedInputs> cached_inputs;
+  Executable::Stats dropped_stats;  // of programs that were dropped
 };
 
 FusionExecutor::FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options)
@@ -358,7 +365,7 @@ std::vector<TensorDesc> FusionExecutor::inputDescs(const SizeBindings& sizes) co
 
 Executable::Stats FusionExecutor::stats() const {
   std::lock_guard lock(impl_->mutex);
-  Executable::Stats sum = impl_->gone;
+  Executable::Stats sum = impl_->dropped_stats;
   for (const Impl::Entry& entry : impl_->entries) {
     Impl::addStats(entry.executable->stats(), sum);
   }

@@ -9,23 +9,28 @@
 
 namespace heddle::host {
 
-// A fusion ready to run on one rank, by a program for what the inputs of the run ask for.
+// Runs a fusion on one rank. It compiles a host program for the inputs of a run when it needs one,
+// and caches programs.
 //
-// In a job of one rank that is their layout class (memory order and contiguity) and the widths of
-// attentions, whatever the other sizes: a new batch makes a plan and nothing else.
-//
-// In a job of several ranks it is what compile() makes of the fusion with the sizes of the run in
-// the place of its size defaults: chunks of collectives, ways of resharding, and what is gathered
-// because it does not divide, are decided by them (by CompileOptions::passes.chunk_sizes before
-// them, where given). Only unsharded sizes are looked at, so all ranks decide alike. Sizes that are
-// new are lowered, which takes milliseconds for a large fusion and meets no other rank; most often
-// what comes out is a program that is there already, which then gets a plan for them. Only a
-// program that is new becomes an Executable, which the ranks make together. A fusion without a mesh
-// is lowered once.
-//
-// Programs that were not used for long go when there are more than kMostPrograms: the same ones on
-// all ranks, since runs are begun in one order on all of them. The programs share the stream of
-// runs that name none, communicators and monitor_options job monitor.
+// One rank:      a program depends on the layout class of the inputs (memory order and contiguity)
+//                and on the sizes that decide whether a library computes an attention. Other new
+//                sizes, for example a new batch size, only need a new plan.
+// Several ranks: a program is what compile() returns for the fusion when the sizes of the run
+//                replace its size defaults. The sizes decide the chunks of collectives, the steps
+//                of resharding, and which tensors are gathered because they do not divide evenly.
+//                (For chunks, CompileOptions::passes.chunk_sizes takes precedence where given.)
+// New sizes:     with several ranks, a run with new sizes lowers the fusion again. This takes
+//                milliseconds for a large fusion and needs no communication. Usually the result
+//                equals a cached program, and only a new plan is built for it. Otherwise all ranks
+//                create a new Executable together. Only unsharded sizes count, so all ranks decide
+//                alike.
+// No mesh:       in a job of several ranks, a fusion without a mesh is lowered once, and again only
+//                for other sizes that decide on attention.
+// Cache:         of more than kMostPrograms programs, the one that was not used for the longest
+//                time is dropped. All ranks drop the same one, because they begin runs in one
+//                order.
+// Shared:        the programs share the stream of runs that name none, the communicators and the
+//                job monitor.
 class FusionExecutor {
  public:
   static constexpr size_t kMostPrograms = 64;
@@ -33,13 +38,18 @@ class FusionExecutor {
   FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options = {});
   ~FusionExecutor();
   FusionExecutor(FusionExecutor&&) noexcept;
-  // May be called from several threads, as Executable::run().
+
+  // Starts a run. Threads, order, memory and errors are those of Executable::run().
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
-  Executable::Stats stats() const;  // summed over the programs that there have been
-  // What a run takes from this rank without a copy, by input (empty for scalars), at these
-  // unsharded sizes; the fusion's default stands for each that is not given. A run may be given
-  // others, but for inputs that are sent to other ranks themselves. Lowers the fusion, and meets no
-  // other rank. UserError: a size that the fusion does not have, or one that is not known.
+
+  // Returns sums over all programs so far, except `programs` (held now) and `peak_bytes` (largest).
+  Executable::Stats stats() const;
+
+  // Returns, per input, the descriptor that a run on this rank accepts without a copy. The entry of
+  // a scalar is empty. `sizes` gives unsharded sizes; the fusion's defaults complete them. A run
+  // also accepts other descriptors, except for inputs that are themselves sent to other ranks.
+  // Lowers the fusion; needs no communication.
+  // UserError: a size that no input of the fusion has, or a size without a value.
   std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
 
  private:

@@ -10,19 +10,23 @@ namespace heddle::host {
 
 struct RunResult;  // host/run/run_result.h
 
-// What a run gives back, before the device has finished. Keeps what it needs alive by itself: it
-// may outlive later runs and the Executable, not the Device, nor the allocator or the stream that
-// the caller gave to the run.
+// The results of a run. run() returns them before the device has finished.
+//
+// Lifetimes: the Outputs may outlive later runs and the Executable. They must not outlive the
+//            Device, nor the allocator and the stream that the caller passed to the run.
 class Outputs {
  public:
   explicit Outputs(std::shared_ptr<RunResult> result) : result_(std::move(result)) {}
-  // The host waits for the run; throws its first error, naming the instruction, each time it is
-  // called. An error of the device that comes from no one instruction (a CUDA fault) names the
-  // call. A run whose collectives wait for peers on the device also throws what the job has failed
-  // of, even if it ended before: collectives that were given up end there like good ones.
+  // Blocks the host until the run has completed. If the run failed, every call throws its first
+  // error. The message names the instruction; an error of the device that belongs to no single
+  // instruction (a CUDA fault) names the API call instead.
+  // A run whose collectives wait on the device also throws the failure of the job, even if its work
+  // completed before this call: an aborted collective completes like a successful one.
   void wait() const;
   size_t size() const;
-  const Argument& operator[](size_t i) const;  // data is valid after wait(), or on the run's stream
+  // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
+  // UserError: there is no output `i`.
+  const Argument& operator[](size_t i) const;
 
  private:
   std::shared_ptr<RunResult> result_;

@@ -4,14 +4,14 @@
 
 #include "host/plan/bind_inputs.h"
 #include "host/program/visit.h"
-#include "host/tensor.h"
 #include "host/unroll/unroll.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
 namespace {
 
-// In the order in which the program expects its input, which may not be the slot's own.
+// Describes an input in the memory order that the program expects (its observed layout), which may
+// differ from the slot's allocation order.
 TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
                          int64_t rank, int64_t ranks) {
   const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[position]));
@@ -23,7 +23,7 @@ TensorDesc describeInput(const Program& program, size_t position, const SizeBind
   return desc;
 }
 
-// Waits for what has been enqueued on the device's default stream; throws its error.
+// Waits for the work on the device's default stream and throws its error, if there is one.
 void finish(Device& device, const ErrorSink& errors) {
   const Event event = device.createEvent();
   device.recordEvent(event, nullptr);

@@ -18,7 +18,7 @@ AlgorithmChoices answersOf(const std::set<std::string>& questions,
   return choices;
 }
 
-// Keys and choices are single lines.
+// Joins single lines to one text. Questions and choices contain no line break.
 std::string joinLines(const std::set<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
@@ -40,27 +40,29 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
                                             const SizeBindings& sizes, const Ask& ask) {
   if (world_ == nullptr || world_->size() == 1) return answersOf(questions, ask);
   std::lock_guard lock(mutex_);
-  if (talks_ && agreed_.insert(sizes).second) exchange(questions, ask);
+  if (exchanges_ && agreed_.insert(sizes).second) exchange(questions, ask);
   return choices_;
 }
 
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
-  // A GPU loads a kernel at its first launch, and to do so waits for all that runs: in a run that
-  // would be collectives that wait for peers, which may wait for the lock that the loading holds.
-  // So ranks with a GPU each load theirs here, where all have posted their earlier runs.
+  // A GPU loads a kernel at its first launch, and waits for all running work to do so. During a run
+  // that work could be a collective that waits for a rank which waits for the lock of the loader.
+  // Every rank with a GPU therefore loads its kernels here, after all ranks have posted their
+  // earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {
       mine += question + '\t' + choice + '\n';
     }
   }
-  const std::vector<std::string> told = world_->exchange(mine);
-  for (const std::string& line : allLines({told.at(0)})) {
+  const std::vector<std::string> answers = world_->exchange(mine);
+  for (const std::string& line : allLines({answers.at(0)})) {
     const size_t tab = line.find('\t');
-    HEDDLE_CHECK(tab != std::string::npos, "an algorithm without its key: {}", line);
-    // What was agreed before is in use on some rank: it stays.
+    HEDDLE_CHECK(tab != std::string::npos, "a choice of an algorithm without its question: {}",
+                 line);
+    // An earlier choice is in use on some rank, so it is kept.
     choices_.emplace(line.substr(0, tab), line.substr(tab + 1));
   }
 }

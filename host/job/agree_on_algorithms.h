@@ -11,22 +11,30 @@
 
 namespace heddle::host {
 
-// Library algorithms of one Executable's products. A rank alone asks its device. In a job rank 0
-// decides for all, because replicated results must have the same bits everywhere: when the ranks
-// prepare for sizes that are new to them, each tells rank 0 its keys, and rank 0 tells everyone its
-// choices. Global sizes alone decide whether they talk, so they all do or none does; a key that
-// comes up later, because a rank's strides changed, has no choice and gets the library's first
-// guess. Ranks of a program that never communicates owe each other nothing and do not talk.
-// Thread-safe; in a job, runs are prepared in one order on all ranks.
+// Chooses the library algorithms for the matrix products of one Executable.
+//
+// One rank:      the rank asks its own device.
+// Several ranks: rank 0 chooses for all, because replicated results must have equal bits
+// everywhere.
+//                When the ranks prepare for new sizes, each sends its questions to rank 0, and rank
+//                0 sends its choices to all.
+// Exchange:      unsharded sizes alone decide whether ranks exchange, so all of them do or none.
+//                A question that comes up later, because the strides of a rank have changed, has no
+//                choice. It gets the library's first guess.
+// No exchange:   ranks of a program that does not communicate need not agree. They exchange nothing
+//                and take the library's first guess.
+// Threads:       thread-safe. In a job, all ranks prepare runs in the same order.
 class AlgorithmAgreement {
  public:
-  using Ask = std::function<std::string(const std::string&)>;  // Device::chooseAlgorithm
+  // Device::chooseAlgorithm: returns the choice for one question.
+  using Ask = std::function<std::string(const std::string&)>;
 
-  // `world` may be nullptr: one rank. `talks`: the program communicates and has library products,
-  // and the devices choose algorithms.
-  AlgorithmAgreement(comm::World* world, bool talks) : world_(world), talks_(talks) {}
+  // `world` nullptr: a job of one rank. `exchanges`: the program communicates and contains matrix
+  // products of a library, and the devices choose algorithms.
+  AlgorithmAgreement(comm::World* world, bool exchanges) : world_(world), exchanges_(exchanges) {}
 
-  // The choices for a plan with these keys.
+  // Returns the choices for a plan with these questions and unsharded sizes. Collective over the
+  // job if the sizes are new.
   AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,
                           const Ask& ask);
 
@@ -34,7 +42,7 @@ class AlgorithmAgreement {
   void exchange(const std::set<std::string>& questions, const Ask& ask);
 
   comm::World* world_;
-  bool talks_;
+  bool exchanges_;
   std::mutex mutex_;
   std::set<SizeBindings> agreed_;
   AlgorithmChoices choices_;  // of the job

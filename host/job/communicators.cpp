@@ -46,7 +46,8 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 
 }  // namespace
 
-// Every rank finds the same teams of all ranks, so all take part in each split.
+// A split is collective over the job. Every rank therefore lists the teams of all ranks, and takes
+// part in each split, also in those that give it no communicator.
 void Communicators::add(const Program& program, comm::World& world) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
@@ -57,31 +58,33 @@ void Communicators::add(const Program& program, comm::World& world) {
     const std::pair wanted(*team, carrier);
     if (std::find(seen.begin(), seen.end(), wanted) != seen.end()) return;
     seen.push_back(wanted);
-    std::set<Key> fresh;
+    std::set<Key> added;
     for (int rank = 0; rank < world.size(); ++rank) {
       std::vector<int> members = teamMembers(*team, program.meshes, rank, world.size());
       Key key(std::move(members), carrier);
-      if (!key.first.empty() && !known_.contains(key)) fresh.insert(std::move(key));
+      if (!key.first.empty() && !split_teams_.contains(key)) added.insert(std::move(key));
     }
-    if (fresh.empty()) return;
+    if (added.empty()) return;
     std::vector<int> mine = teamMembers(*team, program.meshes, world.rank(), world.size());
-    if (!fresh.contains(Key(mine, carrier))) mine.clear();
-    known_.merge(fresh);
-    std::unique_ptr<comm::Communicator> made = world.split(mine, carrier);
-    if (made) made_.emplace(Key(std::move(mine), carrier), std::move(made));
+    if (!added.contains(Key(mine, carrier))) mine.clear();
+    split_teams_.merge(added);
+    std::unique_ptr<comm::Communicator> created = world.split(mine, carrier);
+    if (created) communicators_.emplace(Key(std::move(mine), carrier), std::move(created));
   });
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 comm::Communicator& Communicators::of(const std::vector<int>& members,
                                       const comm::Carrier& carrier) const {
-  auto found = made_.find(Key(members, carrier));
-  HEDDLE_CHECK(found != made_.end(), "no communicator for a team of {} ranks", members.size());
+  auto found = communicators_.find(Key(members, carrier));
+  HEDDLE_CHECK(found != communicators_.end(), "no communicator for a team of {} ranks",
+               members.size());
   return *found->second;
 }
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
+  // A digest is enough while the programs agree. The texts are exchanged only for the message.
   const std::string text = print(program);
   const std::string digest =
       fmt::format("{}:{:x}", text.size(), boost::hash_range(text.begin(), text.end()));

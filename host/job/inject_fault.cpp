@@ -14,14 +14,14 @@ namespace heddle::host {
 namespace {
 
 constexpr int64_t kMostCorrupted = 1 << 20;
-constexpr auto kNap = std::chrono::milliseconds(5);
+constexpr auto kFaultPolling = std::chrono::milliseconds(5);
 
 template <class Number>
 Number numberOf(std::string_view field, std::string_view text, std::string_view spec) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   HEDDLE_USER_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0,
-                    "--inject {}: {}={} is no number from 0 on", spec, field, text);
+                    "--inject {}: {}={} is not a number of at least 0", spec, field, text);
   return value;
 }
 
@@ -41,12 +41,12 @@ std::optional<InjectedFault::Kind> kindOf(std::string_view text) {
 }
 
 void waitOnStream(double seconds, bool forever, const std::function<bool()>& ended) {
-  using VectorClock = std::chrono::steady_clock;
-  const auto until = VectorClock::now() + std::chrono::duration<double>(seconds);
-  while (forever || VectorClock::now() < until) {
-    HEDDLE_USER_CHECK(!ended(), "injected: {}, given up because the job has failed",
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  while (forever || Clock::now() < until) {
+    HEDDLE_USER_CHECK(!ended(), "injected: {}, ended because the job has failed",
                       forever ? "stall" : "delay");
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kFaultPolling);
   }
 }
 
@@ -76,7 +76,7 @@ InjectedFault parseFault(std::string_view spec) {
                         "--inject {}: found '{}', expected rank=R, instr=I, die, throw, stall, "
                         "delay=5s or corrupt",
                         spec, field);
-      HEDDLE_USER_CHECK(!kind, "--inject {}: '{}' is a second fault, one is expected", spec, field);
+      HEDDLE_USER_CHECK(!kind, "--inject {}: '{}' is a second fault, expected one", spec, field);
       if (takes_value) fault.seconds = secondsOf(value, spec);
       kind = named;
     }
@@ -108,13 +108,13 @@ void injectBefore(const InjectedFault& fault, Device& device, Stream stream, con
   }
 }
 
-// Through the host, so that it works on memory of any device.
+// Changes the bytes in a host buffer, which works for memory of any device.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue) {
   if (fault.kind != InjectedFault::Kind::Corrupt) return;
   const int64_t count = std::min(bytes, kMostCorrupted);
   HEDDLE_USER_CHECK(count > 0 && memory != nullptr,
-                    "injected: corrupt, but the instruction writes nothing here");
+                    "injected: corrupt, but the instruction writes nothing on this rank");
   auto staging = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(count));
   device.copy(staging->data(), memory, count, stream, issue);
   device.hostTask(
@@ -123,7 +123,7 @@ void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64
       },
       stream, issue);
   device.copy(memory, staging->data(), count, stream, issue);
-  device.hostTask([staging] {}, stream, issue);  // keeps it until the copy is done
+  device.hostTask([staging] {}, stream, issue);  // keeps the buffer until the copy has completed
 }
 
 }  // namespace heddle::host

@@ -10,30 +10,33 @@
 
 namespace heddle::host {
 
-// A fault made on purpose, to see that a job ends cleanly: when `rank` issues the instruction.
+// A deliberate fault for tests of how a job ends. It acts when `rank` issues the instruction.
 struct InjectedFault {
   enum class Kind : uint8_t {
-    Die,      // the process is killed; a rank that is a thread throws
-    Throw,    // an error of that instruction
-    Stall,    // its stream never gets on
-    Delay,    // its stream gets on after `seconds`
-    Corrupt,  // every bit of the first MiB that it writes is turned over
+    Die,      // kills the process; a rank that is a thread throws instead
+    Throw,    // the instruction fails
+    Stall,    // the stream of the instruction stops until the job has failed
+    Delay,    // the stream of the instruction stops for `seconds`
+    Corrupt,  // inverts every bit of the first MiB that the instruction writes
   };
   Kind kind = Kind::Throw;
   int rank = 0;
-  InstructionIndex instruction = 0;  // of the program without Calls
+  InstructionIndex instruction = 0;  // counted in the program without Calls
   double seconds = 0;
   bool is_process = false;  // Die: the rank has a process of its own
 };
 
-// `rank=2,instr=7,die`, also throw, stall, delay=5s and corrupt. UserError naming the field.
+// Parses a text such as `rank=2,instr=7,die`. The kinds are die, throw, stall, delay=5s and
+// corrupt. UserError naming the field that is wrong.
 InjectedFault parseFault(std::string_view spec);
 
-// Before the instruction's work goes to `stream`: Die and Throw do not return, Stall and Delay
-// enqueue host work that also ends, with an error, once `ended` says that the job has failed.
+// Call this before the work of the instruction is enqueued on `stream`. Die and Throw do not
+// return. Stall and Delay enqueue host work that blocks the stream. Once `ended` returns true,
+// because the job has failed, this work ends with an error.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
-// Behind the instruction's work: Corrupt.
+// Call this after the work of the instruction was enqueued on `stream`. Corrupt changes the
+// `bytes` at `memory` that the instruction has written; the other kinds do nothing.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 

@@ -26,6 +26,8 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
+    // Scalars first, because any group may read them. Padding comes after all groups: it depends on
+    // every collective of a slot.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -46,19 +48,20 @@ class Lowering {
 
   void emit(Op op, int line, int on = -1) { program_.body.push_back({std::move(op), on, line}); }
 
-  // -1: every rank of the job.
+  // Returns the mesh for Instruction::on. -1: every rank of the job.
   int onMesh(int mesh) const {
     if (mesh < 0) return -1;
     return fusion_.meshes[static_cast<size_t>(mesh)].size() < job_size_ ? mesh : -1;
   }
 
-  // The ranks that hold the value.
+  // Returns the mesh whose ranks hold the value, for Instruction::on.
   int on(ValueId id) const {
     const std::optional<Sharding>& sharding = fusion_.tensor(id).sharding;
     return sharding ? onMesh(sharding->mesh) : -1;
   }
 
-  // Scalars that the groups, the outputs or other needed scalars read; kernels repeat constants.
+  // Returns, per value, whether a group, an output or another needed scalar reads this scalar.
+  // Constants that only groups read are not needed, because kernels repeat them.
   std::vector<char> neededScalars() const {
     std::vector<char> needed(fusion_.values().size(), 0);
     for (ValueId id : fusion_.outputs()) needed[static_cast<size_t>(id)] = 1;
@@ -97,7 +100,7 @@ class Lowering {
       const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
       return {out, fusion_.tensor(expr.inputs[0]).domain[axis].extent};
     }
-    HEDDLE_CHECK(expr.op->kind == OpKind::Pointwise, "op {} is no scalar op", expr.op->name);
+    HEDDLE_CHECK(expr.op->kind == OpKind::Pointwise, "op {} is not a scalar op", expr.op->name);
     Evaluate::Apply apply{expr.op, {}};
     for (ValueId input : expr.inputs) apply.args.push_back(slotOf(input));
     return {out, std::move(apply)};
@@ -118,7 +121,7 @@ class Lowering {
   }
 
   void lowerKernel(const Group& group) {
-    if (group.outputs.empty()) return;  // dead, where removeDead was skipped
+    if (group.outputs.empty()) return;  // dead code, if the pass removeDead was skipped
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {
@@ -196,7 +199,7 @@ class Lowering {
       case OpKind::Scatter:
         break;
     }
-    HEDDLE_CHECK(false, "op {} is no view", expr.op->name);
+    HEDDLE_CHECK(false, "op {} is not a view", expr.op->name);
   }
 
   static comm::CollectiveKind collectiveOf(const ReshardStep& step, const Expression& expr) {
@@ -223,7 +226,7 @@ class Lowering {
       case ReshardStep::Kind::Compound:
         break;
     }
-    HEDDLE_CHECK(false, "set at line {} is no single collective", expr.line);
+    HEDDLE_CHECK(false, "set at line {} is not a single collective", expr.line);
   }
 
   void lowerCommunication(const Expression& expr) {
@@ -231,7 +234,7 @@ class Lowering {
     const SlotId in = slotOf(expr.inputs[0]);
     const SlotId out = slotOf(expr.outputs[0]);
     const int mesh = findMesh(program_.meshes, step.mesh);
-    HEDDLE_CHECK(mesh >= 0, "set at line {} moves over a mesh that is not there", expr.line);
+    HEDDLE_CHECK(mesh >= 0, "set at line {} communicates on an unknown mesh", expr.line);
     const auto token = static_cast<TokenId>(program_.tokens.size());
     program_.tokens.push_back(fmt::format("t{}", token));
     Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
@@ -259,26 +262,27 @@ class Lowering {
     return slot.alloc;
   }
 
-  // The side that holds the parts of the whole team is allocated as that many blocks of the ceil
-  // size.
-  void padWhole(const Collective& c, SlotId whole, SlotId part) {
+  // Allocates the side that holds the blocks of all ranks of the team as that many blocks of equal
+  // size (rounded up).
+  void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
-    const Size blocks = allocOf(part)[axis] * Size(blocksOf(c.step));
-    const bool fresh = program_.slots[static_cast<size_t>(whole)].alloc.empty();
-    Size& alloc = allocOf(whole)[axis];
-    // Blocks of the ceil size cover the extent; only another collective can have asked for more.
-    alloc = fresh ? blocks : Size::max(alloc, blocks);
+    const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
+    const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
+    Size& alloc = allocOf(all)[axis];
+    // These blocks cover the extent. Only another collective may need more.
+    alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 
-  // Counts of a collective are equal on all ranks. What is cut first, since an allreduce or a
-  // broadcast of the same value copies its padding.
+  // Sets allocations so that the counts of a collective are equal on all ranks. Inputs that are
+  // split into blocks come first, because an allreduce or a broadcast of such a value copies its
+  // padding.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
         case ReshardStep::Kind::ReduceScatter:
         case ReshardStep::Kind::AllToAll:
         case ReshardStep::Kind::ScatterFrom:
-          padWhole(c, c.in, c.out);
+          padAllBlocks(c, c.in, c.out);
           break;
         default:
           break;
@@ -288,7 +292,7 @@ class Lowering {
       switch (c.step.kind) {
         case ReshardStep::Kind::Gather:
         case ReshardStep::Kind::GatherTo:
-          padWhole(c, c.out, c.in);
+          padAllBlocks(c, c.out, c.in);
           break;
         case ReshardStep::Kind::AllReduce:
         case ReshardStep::Kind::Transfer:
@@ -301,7 +305,7 @@ class Lowering {
     }
   }
 
-  // Where the user wants chunks; taken away again by the passes.
+  // Marks the slots that the user wants split into chunks. The passes remove the marks.
   void markStreamSplits() {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
@@ -309,10 +313,11 @@ class Lowering {
       const SlotId slot =
           request.value == kNoValue ? -1 : slots_[static_cast<size_t>(request.value)];
       const DeviceMesh& mesh = program_.meshes.at(static_cast<size_t>(request.mesh));
-      HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
-                        "%{}: stream({}: {}): it is computed within a kernel or a product and "
-                        "stands in no memory of its own",
-                        request.name, request.split.axis, request.split.chunks);
+      HEDDLE_USER_CHECK(
+          slot >= 0 || mesh.size() == 1,
+          "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
+          "has no memory of its own",
+          request.name, request.split.axis, request.split.chunks);
       if (slot < 0) continue;
       std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
       if (sharding) sharding->stream = request.split;

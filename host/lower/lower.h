@@ -5,11 +5,14 @@
 
 namespace heddle::host {
 
-// The only lowering: groups in order become Allocate + LaunchKernel / CallLibrary / Communicate +
-// Wait / Alias on stream 0, scalars become Evaluate. No Free, no second stream: the passes of
-// host/passes/pipeline.cpp add those. What belongs to a mesh that is not the whole job of
-// `job_size` ranks runs on that mesh alone. Every reshard expression (Set with another sharding) is
-// one of the steps of ir/analysis/reshard_step.h.
+// Lowers a segmented fusion to a host program for a job of `job_size` ranks. No other lowering
+// exists.
+//
+// - The groups are translated in order, all on stream 0. A group becomes Allocate with LaunchKernel
+//   or CallLibrary, Communicate with Wait, or Alias. Scalars become Evaluate.
+// - The program has no Free and no second stream. The passes of host/passes/pipeline.cpp add them.
+// - Instructions for values on a mesh that is smaller than the job run on the ranks of that mesh.
+// - Every `set` with another sharding must be one of the steps of ir/analysis/reshard_step.h.
 Program lower(const SegmentedFusion& segmented, int64_t job_size);
 
 }  // namespace heddle::host

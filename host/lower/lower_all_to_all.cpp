@@ -16,6 +16,8 @@ class ExchangeWriter {
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
   }
 
+  // Emits the instructions. Each slot differs from the one before it in one property: the place of
+  // its elements in memory, the order of its axes, the joined axis, the padding.
   void run() {
     const SlotId parts = addSlot("_parts", partSizes(), partOrder());
     const SlotId tiles = addSlot("_tiles", partSizes(), tileOrder());
@@ -39,7 +41,7 @@ class ExchangeWriter {
 
   Size ranks() const { return Size(devicesOf(x_.step.mesh, x_.step.team)); }
 
-  // The ranks that the parts come from, then the axes.
+  // Returns the sizes of the received parts: the number of ranks, then the axes of a part.
   std::vector<Size> partSizes() const {
     std::vector<Size> sizes{ranks()};
     sizes.insert(sizes.end(), block_.begin(), block_.end());
@@ -52,7 +54,7 @@ class ExchangeWriter {
     return order;
   }
 
-  // As the result lies, the ranks right outside of the axis that they make together.
+  // Returns the memory order of the result, with the ranks directly outside of the joined axis.
   AxisOrder tileOrder() const {
     AxisOrder order;
     for (int64_t axis : out_.tensor.allocationOrder()) {
@@ -62,7 +64,7 @@ class ExchangeWriter {
     return order;
   }
 
-  // The axes in their own order, the ranks right before the joined one.
+  // Returns the axes in logical order, with the ranks directly before the joined axis.
   std::vector<int64_t> apartAxes() const {
     std::vector<int64_t> axes;
     for (int64_t axis = 0; axis < static_cast<int64_t>(block_.size()); ++axis) {
@@ -117,8 +119,8 @@ class ExchangeWriter {
 
   Program& program_;
   const Exchange& x_;
-  const Slot out_;           // a copy: slots are added
-  std::vector<Size> block_;  // of a part: allocated sizes per axis
+  const Slot out_;           // a copy, because adding slots moves the slots of the program
+  std::vector<Size> block_;  // allocated sizes of a part, per axis
 };
 
 }  // namespace

@@ -7,25 +7,28 @@
 
 namespace heddle::host {
 
-// The symbolic sizes that every rank allocates for its block.
+// Returns the sizes that every rank allocates for its block, as symbolic expressions. A sharded
+// axis has the size of the largest block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
 
-// An all-to-all of a reshard expression: `post.in`, which lies densely in `order` with the axis
-// that is cut outermost, to `post.out` in its own order.
+// The all-to-all of a reshard expression. It splits axis `step.axis` of `post.in` among the ranks
+// of the team, and joins axis `step.joined`.
 struct Exchange {
   Communicate post;
   ReshardStep step;
-  AxisOrder order;
-  int on = -1;
-  int line = 0;
+  AxisOrder order;  // memory order of `post.in`: dense, with the split axis outermost
+  int on = -1;      // Instruction::on
+  int line = 0;     // of the fusion
 };
 
-// Appends its instructions: the parts of the ranks are received one after the other, each as it lay
-// at the sender, and a kernel puts them where the order of the result wants them:
+// Appends the instructions of the exchange to the program. The parts of the ranks are received one
+// after another, each in the memory order of its sender. A kernel then moves the elements to the
+// memory order of the result:
 //
-//   %out_parts     [ranks, the axes of a part]        received
-//   %out_tiles     the same, in the memory of %out
-//   %out = view of it, the ranks and the joined axis as one axis, without the padding
+//   %out_parts     received: [ranks, the axes of a part]
+//   %out_tiles     the same elements in the memory order of %out
+//   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
+//                  padding is left out
 void appendExchange(Program& program, const Exchange& exchange);
 
 }  // namespace heddle::host

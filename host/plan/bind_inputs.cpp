@@ -9,7 +9,7 @@
 namespace heddle::host {
 namespace {
 
-// Where the value of a symbol came from, for the message when another input disagrees.
+// Per symbol, the axis that gave its value, for the message when another input disagrees.
 using Sources = std::map<std::string, std::string>;
 
 std::string axisOf(const Slot& slot, size_t axis) {
@@ -22,44 +22,46 @@ void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindi
     const Size& extent = slot.tensor.domain[axis].extent;
     if (extent.kind() != Size::Kind::Symbol) continue;
     const std::string& symbol = extent.symbolName();
-    auto [at, fresh] = sizes.emplace(symbol, global[axis]);
-    if (fresh) {
+    auto [at, is_first] = sizes.emplace(symbol, global[axis]);
+    if (is_first) {
       sources[symbol] = axisOf(slot, axis);
     } else {
-      HEDDLE_USER_CHECK(at->second == global[axis], "size {} is {} by {} but {} by {}", symbol,
+      HEDDLE_USER_CHECK(at->second == global[axis], "size {} is {} in {} but {} in {}", symbol,
                         at->second, sources[symbol], global[axis], axisOf(slot, axis));
     }
   }
 }
 
-// " (heads = 4 by default)": what no input has said of an extent.
-std::string defaultsIn(const Size& extent, const SizeBindings& said, const SizeBindings& sizes) {
+// Returns " (heads = 4 by default)" for the symbols of an extent whose value no input gives.
+// `given` holds the values that the inputs give.
+std::string defaultsIn(const Size& extent, const SizeBindings& given, const SizeBindings& sizes) {
   std::vector<std::string> symbols;
   extent.collectSymbols(symbols);
   std::string list;
   for (const std::string& symbol : symbols) {
     const auto at = sizes.find(symbol);
-    if (said.count(symbol) > 0 || at == sizes.end()) continue;
+    if (given.count(symbol) > 0 || at == sizes.end()) continue;
     list += fmt::format("{}{} = {}", list.empty() ? " (" : ", ", symbol, at->second);
   }
   return list.empty() ? list : list + " by default)";
 }
 
-// Constant and composite extents, once every symbol has its value. `said`: those by the inputs.
-void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& said,
+// Checks constant and composite extents. Call this when every symbol has its value. `given` holds
+// the values that the inputs give.
+void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& given,
                   const SizeBindings& sizes) {
   for (size_t axis = 0; axis < global.size(); ++axis) {
     const Size& extent = slot.tensor.domain[axis].extent;
     if (extent.kind() == Size::Kind::Symbol) continue;
     const int64_t expected = extent.evaluate(lookupIn(sizes));
-    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program says {}{}{}",
+    HEDDLE_USER_CHECK(global[axis] == expected, "{} has size {}, the program expects {}{}{}",
                       axisOf(slot, axis), global[axis], expected,
                       extent.isConstant() ? "" : " = " + extent.str(),
-                      defaultsIn(extent, said, sizes));
+                      defaultsIn(extent, given, sizes));
   }
 }
 
-// Symbols that only composite extents name.
+// Computes the values of symbols that occur only in composite extents.
 void solveSymbols(const Program& program, UnrollRequest& request) {
   std::vector<std::pair<Size, int64_t>> extents;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -79,7 +81,7 @@ bool isSplit(const Slot& slot) {
   return false;
 }
 
-// Scalars with defaults may be left out at the end.
+// Checks the number of arguments. Trailing scalars with defaults may be missing.
 void checkCount(const Program& program, size_t given) {
   bool fits = given <= program.inputs.size();
   for (size_t i = given; i < program.inputs.size(); ++i) {
@@ -98,12 +100,12 @@ void checkKind(const Slot& slot, size_t position, const Argument& argument) {
 
 void checkMemory(const Slot& slot, const Tensor& tensor) {
   HEDDLE_USER_CHECK(!tensor.in_host_memory || tensor.desc.rank() == 0,
-                    "input %{} is a tensor {} in host memory; only one without axes is passed by "
-                    "value, toDevice() copies others",
+                    "input %{} is a tensor {} in host memory; only a tensor without axes can be "
+                    "passed by value, toDevice() copies others",
                     slot.name, str(tensor.desc.sizes));
 }
 
-// Fills what the caller left out and checks what does not depend on the sizes.
+// Completes a descriptor, and checks the properties that do not depend on the sizes.
 TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   TensorDesc desc = given;
   HEDDLE_USER_CHECK(desc.dtype == slot.tensor.dtype, "input %{} is {}, got {}", slot.name,
@@ -126,22 +128,24 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   return desc;
 }
 
-// Zeros are what a descriptor has that nobody gave an offset.
+// Returns false for zeros only, because a descriptor without a given offset has zeros too.
 bool isGiven(const std::vector<int64_t>& offset) {
   return std::any_of(offset.begin(), offset.end(), [](int64_t first) { return first != 0; });
 }
 
-// The block of this rank under the sharding of the slot; the caller's strides stay.
+// Requires that the descriptor is the block that the sharding of the slot gives to this rank. The
+// caller's strides are kept.
 void checkBlock(const Slot& slot, const Program& program, const SizeBindings& sizes, int64_t rank,
                 int64_t ranks, TensorDesc& desc) {
   const TensorDesc expected = describe(slot, program.meshes, sizes, rank, ranks);
   HEDDLE_USER_CHECK(desc.sizes == expected.sizes,
                     "input %{} of global sizes {}: rank {} holds the block {}, got {}", slot.name,
                     str(desc.global), rank, str(expected.sizes), str(desc.sizes));
-  const bool has_place = expected.held && expected.numel() > 0 && isGiven(desc.offset);
-  HEDDLE_USER_CHECK(!has_place || desc.offset == expected.offset,
-                    "input %{} of global sizes {}: rank {} holds the block at {}, got that at {}",
-                    slot.name, str(desc.global), rank, str(expected.offset), str(desc.offset));
+  const bool has_offset = expected.held && expected.numel() > 0 && isGiven(desc.offset);
+  HEDDLE_USER_CHECK(
+      !has_offset || desc.offset == expected.offset,
+      "input %{} of global sizes {}: rank {} holds the block at {}, got the one at {}", slot.name,
+      str(desc.global), rank, str(expected.offset), str(desc.offset));
   for (size_t axis = 0; axis < desc.rank(); ++axis) {
     HEDDLE_USER_CHECK(desc.alloc[axis] >= desc.sizes[axis],
                       "input %{}: axis {} has size {} but an allocation of {}", slot.name, axis,
@@ -153,7 +157,7 @@ void checkBlock(const Slot& slot, const Program& program, const SizeBindings& si
   desc.held = expected.held;
 }
 
-// The memory order the program was compiled for; axes of size 1 have no order.
+// Requires the memory order for which the program was compiled. Axes of size 1 have no order.
 void checkObserved(const Slot& slot, const TensorDesc& desc) {
   if (!slot.tensor.layout.observed || desc.numel() == 0) return;
   const Layout::Observed& observed = *slot.tensor.layout.observed;
@@ -162,13 +166,13 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = static_cast<size_t>(observed.order[i]);
     if (desc.sizes[axis] == 1) {
-      inner_span *= desc.alloc[axis];  // that of a last block may be of several
+      inner_span *= desc.alloc[axis];  // can be more than 1, in the last block of a sharded axis
       continue;
     }
     const int64_t stride = desc.strides[axis];
     const bool contiguous = axis < observed.contiguous.size() && observed.contiguous[axis];
     HEDDLE_USER_CHECK(contiguous ? stride == inner_span : stride >= inner_stride,
-                      "input %{}: axis {} has stride {}, its layout in the program asks for {}{}",
+                      "input %{}: axis {} has stride {}, its layout in the program requires {}{}",
                       slot.name, axis, stride, contiguous ? "" : "at least ",
                       contiguous ? inner_span : inner_stride);
     inner_span = stride * desc.alloc[axis];
@@ -193,6 +197,7 @@ void completeSizes(const Program& program, SizeBindings& sizes) {
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                          int64_t ranks) {
   checkCount(program, inputs.size());
+  // First the sizes of all inputs, then the checks that need every size.
   UnrollRequest request;
   request.rank = rank;
   request.ranks = ranks;
@@ -209,12 +214,12 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
     bindSymbols(slotOf(i), request.inputs[i].global, request.sizes, sources);
   }
   solveSymbols(program, request);
-  const SizeBindings said = request.sizes;
+  const SizeBindings given = request.sizes;
   completeSizes(program, request.sizes);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (slotOf(i).is_scalar) continue;
     const Tensor& tensor = std::get<Tensor>(inputs[i]);
-    checkExtents(slotOf(i), request.inputs[i].global, said, request.sizes);
+    checkExtents(slotOf(i), request.inputs[i].global, given, request.sizes);
     checkBlock(slotOf(i), program, request.sizes, rank, ranks, request.inputs[i]);
     checkObserved(slotOf(i), request.inputs[i]);
     HEDDLE_USER_CHECK(tensor.data != nullptr || request.inputs[i].numel() == 0,

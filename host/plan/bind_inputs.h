@@ -8,19 +8,26 @@
 
 namespace heddle::host {
 
-// Checks what a caller passes against the program and values its sizes: the request of a unrolled
-// program. Descriptors are completed: empty `global`, `alloc`, `strides` and `offset` take the
-// values of an unpadded row-major tensor. Scalars with defaults may be left out at the end.
-// UserError naming the input: count, scalar for tensor, dtype, rank, sizes (a symbol with two
-// values names both inputs), a tensor with axes in host memory, a block that is not this rank's,
-// another memory order than the one the program was compiled for, a guard that fails.
+// Checks the arguments of a run against the program, and derives the sizes of the program from
+// them. Returns the request for unroll().
+//
+// Descriptors are completed: empty `global`, `alloc`, `strides` and `offset` take the values of an
+// unpadded row-major tensor. Trailing scalars with defaults may be missing.
+//
+// UserError naming the input, for
+// - a wrong number of arguments, or a scalar in place of a tensor;
+// - a wrong dtype, rank or size, or a symbol with two values (the message names both inputs);
+// - a tensor with axes in host memory;
+// - a block that is not the block of this rank;
+// - a memory order for which the program was not compiled;
+// - a guard of the program that fails.
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                          int64_t ranks);
 
-// Gives the symbols without a value their defaults, then checks the guards.
+// Gives symbols without a value their defaults, then checks the guards.
 void completeSizes(const Program& program, SizeBindings& sizes);
 
-// A copy whose meshes have the size of the job, callees included.
+// Returns a copy whose meshes have their sizes in a job of `ranks`, also in its callees.
 Program concretized(Program program, int64_t ranks);
 
 }  // namespace heddle::host

@@ -6,15 +6,19 @@
 
 namespace heddle::host {
 
-// Whether input `position` of a segment may come by value: it has no axes, and no op looks for its
-// elements in memory.
+// Kernels take a 0-d input in host memory by value, as a scalar argument. These functions rewrite
+// their segments for it.
+
+// Returns whether input `position` of a segment may be passed by value: it is a tensor without
+// axes, no op reads it at computed indices, and it is not an output of the segment.
 bool mayComeByValue(const Fusion& segment, size_t position);
 
-// The segment with these inputs (one flag an input) as scalars of the widest type of their
-// category, of which it makes the 0-d tensors itself. Inputs keep their positions.
+// Returns the segment with some inputs (one flag per input) as scalars. A scalar has the widest
+// type of its category, and the segment computes the 0-d tensor from it. Inputs keep their
+// positions.
 Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value);
 
-// A segment that makes a 0-d tensor of its only input, such a scalar.
+// Returns a segment whose only input is a scalar of that type, and whose output is the 0-d tensor.
 Fusion valueSegment(DType dtype);
 
 }  // namespace heddle::host

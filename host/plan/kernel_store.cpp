@@ -9,13 +9,15 @@ KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
 
 void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
-  std::lock_guard one_at_a_time(preparing_);
-  std::vector<const codegen::KernelSource*> fresh;
+  // Sources are marked as loaded before the compiler runs, without mutex_ held meanwhile, so that
+  // handle() does not wait for it. If the compiler fails, the marks are removed.
+  std::lock_guard preparing(preparing_);
+  std::vector<const codegen::KernelSource*> added;
   {
     std::lock_guard lock(mutex_);
     for (const codegen::KernelPlan* plan : plans) {
       if (plan->stages.empty()) continue;
-      if (loaded_.try_emplace(plan->source.text).second) fresh.push_back(&plan->source);
+      if (loaded_.try_emplace(plan->source.text).second) added.push_back(&plan->source);
     }
   }
   if (images_ == nullptr) {
@@ -25,16 +27,16 @@ void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) 
   std::vector<std::shared_ptr<const codegen::KernelImage>> images;
   const auto forget = [&] {
     std::lock_guard lock(mutex_);
-    for (const codegen::KernelSource* source : fresh) loaded_.erase(source->text);
+    for (const codegen::KernelSource* source : added) loaded_.erase(source->text);
   };
   try {
-    if (!fresh.empty()) images = images_->get(fresh, *device_.compiler());
+    if (!added.empty()) images = images_->get(added, *device_.compiler());
   } catch (...) {
     forget();
     throw;
   }
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < fresh.size(); ++i) loaded_[fresh[i]->text].image = images[i];
+  for (size_t i = 0; i < added.size(); ++i) loaded_[added[i]->text].image = images[i];
   for (const codegen::KernelPlan* plan : plans) {
     for (const codegen::LaunchStage& stage : plan->stages) {
       Loaded& loaded = loaded_.at(plan->source.text);

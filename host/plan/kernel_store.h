@@ -12,17 +12,17 @@
 
 namespace heddle::host {
 
-// The kernels of one Executable, compiled and loaded once whatever the number of plans.
+// The kernels of one Executable. Each is compiled and loaded once, for any number of plans.
 // Thread-safe.
 class KernelStore {
  public:
-  // `images` nullptr: a private cache in the default folder. Both outlive the store.
+  // `images` nullptr: a private cache in the default folder. Both must outlive the store.
   KernelStore(Device& device, codegen::ImageCache* images);
 
-  // Compiles the sources that are new, together, and loads every entry of their stages. Throws the
-  // first error by position.
+  // Compiles all new sources together, and loads every entry of the stages of the plans. If several
+  // sources fail, it throws the error of the first one.
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
-  // After prepare().
+  // Returns a loaded entry. Call prepare() with its source before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;
 
  private:
@@ -34,8 +34,8 @@ class KernelStore {
   Device& device_;
   std::unique_ptr<codegen::ImageCache> own_images_;
   codegen::ImageCache* images_;
-  std::mutex preparing_;
-  mutable std::mutex mutex_;              // of loaded_
+  std::mutex preparing_;                  // held while kernels are compiled
+  mutable std::mutex mutex_;              // guards loaded_
   std::map<std::string, Loaded> loaded_;  // by source text
 };
 

@@ -7,7 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// The symbols of the segment by the operands' unsharded sizes, else by those of the program.
+// Returns the values of the segment's symbols: from the unsharded sizes of the operands, otherwise
+// from the sizes of the program.
 SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                        const std::vector<TensorDesc>& outputs, const SizeBindings& sizes) {
   SizeBindings bound;
@@ -71,13 +72,13 @@ class Localiser {
     const TensorView& out = segment_.tensor(expr.outputs[0]);
     std::vector<Size> local;
     for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      const bool whole = attr != "starts" && out.sharding && out.sharding->isSharded(axis);
-      local.emplace_back(whole ? blockOfAxis(out, axis).valid : sizes[axis].evaluate(lookup_));
+      const bool is_block = attr != "starts" && out.sharding && out.sharding->isSharded(axis);
+      local.emplace_back(is_block ? blockOfAxis(out, axis).valid : sizes[axis].evaluate(lookup_));
     }
     return local;
   }
 
-  // The rank's block counts on from its first element.
+  // The indices of a block are those within the block plus the index of its first element.
   void addIota(const Expression& expr) {
     const ValueId out = expr.outputs[0];
     const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
@@ -90,7 +91,9 @@ class Localiser {
     new_of_[static_cast<size_t>(out)] = builder_.name(name).pointwise("add", {index, begin});
   }
 
-  // What lies in the rank's block of the table, and 0 for what lies in another's.
+  // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
+  // the block of another rank gives 0, so that the sum over the ranks is the element. An index
+  // outside of the unsharded table becomes -1, for which the op gives its result for wrong indices.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
@@ -102,22 +105,22 @@ class Localiser {
     };
     const auto literal = [&](int64_t value) { return b().constant(Scalar(value)); };
     const auto both = [&](ValueId x, ValueId y) { return b().pointwise("logical_and", {x, y}); };
-    const auto within = [&](ValueId place, int64_t extent) {
+    const auto within = [&](ValueId index, int64_t extent) {
       const ValueId zero = literal(0), end = literal(extent);
-      const ValueId low = b().pointwise("ge", {place, zero});
-      return both(low, b().pointwise("lt", {place, end}));
+      const ValueId low = b().pointwise("ge", {index, zero});
+      return both(low, b().pointwise("lt", {index, end}));
     };
     const ValueId wide = b().cast(moved(expr.inputs[1]), DType::I64);
-    const ValueId somewhere = within(wide, table.domain[axis].extent.evaluate(lookup_));
-    // Other numbers become -1, so that no difference overflows.
-    const ValueId begin = literal(block.begin), nowhere = literal(-1);
-    const ValueId known = b().pointwise("where", {somewhere, wide, nowhere});
-    const ValueId shifted = b().pointwise("sub", {known, begin});
-    const ValueId place = b().pointwise("where", {somewhere, shifted, nowhere});
-    const ValueId here = within(place, block.valid);
+    const ValueId in_table = within(wide, table.domain[axis].extent.evaluate(lookup_));
+    // The subtraction uses -1 in place of wrong indices too, so that it cannot overflow.
+    const ValueId begin = literal(block.begin), invalid = literal(-1);
+    const ValueId valid = b().pointwise("where", {in_table, wide, invalid});
+    const ValueId shifted = b().pointwise("sub", {valid, begin});
+    const ValueId index = b().pointwise("where", {in_table, shifted, invalid});
+    const ValueId here = within(index, block.valid);
     const ValueId not_here = b().pointwise("logical_not", {here});
-    const ValueId elsewhere = both(somewhere, not_here);
-    const ValueId found = b().apply(expr.op->name, {moved(expr.inputs[0]), place}, expr.attrs);
+    const ValueId elsewhere = both(in_table, not_here);
+    const ValueId found = b().apply(expr.op->name, {moved(expr.inputs[0]), index}, expr.attrs);
     const ValueId zero = literal(0);
     const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
     std::vector<int64_t> added = axesNotOfIndex(expr);
@@ -126,7 +129,7 @@ class Localiser {
         builder_.name(name).pointwise("where", {mask, none, found});
   }
 
-  // The axes of a take's result that are not those of its index.
+  // Returns the axes of the result of a take that do not come from its index tensor.
   std::vector<int64_t> axesNotOfIndex(const Expression& expr) const {
     std::vector<int64_t> axes;
     if (expr.op->name != "take") return axes;

@@ -5,8 +5,9 @@
 
 namespace heddle::host {
 
-// The segment of a kernel as one rank computes it: every extent is the constant of this rank's
-// block, so the reference evaluator can stand in for a generated kernel where there is no compiler.
+// Returns the segment of a kernel as one rank computes it. Every extent is the constant size of
+// this rank's block. Where there is no compiler, the reference evaluator runs this segment in place
+// of a generated kernel. `sizes` gives the symbols that no operand determines.
 Fusion localSegment(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                     const std::vector<TensorDesc>& outputs, const SizeBindings& sizes,
                     int64_t rank);

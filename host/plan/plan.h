@@ -16,14 +16,16 @@ namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
 
-// A Unrolled bound to a device: a flat list of steps in which every size, offset, kernel and
-// communicator is settled. Only pointers and scalar values are missing; they are patched at known
-// places of argument blocks. Immutable, shared by all runs with the same shapes.
+// A plan is an unrolled program bound to a device: a flat list of steps. It fixes every size,
+// offset, kernel and communicator. Only pointers and scalar values are missing. A run writes them
+// to known offsets of its copy of the argument blocks. A plan is immutable (except `agreed`), and
+// all runs with the same shapes share it.
 
-// Index into RunState::pointers: the buffers of the unrolled program, then a workspace for each
-// stream, then the preallocated outputs.
+// Index into RunState::pointers, which holds the buffers of the unrolled program, then a workspace
+// for each stream, then the preallocated outputs.
 using PointerIndex = int32_t;
 
+// An address that is known in a run: a pointer and an offset. pointer -1: no memory.
 struct Place {
   PointerIndex pointer = -1;
   int64_t offset = 0;  // bytes
@@ -40,14 +42,14 @@ struct FreeStep {
   int64_t bytes;
 };
 struct LaunchStep {
-  int32_t stage;  // of Plan::stages
-  int32_t first_pointer;
-  int32_t pointers;  // of Plan::pointer_patches
-  int32_t first_scalar;
-  int32_t scalars;  // of Plan::scalar_patches
+  int32_t stage;          // in Plan::stages
+  int32_t first_pointer;  // in Plan::pointer_patches
+  int32_t pointers;       // count
+  int32_t first_scalar;   // in Plan::scalar_patches
+  int32_t scalars;        // count
   StreamId stream;
 };
-struct ReferenceStep {  // a segment evaluated on the host, for a device without a compiler
+struct ReferenceStep {  // evaluates a segment on the host, for a device without a compiler
   int32_t reference;
   StreamId stream;
 };
@@ -71,11 +73,11 @@ struct CopyStep {
 };
 struct CollectiveStep {
   comm::Communicator* communicator;
-  int32_t first;
-  int32_t operations;  // posted together
+  int32_t first;       // in Plan::operations
+  int32_t operations;  // count; they are posted together
   StreamId stream;
-  int32_t counts = -1;         // of Plan::counts: an AllToAllV alone
-  int32_t team = -1;           // of Plan::teams
+  int32_t counts = -1;         // in Plan::counts; only an AllToAllV has them
+  int32_t team = -1;           // in Plan::teams
   comm::Carrier carrier = {};  // of the communicator
 };
 struct RecordStep {
@@ -104,9 +106,9 @@ struct ReadBackStep {
   StreamId stream;
   DType source_dtype;
   DType dtype;
-  int32_t count;  // to as many registers from `out` on
+  int32_t count;  // of elements, for as many registers from `out` on
 };
-struct BranchStep {  // goes to `target` unless registers[lhs] `compare` rhs
+struct BranchStep {  // jumps to step `target` unless registers[lhs] `compare` rhs holds
   int32_t lhs;
   Predicate::Compare compare;
   int64_t rhs;
@@ -133,14 +135,14 @@ struct Plan {
   struct Stage {
     codegen::LaunchStage launch;
     KernelHandle kernel = nullptr;
-    int32_t args = 0;  // where its block starts in Plan::args
+    int32_t args = 0;  // offset of its block in Plan::args
   };
   struct PointerPatch {
-    int32_t at;  // in Plan::args
+    int32_t at;  // offset in Plan::args
     Place place;
   };
   struct ScalarPatch {
-    int32_t at;
+    int32_t at;      // offset in Plan::args
     int32_t scalar;  // register
     DType dtype;
   };
@@ -148,42 +150,44 @@ struct Plan {
     Place send;
     Place recv;
   };
+  // The lists of an AllToAllV: how many elements a rank sends to and receives from each rank.
   struct Counts {
     int32_t ranks;
-    int32_t send;  // the first of `ranks` registers
-    int32_t recv;
-    int32_t at;             // where both lists stand in RunState::counts
-    int64_t send_elements;  // that the buffers have
-    int64_t recv_elements;
+    int32_t send;           // the first of `ranks` registers
+    int32_t recv;           // likewise
+    int32_t at;             // index of both lists in RunState::counts, send first
+    int64_t send_elements;  // size of the send buffer
+    int64_t recv_elements;  // size of the receive buffer
   };
   struct Matmul {
     Place a;
     Place b;
-    Place bias;  // without a pointer: none
+    Place bias;  // no pointer: no bias
     Place c;
-    std::shared_ptr<const PreparedMatmul> prepared;  // shared by calls that are alike
+    std::shared_ptr<const PreparedMatmul> prepared;  // equal calls share it
   };
   struct Library {
     LibraryCall call;  // without pointers
     std::vector<Place> inputs;
     Place output;
-    std::vector<TensorDesc> descs;  // of inputs, then output
+    std::vector<TensorDesc> descs;  // of the inputs, then of the output
   };
   struct Attention {
     static constexpr size_t kMostOperands = 7;
-    std::array<Place, kMostOperands> operands;  // what it reads, then what it writes
+    std::array<Place, kMostOperands> operands;  // the tensors that it reads, then those it writes
     std::shared_ptr<const PreparedAttention> prepared;
   };
   struct Operand {
     Place place;
     TensorDesc desc;
-    int32_t scalar = -1;  // register
+    int32_t scalar = -1;  // register; -1: a tensor
   };
   struct Reference {
-    Fusion segment;  // of this rank's sizes
+    Fusion segment;  // with the sizes of this rank
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
   };
+  // What a CheckStep checks or a PrintStep prints.
   struct Watched {
     std::string name;
     Operand operand;
@@ -196,7 +200,7 @@ struct Plan {
     int32_t out;  // register
     int32_t input;
     DType dtype;
-    Scalar default_value;  // when the caller gives none
+    Scalar default_value;  // used if the caller passes none
   };
   struct ValueInput {  // a 0-d tensor in host memory
     int32_t out;       // register
@@ -207,29 +211,30 @@ struct Plan {
     PointerIndex pointer;
     int32_t output;
   };
-  // What a timeline and an injected fault know of a step.
+  // Facts about a step for timelines and injected faults.
   struct StepNote {
-    StreamId stream = -1;    // -1: the host alone
-    int32_t occurrence = 0;  // of its instruction: the trip of a loop
-    int64_t bytes = 0;       // that the instruction touches
-    Place output;            // what it writes first, if anything
-    int64_t output_bytes = 0;
-    int32_t team = -1;  // of Plan::teams, for a collective that is also a barrier
+    StreamId stream = -1;      // -1: no stream, host only
+    int32_t occurrence = 0;    // how often its instruction occurred before: the trip of a loop
+    int64_t bytes = 0;         // that the instruction reads and writes
+    Place output;              // the first memory that the instruction writes
+    int64_t output_bytes = 0;  // of `output`; 0: it writes none
+    int32_t team = -1;         // in Plan::teams, of a collective that is also a barrier
   };
   struct Output {
     int32_t scalar = -1;  // register
     Place place;
     TensorDesc desc;
-    int32_t input = -1;         // aliases the buffer of this input
-    bool preallocated = false;  // landed in the caller's memory
+    int32_t input = -1;         // the output is a view of this input's buffer; -1: of none
+    bool preallocated = false;  // the result is in the caller's tensor
   };
 
   std::vector<Step> steps;
   std::vector<InstructionIndex> instruction_of;  // per step
   std::vector<StepNote> notes;                   // per step
-  std::vector<std::vector<int>> teams;           // world ranks
-  uint64_t sizes_hash = 0;                       // of the sizes it was made for
-  mutable uint64_t agreed = 0;  // CrossRankMatcher's; while RunOrder::running is held
+  std::vector<std::vector<int>> teams;           // each a list of World ranks
+  uint64_t sizes_hash = 0;                       // of the sizes of the plan
+  // Round of CrossRankMatcher in which the ranks agreed on this plan. Guarded by RunOrder::running.
+  mutable uint64_t agreed = 0;
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
@@ -237,8 +242,8 @@ struct Plan {
   std::vector<comm::Operation> operations;
   std::vector<OperationPlaces> operation_places;  // parallel to operations
   std::vector<Counts> counts;
-  int32_t counts_size = 0;     // of RunState::counts
-  int64_t staging_bytes = 16;  // of RunState::staging
+  int32_t counts_size = 0;     // length of RunState::counts
+  int64_t staging_bytes = 16;  // length of RunState::staging
   std::vector<Matmul> matmuls;
   std::vector<Library> libraries;
   std::vector<Attention> attentions;
@@ -256,7 +261,8 @@ struct Plan {
   int32_t streams = 1;
   std::vector<bool> communication_streams;  // Program::communicationStreams()
   bool communicates = false;
-  std::vector<comm::Communicator*> stream_ordered;  // of those it posts to
+  // The communicators of the plan whose operations wait on the device (isStreamOrdered()).
+  std::vector<comm::Communicator*> stream_ordered;
 
   PointerIndex workspace(StreamId stream) const {
     return static_cast<PointerIndex>(buffers.size()) + stream;
@@ -267,20 +273,22 @@ struct Plan {
   size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
 };
 
-// What a plan is bound to, besides the unrolled program.
+// The resources to which makePlan() binds an unrolled program. All are borrowed.
 struct PlanTarget {
   Device& device;
   const Communicators& communicators;
   KernelStore& kernels;
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
-  Stream stream = nullptr;  // of the run that the plan is made for: where algorithms are timed
+  Stream stream = nullptr;  // of the run that needs the plan; library algorithms are timed on it
 };
 
-// `preallocated`: per output the descriptor of the caller's tensor, or nullopt. `by_value`: which
-// inputs are 0-d tensors in host memory; those behind its end are not. UserError naming the
-// instruction for what the device cannot do, naming the output for a preallocated tensor that does
-// not fit. Compiles and loads the kernels it needs.
+// Creates a plan, and compiles and loads the kernels that it needs. In a job whose ranks agree on
+// algorithms, it is collective for new sizes (AlgorithmAgreement).
+//   preallocated  per output the descriptor of the caller's tensor, or nullopt
+//   by_value      per input, whether it is a 0-d tensor in host memory; missing entries are false
+// UserError naming the instruction that the device cannot do, or naming the output whose
+// preallocated tensor does not fit.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,

@@ -1,4 +1,4 @@
-// The member of PlanBuilder for attention, which only CUDA has as a library call.
+// The member of PlanBuilder for attention. Only CUDA devices have a library call for it.
 #include <algorithm>
 #include <cmath>
 
@@ -13,17 +13,17 @@ namespace {
 
 constexpr int64_t kPartAlignment = 256;
 
-// k or v with each head `group` times: an axis of stride 0 behind that of the heads.
+// Returns k or v with each head repeated `group` times, by an axis of stride 0 after that of heads.
 TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
-  const auto behind_heads = static_cast<ptrdiff_t>(desc.rank()) - 2;
+  const auto after_heads = static_cast<ptrdiff_t>(desc.rank()) - 2;
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc}) {
-    list->insert(list->begin() + behind_heads, group);
+    list->insert(list->begin() + after_heads, group);
   }
-  for (auto* list : {&desc.strides, &desc.offset}) list->insert(list->begin() + behind_heads, 0);
+  for (auto* list : {&desc.strides, &desc.offset}) list->insert(list->begin() + after_heads, 0);
   return desc;
 }
 
-// Times that each head of k and v stands for one of q.
+// Returns how many heads of q use one head of k and v.
 int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   if (!libraryFlag(call, "gqa")) return 1;
   const TensorDesc& q = step.inputs[0].desc;
@@ -31,14 +31,14 @@ int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   return q.sizes[heads] / step.inputs[1].desc.sizes[heads];
 }
 
-// A tensor of a call: where it lies, and what cuDNN sees of it, there or in a copy without gaps.
+// A tensor of a call. cuDNN reads or writes it in its own memory, or in a copy without gaps.
 struct Part {
-  View view;
-  TensorDesc seen;
+  View view;        // of the tensor itself
+  TensorDesc seen;  // what cuDNN gets: the tensor or its copy
   bool is_copied = false;
 };
 
-// What the call reads, then what it writes.
+// Returns the tensors that the call reads, then those that it writes.
 std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
   const int64_t group = headsPerHead(call, step);
   std::vector<Part> parts;
@@ -62,12 +62,13 @@ std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
 const CudnnModule& cudnnOn(const Device& device) {
   std::string why;
   const CudnnModule* module = device.kind() == DeviceKind::Cuda ? findCudnnModule(why) : nullptr;
-  HEDDLE_USER_CHECK(module != nullptr, "attention as one call is cuDNN's, on CUDA only; {} {}",
-                    device.description(), why.empty() ? "has none" : "has it not: " + why);
+  HEDDLE_USER_CHECK(module != nullptr, "attention as one call needs cuDNN on CUDA; {} has none{}",
+                    device.description(), why.empty() ? "" : ": " + why);
   return *module;
 }
 
-// A program is run with other sizes than those it was compiled for.
+// Checks the numbers of tokens again, because a program may run with other sizes than those for
+// which it was compiled.
 void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
                  const CudnnModule& module) {
   if (!isAttentionBackward(call)) return;
@@ -101,8 +102,9 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 
 }  // namespace
 
-// What cuDNN cannot read or write where it lies is copied to or from the workspace, behind what the
-// call itself needs of it; so are the heads of k and v that stand for several of q.
+// Tensors that cuDNN cannot read or write in their own memory are copied to or from the workspace,
+// after the part of it that the call itself needs. Heads of k and v that serve several heads of q
+// are repeated there too.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;

@@ -31,6 +31,9 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
     boost::hash_combine(plan_->sizes_hash, symbol);
     boost::hash_combine(plan_->sizes_hash, size);
   }
+  // First the facts that steps depend on: streams, events, pointers. storeValues() emits before the
+  // fork, because all streams read what it stores. Jumps are resolved when every step has an index.
+  // Matrix products and kernels come last: the plan prepares all of a kind at once.
   findEventUses();
   bindBuffers();
   bindValues();
@@ -71,7 +74,7 @@ void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
   use.crosses = use.crosses || use.stream != stream;
 }
 
-// Which streams record and wait for each token and event.
+// Finds the streams that record and wait for each token and event.
 void PlanBuilder::findEventUses() {
   StreamId group_stream = 0;
   for (const UnrolledStep& step : unrolled_.steps) {
@@ -115,8 +118,8 @@ void PlanBuilder::bindBuffers() {
   }
 }
 
-// The program writes straight into the caller's tensor: the allocation is the output's own, whole
-// and laid out in the same way.
+// Returns whether the program can write directly into the caller's tensor. The output must be an
+// allocation of the program and not a part of one, in the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
@@ -158,7 +161,7 @@ void PlanBuilder::bindOutputs() {
   }
 }
 
-// Copies the outputs that could not be written in place.
+// Emits copies of the preallocated outputs that could not be written in place.
 void PlanBuilder::finishOutputs() {
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     const Plan::Output& output = plan_->outputs[i];
@@ -173,7 +176,8 @@ void PlanBuilder::finishOutputs() {
   }
 }
 
-// The run begins and ends on stream 0; the others start after what the caller has enqueued there.
+// A run begins and ends on stream 0. The other streams start after the work that the caller has
+// enqueued there, and stream 0 ends after them (emitJoin).
 void PlanBuilder::emitFork() {
   int32_t event = -1;
   for (StreamId stream = 1; stream < plan_->streams; ++stream) {
@@ -233,7 +237,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
   std::visit(Overloaded{
                  [&](const Allocate& x) { emit(x, step); },
                  [&](const Free& x) { emit(x, step); },
-                 [](const Alias&) {},  // a view: settled in the unrolled program
+                 [](const Alias&) {},  // a view, which the unrolled program has resolved
                  [&](const Evaluate& x) { emit(x, step); },
                  [&](const LaunchKernel& x) { emit(x, step); },
                  [&](const CallLibrary& x) { emit(x, step); },
@@ -247,7 +251,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
                  [&](const RecordEvent& x) { emit(x, step); },
                  [&](const WaitEvent& x) { emit(x, step); },
                  [&](const ReadBack& x) { emit(x, step); },
-                 [](const For&) {},  // unrolled in the unrolled program
+                 [](const For&) {},  // expanded in the unrolled program
                  [&](const If& x) { emit(x, step); },
                  [](const Call&) { HEDDLE_CHECK(false, "a Call was not inlined"); },
                  [&](const Check& x) { emit(x, step); },
@@ -256,7 +260,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
              step.instruction->op);
 }
 
-// Jumps were emitted with indices of unrolled program steps.
+// Replaces the targets of jumps, which are steps of the unrolled program, by steps of the plan.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
     if (auto* jump = std::get_if<GotoStep>(&step)) {

@@ -9,7 +9,7 @@
 
 namespace heddle::host {
 
-// Makes the steps of a plan from a unrolled program. Used once, by makePlan().
+// Translates an unrolled program to the steps of a plan. makePlan() creates one for each plan.
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
@@ -18,14 +18,14 @@ class PlanBuilder {
   std::shared_ptr<const Plan> build();
 
  private:
-  // The uses of one token or event: on a single stream its order is that of the stream already.
+  // The uses of one token or event. It needs an event of the device only if it orders two streams.
   struct EventUse {
-    StreamId stream = -1;
-    bool crosses = false;
-    int32_t event = -1;  // index, given when it is first emitted
+    StreamId stream = -1;  // of its first use
+    bool crosses = false;  // another stream uses it too
+    int32_t event = -1;    // index of the event; assigned when a step first needs it
   };
-  using EventKey = std::pair<bool, int32_t>;  // a token or an event, and its id
-  // Launches of one segment with the same descriptors share stages and argument blocks.
+  using EventKey = std::pair<bool, int32_t>;  // true: a token, false: an event; its id
+  // Launches of one segment with equal descriptors share stages and argument blocks.
   struct PlannedKernel {
     const Fusion* segment;
     std::vector<TensorDesc> inputs;
@@ -39,7 +39,7 @@ class PlanBuilder {
     std::vector<Plan::Operand> outputs;
     StreamId stream;
   };
-  // Products with the same descriptors share what the library prepares.
+  // Matrix products with equal specs share the object that the library prepares.
   struct PlannedMatmul {
     MatmulSpec spec;
     const UnrolledStep* first;  // for messages
@@ -49,8 +49,9 @@ class PlanBuilder {
   struct HostValue {
     int32_t scalar;  // register
     DType dtype;
-    bool in_memory;  // what is no kernel reads it too
+    bool in_memory;  // something needs it in device memory, not as an argument of a kernel
   };
+  // The operations between GroupBegin and GroupEnd.
   struct Group {
     bool open = false;
     comm::Communicator* communicator = nullptr;
@@ -58,7 +59,7 @@ class PlanBuilder {
     int32_t first = 0;
   };
 
-  // plan_builder.cpp: the whole, streams, buffers, outputs.
+  // plan_builder.cpp: the order of all parts; streams, buffers, outputs.
   void findEventUses();
   void useEvent(const EventKey& key, StreamId stream);
   void bindBuffers();
@@ -77,7 +78,7 @@ class PlanBuilder {
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
-  // plan_steps.cpp: one member an instruction.
+  // plan_steps.cpp: one member per instruction.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);
   void emit(const Evaluate& op, const UnrolledStep& step);
@@ -151,25 +152,27 @@ class PlanBuilder {
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
   std::vector<bool> substituted_;          // per buffer: the caller's preallocated memory
-  std::vector<int32_t> step_of_unrolled_;  // first plan step of each unrolled program step
+  std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
   std::deque<PlannedKernel> kernels_;
-  std::deque<Fusion> own_segments_;  // that are not the program's
+  std::deque<Fusion> own_segments_;  // segments that are not in the program
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  std::vector<std::pair<size_t, StreamId>> matmul_uses_;  // per Plan::matmuls: planned, stream
-  std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;  // met so far
+  // Per entry of Plan::matmuls: index in planned_matmuls_, and stream.
+  std::vector<std::pair<size_t, StreamId>> matmul_uses_;
+  // World ranks and carrier of each communicator used so far.
+  std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
   int32_t read_back_event_ = -1;
-  // Where collectives were posted, the latest last, for transports that need those of several teams
-  // in one order.
+  // Where collectives were posted, the latest last. Needed for transports on which collectives of
+  // several teams must run in one order.
   struct Posted {
     comm::Communicator* communicator;
     StreamId stream;
     bool operator==(const Posted&) const = default;
   };
   std::vector<Posted> posted_;
-  bool branches_ = false;  // at run time: which of the posts so far took place is not known
+  bool branches_ = false;  // a run may skip some of the posts so far, because of an `if`
 };
 
 }  // namespace heddle::host

@@ -10,14 +10,14 @@
 
 namespace heddle::host {
 
-// Plans by what decides them: descriptors of inputs and preallocated outputs, and which inputs are
-// in host memory. The latest use is
-// first, the oldest of more than kMost goes. Not thread-safe.
+// Caches plans. The key consists of the descriptors of inputs and preallocated outputs, and of
+// which inputs are in host memory. Of more than kMost plans, the least recently used one is
+// dropped. Not thread-safe.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;
 
-  // nullptr when there is none. Allocates nothing.
+  // Returns the plan for these arguments, or nullptr. Allocates no memory.
   std::shared_ptr<const Plan> find(const std::vector<Argument>& inputs,
                                    const std::vector<Tensor>& preallocated);
   void add(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
@@ -34,10 +34,11 @@ class PlanCache {
   static bool matches(const Entry& entry, const std::vector<Argument>& inputs,
                       const std::vector<Tensor>& preallocated);
 
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_;  // the latest used first
 };
 
-// Per output the descriptor of the caller's tensor with its gaps filled, as makePlan() takes it.
+// Returns, per output, the completed descriptor of the caller's tensor, in the form that makePlan()
+// takes. UserError: an axis of several elements without a positive stride.
 std::vector<std::optional<TensorDesc>> preallocatedDescs(const std::vector<Tensor>& preallocated);
 
 }  // namespace heddle::host

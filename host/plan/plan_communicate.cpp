@@ -20,18 +20,18 @@ void checkDense(const TensorDesc& desc, const std::string& slot) {
                     str(desc.strides));
 }
 
-// Operation::count.
+// Returns Operation::count: elements of one part, derived from the allocated sizes of the views.
 int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int size) {
   if (kind == comm::CollectiveKind::AllToAllV) return 0;
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;
-  const bool whole_in =
+  const bool in_has_all_parts =
       kind == comm::CollectiveKind::ReduceScatter || kind == comm::CollectiveKind::Scatter;
-  return allocCount(whole_in || in.buffer < 0 ? out.desc : in.desc);
+  return allocCount(in_has_all_parts || in.buffer < 0 ? out.desc : in.desc);
 }
 
 }  // namespace
 
-// nullptr: this rank is in no such team.
+// Returns the communicator of this rank's team; nullptr: this rank is outside of the team's mesh.
 comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Carrier& carrier) {
   std::vector<int> members = teamMembers(team, program_.meshes, unrolled_.rank, target_.ranks);
   if (members.empty()) return nullptr;
@@ -40,7 +40,7 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Ca
   return communicator;
 }
 
-// Index of the members in Plan::teams.
+// Returns the index of the members in Plan::teams.
 int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
   const std::vector<int>& members = members_.at(communicator).first;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
@@ -49,7 +49,7 @@ int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
   return index;
 }
 
-// No member is done before all have begun.
+// Returns whether the collective is also a barrier: no member completes before all have begun.
 bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) const {
   using comm::CollectiveKind;
   const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
@@ -59,7 +59,8 @@ bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) con
           kind == CollectiveKind::Barrier);
 }
 
-// The unrolled program has checked sizes; what this rank has no part in is an empty view.
+// The sizes were checked when the program was unrolled. A view is empty where this rank has no part
+// in the operation.
 void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, op.carrier);
   if (communicator == nullptr) return;
@@ -80,7 +81,7 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
     const View& in = step.inputs.at(i);
     const View& out = step.outputs.at(i);
     Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
-    // Such a root receives in place.
+    // A root without an output receives in place.
     if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
@@ -92,7 +93,7 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   emitRecord({true, op.token}, op.stream);
 }
 
-// Between the root and each of the others: sends and receives of one part each, posted as a group.
+// Emits a collective as a group of sends or receives, one part between the root and each rank.
 void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
                              comm::Communicator* communicator) {
   const bool to_root = op.kind == comm::CollectiveKind::Gather;
@@ -118,7 +119,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
   emitRecord({true, op.token}, op.stream);
 }
 
-// For the collective that was emitted last.
+// Adds the lists of counts to the collective that was emitted last.
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
@@ -176,16 +177,17 @@ void PlanBuilder::emit(const GroupBegin&, const UnrolledStep&) {
 
 void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   group_.open = false;
-  if (group_.communicator == nullptr) return;  // nothing to do on this rank
+  if (group_.communicator == nullptr) return;  // this rank takes no part
   emitCollective(group_.communicator, group_.first, group_.stream);
   emitRecord({true, op.token}, group_.stream);
 }
 
-// Two communicators whose kernels wait for peers on the device must not run in different orders on
-// two ranks, so such ones go one after the other, in the order of the program.
+// Orders a post after the earlier posts of other teams. Kernels of a communicator hold the device
+// while they wait for other ranks. If two ranks ran those of two communicators in different orders,
+// they would wait for each other. All of them therefore run in the order of the program.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
-  // Each is ordered after the one before it, so the latest is enough unless a branch may have left
-  // it out.
+  // Each post is ordered after the one before it, so an order after the latest is enough, unless a
+  // branch may have skipped it.
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;

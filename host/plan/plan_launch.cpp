@@ -36,6 +36,8 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
 void PlanBuilder::emitLaunch(Launch launch) {
   if (isEmpty(launch.outputs)) return;
   passValues(launch);
+  // The null device needs no kernel, only a step to count. Without a compiler, the reference
+  // evaluator runs the segment.
   if (target_.device.kind() == DeviceKind::Null) {
     plan_->stages.emplace_back();
     const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
@@ -61,6 +63,8 @@ void PlanBuilder::emitReference(const Launch& launch) {
   emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
 }
 
+// Emits the launch of one stage. Its patches say which pointers and scalars of the run go to which
+// offsets of its argument block.
 void PlanBuilder::emitStage(size_t index, const Launch& launch) {
   const Plan::Stage& stage = plan_->stages[index];
   LaunchStep step{};
@@ -88,6 +92,7 @@ void PlanBuilder::emitStage(size_t index, const Launch& launch) {
   emit(step);
 }
 
+// Returns the kernel of a launch, and plans it if no equal launch came before.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
   std::vector<TensorDesc> inputs = descsOf(launch.inputs);
   std::vector<TensorDesc> outputs = descsOf(launch.outputs);
@@ -116,6 +121,7 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
   }
 }
 
+// Compiles and loads all kernels of the plan at once, because one run of a compiler takes several.
 void PlanBuilder::loadKernels() {
   if (kernels_.empty()) return;
   std::vector<const codegen::KernelPlan*> all;

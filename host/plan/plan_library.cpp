@@ -32,7 +32,7 @@ bool isTf32(const CallLibrary& call) {
   return text == "tf32";
 }
 
-// w[n, k] of a linear as the matrix [k, n].
+// Describes the weights w[n, k] of a `linear` as the matrix [k, n].
 TensorDesc transposedDesc(TensorDesc desc) {
   const size_t last = desc.rank() - 1;
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc, &desc.strides, &desc.offset}) {
@@ -41,6 +41,7 @@ TensorDesc transposedDesc(TensorDesc desc) {
   return desc;
 }
 
+// Returns the largest power of two, up to 256, that divides the offset of the view in its buffer.
 int64_t alignmentOf(const View& view) {
   const auto offset = static_cast<uint64_t>(view.byte_offset) | 256U;
   return static_cast<int64_t>(offset & (~offset + 1));
@@ -51,7 +52,7 @@ LibraryFunction functionOf(std::string_view name) {
   if (name == "argsort") return LibraryFunction::Argsort;
   if (name == "scatter") return LibraryFunction::Scatter;
   if (name == "scatter_add") return LibraryFunction::ScatterAdd;
-  userError("{} is not prepared by any device", name);
+  userError("no device implements {}", name);
 }
 
 }  // namespace
@@ -77,17 +78,17 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
     spec.alignment.bias = alignmentOf(step.inputs[2]);
     matmul.bias = placeOf(step.inputs[2]);
   }
-  auto known = std::find_if(planned_matmuls_.begin(), planned_matmuls_.end(),
-                            [&](const PlannedMatmul& planned) { return planned.spec == spec; });
-  if (known == planned_matmuls_.end()) {
-    known = planned_matmuls_.insert(known, {std::move(spec), &step, nullptr});
+  auto same = std::find_if(planned_matmuls_.begin(), planned_matmuls_.end(),
+                           [&](const PlannedMatmul& planned) { return planned.spec == spec; });
+  if (same == planned_matmuls_.end()) {
+    same = planned_matmuls_.insert(same, {std::move(spec), &step, nullptr});
   }
-  matmul_uses_.emplace_back(known - planned_matmuls_.begin(), call.stream);
+  matmul_uses_.emplace_back(same - planned_matmuls_.begin(), call.stream);
   plan_->matmuls.push_back(std::move(matmul));
   emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
 }
 
-// Functions of whole lines along an axis.
+// Emits a call of a function that works on full lines along an axis: cumsum, argsort, scatter.
 void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   if (step.outputs.at(0).desc.numel() == 0) return;
   Plan::Library library;
@@ -111,10 +112,11 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
 }
 
-// Runs on every rank of a job, whatever the rank computes: the choices are agreed on here.
+// Prepares the matrix products of the plan. Every rank of a job calls this, also a rank without any
+// matrix product, because the ranks agree on algorithms here.
 void PlanBuilder::prepareMatmuls() {
   std::set<std::string> questions;
-  const auto told = [&](const PlannedMatmul& planned, const auto& work) {
+  const auto namingInstruction = [&](const PlannedMatmul& planned, const auto& work) {
     try {
       work();
     } catch (const UserError& e) {
@@ -123,14 +125,16 @@ void PlanBuilder::prepareMatmuls() {
     }
   };
   for (const PlannedMatmul& planned : planned_matmuls_) {
-    told(planned, [&] { questions.merge(target_.device.algorithmQuestions(planned.spec)); });
+    namingInstruction(planned,
+                      [&] { questions.merge(target_.device.algorithmQuestions(planned.spec)); });
   }
   const AlgorithmChoices choices =
       target_.matmuls.choose(questions, sizes_, [&](const std::string& question) {
         return target_.device.chooseAlgorithm(question, target_.stream);
       });
   for (PlannedMatmul& planned : planned_matmuls_) {
-    told(planned, [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
+    namingInstruction(
+        planned, [&] { planned.prepared = target_.device.prepareMatmul(planned.spec, choices); });
   }
   for (size_t i = 0; i < matmul_uses_.size(); ++i) {
     const auto& [index, stream] = matmul_uses_[i];

@@ -1,4 +1,4 @@
-// One member of PlanBuilder for each instruction that is neither a launch nor communication.
+// One member of PlanBuilder for each instruction that is no launch, library call or communication.
 #include <algorithm>
 
 #include "host/plan/plan_builder.h"
@@ -10,14 +10,15 @@
 namespace heddle::host {
 namespace {
 
-// Elements from the first to the last valid one, plus 1.
+// Returns the number of elements from the first to the last valid one, both included.
 int64_t validSpan(const TensorDesc& desc) {
   int64_t span = 1;
   for (size_t i = 0; i < desc.rank(); ++i) span += (desc.sizes[i] - 1) * desc.strides[i];
   return span;
 }
 
-// The same memory order on both sides, and nothing but this tensor lies within what `out` spans.
+// Returns whether one copy of bytes does: both sides have the same strides, and the span of `out`
+// holds nothing except this tensor.
 bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   for (size_t i = 0; i < out.rank(); ++i) {
     if (out.sizes[i] > 1 && out.strides[i] != in.strides[i]) return false;
@@ -59,7 +60,7 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
   ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
-  // `where` takes its condition apart: only the other two are promoted.
+  // The condition of a `where` has a type of its own; only the other two operands are promoted.
   const size_t first = apply.op->name == "where" ? 1 : 0;
   DType promoted = slot(apply.args.at(first)).tensor.dtype;
   for (size_t i = 0; i < apply.args.size(); ++i) {
@@ -76,15 +77,16 @@ void PlanBuilder::emit(const Copy& op, const UnrolledStep& step) {
 }
 
 void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream) {
-  HEDDLE_USER_CHECK(out.desc.sizes == in.desc.sizes, "copies {} to {}", str(in.desc.sizes),
-                    str(out.desc.sizes));
+  HEDDLE_USER_CHECK(out.desc.sizes == in.desc.sizes, "a copy of sizes {} to sizes {}",
+                    str(in.desc.sizes), str(out.desc.sizes));
   if (out.desc.numel() == 0) return;
   if (isPlainCopy(out.desc, in.desc)) {
     const int64_t bytes = validSpan(out.desc) * sizeOf(out.desc.dtype);
     emit(CopyStep{out.place, in.place, bytes, stream});
     return;
   }
-  // Between memory orders: a kernel of one `set`, over sizes that are all symbols.
+  // Another memory order needs a kernel of one `set`. All of its sizes are symbols, so that one
+  // source serves copies of all sizes.
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;
@@ -111,7 +113,7 @@ void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
 }
 
 void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
-  if (step.jump < 0) return;  // decided in the unrolled program
+  if (step.jump < 0) return;  // decided when the program was unrolled
   HEDDLE_CHECK(step.known.has_value() && !step.scalar_inputs.empty(),
                "a predicate without its two sides");
   branches_ = true;

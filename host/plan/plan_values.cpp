@@ -1,6 +1,6 @@
-// The members of PlanBuilder for 0-d inputs in host memory: their element is read when the run is
-// issued and goes into the argument blocks of kernels; what else reads them finds it in a buffer
-// that a kernel fills at the start of the run.
+// The members of PlanBuilder for 0-d inputs in host memory. The run reads their elements when it is
+// issued and writes them to the argument blocks of kernels. For other readers, a kernel writes the
+// element to a buffer at the start of the run.
 #include <algorithm>
 
 #include "host/plan/by_value_inputs.h"
@@ -9,6 +9,7 @@
 
 namespace heddle::host {
 
+// Gives each 0-d input in host memory a register, and finds out which of them a buffer must hold.
 void PlanBuilder::bindValues() {
   for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
     const Buffer& buffer = unrolled_.buffers[i];
@@ -52,7 +53,8 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
   }
 }
 
-// On stream 0, before the others start. Given back with what is left at the end of the run.
+// Emits kernels that write the elements to buffers, on stream 0 before the other streams start. The
+// run frees these buffers at its end, with all others that are still allocated.
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;
@@ -65,7 +67,7 @@ void PlanBuilder::storeValues() {
   }
 }
 
-// The launch with its 0-d operands in host memory as scalars.
+// Changes a launch so that its 0-d operands in host memory become scalars.
 void PlanBuilder::passValues(Launch& launch) {
   std::vector<bool> by_value(launch.inputs.size(), false);
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
@@ -77,12 +79,12 @@ void PlanBuilder::passValues(Launch& launch) {
     operand = {Place{}, TensorDesc{}, found->second.scalar};
   }
   if (std::find(by_value.begin(), by_value.end(), true) == by_value.end()) return;
-  auto [made, fresh] = value_segments_.try_emplace({launch.segment, by_value}, nullptr);
-  if (fresh) {
+  auto [rewritten, is_new] = value_segments_.try_emplace({launch.segment, by_value}, nullptr);
+  if (is_new) {
     own_segments_.push_back(withValues(*launch.segment, by_value));
-    made->second = &own_segments_.back();
+    rewritten->second = &own_segments_.back();
   }
-  launch.segment = made->second;
+  launch.segment = rewritten->second;
 }
 
 }  // namespace heddle::host

@@ -35,29 +35,29 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(
     const std::vector<Argument>& inputs, const std::vector<std::optional<TensorDesc>>& preallocated,
     bool check_races, Stream stream) const {
   const UnrollRequest request = bindInputs(program_, inputs, rank_, ranks_);
-  const Unrolled traced = unroll(program_, request);
-  if (check_races) checkRaces(program_, traced);
-  return makePlan(program_, traced, request.sizes, preallocated, inHostMemory(inputs),
+  const Unrolled unrolled = unroll(program_, request);
+  if (check_races) checkRaces(program_, unrolled);
+  return makePlan(program_, unrolled, request.sizes, preallocated, inHostMemory(inputs),
                   {device_, communicators_, kernels_, matmuls_, ranks_, stream});
 }
 
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {
   Issuer issuer(plan, state, device_, allocator);
-  const auto place = [&] { return state.completion->resources->text(issuer.instruction()); };
-  // An error that surfaced at a ReadBack names its instruction already.
-  const auto told = [&] { return state.completion->errors.failed(); };
+  const auto instruction = [&] { return state.completion->resources->text(issuer.instruction()); };
+  // An error of earlier work that a ReadBack throws names its own instruction already.
+  const auto has_instruction = [&] { return state.completion->errors.failed(); };
   try {
     issuer.run();
   } catch (const UserError& e) {
-    issuer.giveBackAll();
-    if (told()) throw;
-    throw UserError(place() + ": " + e.what());
+    issuer.freeAll();
+    if (has_instruction()) throw;
+    throw UserError(instruction() + ": " + e.what());
   } catch (const InternalError& e) {
-    issuer.giveBackAll();
-    if (told()) throw;
-    throw InternalError(place() + ": " + e.what());
+    issuer.freeAll();
+    if (has_instruction()) throw;
+    throw InternalError(instruction() + ": " + e.what());
   } catch (...) {
-    issuer.giveBackAll();
+    issuer.freeAll();
     throw;
   }
 }

@@ -12,27 +12,31 @@
 
 namespace heddle::host {
 
-// Interprets a host program on one rank, in two steps: prepare() settles everything that sizes
-// decide, execute() issues one run. Holds no state of a run; both may be called from several
-// threads.
+// Interprets a host program on one rank, in two phases. prepare() settles everything that sizes
+// decide, and execute() issues one run. The evaluator holds no state of a run, so several threads
+// may call both.
 class HostIrEvaluator {
  public:
-  // `program` has no Call (inlineCalls) and meshes of the size of the job; all outlive the
-  // evaluator.
+  // `program` must contain no Call (see inlineCalls()), and its meshes must have their sizes in the
+  // job. All arguments must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
                   KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
 
-  // `check_races`: throws when the unrolled program has a race. `preallocated`: see makePlan().
-  // `stream`: of the run that comes, where library algorithms may be timed.
+  // Checks the inputs and creates a plan for them. Errors are those of bindInputs() and makePlan().
+  //   preallocated  see makePlan()
+  //   check_races   true: UserError if the unrolled program has a race
+  //   stream        the stream of the coming run, on which library algorithms may be timed
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
                                       const std::vector<std::optional<TensorDesc>>& preallocated,
                                       bool check_races, Stream stream) const;
 
-  // Issues every step on state.streams. `state` was prepared for the plan, and holds the pointers
-  // of inputs and preallocated outputs and the scalar inputs. Afterwards state.pointers holds the
-  // outputs' buffers, and state.owned tells which buffers the run still holds. On an exception
-  // everything that the run allocated has been given back in stream order. Errors of work that runs
-  // later go to state.completion.
+  // Issues every step of the plan on state.streams.
+  // Before: `state` is prepared for the plan. It holds the pointers of inputs and preallocated
+  //         outputs, and the scalar inputs.
+  // After:  state.pointers holds the buffers of the outputs, and state.owned says which buffers the
+  //         run still holds.
+  // Errors: an exception names the instruction; all memory that the run allocated has been freed in
+  //         stream order. Errors of work that runs later are reported to state.completion.
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
 
  private:

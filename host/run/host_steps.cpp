@@ -20,7 +20,7 @@ std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
   return base == nullptr ? nullptr : base + operand.place.offset;  // a buffer of no bytes
 }
 
-// Copies the memory of the operand to the host, then hands it over as a dense tensor.
+// Copies the operand to the host in stream order, then calls `use` with it as a dense tensor.
 template <class Use>
 void enqueueOnHost(const Plan::Operand& operand, const RunState& state, Device& device,
                    Stream stream, const Issue& issue, Use use) {
@@ -44,7 +44,7 @@ void checkFinite(const std::string& name, const HostTensor& tensor) {
   }
 }
 
-// In one call: lines of several ranks do not mix.
+// Writes the line in one call, so that lines of several ranks do not mix.
 void printLine(const std::string& line) {
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
@@ -73,7 +73,7 @@ Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& register
   if (isFloat(step.compute)) {
     std::array<double, kMaxOperands> values{};
     for (size_t i = 0; i < count; ++i) values[i] = toDouble(roundTo(step.compute, arg(i)));
-    HEDDLE_USER_CHECK(step.op->on_floats != nullptr, "{} has no meaning on floats", step.op->name);
+    HEDDLE_USER_CHECK(step.op->on_floats != nullptr, "{} is not defined for floats", step.op->name);
     if (step.compute == DType::F32 && step.op->on_singles != nullptr) {
       std::array<float, kMaxOperands> singles{};
       std::copy(values.begin(), values.end(), singles.begin());
@@ -83,7 +83,7 @@ Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& register
   }
   std::array<int64_t, kMaxOperands> values{};
   for (size_t i = 0; i < count; ++i) values[i] = toInt(arg(i));
-  HEDDLE_USER_CHECK(step.op->on_ints != nullptr, "{} has no meaning on integers", step.op->name);
+  HEDDLE_USER_CHECK(step.op->on_ints != nullptr, "{} is not defined for integers", step.op->name);
   const bool bools = step.compute == DType::Bool && step.op->on_bools != nullptr;
   return roundTo(step.dtype, (bools ? step.op->on_bools : step.op->on_ints)(values.data()));
 }
@@ -102,6 +102,7 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
   for (const Plan::Operand& operand : reference.outputs) {
     pointers.push_back(pointerOf(operand, state));
   }
+  // Pointers and scalars are copied now, because later runs reuse `state`.
   device.hostTask(
       [&reference, pointers, inputs = scalars]() mutable {
         const size_t count = reference.inputs.size();

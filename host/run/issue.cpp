@@ -33,18 +33,19 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 
 void Issuer::run() {
   allocateWorkspaces();
+  // On CUDA, profilers show a range for each instruction.
   comm::RankStatus* const status = state_.completion->resources->job.status();
-  const bool watched =
+  const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
-    const size_t current = next_++;
+    const size_t current = next_++;  // before the handler, which may set next_ to jump
     issue_.instruction = plan_.instruction_of[current];
     issue_.step = static_cast<int32_t>(current);
     if (status != nullptr && issue_.instruction >= 0) {
       status->issued.store(issue_.instruction, std::memory_order_relaxed);
     }
-    if (watched) {
-      issueWatched(current);
+    if (observed) {
+      issueObserved(current);
     } else {
       std::visit(*this, plan_.steps[current]);
     }
@@ -75,7 +76,8 @@ void Issuer::freeWorkspaces() noexcept {
   }
 }
 
-// Best effort: stream 0 waits for the others, so that memory is given back behind their work.
+// Makes stream 0 wait for the other streams, so that memory is freed after their work. An error is
+// only reported, since freeing must go on.
 void Issuer::joinStreams() noexcept {
   for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
     try {
@@ -87,7 +89,7 @@ void Issuer::joinStreams() noexcept {
   }
 }
 
-void Issuer::giveBack(BufferId buffer) noexcept {
+void Issuer::freeBuffer(BufferId buffer) noexcept {
   const auto index = static_cast<size_t>(buffer);
   if (!state_.owned[index]) return;
   state_.owned[index] = false;
@@ -99,9 +101,9 @@ void Issuer::giveBack(BufferId buffer) noexcept {
   state_.pointers[index] = nullptr;
 }
 
-void Issuer::giveBackAll() noexcept {
+void Issuer::freeAll() noexcept {
   joinStreams();
-  for (size_t i = 0; i < plan_.buffers.size(); ++i) giveBack(static_cast<BufferId>(i));
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) freeBuffer(static_cast<BufferId>(i));
   freeWorkspaces();
 }
 
@@ -142,7 +144,7 @@ void Issuer::operator()(const AllocateStep& step) {
 
 void Issuer::operator()(const FreeStep& step) {
   const auto index = static_cast<size_t>(step.buffer);
-  if (!state_.owned[index]) return;  // made by a branch that was not taken
+  if (!state_.owned[index]) return;  // its Allocate is in a branch that was not taken
   state_.owned[index] = false;
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
@@ -196,11 +198,12 @@ void Issuer::operator()(const AttentionStep& step) {
 }
 
 void Issuer::operator()(const CopyStep& step) {
-  if (at(step.dst) == at(step.src)) return;  // a preallocated output that is the input it aliases
+  if (at(step.dst) == at(step.src)) return;  // the preallocated output is the input that it aliases
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 
-// The lists as the registers have them now; the device keeps its own copy.
+// Sets the lists of an all-to-all-v from the current registers, and compares them with those of
+// other ranks. The device copies the lists when it posts.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
   const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
@@ -209,8 +212,8 @@ void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) 
     for (int32_t i = 0; i < counts.ranks; ++i) {
       values[i] = toInt(scalar(first + i));
       HEDDLE_USER_CHECK(values[i] >= 0 && values[i] <= left,
-                        "{} {} elements for rank {} of the team, {} are left of the {} that the "
-                        "buffer has",
+                        "{} {} elements for rank {} of the team, but only {} of the {} elements of "
+                        "the buffer are left",
                         verb, values[i], i, left, elements);
       left -= values[i];
     }
@@ -261,7 +264,7 @@ void Issuer::operator()(const ReadBackStep& step) {
   }
   device_.recordEvent(event, stream(step.stream));
   awaitEvent(device_, event, plan_);
-  state_.completion->rethrow();  // the value is not there when the work before it failed
+  state_.completion->rethrow();  // there is no value if earlier work has failed
   for (int32_t i = 0; i < step.count; ++i) {
     scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
   }

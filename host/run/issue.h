@@ -8,7 +8,7 @@
 
 namespace heddle::host {
 
-// Issues the steps of a plan: one handler a step. Lives for one run.
+// Issues the steps of a plan, with one handler per kind of step. An Issuer is used for one run.
 class Issuer {
  public:
   Issuer(const Plan& plan, RunState& state, Device& device, Allocator& allocator)
@@ -18,14 +18,12 @@ class Issuer {
     if (observer.observes()) issue_.observer = &observer;
   }
 
-  // From the first step to the last; workspaces around them.
+  // Allocates the workspaces, issues all steps, and frees the workspaces.
   void run();
-  // At which run() stands, for messages; -1: before the first or after the last.
+  // Returns the instruction that run() issues now, for messages; -1: none, at the start or the end.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Gives back what the run holds, on stream 0 behind all that was issued. After an exception, and
-  // for buffers that are no output.
-  void giveBack(BufferId buffer) noexcept;
-  void giveBackAll() noexcept;
+  // Frees all memory of the run, on stream 0 after all issued work. Call this after an exception.
+  void freeAll() noexcept;
 
   void operator()(const AllocateStep& step);
   void operator()(const FreeStep& step);
@@ -55,10 +53,11 @@ class Issuer {
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // A step that a profile, a profiler or an injected fault looks at.
-  void issueWatched(size_t step);
+  // Issues a step for a profile, a profiler or an injected fault.
+  void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
+  void freeBuffer(BufferId buffer) noexcept;
   void allocateWorkspaces();
   void freeWorkspaces() noexcept;
   [[noreturn]] void throwOutOfMemory(const AllocateStep& step, const std::bad_alloc& why) const;
@@ -73,8 +72,8 @@ class Issuer {
   bool injected_ = false;
 };
 
-// UserError when the plan has no place for the fault: this rank does not issue the instruction, or
-// it writes nothing that could be corrupted.
+// Requires that the fault can act in a run of the plan. UserError: there is no such instruction,
+// this rank does not issue it, or it writes nothing on this rank that could be corrupted.
 void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

@@ -1,4 +1,4 @@
-// The issue of a step that a profiler, a profile or an injected fault looks at.
+// Issues a step for a profiler, a run profile or an injected fault.
 #include <algorithm>
 
 #include "host/run/issue.h"
@@ -28,7 +28,7 @@ bool writesData(const Step& step) {
                  CollectiveStep>(step);
 }
 
-// What the step writes, for a fault that corrupts it.
+// The memory that a step writes, for a fault that corrupts it.
 struct Written {
   Place place;
   int64_t bytes = 0;
@@ -38,7 +38,8 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);  // a group of receives
+  // A group of receives: the notes know no output of GroupEnd.
+  const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const auto at = static_cast<size_t>(post->first + i);
     const Place place = plan.operation_places[at].recv;
@@ -48,7 +49,8 @@ Written writtenBy(const Plan& plan, size_t step) {
   return {};
 }
 
-// Of several steps of an instruction, such as the stages of a kernel, the last that moves data.
+// Returns whether the step is the last of its instruction that writes data. An instruction may have
+// several, such as the stages of a kernel.
 bool isLastOf(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return false;
   for (size_t next = step + 1; next < plan.steps.size(); ++next) {
@@ -63,7 +65,7 @@ bool isLastOf(const Plan& plan, size_t step) {
 
 }  // namespace
 
-void Issuer::issueWatched(size_t step) {
+void Issuer::issueObserved(size_t step) {
   if (issue_.instruction < 0) return std::visit(*this, plan_.steps[step]);
   const StreamId on = plan_.notes[step].stream;
   const auto& texts = state_.completion->resources->texts();
@@ -81,7 +83,7 @@ void Issuer::issueWatched(size_t step) {
   if (faulty) injectAfterStep(step);
 }
 
-// Once a run, whatever the trips of a loop.
+// Injects a fault once per run, even if the instruction is in a loop.
 void Issuer::injectBeforeStep(StreamId on) {
   if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;

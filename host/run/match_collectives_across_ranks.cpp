@@ -18,20 +18,21 @@ using comm::CollectiveKind;
 using comm::Operation;
 using nlohmann::json;
 
-// Posts of one rank to one channel that are told in full; of the others their number and a hash.
-constexpr size_t kTold = 1024;
+// Number of posts that a rank sends in full for each channel. Of the later ones it sends their
+// number and a hash.
+constexpr size_t kSentInFull = 1024;
 
 struct Posted {
   InstructionIndex instruction = -1;
-  Operation operation;  // without buffers, lists and peer
+  Operation operation;  // without buffers and lists of counts
 };
 
-// Where ranks match posts by their order: the communicator of a team, or the transfers in it from
-// one rank to another. Ranks of the job; no transfers: from is -1.
+// A sequence in which ranks match posts by their order: the collectives on the communicator of a
+// team, or the transfers in a team from one rank to another. All ranks are World ranks.
 struct Channel {
   std::vector<int> members;
   comm::Carrier carrier;
-  int from = -1;
+  int from = -1;  // -1: collectives
   int to = -1;
 
   bool operator<(const Channel& other) const {
@@ -47,31 +48,35 @@ struct Channel {
   }
 };
 
-struct Line {
-  std::vector<Posted> told;
+// The posts of one rank to one channel.
+struct Sequence {
+  std::vector<Posted> sent;  // the first ones, in full
   int64_t total = 0;
-  uint64_t rest = 0;  // hash of those that are not told
-  bool open = false;  // what follows is decided while the program runs
+  uint64_t rest_hash = 0;  // of the others
+  bool open = false;       // the run decides what follows
 };
-using Lines = std::map<Channel, Line>;
+using Sequences = std::map<Channel, Sequence>;
 
-void addPost(Line& line, const Posted& posted, bool decided) {
-  line.open = line.open || !decided;
-  if (line.open) return;
-  ++line.total;
-  if (line.told.size() < kTold) {
-    line.told.push_back(posted);
+void addPost(Sequence& sequence, const Posted& posted, bool decided) {
+  sequence.open = sequence.open || !decided;
+  if (sequence.open) return;
+  ++sequence.total;
+  if (sequence.sent.size() < kSentInFull) {
+    sequence.sent.push_back(posted);
     return;
   }
-  Operation alike = posted.operation;  // the two ends of a transfer count as one
+  Operation alike = posted.operation;  // the two ends of a transfer must give the same hash
   if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
   alike.peer = 0;
-  line.rest = line.rest * 1099511628211u + std::hash<std::string>{}(comm::describe(alike)) +
-              static_cast<uint64_t>(alike.dtype);
+  sequence.rest_hash = sequence.rest_hash * 1099511628211u +
+                       std::hash<std::string>{}(comm::describe(alike)) +
+                       static_cast<uint64_t>(alike.dtype);
 }
 
-Lines postsOf(const Plan& plan, int rank) {
-  Lines lines;
+// Lists the posts of the plan by channel. Transfers share one channel whatever their carrier. Teams
+// of one rank need no comparison.
+Sequences postsOf(const Plan& plan, int rank) {
+  Sequences sequences;
   DecidedSteps decided;
   for (size_t step = 0; step < plan.steps.size(); ++step) {
     if (const auto* branch = std::get_if<BranchStep>(&plan.steps[step])) {
@@ -93,52 +98,55 @@ Lines postsOf(const Plan& plan, int rank) {
         channel.from = sends ? rank : peer;
         channel.to = sends ? peer : rank;
       }
-      addPost(lines[channel], posted, decided.has(step));
+      addPost(sequences[channel], posted, decided.has(step));
     }
   }
-  return lines;
+  return sequences;
 }
 
-std::string encodePosts(const Lines& lines) {
+std::string encodePosts(const Sequences& sequences) {
   json all = json::array();
-  for (const auto& [channel, line] : lines) {
-    json told = json::array();
-    for (const Posted& one : line.told) {
+  for (const auto& [channel, sequence] : sequences) {
+    json sent = json::array();
+    for (const Posted& one : sequence.sent) {
       const Operation& op = one.operation;
-      told.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
+      sent.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
                       op.count, static_cast<int>(op.reduce), op.root, op.peer});
     }
     all.push_back({channel.members, channel.carrier.ctas, channel.carrier.copy_channel,
-                   channel.from, channel.to, line.total, line.rest, line.open, std::move(told)});
+                   channel.from, channel.to, sequence.total, sequence.rest_hash, sequence.open,
+                   std::move(sent)});
   }
   return all.dump();
 }
 
-// What `peer` has given. What is no list of posts, as of a rank that is elsewhere in the program,
-// is an error.
-Lines decodePosts(const std::string& text, int peer) {
-  Lines lines;
+// Parses the posts of rank `peer`. UserError if the text is no list of posts: that rank is
+// elsewhere, and has sent something else.
+Sequences decodePosts(const std::string& text, int peer) {
+  Sequences sequences;
   const json all = json::parse(text, nullptr, false);
-  HEDDLE_USER_CHECK(all.is_array(),
-                    "rank {} did not come to this run with sizes that are new to it", peer);
+  HEDDLE_USER_CHECK(
+      all.is_array(),
+      "rank {} does not compare posts now: it is elsewhere, or the sizes are not new to it", peer);
   for (const json& one : all) {
-    Line& line = lines[Channel{one.at(0), {one.at(1), one.at(2)}, one.at(3), one.at(4)}];
-    line.total = one.at(5);
-    line.rest = one.at(6);
-    line.open = one.at(7);
-    for (const json& told : one.at(8)) {
+    Sequence& sequence =
+        sequences[Channel{one.at(0), {one.at(1), one.at(2)}, one.at(3), one.at(4)}];
+    sequence.total = one.at(5);
+    sequence.rest_hash = one.at(6);
+    sequence.open = one.at(7);
+    for (const json& sent : one.at(8)) {
       Posted posted;
-      posted.instruction = told.at(0);
-      posted.operation.kind = static_cast<CollectiveKind>(told.at(1).get<int>());
-      posted.operation.dtype = static_cast<DType>(told.at(2).get<int>());
-      posted.operation.count = told.at(3);
-      posted.operation.reduce = static_cast<ReduceOp>(told.at(4).get<int>());
-      posted.operation.root = told.at(5);
-      posted.operation.peer = told.at(6);
-      line.told.push_back(std::move(posted));
+      posted.instruction = sent.at(0);
+      posted.operation.kind = static_cast<CollectiveKind>(sent.at(1).get<int>());
+      posted.operation.dtype = static_cast<DType>(sent.at(2).get<int>());
+      posted.operation.count = sent.at(3);
+      posted.operation.reduce = static_cast<ReduceOp>(sent.at(4).get<int>());
+      posted.operation.root = sent.at(5);
+      posted.operation.peer = sent.at(6);
+      sequence.sent.push_back(std::move(posted));
     }
   }
-  return lines;
+  return sequences;
 }
 
 class Comparison {
@@ -146,38 +154,38 @@ class Comparison {
   Comparison(int rank, int peer, const RunResources& resources)
       : rank_(rank), peer_(peer), resources_(resources) {}
 
-  void run(const Lines& mine, const Lines& theirs) const {
-    static const Line kNothing;
-    const auto of = [&](const Lines& lines, const Channel& channel) -> const Line& {
-      const auto found = lines.find(channel);
-      return found == lines.end() ? kNothing : found->second;
+  void run(const Sequences& mine, const Sequences& theirs) const {
+    static const Sequence kNothing;
+    const auto of = [&](const Sequences& sequences, const Channel& channel) -> const Sequence& {
+      const auto found = sequences.find(channel);
+      return found == sequences.end() ? kNothing : found->second;
     };
-    for (const Lines* lines : {&mine, &theirs}) {
-      for (const auto& [channel, line] : *lines) {
+    for (const Sequences* sequences : {&mine, &theirs}) {
+      for (const auto& [channel, sequence] : *sequences) {
         if (channel.between(rank_, peer_)) compare(of(mine, channel), of(theirs, channel));
       }
     }
   }
 
  private:
-  void compare(const Line& mine, const Line& theirs) const {
-    const size_t both = std::min(mine.told.size(), theirs.told.size());
+  void compare(const Sequence& mine, const Sequence& theirs) const {
+    const size_t both = std::min(mine.sent.size(), theirs.sent.size());
     for (size_t i = 0; i < both; ++i) {
-      if (!collectivesFit(mine.told[i].operation, theirs.told[i].operation)) {
-        refuse(&mine.told[i], &theirs.told[i]);
+      if (!collectivesFit(mine.sent[i].operation, theirs.sent[i].operation)) {
+        refuse(&mine.sent[i], &theirs.sent[i]);
       }
     }
     if (mine.total > theirs.total && !theirs.open) refuse(nextOf(mine, theirs), nullptr);
     if (theirs.total > mine.total && !mine.open) refuse(nullptr, nextOf(theirs, mine));
-    const bool whole = mine.total == theirs.total && !mine.open && !theirs.open;
-    if (whole && mine.rest != theirs.rest) {
-      userError("{}: ranks {} and {} differ in what they post after the first {}",
-                resources_.text(mine.told.back().instruction), rank_, peer_, kTold);
+    const bool all_known = mine.total == theirs.total && !mine.open && !theirs.open;
+    if (all_known && mine.rest_hash != theirs.rest_hash) {
+      userError("{}: ranks {} and {} post different operations after the first {}",
+                resources_.text(mine.sent.back().instruction), rank_, peer_, kSentInFull);
     }
   }
-  // The first that the shorter line lacks, or the last that is told.
-  static const Posted* nextOf(const Line& more, const Line& less) {
-    return &more.told[std::min(static_cast<size_t>(less.total), more.told.size() - 1)];
+  // Returns the first post that the shorter sequence lacks, or the last one that was sent in full.
+  static const Posted* nextOf(const Sequence& more, const Sequence& less) {
+    return &more.sent[std::min(static_cast<size_t>(less.total), more.sent.size() - 1)];
   }
   [[noreturn]] void refuse(const Posted* mine, const Posted* theirs) const {
     const Posted& named = mine != nullptr ? *mine : *theirs;
@@ -195,20 +203,20 @@ class Comparison {
 
 }  // namespace
 
-// Other transports compare each operation when it is posted.
+// Only NCCL needs the comparison. Other transports compare each operation when it is posted.
 CrossRankMatcher::CrossRankMatcher(comm::World* world, bool communicates, size_t most)
     : world_(world),
       most_(most),
-      talks_(world != nullptr && world->size() > 1 && communicates &&
-             world->transport() == "nccl") {}
+      exchanges_(world != nullptr && world->size() > 1 && communicates &&
+                 world->transport() == "nccl") {}
 
 void CrossRankMatcher::agree(const Plan& plan, RunResources& resources) {
-  if (!talks_ || plan.agreed == round_) return;
+  if (!exchanges_ || plan.agreed == round_) return;
   if (isNew(plan.sizes_hash)) compare(plan, resources);
   plan.agreed = round_;
 }
 
-// Whatever plans a rank has kept or made anew, the answer is that of all the others.
+// Returns the same answer on all ranks, whatever plans a rank has cached or created again.
 bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
   if (agreed_.count(sizes_hash) > 0) return false;
   if (agreed_.size() == most_) {
@@ -221,11 +229,11 @@ bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
 
 void CrossRankMatcher::compare(const Plan& plan, RunResources& resources) {
   resources.job.beginAgreeing();
-  const Lines mine = postsOf(plan, world_->rank());
+  const Sequences mine = postsOf(plan, world_->rank());
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));
   for (int peer = 0; peer < world_->size(); ++peer) {
     if (peer == world_->rank()) continue;
-    const Lines theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
+    const Sequences theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
     Comparison(world_->rank(), peer, resources).run(mine, theirs);
   }
   resources.job.endAgreeing();

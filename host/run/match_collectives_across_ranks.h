@@ -9,32 +9,37 @@
 
 namespace heddle::host {
 
-// NCCL does not notice when ranks come to a collective with different counts or types: it hangs, or
-// its results are wrong. So before the first run with sizes that are new to it each rank tells the
-// others what it will post, over the host, and compares what it shares with each of them: on each
-// communicator, and from each rank to each other, in the order of the posts, as NCCL matches them.
-// From a branch that the run decides on, nothing is known of what stands behind it. Runs with sizes
-// that were compared once tell nobody: that ranks run with the same sizes is seen to by the
-// monitor_options job monitor, and counts follow from program and sizes: the unrolled program sees
-// to it that an input which is posted itself is allocated as its type says. The lists of an
-// all-to-all-v come from the run and are compared there (comm/monitor/posted_counts.h).
+// Compares what the ranks of a job will post, before they post it. NCCL does not notice when ranks
+// post collectives with different counts or types: it hangs, or its results are wrong. Other
+// transports compare operations when these are posted, and need no such comparison.
 //
-// Whether a run is compared follows from the sizes of the runs before it, which are those of all
-// ranks, and not from what a rank has kept of its plans. After kMost different sizes all are
-// forgotten at once, so that they take no more memory, and compared again when they come again; a
-// plan that was agreed on before that knows the round in which it was.
-//
-// One thread at a time, while RunOrder::running is held; runs begin in one order on all ranks.
+// When:    before the first run with sizes that are new to the Executable. Later runs with these
+//          sizes exchange nothing. The job monitor checks that ranks run with the same sizes, and
+//          counts follow from program and sizes. (An input that is itself posted must be allocated
+//          as its type says; unroll() checks this.)
+// What:    each rank sends its posts to all others over the host. Two ranks compare the posts that
+//          they share, on each communicator and for transfers from each rank to each other. They
+//          compare them in order, as NCCL matches them.
+// Limits:  after a branch that the run decides, later posts are unknown and not compared. The lists
+//          of an all-to-all-v come from the run and are compared there
+//          (comm/monitor/posted_counts.h).
+// Cache:   whether a run is compared depends only on the sizes of earlier runs, which are equal on
+//          all ranks, and not on the plans that a rank has kept. When kMost different sizes are
+//          known, all are forgotten at once and a new round begins, so that memory is bounded. A
+//          plan stores the round in which the ranks agreed on it.
+// Threads: one thread at a time, which holds RunOrder::running. All ranks begin runs in one order.
 class CrossRankMatcher {
  public:
   static constexpr size_t kMost = 4096;
 
-  // `world` may be nullptr. `communicates`: the program does, on some rank. `most`: kMost.
+  // `world` nullptr: one rank. `communicates`: the program communicates on some rank. `most`: in
+  // place of kMost, for tests.
   CrossRankMatcher(comm::World* world, bool communicates, size_t most = kMost);
 
-  // When the plan's sizes are new: collective over the job, after JobLink::beginRun(). UserError on
-  // the ranks that disagree, naming instruction, ranks and both operations. A look at one number
-  // for a plan that was agreed on in this round.
+  // Compares the posts of the plan if its sizes are new. It is then collective over the job; call
+  // it after JobLink::beginRun(). For a plan that the ranks agreed on in this round, it compares
+  // one number only. UserError on the ranks that disagree, naming the instruction, two ranks and
+  // both operations.
   void agree(const Plan& plan, RunResources& resources);
 
  private:
@@ -43,9 +48,9 @@ class CrossRankMatcher {
 
   comm::World* world_;
   size_t most_;
-  bool talks_;
-  uint64_t round_ = 1;         // Plan::agreed
-  std::set<uint64_t> agreed_;  // Plan::sizes_hash, of this round
+  bool exchanges_;
+  uint64_t round_ = 1;         // compared with Plan::agreed
+  std::set<uint64_t> agreed_;  // Plan::sizes_hash of the sizes compared in this round
 };
 
 }  // namespace heddle::host

@@ -8,8 +8,8 @@
 
 namespace heddle::host {
 
-// Writes what the streams of one run do into the rank's status and into the run's profile. Either
-// may be missing. Thread-safe.
+// Records the work of the streams of one run in the rank status and in the run profile. Either may
+// be missing. Thread-safe.
 class RunObserver final : public WorkObserver {
  public:
   RunObserver() = default;

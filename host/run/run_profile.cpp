@@ -36,7 +36,8 @@ void RunProfile::start(std::shared_ptr<const Plan> plan, std::vector<std::string
   issues_.clear();
   work_.clear();
   if (device.kind() != DeviceKind::Cuda) return;
-  // The host waits for a timer on an idle stream, so both clocks say the same moment.
+  // Relates the clock of the device to that of the host: a timer on an idle stream is recorded at
+  // the moment at which the host has waited for it.
   Stream idle = device.createStream();
   origin_ = device.createTimer();
   device.recordEvent(origin_, idle);
@@ -90,10 +91,10 @@ TimelineEvent RunProfile::eventOf(const Span& span, bool issues) const {
   return event;
 }
 
-// The steps of one instruction on one stream follow each other, and are one event.
+// Merges the steps of one instruction on one stream, which follow each other, into one event.
 std::vector<TimelineEvent> RunProfile::events() {
   std::lock_guard lock(mutex_);
-  HEDDLE_USER_CHECK(plan_ != nullptr, "a profile of no run");
+  HEDDLE_USER_CHECK(plan_ != nullptr, "the profile was given to no run");
   readTimers();
   std::map<std::tuple<StreamId, InstructionIndex, int32_t>, TimelineEvent> merged;
   for (const bool issues : {true, false}) {
@@ -101,8 +102,8 @@ std::vector<TimelineEvent> RunProfile::events() {
       if (plan_->instruction_of[static_cast<size_t>(span.step)] < 0) continue;
       TimelineEvent event = eventOf(span, issues);
       const std::tuple key(event.stream, event.instruction, event.occurrence);
-      const auto [at, fresh] = merged.try_emplace(key, event);
-      if (fresh) continue;
+      const auto [at, is_first] = merged.try_emplace(key, event);
+      if (is_first) continue;
       at->second.begin = std::min(at->second.begin, event.begin);
       at->second.end = std::max(at->second.end, event.end);
     }

@@ -13,24 +13,27 @@ namespace heddle::host {
 
 struct Plan;
 
-// Something an instruction did on one rank, in nanoseconds of that machine's steady clock.
+// A time span in which an instruction was issued or executed on one rank. Times are in nanoseconds
+// of the steady clock of the rank's machine.
 struct TimelineEvent {
   InstructionIndex instruction = -1;
   std::string text;
-  // Where: a stream of the run, or -1 for the host that issues.
-  StreamId stream = -1;
+  StreamId stream = -1;  // executed on this stream of the run; -1: issued by the host
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t bytes = 0;  // that the instruction reads and writes on this rank
-  // Which trip of a loop, counted for each instruction.
-  int32_t occurrence = 0;
-  // World ranks of a collective in which no rank is done before all have begun; else empty.
+  int64_t bytes = 0;       // that the instruction reads and writes on this rank
+  int32_t occurrence = 0;  // trip of a loop, counted per instruction
+  // World ranks of a collective that is also a barrier: none completes before all have begun. Empty
+  // for everything else.
   std::vector<int> team;
 };
 
-// When one run did what, for heddle run --profile. Given to a run by RunOptions; read after
-// Outputs::wait() and while the device is there. Costs time and memory, an event an instruction.
-// One run at a time; its streams may add at once.
+// Records when each instruction of a run was issued and executed, for `heddle run --profile`.
+//
+// Use:      pass it in RunOptions::profile, and read events() after Outputs::wait().
+// Lifetime: the device must exist until events() was called or the profile is destroyed.
+// Threads:  one run at a time. The streams of the run may add spans concurrently.
+// Cost:     host time and memory; on CUDA also two device events per step.
 class RunProfile {
  public:
   RunProfile() = default;
@@ -38,15 +41,18 @@ class RunProfile {
   RunProfile(const RunProfile&) = delete;
   RunProfile& operator=(const RunProfile&) = delete;
 
-  // By stream, then by begin.
+  // Returns the spans, sorted by stream and then by begin. Steps of one instruction on one stream
+  // are merged. UserError: the profile was given to no run.
   std::vector<TimelineEvent> events();
 
-  // For the evaluator and the devices.
+  // The functions below are for the evaluator and the devices.
+
+  // Begins the record of a run of the plan, and drops the record of an earlier run.
   void start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts, Device& device);
-  static int64_t now();
+  static int64_t now();  // nanoseconds of the steady clock
   void addIssue(int32_t step, int64_t begin, int64_t end);
   void addWork(int32_t step, int64_t begin, int64_t end);
-  // Cuda: around what a step enqueues.
+  // CUDA only: call them before and after a step enqueues its work.
   void beginOnDevice(int32_t step, Stream stream);
   void endOnDevice(Stream stream);
 
@@ -72,8 +78,8 @@ class RunProfile {
   std::vector<Span> issues_;
   std::vector<Span> work_;
   std::vector<Timers> timers_;
-  Event origin_ = nullptr;  // a timer whose host time is known
-  int64_t origin_time_ = 0;
+  Event origin_ = nullptr;   // a timer that was recorded at origin_time_
+  int64_t origin_time_ = 0;  // on the clock of now()
 };
 
 }  // namespace heddle::host

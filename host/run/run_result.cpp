@@ -3,11 +3,11 @@
 namespace heddle::host {
 namespace {
 
-// An allocation that became an output; given back in the order of the run's stream.
+// Owns the memory of an output, and frees it in the order of the run's stream.
 struct OwnedBuffer {
   OwnedBuffer(const std::shared_ptr<Completion>& c, Allocator& a, Stream s) noexcept
       : resources(c->resources), allocator(a), stream(s) {
-    if (standsForMany(stream)) run = c;
+    if (differsPerThread(stream)) run = c;
   }
   ~OwnedBuffer() {
     if (memory == nullptr) return;
@@ -18,7 +18,8 @@ struct OwnedBuffer {
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
 
-  // The last owner may go on another thread, and so on another stream, while the run is under way.
+  // Orders the free after the run. The last owner may be on another thread, where the same handle
+  // is another stream, while the run has not completed.
   void waitForRun() noexcept {
     try {
       resources->device().waitEvent(stream, run->event);
@@ -28,20 +29,21 @@ struct OwnedBuffer {
   }
 
   std::shared_ptr<RunResources> resources;
-  std::shared_ptr<Completion> run;  // of a stream that is another one in each thread
+  std::shared_ptr<Completion> run;  // only if differsPerThread(stream)
   Allocator& allocator;
   Stream stream;
   void* memory = nullptr;
   int64_t bytes = 0;
 };
 
-// Two outputs may be views of one buffer.
-std::shared_ptr<void> ownerOf(const Plan& plan, size_t output, const std::vector<Argument>& made) {
+// Returns the owner of an earlier output that is a view of the same buffer, or nullptr.
+std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
+                              const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {
     const Plan::Output& other = plan.outputs[i];
     if (other.scalar < 0 && !other.preallocated &&
         other.place.pointer == plan.outputs[output].place.pointer) {
-      return std::get<Tensor>(made[i]).owner;
+      return std::get<Tensor>(outputs[i]).owner;
     }
   }
   return nullptr;
@@ -62,20 +64,20 @@ std::shared_ptr<void> takeBuffer(const Plan& plan, RunState& state, BufferId buf
 std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& allocator,
                                   const std::vector<Argument>& inputs,
                                   const std::vector<Tensor>& preallocated) {
-  std::vector<Argument> made;
-  made.reserve(plan.outputs.size());
+  std::vector<Argument> outputs;
+  outputs.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const Plan::Output& output = plan.outputs[i];
     if (output.scalar >= 0) {
-      made.emplace_back(state.registers[static_cast<size_t>(output.scalar)]);
+      outputs.emplace_back(state.registers[static_cast<size_t>(output.scalar)]);
       continue;
     }
     if (output.preallocated) {
-      made.emplace_back(preallocated[i]);
+      outputs.emplace_back(preallocated[i]);
       continue;
     }
     if (!output.desc.held) {
-      made.emplace_back(Tensor{nullptr, output.desc, nullptr});
+      outputs.emplace_back(Tensor{nullptr, output.desc, nullptr});
       continue;
     }
     const auto buffer = static_cast<size_t>(output.place.pointer);
@@ -88,14 +90,14 @@ std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& 
     } else if (state.owned[buffer]) {
       tensor.owner = takeBuffer(plan, state, output.place.pointer, allocator);
     } else {
-      tensor.owner = ownerOf(plan, i, made);
+      tensor.owner = ownerOf(plan, i, outputs);
     }
-    made.emplace_back(std::move(tensor));
+    outputs.emplace_back(std::move(tensor));
   }
   for (size_t i = 0; i < state.owned.size(); ++i) {
     if (state.owned[i]) takeBuffer(plan, state, static_cast<BufferId>(i), allocator);
   }
-  return made;
+  return outputs;
 }
 
 }  // namespace heddle::host

@@ -8,14 +8,15 @@
 
 namespace heddle::host {
 
-// What the Outputs of one run share.
+// The results of one run, shared by copies of its Outputs.
 struct RunResult {
-  // Before `values`: their memory is given back while the stream still is there.
+  // Declared before `values`, because their memory must be freed while the stream still exists.
   std::shared_ptr<Completion> completion;
   std::vector<Argument> values;
 };
 
-// Moves the buffers of outputs into tensors that own them, and frees the other buffers on stream 0.
+// Returns the outputs of an issued run. Buffers of outputs move to tensors that own them. Other
+// buffers that the run still holds are freed, in the order of stream 0.
 std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& allocator,
                                   const std::vector<Argument>& inputs,
                                   const std::vector<Tensor>& preallocated);

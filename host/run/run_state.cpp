@@ -19,17 +19,18 @@ void probe(const Plan& plan) {
 
 void awaitEvent(Device& device, Event event, const Plan& plan) {
   if (plan.stream_ordered.empty()) return device.synchronize(event);
+  // Short waits only yield, so that a short run is not delayed.
   constexpr int kYields = 2000;
-  constexpr auto kNap = std::chrono::microseconds(20);
-  for (int turn = 0; !device.eventDone(event); ++turn) {
-    if (turn < kYields) {
+  constexpr auto kPollingInterval = std::chrono::microseconds(20);
+  for (int polls = 0; !device.eventDone(event); ++polls) {
+    if (polls < kYields) {
       std::this_thread::yield();
       continue;
     }
     probe(plan);
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kPollingInterval);
   }
-  // The end of a collective that another wait has given up is no success.
+  // A collective that another wait has aborted completes too, but is no success.
   probe(plan);
 }
 
@@ -93,7 +94,8 @@ void Completion::wait() {
   try {
     if (!settled_.load()) waitForDevice();
   } catch (const std::exception&) {
-    // The device's own failure is the run's: sticky, and told to the job.
+    // A failure of the device becomes the error of the run: every later wait() throws it, and the
+    // job is notified.
     errors.report(std::current_exception(), -1);
   }
   settled_.store(true);
@@ -111,7 +113,7 @@ void Completion::waitForDevice() {
 }
 
 void Completion::conclude() {
-  // Collectives on a device also end when another wait has given them up.
+  // Collectives on a device also complete when another wait has aborted them.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }
@@ -146,7 +148,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
-      // Other ranks wait for what is communicated. All plans of a state are of one program.
+      // Other ranks wait for communication, so it gets urgent streams. All plans of a state belong
+      // to one program, which decides on the streams.
       streams.push_back(plan->communication_streams[streams.size()] ? device_.createUrgentStream()
                                                                     : device_.createStream());
     }
@@ -164,7 +167,7 @@ RunState& RunStatePool::take(Stream stream) {
   for (const std::unique_ptr<RunState>& state : states_) {
     if (state->busy) continue;
     const bool same_stream =
-        !standsForMany(stream) && !state->streams.empty() && state->streams[0] == stream;
+        !differsPerThread(stream) && !state->streams.empty() && state->streams[0] == stream;
     if (!same_stream && state->completion && !state->completion->done()) continue;
     found = state.get();
     if (same_stream) break;
@@ -185,7 +188,7 @@ void RunStatePool::giveBack(RunState& state) {
 void RunStatePool::watch(std::shared_ptr<Completion> completion) {
   std::lock_guard lock(mutex_);
   watched_.push_back(std::move(completion));
-  while (watched_.size() > kUnasked && watched_.front()->done() &&
+  while (watched_.size() > kUnqueried && watched_.front()->done() &&
          !watched_.front()->errors.failed()) {
     watched_.pop_front();
   }
@@ -198,17 +201,17 @@ void RunStatePool::rethrowErrors() {
       ++i;
       continue;
     }
-    const std::shared_ptr<Completion> over = std::move(watched_[i]);
+    const std::shared_ptr<Completion> completed = std::move(watched_[i]);
     watched_.erase(watched_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!over->reported.load()) over->rethrow();
+    if (!completed->reported.load()) completed->rethrow();
   }
 }
 
 bool RunStatePool::endWithin(std::chrono::milliseconds most) {
   std::lock_guard lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + most;
-  const auto isOver = [](const std::shared_ptr<Completion>& run) { return run->done(); };
-  while (!std::all_of(watched_.begin(), watched_.end(), isOver)) {
+  const auto isDone = [](const std::shared_ptr<Completion>& run) { return run->done(); };
+  while (!std::all_of(watched_.begin(), watched_.end(), isDone)) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -218,12 +221,12 @@ bool RunStatePool::endWithin(std::chrono::milliseconds most) {
 void RunStatePool::synchronize() noexcept {
   std::lock_guard lock(mutex_);
   for (const std::shared_ptr<Completion>& completion : watched_) {
-    const bool told = completion->reported.load();
+    const bool was_reported = completion->reported.load();
     try {
       completion->wait();
     } catch (const std::exception& e) {
-      if (told) continue;
-      std::fprintf(stderr, "heddle: a run failed and nobody waited for it: %s\n", e.what());
+      if (was_reported) continue;
+      std::fprintf(stderr, "heddle: a run failed and no caller waited for it: %s\n", e.what());
     }
   }
   watched_.clear();

@@ -18,29 +18,31 @@
 
 namespace heddle::host {
 
-// cudaStreamPerThread, 2, is another stream in each thread: two runs on it need not be in order.
-inline bool standsForMany(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
+// Returns true for cudaStreamPerThread (the handle 2), which is a different stream in each thread.
+// Two runs on it are not necessarily in order.
+inline bool differsPerThread(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
-// The stream of runs that name none.
+// The stream of runs that name none. Several Executables may share it.
 class SharedStream {
  public:
   explicit SharedStream(Device& device) : device_(device) {}
   ~SharedStream();
   SharedStream(const SharedStream&) = delete;
   SharedStream& operator=(const SharedStream&) = delete;
-  Stream get();  // made on first use; while `issuing` is held
-  std::mutex issuing;
+  // Returns the stream, and creates it at the first call. Requires that the caller holds `issuing`.
+  Stream get();
+  std::mutex issuing;  // held while a run is issued on the stream
 
  private:
   Device& device_;
   Stream stream_ = nullptr;
 };
 
-// What outlives an Executable because its Outputs do: events, the stream of runs without one, the
-// texts of error messages. Thread-safe.
+// The parts of an Executable that its Outputs need and that therefore may outlive it: events, the
+// stream of runs that name none, texts for error messages. Thread-safe.
 class RunResources {
  public:
-  // `stream` nullptr: a new one.
+  // `stream` nullptr: creates a stream.
   RunResources(Device& device, std::vector<std::string> instruction_texts,
                std::shared_ptr<SharedStream> stream);
   ~RunResources();
@@ -50,13 +52,14 @@ class RunResources {
   Device& device() const { return device_; }
   const std::vector<std::string>& texts() const { return texts_; }
   std::string text(InstructionIndex index) const;  // "instruction 3 (launch @k0 ...)"
+  // Return an event for one run, and take it back for later runs.
   Event takeEvent();
   void giveEvent(Event event);
   SharedStream& stream() { return *stream_; }
 
-  std::atomic<int64_t> held_bytes{0};  // allocated by runs and not yet given back
+  std::atomic<int64_t> held_bytes{0};  // allocated by runs and not yet freed
 
-  JobLink job;  // open while the Executable is there
+  JobLink job;  // open while the Executable exists
 
  private:
   Device& device_;
@@ -66,12 +69,13 @@ class RunResources {
   std::shared_ptr<SharedStream> stream_;
 };
 
-// The host waits for `event` of a run of the plan. Where its collectives wait for peers on the
-// device, it looks after their transport meanwhile: nobody else could tell that a peer is gone, and
-// end what waits for it (UserError).
+// Blocks the host until `event` of a run of the plan has happened. If the plan's collectives wait
+// on the device, this function also probes their transport meanwhile. No other code would notice
+// that a rank is gone and abort the collectives that wait for it (UserError).
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
-// The end of one run, shared by its Outputs and by the RunState that it used.
+// The end of one run and its error. Its Outputs and the RunState that it used share it.
+// Thread-safe.
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)), event(resources->takeEvent()) {}
@@ -79,32 +83,33 @@ struct Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  // Also when the device or the job has failed, which is then the run's error.
+  // Returns whether the run has completed. A failure of the device or of the job completes it too,
+  // and becomes its error.
   bool done();
-  // The host waits, then as rethrow().
+  // Blocks the host until the run has completed, then calls rethrow().
   void wait();
-  // Throws the run's error if it has one, and marks it as told.
+  // If the run has an error, marks it as reported, fails the job and throws the error.
   void rethrow();
 
   std::shared_ptr<RunResources> resources;
-  std::shared_ptr<const Plan> plan;  // kernels in flight read it
+  std::shared_ptr<const Plan> plan;  // kept alive, because work in flight reads it
   Event event;
   ErrorSink errors;
-  RunObserver observer;  // of the work in flight
-  std::atomic<bool> reported{false};
+  RunObserver observer;               // of the work in flight
+  std::atomic<bool> reported{false};  // a caller has got the error
   RunNumber run;
 
  private:
   void waitForDevice();
-  void conclude();  // the event has happened
+  void conclude();  // call this once the event has happened
 
-  // Whether the run has gone well is known. The Executable sees to that before its communicators
-  // go, which Outputs outlive.
+  // The outcome of the run is known, so its communicators are no longer needed. The Executable
+  // ensures this before it destroys them, because Outputs may outlive them.
   std::atomic<bool> settled_{false};
 };
 
-// What one run at a time needs besides the plan. Reused by later runs; kept in its pool between
-// them. All its vectors keep their memory.
+// The mutable data of a run. One run uses it at a time; between runs it is in its pool. Its vectors
+// keep their memory, so that a repeated run allocates none.
 class RunState {
  public:
   explicit RunState(Device& device) : device_(device) {}
@@ -112,51 +117,52 @@ class RunState {
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 
-  // Makes room for a run of the plan on `stream`.
+  // Prepares for a run of the plan on `stream`. Cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   std::vector<std::byte*> pointers;  // by PointerIndex
   std::vector<bool> owned;           // by BufferId: allocated by this run and not yet freed
   std::vector<Scalar> registers;
   std::vector<Event> events;
-  std::vector<Stream> streams;  // 0 is the caller's
-  std::vector<std::byte> args;  // of the plan, patched in place
+  std::vector<Stream> streams;  // 0: the stream of the run; the others belong to this state
+  std::vector<std::byte> args;  // copy of the plan's argument blocks, patched in place
   std::vector<comm::Operation> operations;
-  int64_t held_bytes = 0;  // by program order
+  int64_t held_bytes = 0;  // after the allocations and frees issued so far
   int64_t peak_bytes = 0;
-  std::vector<int64_t> counts;             // lists of operations, by Plan::Counts
-  std::vector<std::byte> staging;          // values on their way to the host
+  std::vector<int64_t> counts;             // lists of all-to-all-v calls, see Plan::Counts
+  std::vector<std::byte> staging;          // host memory that ReadBack copies to
   std::shared_ptr<Completion> completion;  // of the latest run
   RunProfile* profile = nullptr;           // of this run, or nullptr
   const InjectedFault* fault = nullptr;    // of this rank, or nullptr
-  bool busy = false;                       // a thread issues with it now; guarded by the pool
+  bool busy = false;                       // a thread issues a run with it; guarded by the pool
 
  private:
   Device& device_;
   std::shared_ptr<const Plan> plan_;
 };
 
-// RunStates that several threads take and give back.
+// Owns the RunStates of an Executable and watches the end of its runs. Thread-safe.
 class RunStatePool {
  public:
   explicit RunStatePool(Device& device) : device_(device) {}
-  // One that no thread uses and whose last run is over, or was on the same stream and so is ordered
-  // before this one.
+  // Returns a state that no thread uses. Its last run has completed, or was on the same stream and
+  // is therefore ordered before the new run.
   RunState& take(Stream stream);
   void giveBack(RunState& state);
-  // From here on the error of the run is told by rethrowErrors() unless its Outputs tell it first.
+  // Watches a run: rethrowErrors() throws its error, unless its Outputs have thrown it before.
   void watch(std::shared_ptr<Completion> completion);
-  // Throws the error of an earlier run that is over and of which nobody has been told. Does not ask
-  // the device, which takes as long as a launch: what it has met is known when watch() has asked.
+  // Throws the error of an earlier run that has completed, if no caller has got it yet. It does not
+  // query the device for runs without an error, because a query takes as long as a launch. The
+  // query in watch() finds errors of the device.
   void rethrowErrors();
-  // Waits for all runs, but no longer than that. Whether they are over.
+  // Waits for all runs, for at most that time. Returns whether all have completed.
   bool endWithin(std::chrono::milliseconds most);
-  // The host waits for all runs; an error of which nobody was told goes to stderr.
+  // Blocks the host until all runs have completed. Prints errors that no caller has got to stderr.
   void synchronize() noexcept;
 
  private:
-  // So many runs at most are over, as far as the device is concerned, and still watched.
-  static constexpr size_t kUnasked = 1;
+  // watch() queries the device until at most this number of completed runs is still watched.
+  static constexpr size_t kUnqueried = 1;
 
   Device& device_;
   std::mutex mutex_;

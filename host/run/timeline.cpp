@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Collective = std::tuple<InstructionIndex, int32_t, std::vector<int>>;
 
-constexpr int kIssueThread = 1'000'000;  // below the streams
+constexpr int kIssueThread = 1'000'000;  // shown below the streams
 
-// When the ranks of one clock ended each collective.
+// Returns when the last rank of one clock ended each collective.
 std::map<Collective, int64_t> endsOn(const std::vector<RankTimeline>& timelines,
                                      const std::string& clock) {
   std::map<Collective, int64_t> ends;
@@ -33,7 +33,8 @@ std::map<Collective, int64_t> endsOn(const std::vector<RankTimeline>& timelines,
   return ends;
 }
 
-// By how much `ahead` is ahead of `base`.
+// Returns by how many nanoseconds the clock `ahead` is ahead of `base`; nullopt if their ranks
+// share no collective.
 std::optional<int64_t> offsetOf(const std::vector<RankTimeline>& timelines, const std::string& base,
                                 const std::string& ahead) {
   const std::map<Collective, int64_t> ends = endsOn(timelines, base);
@@ -106,16 +107,16 @@ RankTimeline decodeTimeline(const std::string& bytes) {
   return timeline;
 }
 
-// From clock to clock, starting with the first: two that share no collective may share one with a
-// third.
+// Aligns clocks one after another, each with any clock that is aligned already. Two clocks that
+// share no collective are thus aligned if both share one with a third.
 void alignClocks(std::vector<RankTimeline>& timelines) {
   if (timelines.empty()) return;
   std::vector<std::string> aligned = {timelines.front().clock};
-  std::set<std::string> left;
-  for (const RankTimeline& timeline : timelines) left.insert(timeline.clock);
-  left.erase(aligned.front());
+  std::set<std::string> unaligned;
+  for (const RankTimeline& timeline : timelines) unaligned.insert(timeline.clock);
+  unaligned.erase(aligned.front());
   for (size_t i = 0; i < aligned.size(); ++i) {
-    for (auto clock = left.begin(); clock != left.end();) {
+    for (auto clock = unaligned.begin(); clock != unaligned.end();) {
       const std::optional<int64_t> offset = offsetOf(timelines, aligned[i], *clock);
       if (!offset) {
         ++clock;
@@ -123,7 +124,7 @@ void alignClocks(std::vector<RankTimeline>& timelines) {
       }
       shift(timelines, *clock, *offset);
       aligned.push_back(*clock);
-      clock = left.erase(clock);
+      clock = unaligned.erase(clock);
     }
   }
 }

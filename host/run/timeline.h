@@ -7,24 +7,25 @@
 
 namespace heddle::host {
 
-// One run on one rank.
+// The record of one run on one rank.
 struct RankTimeline {
   int rank = 0;
-  std::string clock;  // equal for ranks whose times are of one clock: those of one machine
+  std::string clock;  // names the clock of the times; equal for the ranks of one machine
   std::vector<TimelineEvent> events;
 };
 
-// As bytes for the way to another rank, and back.
+// Convert a timeline to bytes that can be sent to another rank, and back.
 std::string encode(const RankTimeline& timeline);
 RankTimeline decodeTimeline(const std::string& bytes);
 
-// Shifts the clocks of other machines to that of the first timeline: the ranks of a collective that
-// is also a barrier end it at about the same time, so a clock is ahead by the median of how much
-// later its ranks end those that they share. A clock that shares none stays as it is.
+// Shifts the times of all machines to the clock of the first timeline. The ranks of a collective
+// that is also a barrier end it at about the same time. The offset of a clock is therefore the
+// median difference between the ends of the collectives that two machines share. If no collective
+// connects a clock with the first one, its times are not shifted.
 void alignClocks(std::vector<RankTimeline>& timelines);
 
-// The file that ui.perfetto.dev and chrome://tracing open: a process for each rank, a thread for
-// each stream, and one for the host that issues. Times from the first event on.
+// Returns a file (JSON) for ui.perfetto.dev and chrome://tracing. It shows each rank as a process,
+// with one thread for each stream and one for the issuing host. Times start at the first event.
 std::string chromeTrace(const std::vector<RankTimeline>& timelines);
 
 }  // namespace heddle::host
