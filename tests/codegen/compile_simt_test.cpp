@@ -12,7 +12,7 @@
 namespace heddle::codegen::compile_simt_test {
 namespace {
 
-// NVRTC from the CUDA module of this build: needs no GPU.
+// Returns NVRTC from the CUDA module of this build. NVRTC needs no GPU.
 std::unique_ptr<KernelCompiler> nvrtc(const char* arch) {
   const char* build = std::getenv("HEDDLE_BINARY_DIR");
   std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
@@ -30,7 +30,7 @@ class CompileSimt : public ::testing::TestWithParam<const char*> {
     if (compiler_ == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   }
 
-  // Plans for dense tensors of these sizes and compiles; returns the number of stages.
+  // Plans a kernel for dense tensors of these sizes and compiles it. Returns the number of stages.
   size_t compile(const Fusion& f, const std::vector<std::vector<int64_t>>& inputs,
                  const std::vector<std::vector<int64_t>>& outputs) {
     std::vector<TensorDesc> in;
@@ -65,10 +65,11 @@ std::vector<Size> symbols(const std::string& names) {
   return sizes;
 }
 
-// A kernel a type: all of them in one would have more outputs than a kernel may have parameters.
-TEST_P(CompileSimt, EveryPointwiseOpInEveryTypeItTakes) {
-  // Narrow types compute in one of these, and CastsBetweenAllTypes has how they are stored. What is
-  // the same for every architecture is compiled for one.
+// There is one kernel per dtype. One kernel for all dtypes would have more outputs than a kernel
+// may have parameters.
+TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
+  // Narrow dtypes compute in one of these, and CastsBetweenAllDtypesCompile covers how they are
+  // stored. Code that is the same for every architecture is compiled for one.
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool}) {
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
     SCOPED_TRACE(name(dtype));
@@ -82,11 +83,11 @@ TEST_P(CompileSimt, EveryPointwiseOpInEveryTypeItTakes) {
       for (int i = 0; i < op.bool_operands; ++i) operands[static_cast<size_t>(i)] = condition;
       try {
         const ValueId result = b.pointwise(op.name, operands);
-        // Both inputs in every output: a segment is connected.
+        // Every output reads both inputs, because a segment must be connected.
         b.output(b.pointwise("logical_or", {result, b.pointwise("logical_or", {condition, x})}));
         ++outputs;
       } catch (const UserError&) {
-        continue;  // the builder refuses this type: nothing to generate
+        continue;  // the builder refuses this dtype
       }
     }
     ASSERT_GT(outputs, 20u);
@@ -95,10 +96,10 @@ TEST_P(CompileSimt, EveryPointwiseOpInEveryTypeItTakes) {
   }
 }
 
-TEST_P(CompileSimt, CastsBetweenAllTypes) {
+TEST_P(CompileSimt, CastsBetweenAllDtypesCompile) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F64, symbols("n"));
-  ValueId sum = x;  // of all inputs: a segment is connected
+  ValueId sum = x;  // reads all inputs, because a segment must be connected
   for (DType from : kAllDTypes) {
     const ValueId stored = b.input(std::string(name(from)), from, symbols("n"));
     sum = b.pointwise("add", {sum, b.cast(stored, DType::F64)});
@@ -113,7 +114,7 @@ TEST_P(CompileSimt, CastsBetweenAllTypes) {
           std::vector<std::vector<int64_t>>(f.outputs().size(), {100}));
 }
 
-TEST_P(CompileSimt, EveryReductionInEveryTypeAndLayout) {
+TEST_P(CompileSimt, EveryReductionCompilesInEveryDtypeAndLayout) {
   for (DType dtype : kAllDTypes) {
     if (isFloat8(dtype)) continue;
     for (int64_t axis : {0, 1}) {
@@ -126,7 +127,7 @@ TEST_P(CompileSimt, EveryReductionInEveryTypeAndLayout) {
         ++outputs;
       }
       Fusion f = std::move(b).build();
-      // A row a warp or a block; columns in one launch or split in two.
+      // Each row takes a warp or a block. Columns take one launch, or are split into two.
       for (int64_t n : {33, 4096}) {
         EXPECT_GE(compile(f, {{n, n}}, std::vector<std::vector<int64_t>>(outputs, {n})), 1u);
       }
@@ -147,7 +148,7 @@ TEST_P(CompileSimt, SplitReductionHasTwoStages) {
   EXPECT_EQ(compile(g, {{10'000'001}}, {{}}), 2u);
 }
 
-TEST_P(CompileSimt, StridesOfEveryKind) {
+TEST_P(CompileSimt, EveryKindOfStrideCompiles) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::BF16, symbols("abc"));
   ValueId y = b.input("y", DType::F32, symbols("abc"));
@@ -166,8 +167,8 @@ TEST_P(CompileSimt, StridesOfEveryKind) {
   }
 }
 
-// Coordinates of every axis in both index widths, and reads at computed places in every type.
-TEST_P(CompileSimt, IndicesAndReadsAtPlaces) {
+// Covers coordinates of every axis in both index widths, and indexed loads of every dtype.
+TEST_P(CompileSimt, IndicesAndIndexedLoadsCompile) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId sum = b.pointwise("add", {b.iota(symbols("ab"), 0), b.iota(symbols("ab"), 1)});
@@ -196,7 +197,7 @@ TEST_P(CompileSimt, IndicesAndReadsAtPlaces) {
   compile(reads, inputs, std::vector<std::vector<int64_t>>(reads.outputs().size(), {33, 70}));
 }
 
-TEST_P(CompileSimt, AnErrorShowsLogAndNumberedSource) {
+TEST_P(CompileSimt, ErrorsShowLogAndNumberedSource) {
   KernelSource source{Target::Cuda, "extern \"C\" __global__ void k() {\n  no_such_name();\n}\n"};
   try {
     compiler_->compile(source);

@@ -14,7 +14,7 @@ namespace {
 using testing::Buffer;
 using testing::CpuKernels;
 
-TEST(CppCompiler, ErrorShowsLogAndNumberedSource) {
+TEST(CppCompiler, ErrorsShowLogAndNumberedSource) {
   KernelSource source{Target::Cpp, "extern \"C\" void k() {\n  no_such_name();\n}\n"};
   try {
     CpuKernels::shared().compiler()->compile(source);
@@ -26,7 +26,8 @@ TEST(CppCompiler, ErrorShowsLogAndNumberedSource) {
   }
 }
 
-// relu(x) in a type: the texts differ, the entries must too.
+// Plans relu(x) of a dtype. The sources for two dtypes differ, so their entry names must differ
+// too.
 KernelPlan reluPlan(DType dtype) {
   FusionBuilder b("relu");
   b.output(b.pointwise("relu", {b.input("x", dtype, {Size::symbol("n")})}));
@@ -34,7 +35,7 @@ KernelPlan reluPlan(DType dtype) {
   return planKernel(std::move(b).build(), {d}, {d}, Target::Cpp);
 }
 
-TEST(CppCompiler, KernelsAreCompiledTogetherAndTheErrorIsOfOne) {
+TEST(CppCompiler, KernelsCompileTogetherAndErrorsNameOneKernel) {
   TempFolder folder;
   ImageCache cache(folder.path());
   const KernelCompiler& compiler = *CpuKernels::shared().compiler();
@@ -67,7 +68,7 @@ TEST(CppCompiler, IdentityNamesVersionFlagsAndFeatures) {
   EXPECT_EQ(identity.find("fast-math "), std::string::npos);
 }
 
-TEST(CppCompiler, NoneThatWorksSaysWhy) {
+TEST(CppCompiler, MissingCompilerIsReported) {
   const char* before = std::getenv("HEDDLE_CXX");
   std::string saved = before == nullptr ? "" : before;
   setenv("HEDDLE_CXX", "/no/such/compiler", 1);
@@ -77,8 +78,8 @@ TEST(CppCompiler, NoneThatWorksSaysWhy) {
   saved.empty() ? unsetenv("HEDDLE_CXX") : setenv("HEDDLE_CXX", saved.c_str(), 1);
 }
 
-// The point of the simd declarations: tanh over a tensor is a call of libmvec.
-// The machine code of tanh-gelu, in which names of functions that it calls can be found.
+// Returns the machine code of tanh-gelu. The code contains the names of the functions that it
+// calls. The simd declarations exist so that tanh of a tensor becomes a call of libmvec.
 std::string geluImage(DType dtype) {
   FusionBuilder b("gelu");
   ValueId x = b.input("x", dtype, {Size::symbol("n")});
@@ -90,7 +91,7 @@ std::string geluImage(DType dtype) {
   return {reinterpret_cast<const char*>(image.data()), image.size()};
 }
 
-TEST(CppCompiler, GeluCallsVectorMath) {
+TEST(CppCompiler, F64GeluCallsVectorMath) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "libmvec is looked for on x86-64 only";
 #endif
@@ -102,7 +103,7 @@ TEST(CppCompiler, GeluCallsVectorMath) {
   EXPECT_TRUE(vector);
 }
 
-TEST(CppCompiler, GeluOfSinglesCallsNothing) {
+TEST(CppCompiler, F32GeluCallsNoLibrary) {
   EXPECT_EQ(geluImage(DType::F32).find("tanhf"), std::string::npos);
 }
 

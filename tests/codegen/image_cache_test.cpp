@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "Compiles" to the text itself, and counts.
+// "Compiles" a source to its own text, and counts the calls.
 class FakeCompiler : public KernelCompiler {
  public:
   explicit FakeCompiler(std::string identity = "fake 1") : identity_(std::move(identity)) {}
@@ -44,7 +44,7 @@ std::string textOf(const KernelImage& image) {
 
 KernelSource source(const std::string& text) { return {Target::Cuda, text}; }
 
-TEST(ImageCache, MemoryThenDisk) {
+TEST(ImageCache, ImagesComeFromMemoryThenDisk) {
   TempFolder folder;
   FakeCompiler compiler;
   ImageCache first(folder.path());
@@ -57,7 +57,7 @@ TEST(ImageCache, MemoryThenDisk) {
   EXPECT_EQ(compiler.count, 1);
 }
 
-TEST(ImageCache, AnotherCompilerIsAnotherKey) {
+TEST(ImageCache, CompilerIdentityIsPartOfTheKey) {
   TempFolder folder;
   FakeCompiler one("fake 1"), two("fake 2");
   ImageCache cache(folder.path());
@@ -83,7 +83,7 @@ TEST(ImageCache, DamagedFilesAreReplaced) {
   }
 }
 
-TEST(ImageCache, FolderThatCannotBeWritten) {
+TEST(ImageCache, UnwritableFolderIsReportedOnce) {
   TempFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
   ImageCache cache(folder.path() + "/file/cache");
@@ -98,7 +98,7 @@ TEST(ImageCache, FolderThatCannotBeWritten) {
   EXPECT_EQ(said.find("kernel cache"), said.rfind("kernel cache")) << "said once";
 }
 
-TEST(ImageCache, TheOldestGoWhenItIsFull) {
+TEST(ImageCache, OldestFilesAreDeletedWhenFull) {
   TempFolder folder;
   FakeCompiler compiler;
   std::string big(100'000, 'x');
@@ -110,7 +110,7 @@ TEST(ImageCache, TheOldestGoWhenItIsFull) {
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
     fs::last_write_time(file.path(), age - std::chrono::hours(1));
   }
-  // The bound holds one entry: key and image are some 200 KB.
+  // The limit leaves room for one entry: key and image are about 200 KB.
   ImageCache small(folder.path(), 350'000);
   small.get(source(big + "e"), compiler);
   uintmax_t bytes = 0;
@@ -136,7 +136,7 @@ TEST(ImageCache, ManyThreadsCompileOnce) {
   EXPECT_EQ(compiler.count, 1);
 }
 
-TEST(ImageCache, AFailureIsNotRemembered) {
+TEST(ImageCache, FailuresAreNotCached) {
   TempFolder folder;
   FakeCompiler compiler;
   ImageCache cache(folder.path());
@@ -154,7 +154,7 @@ std::vector<std::string> textsOf(ImageCache& cache, const std::vector<KernelSour
   return texts;
 }
 
-TEST(ImageCache, WhatIsMissingIsCompiledTogether) {
+TEST(ImageCache, MissingImagesAreCompiledTogether) {
   TempFolder folder;
   FakeCompiler compiler;
   compiler.most = 6;
@@ -164,7 +164,7 @@ TEST(ImageCache, WhatIsMissingIsCompiledTogether) {
   EXPECT_EQ(textsOf(cache, sources, compiler), (std::vector<std::string>{"ac", "b", "ac", "ac"}));
   EXPECT_EQ(compiler.count, 2);
   EXPECT_EQ(cache.compiled(), 3);
-  // Each stands on disk by itself.
+  // Each image has its own file on disk.
   ImageCache later(folder.path());
   EXPECT_EQ(textOf(*later.get(source("c"), compiler)), "ac");
   EXPECT_EQ(textsOf(later, {source("d"), source("a")}, compiler),
@@ -172,8 +172,8 @@ TEST(ImageCache, WhatIsMissingIsCompiledTogether) {
   EXPECT_EQ(later.compiled(), 1);
 }
 
-// At most so many at once; fewer where there are cores for more runs.
-TEST(ImageCache, AsManyAtOnceAsTheCompilerSays) {
+// A batch has at most this many kernels, and fewer if more cores could run compilers.
+TEST(ImageCache, BatchesStayWithinTheLimitOfTheCompiler) {
   TempFolder folder;
   FakeCompiler compiler;
   compiler.most = 3;
@@ -188,7 +188,7 @@ TEST(ImageCache, AsManyAtOnceAsTheCompilerSays) {
   }
 }
 
-TEST(ImageCache, OneThatDoesNotCompileHarmsNoOther) {
+TEST(ImageCache, FailedKernelDoesNotAffectOthers) {
   TempFolder folder;
   FakeCompiler compiler;
   compiler.most = 9;
@@ -200,7 +200,7 @@ TEST(ImageCache, OneThatDoesNotCompileHarmsNoOther) {
   EXPECT_EQ(cache.compiled(), 2);
 }
 
-TEST(ImageCache, ThreadsThatShareSomeDoNotWaitInARing) {
+TEST(ImageCache, ThreadsWithOverlappingBatchesDoNotDeadlock) {
   TempFolder folder;
   FakeCompiler compiler;
   compiler.slow = true;
@@ -219,7 +219,7 @@ TEST(ImageCache, ThreadsThatShareSomeDoNotWaitInARing) {
   EXPECT_EQ(cache.compiled(), 4);
 }
 
-TEST(Process, OutputAndExitCode) {
+TEST(ChildProcess, OutputAndExitCodeAreReturned) {
   ProcessResult result = runProcess({"sh", "-c", "echo out; echo err >&2; exit 3"});
   EXPECT_TRUE(result.started);
   EXPECT_EQ(result.exit_code, 3);
@@ -227,7 +227,8 @@ TEST(Process, OutputAndExitCode) {
   EXPECT_FALSE(runProcess({"/no/such/program"}).started);
 }
 
-// runProcess returns when nobody holds its pipe any more: grandchildren have ended too.
+// runProcess returns when no process holds its pipe any more. Thus the grandchildren have ended
+// too.
 void endWhileProgramsRun() {
   const auto begin = std::chrono::steady_clock::now();
   TempFolder folder;
@@ -246,7 +247,7 @@ void endWhileProgramsRun() {
   _exit(0);
 }
 
-TEST(ProcessDeathTest, EndsProgramsAndFolders) {
+TEST(ChildProcess, EndingStopsProgramsAndDeletesFolders) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(endWhileProgramsRun(), testing::ExitedWithCode(0), "143 true true true");
 }

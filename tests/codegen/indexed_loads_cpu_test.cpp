@@ -1,4 +1,5 @@
-// Kernels of full, iota and index expressions: against closed formulas and the reference.
+// Compares kernels of full, iota and indexed loads with closed formulas and with the reference
+// evaluator.
 #include <cmath>
 #include <limits>
 
@@ -16,7 +17,8 @@ using testing::CpuKernels;
 using testing::symbols;
 using Index = std::vector<int64_t>;
 
-// Runs the kernel and compares every element with the reference: equal bits but for NaN.
+// Runs the kernel and requires that every element has the bits of the reference. Any NaN equals any
+// NaN.
 void expectReference(const Fusion& f, const std::vector<Buffer*>& inputs,
                      std::vector<Buffer> outputs, const SizeBindings& sizes,
                      const std::vector<Scalar>& scalars = {}) {
@@ -45,7 +47,7 @@ void expectReference(const Fusion& f, const std::vector<Buffer*>& inputs,
   }
 }
 
-TEST(IndexedCpu, IotaAlongEachAxisWhateverTheStrides) {
+TEST(IndexedLoadsCpu, IotaIsIndependentOfStrides) {
   FusionBuilder b("iota");
   ValueId x = b.input("x", DType::I64, symbols("abc"));
   for (int64_t axis : {0, 1, 2}) b.output(b.pointwise("add", {x, b.iota(symbols("abc"), axis)}));
@@ -69,8 +71,8 @@ TEST(IndexedCpu, IotaAlongEachAxisWhateverTheStrides) {
   }
 }
 
-// A rank's block starts somewhere: iota counts in the unsharded tensor.
-TEST(IndexedCpu, IotaOfABlockStartsAtItsOffset) {
+// A rank holds a block of the tensor. iota counts in the unsharded tensor.
+TEST(IndexedLoadsCpu, IotaOfABlockStartsAtItsOffset) {
   FusionBuilder b("block");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   b.output(b.pointwise("add", {x, b.iota(symbols("ab"), 0)}));
@@ -88,7 +90,7 @@ TEST(IndexedCpu, IotaOfABlockStartsAtItsOffset) {
   }
 }
 
-TEST(IndexedCpu, OperandsOfOneKernelAgreeOnTheBlock) {
+TEST(IndexedLoadsCpu, OperandsOfDifferentBlocksAreRefused) {
   FusionBuilder b("blocks");
   ValueId x = b.name("x").input("x", DType::I64, symbols("a"));
   b.output(b.pointwise("add", {x, b.iota(symbols("a"), 0)}));
@@ -104,7 +106,7 @@ TEST(IndexedCpu, OperandsOfOneKernelAgreeOnTheBlock) {
   }
 }
 
-TEST(IndexedCpu, FullOfEveryType) {
+TEST(IndexedLoadsCpu, FullFillsEveryDtype) {
   FusionBuilder b("full");
   ValueId s = b.scalarInput("s", DType::F64);
   ValueId k = b.scalarInput("k", DType::I64);
@@ -123,7 +125,7 @@ TEST(IndexedCpu, FullOfEveryType) {
   in.fill(1);
   expectReference(f, {nullptr, nullptr, &in}, outs, {{"a", 5}, {"b", 33}},
                   {Scalar(1.0 / 3), Scalar(int64_t{77}), 0.0});
-  // Floats beyond an integer type saturate to it.
+  // Floats outside the range of an integer type saturate.
   FusionBuilder d("beyond");
   ValueId y = d.input("x", DType::F64, symbols("ab"));
   std::vector<Buffer> limits;
@@ -134,7 +136,7 @@ TEST(IndexedCpu, FullOfEveryType) {
     }
   }
   expectReference(std::move(d).build(), {&in}, limits, {{"a", 5}, {"b", 33}});
-  // Nothing but an output.
+  // These kernels have no tensor input.
   for (DType dtype : kAllDTypes) {
     FusionBuilder c("alone");
     c.output(c.full(c.scalarInput("s", DType::F64), symbols("ab"), dtype));
@@ -143,8 +145,8 @@ TEST(IndexedCpu, FullOfEveryType) {
   }
 }
 
-// arange, eye and tril by their formulas, in one kernel without a tensor input.
-TEST(IndexedCpu, ComparedIndices) {
+// arange, eye and tril are computed by their formulas, in one kernel without a tensor input.
+TEST(IndexedLoadsCpu, ComparedIndicesGiveEyeAndTril) {
   FusionBuilder b("eye");
   ValueId row = b.iota(symbols("ab"), 0);
   ValueId column = b.iota(symbols("ab"), 1);
@@ -152,7 +154,7 @@ TEST(IndexedCpu, ComparedIndices) {
   b.output(b.pointwise("ge", {row, column}));
   b.output(b.pointwise("add", {b.pointwise("mul", {row, b.sizeOf(row, 1)}), column}));
   Fusion f = std::move(b).build();
-  // The size is a scalar of the host: a kernel segment gets it as an input.
+  // The size is a scalar that the host computes. A kernel segment receives it as an input.
   EXPECT_NE(whyNotOneKernel(f), "");
   FusionBuilder c("eye");
   ValueId n = c.scalarInput("n", DType::I64);
@@ -171,8 +173,9 @@ TEST(IndexedCpu, ComparedIndices) {
   });
 }
 
-// min over where(x == max, iota, big) along either axis: every kind of reduction, also split.
-TEST(IndexedCpu, ArgmaxInEveryReductionSchedule) {
+// argmax is min over where(x == max, iota, big). The cases cover either axis and every kind of
+// reduction, also in two stages.
+TEST(IndexedLoadsCpu, ArgmaxIsRightInEveryReductionSchedule) {
   for (int64_t axis : {0, 1}) {
     FusionBuilder b("argmax");
     ValueId x = b.input("x", DType::F32, symbols("ab"));
@@ -182,7 +185,7 @@ TEST(IndexedCpu, ArgmaxInEveryReductionSchedule) {
                                           b.constant(INT64_MAX)});
     ValueId first = b.reduce("min", index, {axis});
     b.output(first);
-    // In the finish body the kept axis has an index too.
+    // The code after the reduction uses the index of the kept axis.
     b.output(b.pointwise("sub",
                          {first, b.iota({axis == 0 ? Size::symbol("b") : Size::symbol("a")}, 0)}));
     Fusion f = std::move(b).build();
@@ -211,7 +214,7 @@ TEST(IndexedCpu, ArgmaxInEveryReductionSchedule) {
   }
 }
 
-TEST(IndexedCpu, FlipAndPadAlsoOfPermutedAndExpanded) {
+TEST(IndexedLoadsCpu, FlipAndPadAreRightForEveryLayout) {
   FusionBuilder b("flip_pad");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId s = b.scalarInput("s", DType::F64);
@@ -246,8 +249,8 @@ TEST(IndexedCpu, FlipAndPadAlsoOfPermutedAndExpanded) {
   }
 }
 
-// index_select, embedding and gather with indices inside and outside.
-TEST(IndexedCpu, TakeOutsideReadsNothing) {
+// index_select, embedding and gather get indices inside and outside of the operand.
+TEST(IndexedLoadsCpu, IndicesOutsideTheOperandReadNanOrZero) {
   for (DType dtype : kAllDTypes) {
     FusionBuilder b("take");
     ValueId x = b.input("x", dtype, symbols("abc"));
@@ -275,8 +278,9 @@ TEST(IndexedCpu, TakeOutsideReadsNothing) {
   }
 }
 
-// The same tensor element by element and at three kinds of places, once through a computed index.
-TEST(IndexedCpu, SeveralReadsOfOneTensorInOneKernel) {
+// The kernel reads one tensor element by element and in three indexed ways. One of the indices is
+// computed.
+TEST(IndexedLoadsCpu, OneKernelReadsATensorInSeveralWays) {
   FusionBuilder b("several");
   ValueId x = b.input("x", DType::F64, symbols("aa"));
   ValueId i = b.input("i", DType::I64, symbols("aa"));
@@ -295,9 +299,9 @@ TEST(IndexedCpu, SeveralReadsOfOneTensorInOneKernel) {
                   {{"a", 9}});
 }
 
-// Sums over rows picked by an index (an embedding bag), of a flipped and a padded tensor: nothing
-// but the tensors that are read tells the extents.
-TEST(IndexedCpu, ReducedReadsKnowTheirExtents) {
+// The kernels sum rows that an index selects (an embedding bag), a flipped tensor and a padded
+// tensor. Only the tensors that they read give the extents.
+TEST(IndexedLoadsCpu, ReductionsOfIndexedLoadsKnowTheirExtents) {
   FusionBuilder b("bag");
   ValueId x = b.input("x", DType::F32, symbols("vh"));
   b.output(b.reduce("sum", b.take(x, b.input("i", DType::I64, symbols("bn")), 0), {1}));
@@ -319,13 +323,13 @@ TEST(IndexedCpu, ReducedReadsKnowTheirExtents) {
     expectReference(padded, {&in}, {Buffer(DType::F32, {51})}, sizes);
     expectReference(flipped, {&in}, {Buffer(DType::F32, {})}, sizes);
   }
-  // Split in two launches.
+  // This reduction takes two launches.
   Buffer large(DType::F32, {3, 400'000});
   large.fill(3);
   expectReference(flipped, {&large}, {Buffer(DType::F32, {})}, {{"v", 3}, {"h", 400'000}});
 }
 
-TEST(IndexedCpu, IndexOfAReductionReadsAfterIt) {
+TEST(IndexedLoadsCpu, ReductionResultServesAsIndex) {
   FusionBuilder b("after");
   ValueId x = b.input("x", DType::I64, symbols("ab"));
   ValueId table = b.input("table", DType::F32, symbols("t"));
@@ -337,7 +341,7 @@ TEST(IndexedCpu, IndexOfAReductionReadsAfterIt) {
   expectReference(f, {&in, &places}, {Buffer(DType::F32, {6})}, {{"a", 6}, {"b", 20}, {"t", 15}});
 }
 
-TEST(IndexedCpu, OneTextForAllSizes) {
+TEST(IndexedLoadsCpu, AllSizesShareOneSource) {
   FusionBuilder b("text");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId rows = b.take(x, b.input("i", DType::I64, symbols("n")), 0);
@@ -351,7 +355,7 @@ TEST(IndexedCpu, OneTextForAllSizes) {
   EXPECT_EQ(text(10, 20, 30), text(7, 1000, 2));
 }
 
-TEST(IndexedCpu, WhatIsReadAtPlacesIsInMemory) {
+TEST(IndexedLoadsCpu, IndexedOperandMustBeInMemory) {
   FusionBuilder b("cut");
   ValueId x = b.input("x", DType::F32, symbols("a"));
   x = b.name("twice").pointwise("add", {x, x});

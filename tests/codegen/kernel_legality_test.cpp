@@ -19,7 +19,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(Legality, DifferentReducedAxes) {
+TEST(KernelLegality, DifferentReducedAxesNeedTwoKernels) {
   FusionBuilder b;
   ValueId x = b.line(2).input("x", DType::F32, sizes("ab"));
   b.output(b.line(4).name("s").reduce("sum", x, {0}));
@@ -28,7 +28,7 @@ TEST(Legality, DifferentReducedAxes) {
   EXPECT_EQ(why, "sum of %s at line 4 and max of %m at line 5 reduce different axes");
 }
 
-TEST(Legality, BroadcastBackNeedsASecondPass) {
+TEST(KernelLegality, BroadcastBackNeedsASecondPass) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
   ValueId most = b.name("most").reduce("max", x, {1}, true);
@@ -38,29 +38,29 @@ TEST(Legality, BroadcastBackNeedsASecondPass) {
   EXPECT_TRUE(contains(why, "sub")) << why;
 }
 
-TEST(Legality, ReductionOfAReduction) {
+TEST(KernelLegality, ReductionOfAReductionNeedsTwoKernels) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
   b.output(b.reduce("sum", b.reduce("max", x, {1}), {0}));
   EXPECT_FALSE(whyNotOneKernel(std::move(b).build()).empty());
 }
 
-TEST(Legality, UnrelatedSpaces) {
+TEST(KernelLegality, UnrelatedIterationSpacesNeedTwoKernels) {
   FusionBuilder b;
   b.output(b.pointwise("neg", {b.input("x", DType::F32, sizes("a"))}));
   b.output(b.pointwise("neg", {b.input("y", DType::F32, sizes("b"))}));
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "spans 1 of the 2 axes"));
 }
 
-TEST(Legality, OneValueAlongTwoAxes) {
+TEST(KernelLegality, ValueAlongTwoAxesIsRefused) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("a"));
   b.output(b.pointwise("add", {b.broadcast(x, {0}), b.broadcast(x, {1})}));
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "two different axes"));
 }
 
-// An axis of one element is not one of the kernel, be it a broadcast axis or not.
-TEST(Legality, AxesOfOneElement) {
+// An axis of one element is not an axis of the kernel, whether it is a broadcast axis or not.
+TEST(KernelLegality, AxesOfOneElementAreIgnored) {
   FusionBuilder b;
   ValueId row = b.input("row", DType::F32, {Size(1), Size::symbol("b")});
   ValueId x = b.input("x", DType::F32, sizes("ab"));
@@ -68,8 +68,8 @@ TEST(Legality, AxesOfOneElement) {
   EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
 }
 
-// Nothing that the kernel is given would tell the extent of the new axis.
-TEST(Legality, ExpandedAndReducedAgain) {
+// No argument of the kernel would give the extent of the new axis.
+TEST(KernelLegality, ReducingAnExpandedAxisIsRefused) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size(1)});
   ValueId wide = b.name("wide").expand(x, sizes("an"));
@@ -78,14 +78,14 @@ TEST(Legality, ExpandedAndReducedAgain) {
   EXPECT_TRUE(contains(why, "%wide")) << why;
 }
 
-TEST(Legality, ViewsAndLibraryCalls) {
+TEST(KernelLegality, ViewsAreNotKernels) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
   b.output(b.permute(x, {1, 0}));
   EXPECT_TRUE(contains(whyNotOneKernel(std::move(b).build()), "is a view"));
 }
 
-TEST(Legality, PlanRefusesWithTheReason) {
+TEST(KernelLegality, PlanKernelReportsTheReason) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, sizes("ab"));
   b.output(b.pointwise("sub", {x, b.reduce("max", x, {1}, true)}));

@@ -25,7 +25,8 @@ inline std::vector<Size> symbols(const std::string& names) {
   return sizes;
 }
 
-// A tensor in host memory with any strides; `shift` bytes before its first element.
+// Holds a tensor in host memory with any strides. `shift` is the number of bytes before its first
+// element.
 struct Buffer {
   TensorDesc desc;
   std::vector<char> bytes;
@@ -61,7 +62,7 @@ struct Buffer {
       if (axis == 0) return;
     }
   }
-  // Multiples of 1/8 in [-4, 4): exact in every float type of 16 bits or more.
+  // Fills with multiples of 1/8 in [-4, 4), which are exact in every float type of 16 bits or more.
   Buffer& fill(unsigned seed) {
     unsigned state = seed * 2654435761u + 12345u;
     forEach([&](const std::vector<int64_t>& index) {
@@ -76,7 +77,8 @@ struct Buffer {
   }
 };
 
-// One cache in a folder of its own and the host's compiler, shared by all tests of the program.
+// Holds an image cache in its own folder and the host's compiler. All tests of the program share
+// it.
 class CpuKernels {
  public:
   static CpuKernels& shared() {
@@ -88,7 +90,7 @@ class CpuKernels {
   ImageCache& cache() { return cache_; }
   const std::string& why() const { return why_; }
 
-  // Plans, compiles and runs; tiles in reverse order, since no order may matter.
+  // Plans, compiles and runs a kernel. The tiles run in reverse order, because no order may matter.
   KernelPlan run(const Fusion& segment, const std::vector<Buffer*>& inputs,
                  const std::vector<Buffer*>& outputs, const std::vector<Scalar>& scalars = {}) {
     std::vector<TensorDesc> in;

@@ -14,7 +14,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-TEST(IndexExpr, RangesAndFolding) {
+TEST(IndexExpr, RangesAreTrackedAndConstantsFolded) {
   IndexExpr k = IndexExpr::variable("k", 0, 99);
   IndexExpr n = IndexExpr::parameter("n", 10);
   IndexExpr e = IndexExpr::div(k, n) * IndexExpr::parameter("s", 7) + IndexExpr::mod(k, n);
@@ -48,30 +48,30 @@ Space spaceOf(const Fusion& f, const std::vector<TensorDesc>& in,
   return coalesce(f, analyze(f), in, out);
 }
 
-TEST(Coalesce, ContiguousIsOneAxis) {
+TEST(Space, ContiguousTensorsHaveOneAxis) {
   Sizes sizes{2, 3, 4, 5};
   TensorDesc d = denseDesc(DType::F32, sizes);
   EXPECT_EQ(spaceOf(binary(4), {d, d}, {d}).extents, (Sizes{120}));
 }
 
-TEST(Coalesce, ExtentOneAxesVanishWhateverTheirStrides) {
+TEST(Space, AxesOfExtentOneAreDropped) {
   TensorDesc d = strided({4, 1, 5}, {5, 999, 1});
   EXPECT_EQ(spaceOf(binary(3), {d, d}, {d}).extents, (Sizes{20}));
 }
 
-TEST(Coalesce, ColumnMajorEverywhereIsOneAxis) {
+TEST(Space, ColumnMajorTensorsHaveOneAxis) {
   TensorDesc d = strided({4, 6}, {1, 4});
   EXPECT_EQ(spaceOf(binary(2), {d, d}, {d}).extents, (Sizes{24}));
 }
 
-TEST(Coalesce, MixedLayoutsKeepTwoAxesAndTheOutputDecides) {
+TEST(Space, OutputDecidesTheOrderOfMixedLayouts) {
   TensorDesc rows = denseDesc(DType::F32, {4, 6});
   Space space = spaceOf(binary(2), {rows, strided({4, 6}, {1, 4})}, {rows});
   EXPECT_EQ(space.extents, (Sizes{4, 6}));
   EXPECT_EQ(space.tensors[2].strides, (Sizes{6, 1}));
 }
 
-TEST(Coalesce, SumOverLeadingAxesIsTwoAxes) {
+TEST(Space, SumOverLeadingAxesHasTwoAxes) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size::symbol("b"), Size::symbol("c")});
   b.output(b.reduce("sum", x, {0, 1}));
@@ -82,13 +82,13 @@ TEST(Coalesce, SumOverLeadingAxesIsTwoAxes) {
   EXPECT_EQ(space.extents, (Sizes{4096, 8192}));
 }
 
-TEST(Coalesce, DisagreeingSizesNameTheTensor) {
+TEST(Space, DisagreeingSizesAreRefused) {
   TensorDesc a = denseDesc(DType::F32, {4});
   TensorDesc b = denseDesc(DType::F32, {5});
   EXPECT_THROW(spaceOf(binary(1), {a, b}, {a}), UserError);
 }
 
-TEST(Plan, SourceDependsOnStructureOnly) {
+TEST(PlanKernel, SourceDependsOnStructureOnly) {
   Fusion f = binary(2);
   auto source = [&](int64_t m, int64_t n, Target target) {
     TensorDesc d = denseDesc(DType::F32, {m, n});
@@ -100,7 +100,7 @@ TEST(Plan, SourceDependsOnStructureOnly) {
   }
 }
 
-TEST(Plan, IndexWidthFollowsLocalSizes) {
+TEST(PlanKernel, IndexWidthFollowsLocalSizes) {
   Fusion f = binary(1);
   auto text = [&](int64_t n) {
     TensorDesc d = denseDesc(DType::F32, {n});
@@ -111,7 +111,7 @@ TEST(Plan, IndexWidthFollowsLocalSizes) {
   EXPECT_NE(text(int64_t{1} << 33).find("typedef long long Index"), std::string::npos);
 }
 
-TEST(Plan, EmptyOutputsLaunchNothing) {
+TEST(PlanKernel, EmptyOutputsLaunchNothing) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size::symbol("b")});
   b.output(b.reduce("sum", x, {0}));
@@ -124,7 +124,7 @@ TEST(Plan, EmptyOutputsLaunchNothing) {
   }
 }
 
-TEST(Plan, DeepChainsAreFine) {
+TEST(PlanKernel, ChainOfTenThousandOpsIsPlanned) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
   for (int i = 0; i < 10000; ++i) x = b.pointwise("neg", {x});
@@ -133,7 +133,7 @@ TEST(Plan, DeepChainsAreFine) {
   EXPECT_EQ(planKernel(std::move(b).build(), {d}, {d}, Target::Cpp).stages.size(), 1u);
 }
 
-TEST(Plan, ArgumentsHoldThePlacesToPatch) {
+TEST(PlanKernel, PatchesListPointersAndScalars) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
   ValueId s = b.scalarInput("s", DType::F64);

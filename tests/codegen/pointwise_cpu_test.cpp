@@ -10,7 +10,7 @@ using testing::Buffer;
 using testing::CpuKernels;
 using testing::symbols;
 
-// relu(x * y + x) of two equal shapes.
+// Builds relu(x * y + x) for two equal shapes.
 Fusion mulAdd(const std::string& axes, DType dtype = DType::F32) {
   FusionBuilder b("mul_add");
   ValueId x = b.input("x", dtype, symbols(axes));
@@ -25,7 +25,7 @@ void expectMulAdd(Buffer& x, Buffer& y, Buffer& out) {
   });
 }
 
-TEST(PointwiseCpu, ContiguousOfAnyRankAndSize) {
+TEST(PointwiseCpu, ContiguousTensorsOfAnySizeAreRight) {
   Fusion f = mulAdd("abc");
   const int64_t before = CpuKernels::shared().cache().compiled();
   for (auto sizes :
@@ -37,13 +37,13 @@ TEST(PointwiseCpu, ContiguousOfAnyRankAndSize) {
   EXPECT_EQ(CpuKernels::shared().cache().compiled(), before + 1) << "one source for all sizes";
 }
 
-TEST(PointwiseCpu, EmptyHasNothingToLaunch) {
+TEST(PointwiseCpu, EmptyTensorsLaunchNothing) {
   Fusion f = mulAdd("abc");
   Buffer x(DType::F32, {3, 0, 2}), y(DType::F32, {3, 0, 2}), out(DType::F32, {3, 0, 2});
   EXPECT_TRUE(CpuKernels::shared().run(f, {&x, &y}, {&out}).stages.empty());
 }
 
-TEST(PointwiseCpu, TransposedPaddedMisaligned) {
+TEST(PointwiseCpu, TransposedPaddedAndMisalignedTensorsAreRight) {
   Fusion f = mulAdd("ab");
   for (auto [m, n] : {std::pair<int64_t, int64_t>{17, 31}, {64, 128}, {1, 9}, {9, 1}}) {
     Buffer x(DType::F32, {m, n}, {1, m});
@@ -54,7 +54,7 @@ TEST(PointwiseCpu, TransposedPaddedMisaligned) {
   }
 }
 
-TEST(PointwiseCpu, InPlaceOutputEqualsAnInput) {
+TEST(PointwiseCpu, OutputMayBeAnInput) {
   Fusion f = mulAdd("ab");
   Buffer x(DType::F32, {50, 40}), y(DType::F32, {50, 40});
   x.fill(5);
@@ -64,7 +64,7 @@ TEST(PointwiseCpu, InPlaceOutputEqualsAnInput) {
   expectMulAdd(before, y, x);
 }
 
-TEST(PointwiseCpu, BroadcastExpandAndStrideZero) {
+TEST(PointwiseCpu, BroadcastAndStrideZeroOperandsAreRight) {
   FusionBuilder b("broadcast");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
   ValueId row = b.input("row", DType::F32, symbols("b"));
@@ -80,7 +80,7 @@ TEST(PointwiseCpu, BroadcastExpandAndStrideZero) {
   });
 }
 
-TEST(PointwiseCpu, EveryTypeAndSeveralOutputs) {
+TEST(PointwiseCpu, MixedDtypesAndSeveralOutputsAreRight) {
   FusionBuilder b("types");
   ValueId d = b.input("d", DType::F64, symbols("n"));
   ValueId i = b.input("i", DType::I64, symbols("n"));
@@ -105,7 +105,7 @@ TEST(PointwiseCpu, EveryTypeAndSeveralOutputs) {
   for (int64_t k = 0; k < n; ++k) {
     ASSERT_EQ(o0.at({k}), vm.at({k}) != 0 ? vd.at({k}) : vi.at({k}) + vd.at({k}));
     ASSERT_EQ(o1.at({k}), vi.at({k}) * vi.at({k}));
-    // Rounded to bf16 at each op, as if every value were stored.
+    // Each op rounds to bf16, as if every value were stored.
     double sum = bf16(vh.at({k}) + double(float(1.0 / 3)));
     ASSERT_EQ(o2.at({k}), bf16(sum * vh.at({k})));
     ASSERT_EQ(o3.at({k}), vh.at({k}) < 0.25 ? 1 : 0);
@@ -114,7 +114,7 @@ TEST(PointwiseCpu, EveryTypeAndSeveralOutputs) {
   }
 }
 
-TEST(PointwiseCpu, MathCloseToDoubleAndNanPropagates) {
+TEST(PointwiseCpu, MathFunctionsAreAccurateAndPropagateNan) {
   FusionBuilder b("math");
   ValueId x = b.input("x", DType::F32, symbols("n"));
   std::vector<std::string> ops = {"exp", "tanh", "erf", "sin", "cos", "sigmoid", "abs", "relu"};

@@ -19,7 +19,7 @@ Fusion reduceOnly(const std::string& op, const std::string& axes, std::vector<in
   return std::move(b).build();
 }
 
-// The sum over the axes that `out` lacks, by plain loops in double.
+// Computes the sum over the reduced axes by plain loops in double.
 std::vector<double> sums(Buffer& x, const std::vector<int64_t>& reduced) {
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < static_cast<int64_t>(x.desc.rank()); ++i) {
@@ -48,13 +48,14 @@ void expectSums(Buffer x, const std::vector<int64_t>& reduced, const std::string
   Buffer out(DType::F32, sizes);
   CpuKernels::shared().run(f, {&x}, {&out});
   for (size_t i = 0; i < want.size(); ++i) {
-    // Multiples of 1/8 below 2^21: the f32 sum is exact in any order.
+    // The values are multiples of 1/8 and the sums are below 2^21. The f32 sum is therefore exact
+    // in any order.
     ASSERT_EQ(toDouble(loadElement(out.data(), DType::F32, static_cast<int64_t>(i))), want[i])
         << "element " << i << " of " << str(x.desc.sizes) << " over " << str(reduced);
   }
 }
 
-TEST(ReductionCpu, LeadingMiddleTrailingAll) {
+TEST(ReductionCpu, SumsOverAnyAxesAreExact) {
   for (auto sizes : {std::vector<int64_t>{3, 5, 7}, {1, 17, 1}, {40, 2, 300}}) {
     for (auto axes : {std::vector<int64_t>{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}, {0, 2}}) {
       expectSums(Buffer(DType::F32, sizes), axes, "abc");
@@ -62,7 +63,7 @@ TEST(ReductionCpu, LeadingMiddleTrailingAll) {
   }
 }
 
-TEST(ReductionCpu, StridedTransposedExpanded) {
+TEST(ReductionCpu, SumsOfStridedTensorsAreExact) {
   expectSums(Buffer(DType::F32, {30, 50}, {1, 30}), {0}, "ab");
   expectSums(Buffer(DType::F32, {30, 50}, {1, 30}), {1}, "ab");
   expectSums(Buffer(DType::F32, {30, 50}, {120, 2}), {1}, "ab");
@@ -71,7 +72,7 @@ TEST(ReductionCpu, StridedTransposedExpanded) {
   expectSums(Buffer(DType::F32, {31, 53}, {}, 4), {1}, "ab");
 }
 
-TEST(ReductionCpu, EmptyGivesTheIdentity) {
+TEST(ReductionCpu, EmptyReductionGivesTheIdentity) {
   Buffer x(DType::F32, {0, 6}), out(DType::F32, {6});
   out.fill(1);
   CpuKernels::shared().run(reduceOnly("max", "ab", {0}), {&x}, {&out});
@@ -80,7 +81,7 @@ TEST(ReductionCpu, EmptyGivesTheIdentity) {
   EXPECT_TRUE(CpuKernels::shared().run(reduceOnly("max", "ab", {1}), {&x}, {&none}).stages.empty());
 }
 
-TEST(ReductionCpu, SplitInTwoStagesIsExactToRounding) {
+TEST(ReductionCpu, TwoStageSumIsAccurate) {
   constexpr int64_t n = 10'000'000;
   Buffer x(DType::F32, {n}), out(DType::F32, {});
   float* data = static_cast<float*>(x.data());
@@ -95,7 +96,7 @@ TEST(ReductionCpu, SplitInTwoStagesIsExactToRounding) {
   EXPECT_NEAR(out.at({}), want, want * 2e-6);
 }
 
-TEST(ReductionCpu, MaxOfNegativesAndNan) {
+TEST(ReductionCpu, MaxHandlesNegativesAndNan) {
   Fusion f = reduceOnly("max", "ab", {1});
   Buffer x(DType::F32, {3, 1000}), out(DType::F32, {3});
   x.forEach([&](const std::vector<int64_t>& i) { x.set(i, -5.0 - static_cast<double>(i[1])); });
@@ -107,8 +108,9 @@ TEST(ReductionCpu, MaxOfNegativesAndNan) {
   EXPECT_EQ(out.at({2}), -6);
 }
 
-// Pointwise before and after, two reductions, a full output, a kept input, a bf16 and an i64.
-TEST(ReductionCpu, EverythingInOneKernel) {
+// The kernel has pointwise ops before and after, two reductions, an unreduced output, a kept input,
+// a bf16 and an i64 value.
+TEST(ReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
   FusionBuilder b("all");
   ValueId x = b.input("x", DType::BF16, symbols("ab"));
   ValueId k = b.input("k", DType::I64, symbols("ab"));
@@ -142,8 +144,8 @@ TEST(ReductionCpu, EverythingInOneKernel) {
   }
 }
 
-// Of no elements: the identity of the value's own type.
-TEST(ReductionCpu, BoolsOfAnEmptyAxis) {
+// A reduction of no elements gives the identity of the dtype of the value.
+TEST(ReductionCpu, EmptyBoolReductionGivesTheIdentity) {
   Buffer x(DType::Bool, {3, 0}), most(DType::Bool, {3}), least(DType::Bool, {3});
   CpuKernels::shared().run(reduceOnly("max", "ab", {1}, DType::Bool), {&x}, {&most});
   CpuKernels::shared().run(reduceOnly("min", "ab", {1}, DType::Bool), {&x}, {&least});
@@ -153,7 +155,7 @@ TEST(ReductionCpu, BoolsOfAnEmptyAxis) {
   }
 }
 
-TEST(ReductionCpu, LongReductionWithFullOutputSplits) {
+TEST(ReductionCpu, LongReductionWithUnreducedOutputHasTwoStages) {
   FusionBuilder b("split");
   ValueId x = b.input("x", DType::F64, symbols("ab"));
   ValueId y = b.pointwise("neg", {x});

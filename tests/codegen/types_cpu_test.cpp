@@ -1,4 +1,4 @@
-// Every type in generated C++ kernels, against the reference evaluator.
+// Compares generated C++ kernels of every dtype with the reference evaluator.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,8 @@ using testing::Buffer;
 using testing::CpuKernels;
 using testing::symbols;
 
-// Ends of the ranges of all types, ties, what is too small, and some of everything between.
+// Returns the ends of the ranges of all dtypes, ties, values that are too small, and values in
+// between.
 std::vector<double> interesting() {
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<double> values = {0.0, -0.0, inf, -inf, std::nan(""), 1.0 / 3, 1e30, -1e30, 1e-30};
@@ -37,8 +38,8 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
   return tensor;
 }
 
-// The sum of all inputs: an output that makes one iteration space, and so one kernel, of their
-// axes.
+// Returns the sum of all inputs. As an output it connects them to one iteration space, and
+// therefore to one kernel.
 ValueId sumOfAll(FusionBuilder& b, const std::vector<ValueId>& inputs) {
   ValueId sum = b.cast(inputs[0], DType::F64);
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -47,7 +48,7 @@ ValueId sumOfAll(FusionBuilder& b, const std::vector<ValueId>& inputs) {
   return sum;
 }
 
-// Runs the kernel and the reference and compares bits; every NaN is a NaN.
+// Runs the kernel and the reference, and compares bits. Any NaN equals any NaN.
 void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
                 const std::vector<Scalar>& scalars = {}) {
   const SizeBindings sizes = {{"m", tensors[0].sizes[0]}, {"n", tensors[0].sizes.back()}};
@@ -80,7 +81,7 @@ void expectSame(const Fusion& f, const std::vector<HostTensor>& tensors,
   }
 }
 
-TEST(TypesCpu, CastsBetweenAllTypes) {
+TEST(TypesCpu, CastsBetweenAllDtypesMatchTheReference) {
   FusionBuilder b("casts");
   std::vector<ValueId> stored;
   std::vector<HostTensor> tensors;
@@ -94,13 +95,13 @@ TEST(TypesCpu, CastsBetweenAllTypes) {
       b.output(b.cast(stored[i], to));
     }
   }
-  // A value has the bits of its type without being stored, too.
+  // A value has the bits of its dtype even if it is not stored.
   for (DType to : kAllDTypes) b.output(b.cast(b.cast(stored.back(), to), DType::F64));
   b.output(sumOfAll(b, stored));
   expectSame(std::move(b).build(), tensors);
 }
 
-TEST(TypesCpu, EveryOperationHasTheBitsOfItsType) {
+TEST(TypesCpu, OpsOfEveryDtypeMatchTheReference) {
   FusionBuilder b("bits");
   std::vector<ValueId> xs;
   std::vector<HostTensor> tensors;
@@ -135,14 +136,15 @@ TEST(TypesCpu, EveryOperationHasTheBitsOfItsType) {
   expectSame(std::move(b).build(), tensors, scalars);
 }
 
-TEST(TypesCpu, ReductionsStartAndEndInTheirType) {
+TEST(TypesCpu, ReductionsOfNarrowDtypesMatchTheReference) {
   FusionBuilder b("reductions");
   std::vector<HostTensor> tensors;
   std::vector<ValueId> xs;
   for (DType dtype : {DType::U8, DType::I8, DType::I32, DType::F16}) {
     const ValueId x = b.input(std::string(name(dtype)), dtype, symbols("mn"));
     HostTensor tensor(dtype, {5, 301});
-    // Multiples of 8 below 128: exact sums in f16 too, and none has the identity among them.
+    // The values are multiples of 8 below 128. Their sums are exact in f16 too, and no value is the
+    // identity.
     for (int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, int64_t{8} * (1 + i * 7 % 15));
     tensors.push_back(tensor);
     xs.push_back(x);

@@ -1,4 +1,4 @@
-// The f32 functions of codegen/runtime/cpu_vector_math.h over all magnitudes.
+// Tests the f32 functions of codegen/runtime/cpu_vector_math.h over all magnitudes.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -20,7 +20,7 @@ struct Function {
 constexpr Function kFunctions[] = {{"exp", std::exp},     {"expm1", std::expm1}, {"log", std::log},
                                    {"log1p", std::log1p}, {"tanh", std::tanh},   {"erf", std::erf}};
 
-// Each function as an output, of %x of n elements.
+// Builds a fusion that has each function of %x, of n elements, as an output.
 Fusion everyFunction() {
   FusionBuilder b("vector_math");
   const ValueId x = b.input("x", DType::F32, symbols("n"));
@@ -42,7 +42,7 @@ float nth(uint32_t bits) {
   return value;
 }
 
-// Units in the last place of the f32 nearest to `exact`.
+// Returns the error in units in the last place of the f32 nearest to `exact`.
 double ulps(double got, double exact) {
   int exponent = 0;
   std::frexp(exact, &exponent);
@@ -73,8 +73,8 @@ TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
   }
 }
 
-// Every function of reals of %x, some of two operands, and one that makes the loop of another
-// width.
+// Builds every function of real numbers of %x, some functions of two operands, and one that changes
+// the vector width of the loop.
 Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   FusionBuilder b("real_functions");
   const ValueId x = b.input("x", dtype, symbols("n"));
@@ -96,7 +96,7 @@ Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   return std::move(b).build();
 }
 
-// The first element that has not the bits of element 0, or -1.
+// Returns the first element whose bits differ from those of element 0, or -1.
 int64_t oddElement(Buffer& buffer) {
   const auto* values = static_cast<const char*>(buffer.data());
   const auto size = static_cast<size_t>(sizeOf(buffer.desc.dtype));
@@ -106,8 +106,9 @@ int64_t oddElement(Buffer& buffer) {
   return -1;
 }
 
-// Also in the rest of a loop that no vector fills, where libm and libmvec would differ.
-TEST(VectorMathCpu, AnElementHasTheSameBitsInEveryLane) {
+// This includes the remainder of a loop that does not fill a vector, where libm and libmvec would
+// differ.
+TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();
   for (DType dtype : {DType::F32, DType::F64}) {
@@ -130,9 +131,9 @@ TEST(VectorMathCpu, AnElementHasTheSameBitsInEveryLane) {
   }
 }
 
-// A line of a sum is taken in blocks of lanes and one by one; with bools beside it a loop has more
-// lanes than a vector of f32.
-TEST(VectorMathCpu, AFunctionHasTheSameBitsInEveryLoop) {
+// A reduction takes a line in blocks of lanes and then one by one. With bools beside f32 a loop has
+// more lanes than a vector of f32.
+TEST(VectorMathCpu, FunctionsHaveTheSameBitsInEveryLoop) {
   const auto sine = [](FusionBuilder& b) {
     const ValueId x = b.input("x", DType::F32, symbols("ab"));
     const ValueId flag = b.input("flag", DType::Bool, symbols("ab"));
@@ -150,7 +151,7 @@ TEST(VectorMathCpu, AFunctionHasTheSameBitsInEveryLoop) {
   constexpr int64_t n = 37;
   for (double value : {0.37, -1.9, 17.0, 0.61, 1.3, 2.2, 401.25}) {
     Buffer x(DType::F32, {n, n}), flag(DType::Bool, {n, n});
-    // One element of each line and column counts.
+    // One element of each line and column determines the maximum.
     for (int64_t i = 0; i < n; ++i) {
       x.set({i, i}, value);
       flag.set({i, i}, 1);
@@ -167,7 +168,7 @@ TEST(VectorMathCpu, AFunctionHasTheSameBitsInEveryLoop) {
   }
 }
 
-TEST(VectorMathCpu, APowerByAScalarIsARootInEveryLane) {
+TEST(VectorMathCpu, PowByAScalarHalfIsTheSameRootInEveryLane) {
   FusionBuilder b("power");
   const ValueId x = b.input("x", DType::F32, symbols("n"));
   b.output(b.pointwise("pow", {x, b.scalarInput("s", DType::F64)}));

@@ -6,24 +6,25 @@
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 
-// A program for every collective, and what it must give: values written out here. For tests of all
-// devices and transports.
+// Programs for every collective, with expected values written out by hand, for tests of all devices
+// and transports.
 namespace heddle::host::testing {
 
-constexpr int64_t kCollectiveCount = 12;  // whole parts for 1 to 4 ranks
+constexpr int64_t kCollectiveCount = 12;  // divisible by 1 to 4 ranks
 
-// Element i of the input of a rank.
+// Returns element i of the input of a rank.
 inline float givenTo(int rank, int64_t i) { return static_cast<float>(1000 * rank + i); }
-// Elements that rank `from` of a team sends to rank `to`: uneven, some none, at most 8 in all.
+// Returns the number of elements that rank `from` of a team sends to rank `to`: uneven, sometimes
+// none, at most 8 in total.
 inline int64_t unevenShare(int64_t from, int64_t to) { return (from + 2 * to) % 3; }
 
-// A job and one of its teams as the text names it.
+// A job and one of its teams, in the words of the program text.
 struct TeamSetting {
   int ranks;
   std::string mesh;
   std::string team;
-  std::string index;                                  // of a rank within its team
-  std::function<std::vector<int>(int rank)> members;  // of its team
+  std::string index;                                  // index of a rank within its team
+  std::function<std::vector<int>(int rank)> members;  // members of the team of a rank
 };
 
 inline TeamSetting wholeJobSetting(int ranks) {
@@ -33,7 +34,7 @@ inline TeamSetting wholeJobSetting(int ranks) {
             return all;
           }};
 }
-// Jobs of an even number of ranks: along each axis of [y=2, x=ranks / 2].
+// Returns the teams along each axis of [y=2, x=ranks / 2], for jobs of an even number of ranks.
 inline std::vector<TeamSetting> axisSettings(int ranks) {
   const int columns = ranks / 2;
   const std::string mesh = "[y=2, x=" + std::to_string(columns) + "]";
@@ -47,7 +48,7 @@ inline std::vector<TeamSetting> axisSettings(int ranks) {
              return std::vector<int>{rank % columns, rank % columns + columns};
            }}};
 }
-// All of a job.
+// Returns all teams of a job.
 inline std::vector<TeamSetting> settingsOf(int ranks) {
   std::vector<TeamSetting> out{wholeJobSetting(ranks)};
   if (ranks % 2 == 0) {
@@ -56,10 +57,10 @@ inline std::vector<TeamSetting> settingsOf(int ranks) {
   return out;
 }
 
-// wanted(team, me, i): element i of %y of team[me].
+// wanted(team, me, i) is element i of %y of rank team[me].
 struct CollectiveProgram {
   std::string name;
-  std::string body;  // with TEAM, SIZE and INDEX of the setting
+  std::string body;  // TEAM, SIZE and INDEX stand for values of the setting
   std::function<float(const std::vector<int>& team, int me, int64_t i)> wanted;
 };
 
@@ -69,8 +70,8 @@ inline float sumOver(const std::vector<int>& team, int64_t i) {
   return sum;
 }
 
-// What a rank gets begins where the parts of the sender for those before it end; -1 behind the
-// last.
+// Returns element i that rank `me` receives, or -1 after the last one. Each sender stores its parts
+// in the order of the receivers.
 inline float exchangedTo(const std::vector<int>& team, int me, int64_t i) {
   int from = 0;
   const int size = static_cast<int>(team.size());
@@ -103,7 +104,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
   wait $t
 )",
        [](const std::vector<int>& team, int, int64_t i) { return givenTo(team.back(), i); }},
-      // Two ranks; the others have nothing to do.
+      // Only two ranks communicate.
       {"SendToTheFirst", R"(
   slot %y: f32[12]
   %y = allocate
@@ -127,7 +128,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
          const bool root = me + 1 == static_cast<int>(team.size());
          return root ? sumOver(team, i) : givenTo(team[static_cast<size_t>(me)], i);
        }},
-      // The larger side is there on the root only, and what the others call by its name is nothing.
+      // Only the root allocates the larger buffer. On other ranks its slot is unallocated.
       {"GatherAllocatesOnTheRootOnly", R"(
   slot %y: f32[12]
   slot %all: f32[SIZE, 12]
@@ -207,7 +208,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int me, int64_t i) {
          return givenTo(team[static_cast<size_t>(me)], i);
        }},
-      // A root that changes from trip to trip, so that everybody's part has been everywhere.
+      // The root changes from iteration to iteration, so every rank is the root once.
       {"TheRootMayBeALoopIndex", R"(
   slot %y: f32[SIZE, 12]
   slot %row: f32[12]
@@ -221,7 +222,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int, int64_t i) {
          return givenTo(team[static_cast<size_t>(i / kCollectiveCount)], i % kCollectiveCount);
        }},
-      // One post of different sizes, one of them read twice.
+      // One post has operations of different sizes. One input is read twice.
       {"SeveralAllreducesInOnePost", R"(
   slot %y: f32[29]
   slot %tail: f32[5]
@@ -265,7 +266,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
          const auto row = static_cast<size_t>(i / kCollectiveCount) % team.size();
          return givenTo(team[row], i % kCollectiveCount);
        }},
-      // What only the root has is there for neither elsewhere.
+      // Only the root allocates the results of both reductions.
       {"SeveralReductionsToTheLastInOnePost", R"(
   slot %y: f32[2, 12]
   slot %a: f32[12]
@@ -299,7 +300,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
       {"AllToAllVTakesItsCountsFromTheDevice", kUnevenExchange,
        [](const std::vector<int>& team, int me, int64_t i) {
          const float got = exchangedTo(team, me, i);
-         return got < 0 ? givenTo(team[static_cast<size_t>(me)], i) : got;  // left as it was
+         return got < 0 ? givenTo(team[static_cast<size_t>(me)], i) : got;  // element not received
        }},
   };
 }
@@ -311,7 +312,8 @@ inline std::string replacedIn(std::string text, const std::string& what, const s
   return text;
 }
 
-// As it was printed. Inputs: %x, and the counts that this rank sends and receives.
+// Builds the program and parses its printed text. Inputs are %x and the numbers of elements that
+// this rank sends and receives.
 inline Program programFor(const TeamSetting& setting, const std::string& body) {
   std::string text = "mesh @m = " + setting.mesh +
                      "\nprogram p(%x: f32[12], %s: i64[SIZE], %r: i64[SIZE]) -> (%y) {\n" + body +
@@ -330,7 +332,7 @@ inline Tensor countsOn(Device& device, const std::vector<int64_t>& values) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, host.sizes));
 }
 
-// One rank's share of the test.
+// Runs the test on one rank.
 inline void runCollective(const TeamSetting& setting, const CollectiveProgram& collective,
                           comm::World& world, Device& device) {
   const int rank = world.rank();

@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <new>
 
-// Replaces operator new and delete of the whole executable by ones that count, so at most one
-// source of an executable includes this. Over-aligned memory is not counted.
+// Replaces operator new and delete of the executable by counting ones. At most one source of an
+// executable may include this header. Over-aligned memory is not counted.
 namespace heddle::host::testing {
 
-// Heap allocations of the calling thread so far.
+// Returns the number of heap allocations of the calling thread so far.
 inline int64_t& heapAllocations() {
   static thread_local int64_t count = 0;
   return count;
@@ -33,7 +33,7 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
   return heddle::host::testing::countedAllocate(bytes);
 }
-// GCC takes what it has inlined of the replaced operators for a mismatch.
+// GCC reports the inlined replacements of the operators as mismatched.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif

@@ -10,18 +10,18 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// The files of examples/ for tests, which run in the root of the sources.
+// Reads the files of examples/ for tests. Tests run in the root of the sources.
 namespace heddle::host::testing {
 
 inline const char* const kFusionExamples[] = {"gelu_backward_bias_grad.fusion", "softmax.fusion",
                                               "layer_norm.fusion", "swiglu.fusion",
                                               "tp_mlp.fusion"};
 
-// Those that are sharded, with sizes that any number of ranks from 1 to 8 can take.
+// A sharded example, with sizes that work for any number of ranks from 1 to 8.
 struct ShardedExample {
   const char* name;
   std::vector<int> ranks;
-  std::vector<SizeBindings> sizes;  // besides the defaults
+  std::vector<SizeBindings> sizes;  // in addition to the defaults
 };
 
 inline const std::vector<ShardedExample>& shardedExamples() {
@@ -43,8 +43,8 @@ inline const std::vector<ShardedExample>& shardedExamples() {
   return examples;
 }
 
-// The experts on many ranks against the unsharded fusion: uneven blocks, ranks without tokens or
-// experts, experts without tokens and with more than a block of them.
+// Sizes for the mixture of experts: uneven blocks, ranks without tokens or experts, experts without
+// tokens and with more than one block of tokens.
 inline const std::vector<SizeBindings>& expertSizes() {
   static const std::vector<SizeBindings> sizes = {
       {},
@@ -71,12 +71,12 @@ inline Program programExample(const std::string& name) {
   return std::get<Program>(parseFile(readExample(name), name));
 }
 
-// As a file that holds what was printed.
+// Parses the printed text of a program.
 inline Program printedAndParsed(const Program& program) {
   return std::get<Program>(parseFile(print(program), "printed"));
 }
 
-// Sizes for tests: every symbol of the file gets `size`.
+// Returns options in which every symbol of the file has the value `size`.
 inline HarnessOptions optionsFor(const std::vector<std::pair<std::string, int64_t>>& symbols,
                                  int ranks, int64_t size) {
   HarnessOptions options;
@@ -102,7 +102,8 @@ inline void expectExperts(const Program& program, const Fusion& reference, Harne
   expectClose(runProgram(program, options), expectedOf(reference, options), what);
 }
 
-// What a rank has sent, (rank + 2 * other) % 3 elements to each other one, is doubled.
+// Requires that each rank gets back its elements doubled. A rank sends (rank + 2 * other) % 3
+// elements to each other rank.
 inline void expectExchange(const Program& program, const HarnessOptions& options,
                            const std::string& what) {
   HostTensor expected = inputOf(program, 0, options.sizes, options.ranks, options.seed);
@@ -115,7 +116,7 @@ inline void expectExchange(const Program& program, const HarnessOptions& options
   expectClose(runProgram(program, options), {expected}, what);
 }
 
-// The allgather of the whole input is the input.
+// Requires that the allgather of the input is the input.
 inline void expectRing(const Program& program, HarnessOptions options, const std::string& what) {
   options.runs = 3;
   const HostTensor whole = inputOf(program, 0, options.sizes, options.ranks, options.seed);
@@ -124,7 +125,7 @@ inline void expectRing(const Program& program, HarnessOptions options, const std
   EXPECT_EQ(relativeError(outputs[0], whole), 0) << what;
 }
 
-// The three trips add 1, 3 and 5, each rounded to f32.
+// Requires that the three iterations add 1, 3 and 5, each rounded to f32.
 inline void expectLoop(const Program& program, const HarnessOptions& options,
                        const std::string& what) {
   HostTensor expected = inputOf(program, 0, options.sizes, options.ranks, options.seed);

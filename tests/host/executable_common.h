@@ -11,7 +11,7 @@
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 
-// Small pieces shared by the tests of Executable and FusionExecutor.
+// Helpers for the tests of Executable and FusionExecutor.
 namespace heddle::host::testing {
 
 inline Tensor deviceFloats(Device& device, const std::vector<float>& values,
@@ -21,7 +21,7 @@ inline Tensor deviceFloats(Device& device, const std::vector<float>& values,
   return toDevice(device, device.allocator(), host, denseDesc(DType::F32, std::move(sizes)));
 }
 
-// first, first + step, first + 2 * step, ...
+// Returns first, first + step, first + 2 * step, ...
 inline std::vector<float> ramp(size_t count, float first, float step) {
   std::vector<float> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = first + step * static_cast<float>(i);
@@ -34,7 +34,7 @@ inline std::vector<float> floatsOf(Device& device, const Argument& argument) {
   return {data, data + host.numel()};
 }
 
-// Tensor of made-up memory, for the null device.
+// Returns a tensor at a made-up address, for the null device.
 inline Tensor nullTensor(std::vector<int64_t> sizes, DType dtype = DType::F32) {
   static char memory;
   return {&memory, denseDesc(dtype, std::move(sizes)), nullptr};
@@ -44,7 +44,7 @@ inline Program programOf(const std::string& text) {
   return parseProgram("heddle 1\n" + text, "test");
 }
 
-// Throws at the n-th allocation (counted from 0); -1: never.
+// Throws at the n-th allocation, counted from 0. -1 means never.
 class FailingAllocator : public Allocator {
  public:
   explicit FailingAllocator(Allocator& inner) : inner_(inner) {}

@@ -11,8 +11,8 @@
 
 namespace heddle::host {
 
-// A GPU and a stream; the test is skipped where there is no GPU.
-class GpuDeviceTest : public ::testing::Test {
+// Holds a GPU and a stream. Skips the test if there is no GPU.
+class GpuDeviceFixture : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;
@@ -28,7 +28,7 @@ class GpuDeviceTest : public ::testing::Test {
     device_->destroyStream(stream_);
   }
 
-  // Memory for the whole test.
+  // Allocates memory that is freed at the end of the test.
   void* allocate(int64_t bytes) {
     blocks_.push_back({device_->allocator().allocate(bytes, stream_), bytes});
     return blocks_.back().memory;

@@ -9,7 +9,7 @@
 
 namespace heddle::host::testing {
 
-// Runs body(world) on a thread a rank; returns what each threw.
+// Runs body(world) on one thread per rank. Returns the error of each rank.
 template <class Body>
 std::vector<std::string> onRanks(int ranks, const Body& body) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);

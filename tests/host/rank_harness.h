@@ -18,7 +18,7 @@
 #include "ir/base/error.h"
 #include "ir/reference/reference.h"
 
-// Runs a host program on several in-process ranks and puts the outputs together, for tests.
+// Runs a host program on several in-process ranks and assembles the unsharded outputs, for tests.
 namespace heddle::host::testing {
 
 struct HarnessOptions {
@@ -26,10 +26,10 @@ struct HarnessOptions {
   DeviceKind kind = DeviceKind::Cpu;
   CpuOptions cpu;
   SizeBindings sizes;
-  std::map<std::string, Scalar> scalars;  // by input name; others take their default
+  std::map<std::string, Scalar> scalars;  // by input name; other scalars have their defaults
   uint64_t seed = 1;
   bool verify = true;
-  int runs = 1;  // the outputs of the last one are returned
+  int runs = 1;  // the outputs of the last run are returned
 };
 
 inline HostTensor inputOf(const Program& program, size_t position, const SizeBindings& sizes,
@@ -39,7 +39,8 @@ inline HostTensor inputOf(const Program& program, size_t position, const SizeBin
   return randomTensor(desc.dtype, desc.global, seed, slot.name);
 }
 
-// A device for rank tests; the images folder is shared, so a kernel is compiled once.
+// Creates a device for tests with ranks. All devices share the folder of images, so each kernel is
+// compiled once.
 inline std::unique_ptr<Device> makeTestDevice(const HarnessOptions& options) {
   switch (options.kind) {
     case DeviceKind::Null:
@@ -72,7 +73,7 @@ inline std::vector<Argument> argumentsOf(const Program& program, Device& device,
   return arguments;
 }
 
-// Writes a rank's block into the whole tensor.
+// Writes the block of a rank into the unsharded tensor.
 inline void placeBlock(HostTensor& whole, const HostTensor& local, const TensorDesc& desc) {
   for (int64_t i = 0; i < local.numel(); ++i) {
     int64_t rest = i;
@@ -87,13 +88,13 @@ inline void placeBlock(HostTensor& whole, const HostTensor& local, const TensorD
   }
 }
 
-// What one rank ends with, by output.
+// The results of one rank, by output.
 struct RankOutputs {
-  std::vector<HostTensor> locals;  // a scalar as a tensor without axes
-  std::vector<TensorDesc> descs;   // a scalar: without sizes
+  std::vector<HostTensor> locals;  // a scalar is a tensor without axes
+  std::vector<TensorDesc> descs;   // a scalar has no sizes
 };
 
-// One rank of the job: a prepared program, `options.runs` runs.
+// Runs one rank of the job: prepares the program and runs it `options.runs` times.
 inline RankOutputs runRank(const Program& program, comm::World& world, Device& device,
                            const HarnessOptions& options) {
   ExecutableOptions executable_options;
@@ -120,7 +121,7 @@ inline RankOutputs runRank(const Program& program, comm::World& world, Device& d
   return outputs;
 }
 
-// Runs body(rank, world) on a thread a world; throws the first error of any, after all have ended.
+// Runs body(rank, world) on one thread per world. After all have ended, throws the first error.
 template <class Body>
 void onEachWorld(std::vector<std::unique_ptr<comm::World>>& worlds, const Body& body) {
   std::mutex mutex;
@@ -130,7 +131,7 @@ void onEachWorld(std::vector<std::unique_ptr<comm::World>>& worlds, const Body& 
     threads.emplace_back([&, rank] {
       try {
         body(static_cast<int>(rank), worlds[rank]);
-        worlds[rank]->barrier();  // nobody leaves while a peer still runs
+        worlds[rank]->barrier();  // no rank leaves while another one runs
       } catch (const std::exception& failed) {
         {
           std::lock_guard lock(mutex);
@@ -144,7 +145,7 @@ void onEachWorld(std::vector<std::unique_ptr<comm::World>>& worlds, const Body& 
   if (error) std::rethrow_exception(error);
 }
 
-// The whole tensors that the ranks' blocks make.
+// Assembles the unsharded tensors from the blocks of all ranks.
 inline std::vector<HostTensor> assemble(const std::vector<RankOutputs>& ranks) {
   std::vector<HostTensor> outputs;
   for (size_t i = 0; i < ranks.front().descs.size(); ++i) {
@@ -154,19 +155,20 @@ inline std::vector<HostTensor> assemble(const std::vector<RankOutputs>& ranks) {
   return outputs;
 }
 
-// The unsharded outputs. Throws the first error of any rank.
+// Returns the unsharded outputs. Throws the first error of any rank.
 inline std::vector<HostTensor> runProgram(const Program& program, const HarnessOptions& options) {
   auto worlds = makeInProcessWorldsFor(options.kind, options.ranks);
   std::vector<RankOutputs> ranks(worlds.size());
   onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
     const std::unique_ptr<Device> device = makeTestDevice(options);
     ranks[static_cast<size_t>(rank)] = runRank(program, *world, *device, options);
-    world->barrier();  // the device ends behind the peers' work
+    world->barrier();  // the device must outlive the work of the other ranks
   });
   return assemble(ranks);
 }
 
-// What the fusion means for the inputs that runProgram() makes of the same sizes and seed.
+// Evaluates the fusion by the reference, for the inputs that runProgram() creates from the same
+// sizes and seed.
 inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOptions& options) {
   ReferenceInputs inputs;
   for (ValueId id : fusion.inputs()) {
@@ -186,7 +188,8 @@ inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOpt
   return evaluateReference(fusion, inputs, options.sizes);
 }
 
-// Largest |a - b| over the largest |b|; infinity when sizes, NaNs or infinities differ.
+// Returns the largest |a - b| divided by the largest |b|, or infinity if sizes, NaNs or infinities
+// differ.
 inline double relativeError(const HostTensor& a, const HostTensor& b) {
   const double bad = std::numeric_limits<double>::infinity();
   if (a.sizes != b.sizes || a.dtype != b.dtype) return bad;

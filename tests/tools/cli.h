@@ -1,4 +1,4 @@
-// Runs the heddle command as its users do.
+// Runs the heddle command as users do.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct CliResult {
   std::string text;  // stdout and stderr
 };
 
-// The command lies beside the test programs. `environment` is `NAME=VALUE ...`.
+// Runs the command, which is in the folder of the test programs. `environment` is `NAME=VALUE ...`.
 inline CliResult heddle(const std::string& arguments, const std::string& environment = "") {
   namespace fs = std::filesystem;
   const fs::path binary = fs::read_symlink("/proc/self/exe").parent_path() / "heddle";
@@ -36,8 +36,8 @@ inline CliResult heddle(const std::string& arguments, const std::string& environ
   return result;
 }
 
-// A folder for the files of one test.
-class CliTest : public ::testing::Test {
+// Owns a folder for the files of one test.
+class Cli : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("heddle_cli_" + std::to_string(getpid()));

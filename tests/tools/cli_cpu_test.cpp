@@ -1,4 +1,4 @@
-// The heddle command as its users see it: exit codes, messages, files.
+// Tests the heddle command: exit codes, messages and files.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_F(CliTest, RunsAndChecks) {
+TEST_F(Cli, RunChecksExamples) {
   const CliResult result =
       heddle("run examples/softmax.fusion --device cpu --check=full --repeat 2");
   EXPECT_EQ(result.code, 0) << result.text;
@@ -18,14 +18,14 @@ TEST_F(CliTest, RunsAndChecks) {
   EXPECT_EQ(heddle("run examples/tp_mlp.fusion --device cpu --ranks 3 --check").code, 0);
 }
 
-TEST_F(CliTest, JsonIsOneObject) {
+TEST_F(Cli, JsonOutputIsOneObject) {
   const CliResult result = heddle("run examples/swiglu.fusion --device cpu --check --json");
   const auto json = nlohmann::json::parse(result.text);
   EXPECT_EQ(json["passed"], true);
   EXPECT_EQ(json["ranks"], 1);
 }
 
-TEST_F(CliTest, OutputsAreFilesThatCanBeInputs) {
+TEST_F(Cli, OutputFilesServeAsInputs) {
   const std::string file = write("double.fusion",
                                  "heddle 1\nfusion double(%x: f32[t]) with t = 3 {\n"
                                  "  %y = add(%x, %x)\n  return %y\n}\n");
@@ -38,7 +38,7 @@ TEST_F(CliTest, OutputsAreFilesThatCanBeInputs) {
   expectError("run " + file + " --device cpu --input z=" + out + "/y.npy", "no tensor input %z");
 }
 
-TEST_F(CliTest, DumpsOfAProgramRun) {
+TEST_F(Cli, DumpedProgramsRun) {
   for (const char* example : {"softmax", "tp_mlp", "gelu_backward_bias_grad"}) {
     const std::string fusion = std::string("examples/") + example + ".fusion";
     const CliResult dump = heddle("dump " + fusion + " --stage host");
@@ -51,7 +51,7 @@ TEST_F(CliTest, DumpsOfAProgramRun) {
   }
 }
 
-TEST_F(CliTest, DumpDirHasAFileAStageSegmentAndRank) {
+TEST_F(Cli, DumpDirHasOneFilePerStageKernelAndRank) {
   const std::string out = (folder_ / "dump").string();
   const CliResult result =
       heddle("dump examples/tp_mlp.fusion --ranks 2 --stage all --dump-dir " + out);
@@ -63,7 +63,7 @@ TEST_F(CliTest, DumpDirHasAFileAStageSegmentAndRank) {
   }
 }
 
-TEST_F(CliTest, SegmentsInEveryFormat) {
+TEST_F(Cli, SegmentsAreDumpedInEveryFormat) {
   const std::string base = "dump examples/gelu_backward_bias_grad.fusion --stage segments";
   EXPECT_NE(heddle(base).text.find("T19"), std::string::npos);
   EXPECT_NE(heddle(base + " --format dot").text.find("digraph"), std::string::npos);
@@ -71,7 +71,7 @@ TEST_F(CliTest, SegmentsInEveryFormat) {
   expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
 }
 
-TEST_F(CliTest, NanMatchesNan) {
+TEST_F(Cli, NanMatchesNan) {
   const std::string file = write("nan.fusion",
                                  "heddle 1\nfusion f(%x: f32[t], %s: f64 = inf) with t = 4 {\n"
                                  "  %y = mul(%x, %s)\n  %z = sub(%y, %y)\n  return %z\n}\n");
@@ -79,8 +79,9 @@ TEST_F(CliTest, NanMatchesNan) {
   EXPECT_EQ(result.code, 0) << result.text;
 }
 
-// Products, exp and neg of parts are not parts of their products, exp and neg.
-TEST_F(CliTest, PartialInputsAndOutputsAreParts) {
+// mul, exp and neg of partial values must be computed after the reduction, because they do not
+// commute with it.
+TEST_F(Cli, PartialInputsAndOutputsAreChecked) {
   const std::string parts = write("parts.fusion", R"(heddle 1
 mesh @m = [y=2, x=ranks]
 fusion f(%a: i8[5, 3] shard(@m, 0: y) partial(sum: x), %b: f16[5, 3] partial(max: x),
@@ -101,12 +102,12 @@ fusion f(%a: i8[5, 3] shard(@m, 0: y) partial(sum: x), %b: f16[5, 3] partial(max
   const CliResult result = heddle("run " + parts + " --device cpu --ranks 6 --check=full --json");
   ASSERT_EQ(result.code, 0) << result.text;
   const auto json = nlohmann::json::parse(result.text);
-  EXPECT_EQ(json["inputs"][5], "%f: bf16[7], in parts of which it is the sum over y, sum over x");
+  EXPECT_EQ(json["inputs"][5], "%f: bf16[7], given as parts; it is their sum over y, sum over x");
   EXPECT_EQ(json["outputs"][8]["reduced"], "sum over x");
   EXPECT_EQ(json["outputs"][7]["reduced"], "");
 }
 
-TEST_F(CliTest, APartThatIsTakenForTheWholeIsWrong) {
+TEST_F(Cli, PartialInputTakenAsCompleteFailsTheCheck) {
   const std::string head = "heddle 1\nmesh @m = [x=ranks]\n";
   const std::string given = "(%x: i32[8] shard(@m) partial(sum: x)";
   const std::string program =
@@ -119,8 +120,9 @@ TEST_F(CliTest, APartThatIsTakenForTheWholeIsWrong) {
   EXPECT_NE(result.text.find("WRONG"), std::string::npos) << result.text;
 }
 
-// A merge of a sharded axis needs even blocks, or a gather where the sizes are known to be uneven.
-TEST_F(CliTest, SizesThatAreSetDecideTheLowering) {
+// A reshape that merges a sharded axis needs even blocks. If the sizes are known to be uneven, it
+// needs a gather.
+TEST_F(Cli, GivenSizesDecideTheLowering) {
   const std::string file = write("merge.fusion",
                                  "heddle 1\nmesh @m = [x=ranks]\n"
                                  "fusion f(%x: f32[n, h] shard(@m, 0: x)) with n = 6, h = 4 {\n"
@@ -134,8 +136,8 @@ TEST_F(CliTest, SizesThatAreSetDecideTheLowering) {
   EXPECT_NE(dump.find("n = 7"), std::string::npos) << dump;
 }
 
-TEST_F(CliTest, AFailedCheckExitsWithOne) {
-  // The exact sum is 1, but any order of f32 additions of such large terms loses it.
+TEST_F(Cli, FailedCheckExitsWithOne) {
+  // The exact sum is 1. Any order of f32 additions of these large terms loses it.
   std::vector<float> values;
   for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));
   for (int i = 0; i < 500; ++i) values.push_back(-1e8f - static_cast<float>(i * 1001));
@@ -154,7 +156,7 @@ TEST_F(CliTest, AFailedCheckExitsWithOne) {
   EXPECT_NE(result.text.find("WRONG"), std::string::npos) << result.text;
 }
 
-TEST_F(CliTest, HelpHasAnExample) {
+TEST_F(Cli, HelpHasAnExample) {
   for (const char* command : {"run", "dump", "verify", "devices"}) {
     const CliResult result = heddle(std::string(command) + " --help");
     EXPECT_EQ(result.code, 0);

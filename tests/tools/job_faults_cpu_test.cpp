@@ -1,4 +1,5 @@
-// heddle run --inject and --trace with ranks in one process; processes are in tests/mpi_losses.sh.
+// Tests heddle run --inject and --trace with ranks in one process. tests/mpi_losses.sh tests
+// several processes.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Instruction 1 is a copy, 5 the allreduce for which all wait, 8 and 9 are of a loop.
+// Instruction 1 is a copy, instruction 5 is the allreduce that all ranks wait for, and instructions
+// 8 and 9 are in a loop.
 const char* const kSum =
     "heddle 1\n"
     "mesh @m = [x=ranks]\n"
@@ -36,12 +38,12 @@ const char* const kSum =
     "  free %a stream=0\n"
     "}\n";
 
-class JobFaultsTest : public CliTest {
+class CliJobFaults : public Cli {
  protected:
   std::string run(const std::string& rest) {
     return "run " + write("sum.hostir", kSum) + " --device cpu --ranks 3 " + rest;
   }
-  // Exit code 2, and one message with all the parts.
+  // Requires exit code 2 and one message that has all the parts.
   void expectEnd(const std::string& rest, const std::vector<std::string>& parts) {
     const CliResult result = heddle(run(rest));
     EXPECT_EQ(result.code, 2) << rest << "\n" << result.text;
@@ -60,7 +62,7 @@ class JobFaultsTest : public CliTest {
   }
 };
 
-TEST_F(JobFaultsTest, OneMessageSaysWhoWhereAndWhy) {
+TEST_F(CliJobFaults, OneMessageNamesRankInstructionAndReason) {
   const std::string copy = "instruction 1 (copy %x -> %a stream=0)";
   for (const std::string kind : {"throw", "die"}) {
     expectEnd("--inject rank=2,instr=1," + kind,
@@ -74,7 +76,7 @@ TEST_F(JobFaultsTest, OneMessageSaysWhoWhereAndWhy) {
   EXPECT_EQ(heddle(run("")).code, 0) << "the next job";
 }
 
-TEST_F(JobFaultsTest, ADelayIsWaitedForAndCorruptionFailsTheCheck) {
+TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   const CliResult delayed = heddle(run("--deadline 0.5 --inject rank=1,instr=5,delay=1s"));
   EXPECT_EQ(delayed.code, 0) << delayed.text;
   const std::string text =
@@ -88,8 +90,8 @@ TEST_F(JobFaultsTest, ADelayIsWaitedForAndCorruptionFailsTheCheck) {
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
 }
 
-// A copy that is not the first in its team, and the first one.
-TEST_F(JobFaultsTest, EveryCopyOfAResultIsChecked) {
+// The fault hits a copy that is not the first in its team, then the first one.
+TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
   const std::string text =
       "heddle 1\nmesh @m = [y=2, x=2]\n"
       "fusion f(%x: f32[t, k] shard(@m, 0: y, 1: x)) with t = 8, k = 6 {\n"
@@ -118,8 +120,8 @@ TEST_F(JobFaultsTest, EveryCopyOfAResultIsChecked) {
               ", on rank 0 (sample)", "%y, the copy of rank 1, right in 4"});
 }
 
-// A collective that one rank posts alone; two in another order on one rank.
-TEST_F(JobFaultsTest, AWrongProgramIsToldWhereItWaits) {
+// First, one rank posts a collective alone. Then one rank posts two collectives in another order.
+TEST_F(CliJobFaults, WrongProgramReportsWhereItWaits) {
   const auto expectIn = [&](const std::string& body, const std::vector<std::string>& parts) {
     const std::string text =
         "heddle 1\nmesh @m = [x=ranks]\nprogram p(%x: f32[n]) -> (%y) with n = 4 {\n"
@@ -137,14 +139,14 @@ TEST_F(JobFaultsTest, AWrongProgramIsToldWhereItWaits) {
   expectIn("  if rank == 1 {\n    " + sum + "\n    wait $t\n  } else {\n    copy %x -> %y\n  }\n",
            {"heddle: rank 1 is lost in run 1 communicating at instruction 3 (" + sum +
                 "): it waits there, and ranks 0 and 2 have finished that run without posting it\n",
-            "  rank 0 (pid "});  // whether it has left by then or not
+            "  rank 0 (pid "});  // the rank may have left already
   const std::string waits = "\n    wait $t\n    wait $u\n";
   expectIn("  if rank == 0 {\n    " + sum + "\n    " + most + waits + "  } else {\n    " + most +
                "\n    " + sum + waits + "  }\n",
            {" posted allreduce(max) of 4 f32", ": failed, in run 1 communicating at instruction "});
 }
 
-TEST_F(JobFaultsTest, WrongSpecsAreNamed) {
+TEST_F(CliJobFaults, WrongFaultsAndLimitsAreReported) {
   expectError(run("--inject rank=5,instr=1,die"),
               "--inject rank=5,instr=1,die: rank=5, the job has 3 rank(s)");
   expectError(run("--inject rank=1,instr=99,die"),
@@ -152,7 +154,7 @@ TEST_F(JobFaultsTest, WrongSpecsAreNamed) {
   expectError(run("--inject rank=1,instr=1"),
               "--inject rank=1,instr=1: die, throw, stall, delay=5s or corrupt is missing");
   expectError("run examples/softmax.fusion --device cpu --inject rank=0,instr=1,stall",
-              "nobody would notice a stall in a job of one rank");
+              "a stall needs another rank that notices it");
   expectError(run("--deadline 0"), "--deadline");
   expectError(run("--patience -1"), "--patience");
   expectError(run("--trace /no_such_folder/x.json"),
@@ -163,13 +165,13 @@ struct Span {
   double begin, end;
 };
 
-// Every instruction that moves data is there on every rank, as often as it runs; work on one stream
-// does not overlap; ranks are in a collective at one time.
-TEST_F(JobFaultsTest, TheTraceIsTheProgram) {
+// Each instruction that moves data appears on every rank as often as it runs. Work on one stream
+// does not overlap. The spans of all ranks in a collective overlap.
+TEST_F(CliJobFaults, TimelineListsEveryInstruction) {
   const Json events = trace(run(""), "sum.json");
-  std::map<std::tuple<int, int>, int> work;                   // rank, instruction: how often
-  std::map<std::tuple<int, int>, std::vector<Span>> streams;  // rank, stream
-  std::map<int, std::set<int>> issued;                        // rank: instructions
+  std::map<std::tuple<int, int>, int> work;  // rank and instruction: number of runs
+  std::map<std::tuple<int, int>, std::vector<Span>> streams;  // rank and stream: spans
+  std::map<int, std::set<int>> issued;                        // rank: issued instructions
   std::vector<Span> sums;
   for (const Json& event : events) {
     if (event.at("ph") != "X") continue;
@@ -199,7 +201,7 @@ TEST_F(JobFaultsTest, TheTraceIsTheProgram) {
     }
   }
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(issued[rank], (std::set<int>{0, 1, 2, 3, 4, 5, 6, 8, 9, 10}));  // 7: for
+    EXPECT_EQ(issued[rank], (std::set<int>{0, 1, 2, 3, 4, 5, 6, 8, 9, 10}));  // 7 is the for
     EXPECT_EQ((work[{rank, 1}]), 1);
     EXPECT_EQ((work[{rank, 5}]), 1);
     EXPECT_EQ((work[{rank, 8}]), 3);
@@ -215,9 +217,9 @@ TEST_F(JobFaultsTest, TheTraceIsTheProgram) {
   }
 }
 
-TEST_F(JobFaultsTest, TheTraceOfAFusionHasItsKernelsAndLibraryCalls) {
+TEST_F(CliJobFaults, TimelineOfAFusionListsKernelsAndLibraryCalls) {
   const Json events = trace("run examples/tp_mlp.fusion --device cpu --ranks 2", "mlp.json");
-  std::map<int, std::set<std::string>> kinds;  // rank: first words
+  std::map<int, std::set<std::string>> kinds;  // rank: mnemonics
   for (const Json& event : events) {
     if (event.at("ph") != "X" || event.at("cat") == "issue") continue;
     const std::string text = event.at("name");

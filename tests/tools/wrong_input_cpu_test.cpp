@@ -1,4 +1,4 @@
-// What wrong input gets: a message that names the fault, exit code 2, and nothing lost.
+// Checks that wrong input gives exit code 2 and a message that names the fault.
 #include <string>
 #include <vector>
 
@@ -9,15 +9,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class WrongInputTest : public CliTest {
+class CliWrongInput : public Cli {
  protected:
-  // A fusion of one statement over %x: f32[t] and %y: f32[u], in lines 2 to 5 of its file.
+  // Writes a fusion of one statement with the inputs %x: f32[t] and %y: f32[u]. The statement is in
+  // line 3 of the file.
   std::string fusion(const std::string& name, const std::string& statement) {
     return write(name, "heddle 1\nfusion f(%x: f32[t], %y: f32[u]) with t = 4, u = 4 {\n  " +
                            statement + "\n  return %z\n}\n");
   }
   std::string neg() { return fusion("neg.fusion", "%z = neg(%x)"); }
-  // The whole output: one message and nothing else.
+  // Requires that the output is this one message.
   void expectMessage(const std::string& arguments, const std::string& message) {
     const CliResult result = heddle(arguments);
     EXPECT_EQ(result.code, 2) << arguments;
@@ -40,7 +41,7 @@ class WrongInputTest : public CliTest {
   }
 };
 
-TEST_F(WrongInputTest, TextNamesLineColumnFoundAndExpected) {
+TEST_F(CliWrongInput, TextErrorsNameLineColumnFoundAndExpected) {
   const std::string bad = write("bad.fusion", "heddle 1\nfusion f(%x f32[t]) {\n}\n");
   expectMessage("run " + bad, bad + ":2:13: found 'f32', expected ':'");
   const std::string empty = write("empty.fusion", "\n");
@@ -49,7 +50,7 @@ TEST_F(WrongInputTest, TextNamesLineColumnFoundAndExpected) {
   expectError("run " + binary, binary + ":2:1: found '\\xff', which starts no token");
 }
 
-TEST_F(WrongInputTest, OpsArityAndAttributes) {
+TEST_F(CliWrongInput, WrongOpsArityAndAttributesAreReported) {
   const std::string op = fusion("op.fusion", "%z = sofmax(%x)");
   expectMessage("run " + op, op + ":3: there is no op 'sofmax'; the nearest name is 'softmax'");
   const std::string arity = fusion("arity.fusion", "%z = add(%x)");
@@ -61,7 +62,7 @@ TEST_F(WrongInputTest, OpsArityAndAttributes) {
   expectError("run " + axis, "axis 3 is out of range for 1 axes");
 }
 
-TEST_F(WrongInputTest, ShapesThatDisagreeAreBothNamed) {
+TEST_F(CliWrongInput, DisagreeingShapesAreBothNamed) {
   const std::string fixed = write("fixed.fusion",
                                   "heddle 1\nfusion f(%x: f32[4, 3], %y: f32[4, 5]) {\n"
                                   "  %z = add(%x, %y)\n  return %z\n}\n");
@@ -74,7 +75,7 @@ TEST_F(WrongInputTest, ShapesThatDisagreeAreBothNamed) {
   expectError("run " + run + " --device cpu --set u=5", "t = 4 and u = 5 must be equal");
 }
 
-TEST_F(WrongInputTest, MissingInputs) {
+TEST_F(CliWrongInput, MissingInputsAreReported) {
   const std::string scalar = write("scalar.fusion",
                                    "heddle 1\nfusion f(%x: f32[t], %s: f64) with t = 2 {\n"
                                    "  %y = mul(%x, %s)\n  return %y\n}\n");
@@ -86,7 +87,7 @@ TEST_F(WrongInputTest, MissingInputs) {
   expectMessage("run " + size + " --device cpu", "size 't' has no default; give it with --set t=N");
 }
 
-TEST_F(WrongInputTest, FilesOfInputs) {
+TEST_F(CliWrongInput, WrongInputFilesAreReported) {
   const std::string run = "run " + neg() + " --device cpu ";
   expectMessage(run + "--input x=" + npy("f64.npy", "<f8", "(4,)", 32),
                 "--input %x: the file holds f64, expected f32");
@@ -100,7 +101,7 @@ TEST_F(WrongInputTest, FilesOfInputs) {
   expectError(run + "--input x", "expected NAME=VALUE");
 }
 
-TEST_F(WrongInputTest, FilesAndDevicesThatAreNotThere) {
+TEST_F(CliWrongInput, MissingFilesAndDevicesAreReported) {
   expectMessage("run no_such.fusion",
                 "no_such.fusion: cannot read the file: No such file or directory");
   expectMessage("run " + folder_.string(),
@@ -112,7 +113,7 @@ TEST_F(WrongInputTest, FilesAndDevicesThatAreNotThere) {
   expectError("run " + neg() + " --device tpu", "tpu");
 }
 
-TEST_F(WrongInputTest, OutOfMemoryNamesSlotAndBytes) {
+TEST_F(CliWrongInput, OutOfMemoryNamesSlotAndBytes) {
   const std::string run = "run " + neg() + " --device cpu --set t=4096 ";
   expectMessage(run + "--memory-limit 10000", "input %x: out of memory: a tensor of 16384 bytes");
   expectError(run + "--memory-limit 20000",
@@ -123,7 +124,7 @@ TEST_F(WrongInputTest, OutOfMemoryNamesSlotAndBytes) {
               "--memory-limit is for --device cpu, not null");
 }
 
-TEST_F(WrongInputTest, AKernelThatDoesNotCompileShowsItsSource) {
+TEST_F(CliWrongInput, KernelErrorsShowTheSource) {
   const std::string compiler = write("compiler",
                                      "#!/bin/sh\nfor a in \"$@\"; do case $a in *kernel.cpp) echo "
                                      "made to fail >&2; exit 1;; esac; done\nexec c++ \"$@\"\n");
@@ -136,16 +137,16 @@ TEST_F(WrongInputTest, AKernelThatDoesNotCompileShowsItsSource) {
   expectError(run + " --ranks 3", "failed with exit code 1 on a kernel", environment);
 }
 
-TEST_F(WrongInputTest, ACacheThatTakesNoFilesIsSaidOnce) {
+TEST_F(CliWrongInput, UnwritableCacheIsReportedOnce) {
   const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full";
-  // A file in the place of the folder refuses root too.
+  // Where the folder should be, there is a file. Thus even root cannot write.
   const std::string environment = "HEDDLE_CACHE_DIR=" + write("taken", "a file");
   const CliResult result = heddle(run, environment);
   EXPECT_EQ(result.code, 0) << result.text;
-  EXPECT_EQ(count(result.text, "takes no files"), 1u) << result.text;
+  EXPECT_EQ(count(result.text, "cannot write to the kernel cache"), 1u) << result.text;
 }
 
-TEST_F(WrongInputTest, ACorruptCacheIsMadeAnew) {
+TEST_F(CliWrongInput, DamagedCacheIsReplaced) {
   const std::string cache = (folder_ / "cache").string();
   const std::string run = "run " + neg() + " --device cpu --check=full";
   const std::string environment = "HEDDLE_CACHE_DIR=" + cache;
@@ -161,7 +162,7 @@ TEST_F(WrongInputTest, ACorruptCacheIsMadeAnew) {
   EXPECT_EQ(result.code, 0) << result.text;
 }
 
-TEST_F(WrongInputTest, MeshesAndShardings) {
+TEST_F(CliWrongInput, WrongMeshesAndShardingsAreReported) {
   const std::string head = "heddle 1\nmesh @m = [x=4]\nfusion f(%x: f32[t, h] shard(@m, 0: x";
   const std::string tail = ")) with t = 8, h = 8 {\n  %y = neg(%x)\n  return %y\n}\n";
   const std::string mesh = write("mesh.fusion", head + tail);
@@ -171,10 +172,10 @@ TEST_F(WrongInputTest, MeshesAndShardings) {
   expectMessage("verify " + twice, twice + ":3:43: mesh axis x is used twice in one sharding");
 }
 
-TEST_F(WrongInputTest, AReferenceThatDoesNotFit) {
+TEST_F(CliWrongInput, MismatchedReferenceIsReported) {
   const std::string run = "run examples/moe_dispatch_combine.hostir --device cpu --ranks 2 ";
   expectError(run + "--reference examples/moe_dispatch_combine.fusion",
-              "nothing is compared without --check");
+              "it has no effect without --check");
   expectError(run + "--check --reference examples/ring_allgather.hostir",
               "it is a host program, expected a fusion");
   int number = 0;
@@ -200,8 +201,8 @@ TEST_F(WrongInputTest, AReferenceThatDoesNotFit) {
           "output %y has the sizes [32, 61] there and [61, 32] in the program");
 }
 
-// The fusion says what is wrong, or that all is right.
-TEST_F(WrongInputTest, AHostProgramIsHeldAgainstAFusion) {
+// The fusion serves as the reference for the results of the host program.
+TEST_F(CliWrongInput, HostProgramIsCheckedAgainstAFusion) {
   const std::string run =
       "run examples/in_place_loop.hostir --device cpu --set n=100 --check=full ";
   const auto reference = [&](const std::string& addend) {
@@ -216,15 +217,15 @@ TEST_F(WrongInputTest, AHostProgramIsHeldAgainstAFusion) {
   EXPECT_NE(beside.text.find("against examples/moe_dispatch_combine.fusion"), std::string::npos);
 }
 
-TEST_F(WrongInputTest, TheCommandLine) {
+TEST_F(CliWrongInput, WrongCommandLinesAreReported) {
   expectMessage("frobnicate",
                 "expected a subcommand, run, dump, verify, devices or ops, found frobnicate");
   const std::string run = "run examples/softmax.fusion --device cpu ";
   expectError(run + "--set nope=3", "the file has no size or scalar input 'nope'");
   expectError(run + "--set rows=-1", "a size cannot be negative");
-  expectError(run + "--set rows=1.5", "'1.5' is no value of type i64");
+  expectError(run + "--set rows=1.5", "'1.5' is not a value of type i64");
   expectError(run + "--set rows=2 --set rows=3", "'rows' is set twice");
-  expectError(run + "--repeat 0", "0 is no whole number from 1 on");
+  expectError(run + "--repeat 0", "0 is not an integer of at least 1");
   expectError(run + "--skip no_such_pass", "no_such_pass");
   expectError(run + "--check=some", "some not in {full,sample}");
   expectError("run --check=full examples/ring_allgather.hostir --device cpu", "has no reference");

@@ -27,7 +27,7 @@ void finish(Device& device, Stream stream) {
   device.destroyEvent(event);
 }
 
-// A producer on one stream, a consumer on another: what the consumer reads.
+// Runs a producer on one stream and a consumer on another, and returns what the consumer reads.
 float consumed(uint64_t seed, bool with_event, bool consumer_first_enqueued = false) {
   auto device = deviceFor(seed);
   Stream a = device->createStream();
@@ -47,7 +47,7 @@ float consumed(uint64_t seed, bool with_event, bool consumer_first_enqueued = fa
   return value;
 }
 
-TEST(Adversarial, AMissingWaitIsFoundUnderSomeSeed) {
+TEST(AdversarialScheduler, MissingWaitFailsUnderSomeSeed) {
   for (bool swapped : {false, true}) {
     int wrong = 0;
     int right = 0;
@@ -59,11 +59,11 @@ TEST(Adversarial, AMissingWaitIsFoundUnderSomeSeed) {
   }
 }
 
-TEST(Adversarial, AWaitIsAlwaysKept) {
+TEST(AdversarialScheduler, WaitsHoldUnderEverySeed) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) EXPECT_EQ(consumed(seed, true), 42) << seed;
 }
 
-TEST(Adversarial, UnwrittenAndFreedMemoryIsNan) {
+TEST(AdversarialScheduler, UnwrittenAndFreedMemoryIsNan) {
   auto device = deviceFor(3);
   Stream stream = device->createStream();
   float values[2] = {0, 0};
@@ -78,7 +78,7 @@ TEST(Adversarial, UnwrittenAndFreedMemoryIsNan) {
   device->destroyStream(stream);
 }
 
-// 3 streams of 8 tasks, no dependencies: the order in which the tasks ran.
+// Returns the order in which 3 streams of 8 independent tasks run.
 std::vector<int> orderOf(uint64_t seed) {
   auto device = deviceFor(seed);
   std::vector<Stream> streams;
@@ -92,7 +92,7 @@ std::vector<int> orderOf(uint64_t seed) {
   return order;
 }
 
-TEST(Adversarial, TheSeedDecidesTheOrder) {
+TEST(AdversarialScheduler, SeedDeterminesTheOrder) {
   std::set<std::vector<int>> orders;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const std::vector<int> order = orderOf(seed);
@@ -103,7 +103,7 @@ TEST(Adversarial, TheSeedDecidesTheOrder) {
   EXPECT_GT(orders.size(), kSeeds / 2);
 }
 
-TEST(Adversarial, EveryStreamIsRunWholeBeforeTheOthersUnderSomeSeed) {
+TEST(AdversarialScheduler, EveryStreamRunsFirstUnderSomeSeed) {
   std::set<int> whole_first;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     const std::vector<int> order = orderOf(seed);
@@ -114,8 +114,8 @@ TEST(Adversarial, EveryStreamIsRunWholeBeforeTheOthersUnderSomeSeed) {
   EXPECT_EQ(whole_first.size(), 3U);
 }
 
-// Ring buffers of two slots between three streams, with events both ways.
-TEST(Adversarial, ALegalPipelineComputesTheSameUnderEverySeed) {
+// Streams share ring buffers of two slots, with events in both directions.
+TEST(AdversarialScheduler, LegalPipelineIsRightUnderEverySeed) {
   constexpr int kSteps = 20;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     auto device = deviceFor(seed);

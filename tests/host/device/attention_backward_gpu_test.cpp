@@ -1,4 +1,4 @@
-// The backward of scaled_dot_product_attention of half types as one call of cuDNN, held against
+// Compares the backward of scaled_dot_product_attention in half types, as one call of cuDNN, with
 // loops in double.
 #include "host/compile.h"
 #include "host/fusion_executor.h"
@@ -11,7 +11,7 @@ namespace {
 
 class AttentionBackwardGpu : public AttentionGpu {};
 
-// Fusions of a forward, whose result is returned, and a backward.
+// Builds a fusion of a forward, whose result is returned, and a backward.
 Fusion backwardOf(DType dtype, bool causal) {
   return parseFusion(fmt::format(
       "heddle 1\nfusion f(%g: {0}[b, h, t, f], %q: {0}[b, h, t, e], %k: {0}[b, h, s, e], "
@@ -21,7 +21,7 @@ Fusion backwardOf(DType dtype, bool causal) {
       name(dtype), causal));
 }
 
-// Exact gradients, and what host/device/attention.h says that each element may be off.
+// Exact gradients, and the error that host/device/attention.h allows for each element.
 struct ExactGradients {
   std::vector<double> dq, dk, dv;
   std::vector<double> off_dq, off_dk, off_dv;
@@ -33,7 +33,7 @@ struct HeadOperands {
   double unit;
 };
 
-// Adds what one query contributes; `first_key` is its head's.
+// Adds the contribution of one query. `first_key` is the first key of its head.
 void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t seen,
               ExactGradients& out) {
   const auto at = [](int64_t i, int64_t width, int64_t d) {
@@ -77,7 +77,8 @@ void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t se
   }
 }
 
-// Against the bounds, and in the mean against a few roundings, which the bounds are far above.
+// Compares each element with its bound. Compares the mean error with a few roundings, which are far
+// below the bounds.
 void expectGradient(const std::vector<double>& exact, const std::vector<double>& off, double unit,
                     bool in_the_mean, const HostTensor& got, const std::string& what) {
   const std::vector<double> ys = attentionNumbers(got);
@@ -95,7 +96,7 @@ void expectGradient(const std::vector<double>& exact, const std::vector<double>&
   }
 }
 
-// `got`: dq, dk and dv.
+// `got` holds dq, dk and dv.
 void expectGradients(const AttentionShape& x, bool causal, const std::vector<HostTensor>& operands,
                      const std::vector<HostTensor>& got, const std::string& what,
                      bool in_the_mean = true) {
@@ -120,7 +121,7 @@ void expectGradients(const AttentionShape& x, bool causal, const std::vector<Hos
   expectGradient(exact.dv, exact.off_dv, u, mean, got[2], what + ", dv");
 }
 
-// g, q, k and v.
+// Returns g, q, k and v.
 std::vector<HostTensor> backwardOperands(DType dtype, const AttentionShape& x, bool one_head) {
   return {attentionSample(dtype, {x.batch, x.heads, x.queries, x.v_width}, "g", one_head),
           attentionSample(dtype, {x.batch, x.heads, x.queries, x.width}, "q", one_head),
@@ -129,12 +130,12 @@ std::vector<HostTensor> backwardOperands(DType dtype, const AttentionShape& x, b
 }
 
 constexpr AttentionShape kBackwardShapes[] = {
-    {2, 2, 33, 128, 40, 24},  // the one that lies in all ways
+    {2, 2, 33, 128, 40, 24},  // tested in every layout
     {2, 3, 128, 256, 64, 64}, {1, 2, 70, 128, 128, 128}, {1, 2, 200, 128, 64, 64},
     {1, 2, 100, 100, 64, 64}, {1, 1, 2, 384, 8, 8},
 };
 
-TEST_F(AttentionBackwardGpu, GradientsAreWithinTheirBoundsHoweverTheOperandsLie) {
+TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryLayout) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     for (bool causal : {false, true}) {
       FusionExecutor executor(backwardOf(dtype, causal), {device_.get()});
@@ -162,10 +163,10 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinTheirBoundsHoweverTheOperandsLie)
   }
 }
 
-// Scores of about -128, whose powers are 0 in f32, for all keys: what a kernel takes for the score
-// of a key that is not there would be infinite beside them. Differences of large products cancel,
-// so that only the bounds hold.
-TEST_F(AttentionBackwardGpu, ScoresOfWhichAllPowersVanish) {
+// All scores are about -128, and their exponentials are 0 in f32. If a kernel used another score
+// for a missing key, its exponential would be infinite relative to them. Differences of large terms
+// cancel, so only the bounds apply.
+TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsWhenAllExponentialsVanish) {
   for (bool causal : {false, true}) {
     FusionExecutor executor(backwardOf(DType::BF16, causal), {device_.get()});
     for (const AttentionShape& x :
@@ -193,7 +194,7 @@ TEST_F(AttentionBackwardGpu, ScoresOfWhichAllPowersVanish) {
   }
 }
 
-TEST_F(AttentionBackwardGpu, ABackwardIsOneCallWithTheSameBitsIntoPreallocatedMemory) {
+TEST_F(AttentionBackwardGpu, BackwardIsOneDeterministicCallIntoPreallocatedMemory) {
   const AttentionShape x{2, 3, 200, 256, 64, 32};
   const Fusion fusion = backwardOf(DType::BF16, true);
   const std::string text =
@@ -234,7 +235,7 @@ TEST_F(AttentionBackwardGpu, ABackwardIsOneCallWithTheSameBitsIntoPreallocatedMe
   }
 }
 
-TEST_F(AttentionBackwardGpu, BackwardsThatCudnnRefusesAreTheOpsTheyAreMadeOf) {
+TEST_F(AttentionBackwardGpu, BackwardsThatCudnnRefusesRunAsOps) {
   FusionExecutor executor(backwardOf(DType::F16, false), {device_.get()});
   constexpr AttentionShape kShapes[] = {
       {1, 2, 9, 128, 20, 8}, {1, 2, 9, 128, 136, 16}, {1, 2, 1, 128, 8, 8}, {1, 2, 0, 128, 8, 8},

@@ -14,16 +14,16 @@
 #include "ir/reference/reference.h"
 #include "tests/host/gpu_device.h"
 
-// Operands of attention on a GPU, and what comes of them in double.
+// Operands of attention on a GPU, and the expected results in double.
 namespace heddle::host {
 
 enum class AttentionLies : uint8_t {
   Plain,       // row-major
-  TokensOut,   // [batch, tokens, heads, width] in memory, seen with the heads in front
+  TokensOut,   // [batch, tokens, heads, width] in memory, viewed as [batch, heads, tokens, width]
   WithGaps,    // rows of width + 3: copied
-  Stretched,   // one head for all, of stride 0: copied
+  Stretched,   // all heads share one, with stride 0: copied
   Misaligned,  // row-major, two bytes off
-  Between,     // two bytes off, each row of heads and width between what is not the operand's
+  Between,     // two bytes off, with foreign elements between the rows of heads and width
 };
 
 struct AttentionShape {
@@ -49,10 +49,10 @@ inline TensorDesc attentionDesc(DType dtype, std::vector<int64_t> sizes, Attenti
 
 inline double attentionUnit(DType dtype) { return dtype == DType::BF16 ? 0x1p-8 : 0x1p-11; }
 
-class AttentionGpu : public GpuDeviceTest {
+class AttentionGpu : public GpuDeviceFixture {
  protected:
   void SetUp() override {
-    GpuDeviceTest::SetUp();
+    GpuDeviceFixture::SetUp();
     if (IsSkipped()) return;
     std::string why;
     if (findCudnnModule(why) == nullptr) GTEST_SKIP() << why;
@@ -70,7 +70,8 @@ class AttentionGpu : public GpuDeviceTest {
     return {memory, desc, {}};
   }
 
-  // place() leaves zeros between the elements, and nobody else writes there.
+  // Requires zeros between the elements. place() writes zeros there, and nothing else may write
+  // there.
   void expectZerosBetween(const Tensor& tensor) {
     const auto size = static_cast<size_t>(tensor.desc.allocBytes());
     std::vector<std::byte> bytes(size);
@@ -94,7 +95,7 @@ inline std::vector<double> attentionNumbers(const HostTensor& tensor) {
   return result;
 }
 
-// One row of queries; `first_key` is its head's.
+// Returns the result of one query. `first_key` is the first key of its head.
 inline std::vector<double> attentionRow(const AttentionShape& x, const std::vector<double>& q,
                                         int64_t row, const std::vector<double>& k,
                                         const std::vector<double>& v, int64_t first_key,

@@ -1,4 +1,4 @@
-// scaled_dot_product_attention of half types as one call of cuDNN, held against loops in double.
+// Compares scaled_dot_product_attention in half types, as one call of cuDNN, with loops in double.
 #include "host/compile.h"
 #include "host/fusion_executor.h"
 #include "host/text/program_text.h"
@@ -22,7 +22,7 @@ constexpr AttentionShape kAttentionShapes[] = {
     {1, 1, 1, 19, 8, 8},      {1, 2, 70, 1, 64, 64},
 };
 
-TEST_F(AttentionGpu, IsWithinItsBoundHoweverTheOperandsLie) {
+TEST_F(AttentionGpu, ResultsAreWithinBoundsForEveryLayout) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     for (bool causal : {false, true}) {
       const Fusion fusion = attentionOf(dtype, causal);
@@ -50,7 +50,7 @@ TEST_F(AttentionGpu, IsWithinItsBoundHoweverTheOperandsLie) {
   }
 }
 
-TEST_F(AttentionGpu, TheProgramHasOneCallAndItsResultLandsInPreallocatedMemory) {
+TEST_F(AttentionGpu, ProgramIsOneCallIntoPreallocatedMemory) {
   const AttentionShape x{2, 3, 40, 40, 64, 64};
   const Fusion fusion = attentionOf(DType::BF16, true);
   const Program program =
@@ -81,7 +81,7 @@ TEST_F(AttentionGpu, TheProgramHasOneCallAndItsResultLandsInPreallocatedMemory) 
   }
 }
 
-TEST_F(AttentionGpu, OtherWidthsAreTheOpsItIsMadeOf) {
+TEST_F(AttentionGpu, UnsupportedWidthsRunAsOps) {
   const Fusion fusion = attentionOf(DType::BF16, false);
   FusionExecutor executor(fusion, {device_.get()});
   for (int64_t width : {64, 20, 136, 8}) {
@@ -102,7 +102,7 @@ TEST_F(AttentionGpu, OtherWidthsAreTheOpsItIsMadeOf) {
   }
 }
 
-// Calls of the library on one rank and on two, with the results of the ops.
+// Requires these library calls on one rank and on two, and the results of the ops.
 void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
   for (int ranks : {1, 2}) {
     testing::HarnessOptions options;
@@ -119,7 +119,7 @@ void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
   }
 }
 
-// Each head `group` times.
+// Repeats each head `group` times.
 HostTensor repeatedHeads(const HostTensor& x, int64_t group) {
   HostTensor result(x.dtype, {x.sizes[0], x.sizes[1] * group, x.sizes[2], x.sizes[3]});
   const int64_t a_head = x.sizes[2] * x.sizes[3];
@@ -129,7 +129,7 @@ HostTensor repeatedHeads(const HostTensor& x, int64_t group) {
   return result;
 }
 
-TEST_F(AttentionGpu, SharedHeadsAreRepeated) {
+TEST_F(AttentionGpu, SharedHeadsMatchRepeatedHeads) {
   for (bool causal : {false, true}) {
     const Fusion fusion = parseFusion(fmt::format(
         "heddle 1\nfusion f(%q: bf16[b, h, t, e], %k: bf16[b, n, s, e], %v: bf16[b, n, s, f]) {{\n"
@@ -160,7 +160,7 @@ TEST_F(AttentionGpu, SharedHeadsAreRepeated) {
   }
 }
 
-TEST_F(AttentionGpu, HeadsOfSeveralRanks) {
+TEST_F(AttentionGpu, ShardedHeadsUseTheLibrary) {
   const Fusion shared = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%a: bf16[t, h, e] shard(@m, 1: x), %b: bf16[t, n, e] shard(@m, 1: x),

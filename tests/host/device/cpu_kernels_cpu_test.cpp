@@ -31,7 +31,7 @@ struct Args {
   float add;
 };
 
-// The source above as a shared object, made once.
+// Compiles the source above to a shared object once.
 class CpuKernels : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -66,7 +66,7 @@ class CpuKernels : public ::testing::Test {
     for (float add : {1.0F, 2.0F}) {
       Args args{out.data(), n, add};
       device.launch(kernel, stage, reinterpret_cast<std::byte*>(&args), stream, {});
-      args.add = -1000;  // copied before the call returned
+      args.add = -1000;  // launch() has copied the arguments
     }
     device.destroyStream(stream);
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], 3.5F + 2 * static_cast<float>(i)) << i;
@@ -75,7 +75,7 @@ class CpuKernels : public ::testing::Test {
 };
 std::string* CpuKernels::path_ = nullptr;
 
-TEST_F(CpuKernels, RunAllTilesOnce) {
+TEST_F(CpuKernels, EachTileRunsOnce) {
   for (int threads : {1, 2, 5}) {
     CpuOptions options;
     options.threads = threads;
@@ -85,14 +85,14 @@ TEST_F(CpuKernels, RunAllTilesOnce) {
   }
 }
 
-TEST_F(CpuKernels, LoadFromBytesAndInAdversarialOrder) {
+TEST_F(CpuKernels, KernelsLoadFromBytes) {
   CpuOptions options;
   options.adversarial_seed = 1;
   auto device = makeCpuDevice(options);
   launchAndCheck(*device, device->load(bytes(), "addTiles"), 1000);
 }
 
-TEST_F(CpuKernels, SeveralStreamsShareThePool) {
+TEST_F(CpuKernels, SeveralStreamsShareTheThreadPool) {
   CpuOptions options;
   options.threads = 3;
   auto device = makeCpuDevice(options);
@@ -106,7 +106,7 @@ TEST_F(CpuKernels, SeveralStreamsShareThePool) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(CpuKernels, WhatCannotBeLoadedIsNamed) {
+TEST_F(CpuKernels, LoadErrorsNameTheFile) {
   auto device = makeCpuDevice();
   try {
     device->load({{}, "/nowhere/kernel.so"}, "k");
@@ -118,7 +118,8 @@ TEST_F(CpuKernels, WhatCannotBeLoadedIsNamed) {
   EXPECT_THROW(device->load(file(), "absent"), UserError);
 }
 
-// Two in-process ranks, two streams each, collectives on two streams with one communicator.
+// One of two in-process ranks with two streams each. Both streams post collectives with one
+// communicator.
 void ringRank(comm::World& world, std::optional<uint64_t> seed, std::vector<float>& sums) {
   CpuOptions options;
   options.threads = 1;
@@ -144,7 +145,7 @@ void ringRank(comm::World& world, std::optional<uint64_t> seed, std::vector<floa
   sums = values;
 }
 
-TEST(CpuCommunicate, SeveralStreamsAndSeeds) {
+TEST(CpuCommunicate, CollectivesOnTwoStreamsAreRightUnderEverySeed) {
   std::vector<std::optional<uint64_t>> seeds = {std::nullopt, 0, 1, 2, 3, 4, 5};
   for (const auto& seed : seeds) {
     auto worlds = comm::makeInProcessWorlds(2);
@@ -159,8 +160,8 @@ TEST(CpuCommunicate, SeveralStreamsAndSeeds) {
   }
 }
 
-// Rank 0 fails before its collective: rank 1 must not wait for ever, nor must rank 0.
-TEST(CpuCommunicate, AbortEndsTheWait) {
+// Rank 0 fails before its collective. Neither rank may wait forever.
+TEST(CpuCommunicate, AbortEndsTheWaitOfBothRanks) {
   auto worlds = comm::makeInProcessWorlds(2);
   ErrorSink errors[2];
   const auto rank = [&](int r) {

@@ -18,7 +18,7 @@ namespace {
 void runOn(Device& device, LibraryRun& run) {
   ErrorSink errors;
   LibraryCall call = run.call();
-  // Poisoned: nothing may depend on what the workspace held.
+  // The workspace is filled with garbage, because no result may depend on its content.
   std::vector<std::byte> workspace(static_cast<size_t>(device.libraryWorkspace(call)),
                                    std::byte{0xFF});
   call.workspace = workspace.data();
@@ -30,7 +30,7 @@ void runOn(Device& device, LibraryRun& run) {
 
 class CpuLibrary : public ::testing::TestWithParam<DType> {};
 
-TEST_P(CpuLibrary, EveryCase) {
+TEST_P(CpuLibrary, EveryCaseMatchesTheDefinition) {
   for (int threads : {1, 3}) {
     CpuOptions options;
     options.threads = threads;
@@ -42,7 +42,8 @@ TEST_P(CpuLibrary, EveryCase) {
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, ::testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// 1 and many times a quarter of the last place of 1; rounded at each step it would stay at 1.
+// Adds 1 and many times a quarter of the last place of 1. A sum that is rounded at each step would
+// stay at 1.
 TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
   auto device = makeCpuDevice();
   const std::pair<DType, int> types[] = {{DType::BF16, 9}, {DType::F16, 12}};
@@ -77,12 +78,12 @@ TEST(CpuLibraryRounding, IntegersWrap) {
   EXPECT_EQ(toInt(scalarAt(run.out, {1})), INT64_MIN);
 }
 
-TEST(CpuLibraryErrors, SumsAndOrdersOfF8) {
+TEST(CpuLibraryErrors, Float8SumsAndOrdersAreRefused) {
   auto device = makeCpuDevice();
   expectFloat8Refused([&](const LibraryCall& call) { return device->libraryWorkspace(call); });
 }
 
-TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {
+TEST(CpuLibraryErrors, TooManyAxesAreRefused) {
   std::vector<int64_t> sizes(12, 2);
   std::vector<int64_t> strides;
   for (int i = 0; i < 12; ++i) strides.push_back(int64_t{3} << (2 * i));
@@ -92,7 +93,7 @@ TEST(CpuLibraryErrors, MoreAxesThanThereIsRoomFor) {
   EXPECT_THROW(device->libraryWorkspace(run.call()), UserError);
 }
 
-TEST(CpuAttention, IsNoCallOfALibraryHere) {
+TEST(CpuAttention, LibraryCallIsRefused) {
   const auto device = makeCpuDevice();
   Executable executable(parseProgram("heddle 1\nprogram p(%q: f16[8, 16]) -> (%y) {\n"
                                      "  slot %y: f16[8, 16]\n  %y = allocate\n"
@@ -106,16 +107,16 @@ TEST(CpuAttention, IsNoCallOfALibraryHere) {
   } catch (const UserError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("call_library attention(%q, %q, %q)"), std::string::npos) << text;
-    EXPECT_NE(text.find("attention as one call is cuDNN's, on CUDA only"), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("attention as one call needs cuDNN on CUDA"), std::string::npos) << text;
   }
   const auto null = makeNullDevice();
   Executable idle(executable.program(), {null.get()});
   EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
 }
 
-// A decoder's one query is no case of its own for a forward, which would be compiled once more.
-TEST(CpuAttention, SizesThatDecideWhetherItIsACall) {
+// A single query, as in a decoder, is no separate case for a forward. It would be compiled again
+// for it.
+TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, f], %q: f16[t, e], %k: f16[s, e], %v: f16[s, f]) {\n"
       "  %y = scaled_dot_product_attention(%q, %k, %v)\n"
@@ -137,7 +138,7 @@ TEST(CpuAttention, SizesThatDecideWhetherItIsACall) {
   EXPECT_NE(deciding(1, 1, 9), deciding(1, 2, 9));
 }
 
-TEST(CpuAttention, TokensOfABackward) {
+TEST(CpuAttention, BackwardChecksQueriesKeysAndVersion) {
   const auto why = [](bool causal, int64_t queries, int64_t keys, int64_t version) {
     return whyNotTokens(causal, queries, keys, version);
   };
@@ -154,8 +155,8 @@ TEST(CpuAttention, TokensOfABackward) {
   EXPECT_EQ(why(false, 2, 0, 91900), "there are no keys");
 }
 
-// What a device with a library for attention would run: one call each, in any order of groups.
-TEST(CpuAttention, ForwardAndBackwardAreLoweredToOneCallEach) {
+// A device with a library for attention runs one call each, in any order of groups.
+TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: bf16[h, t, e], %q: bf16[h, t, e], %k: bf16[h, s, e], "
       "%v: bf16[h, s, e]) with h = 2, t = 5, s = 7, e = 8 {\n"

@@ -21,12 +21,12 @@ void multiplyAndCheck(Matrix& a, Matrix& b, Matrix& c) {
   runMatmul(*device, specOf(a, b, c),
             {a.bytes.data(), b.bytes.data(), nullptr, c.bytes.data(), nullptr}, stream);
   device->destroyStream(stream);
-  checkProduct(a, b, c);
+  checkMatmul(a, b, c);
 }
 
 class CpuMatmul : public ::testing::TestWithParam<DType> {};
 
-TEST_P(CpuMatmul, EveryCase) {
+TEST_P(CpuMatmul, EveryCaseMatchesLoops) {
   for (const MatmulCase& sizes : matmulCases()) {
     SCOPED_TRACE(sizes.what);
     Matrix a(GetParam(), sizes.a, sizes.a_strides);
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(DTypes, CpuMatmul,
                                            DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {
+TEST(CpuMatmulErrors, MismatchedSizesAndDtypesAreRefused) {
   auto device = makeCpuDevice();
   const TensorDesc a = denseDesc(DType::F32, {2, 3});
   const TensorDesc b = denseDesc(DType::F32, {4, 2});
@@ -56,7 +56,7 @@ TEST(CpuMatmulErrors, SizesAndDtypesThatDisagree) {
   EXPECT_THROW(device->prepareMatmul(spec, {}), UserError);
 }
 
-// 1 + 256 times 2^-9 is 1.5 in f32; a sum rounded to bf16 at each step would stay at 1.
+// 1 + 256 * 2^-9 is 1.5 in f32. A sum that is rounded to bf16 at each step would stay at 1.
 TEST(CpuMatmulRounding, Bf16IsRoundedOnce) {
   Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
   for (int64_t p = 0; p < 257; ++p) {

@@ -14,7 +14,7 @@
 namespace heddle::host::device_streams_test {
 namespace {
 
-// Each test with plain streams and with an adversarial order.
+// Each test runs with ordinary streams and with adversarial order.
 class CpuStreams : public ::testing::TestWithParam<bool> {
  protected:
   CpuOptions options() const {
@@ -32,7 +32,7 @@ class CpuStreams : public ::testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(CpuStreams, RunInOrder) {
+TEST_P(CpuStreams, TasksRunInOrder) {
   auto device = makeCpuDevice(options());
   Stream stream = device->createStream();
   std::vector<int> seen;
@@ -43,7 +43,7 @@ TEST_P(CpuStreams, RunInOrder) {
   device->destroyStream(stream);
 }
 
-TEST_P(CpuStreams, CopyAndFillInOrder) {
+TEST_P(CpuStreams, CopiesAndFillsRunInOrder) {
   auto device = makeCpuDevice(options());
   Stream stream = device->createStream();
   auto* memory = static_cast<char*>(device->allocator().allocate(64, stream));
@@ -60,7 +60,7 @@ TEST_P(CpuStreams, CopyAndFillInOrder) {
   device->destroyStream(stream);
 }
 
-TEST_P(CpuStreams, AnEventNeverRecordedIsDone) {
+TEST_P(CpuStreams, UnrecordedEventIsDone) {
   auto device = makeCpuDevice(options());
   Event event = device->createEvent();
   EXPECT_TRUE(device->eventDone(event));
@@ -73,7 +73,7 @@ TEST_P(CpuStreams, AnEventNeverRecordedIsDone) {
   device->destroyEvent(event);
 }
 
-TEST_P(CpuStreams, AWaitMeansTheRecordBeforeIt) {
+TEST_P(CpuStreams, WaitRefersToTheEarlierRecord) {
   auto device = makeCpuDevice(options());
   Stream a = device->createStream();
   Stream b = device->createStream();
@@ -93,7 +93,8 @@ TEST_P(CpuStreams, AWaitMeansTheRecordBeforeIt) {
       },
       b, {});
   if (!GetParam()) {
-    // Recorded again behind work that cannot finish: b must not wait for that.
+    // The event is recorded again after work that cannot finish. b must not wait for the second
+    // record.
     device->hostTask([open] { open.wait(); }, a, {});
     device->recordEvent(event, a);
     EXPECT_FALSE(device->eventDone(event));
@@ -107,7 +108,7 @@ TEST_P(CpuStreams, AWaitMeansTheRecordBeforeIt) {
   device->destroyStream(a);
 }
 
-TEST_P(CpuStreams, DestroyWaitsForTheWorkAndAStreamIsNewAgain) {
+TEST_P(CpuStreams, DestroyStreamWaitsForItsWork) {
   auto device = makeCpuDevice(options());
   std::atomic<int> ran{0};
   for (int round = 0; round < 5; ++round) {
@@ -118,7 +119,7 @@ TEST_P(CpuStreams, DestroyWaitsForTheWorkAndAStreamIsNewAgain) {
   }
 }
 
-TEST_P(CpuStreams, TheDeviceFinishesItsWorkBeforeItGoes) {
+TEST_P(CpuStreams, DeviceDestructorWaitsForItsWork) {
   std::atomic<int> ran{0};
   {
     auto device = makeCpuDevice(options());
@@ -134,7 +135,7 @@ TEST_P(CpuStreams, TheDeviceFinishesItsWorkBeforeItGoes) {
   EXPECT_EQ(ran, 2);
 }
 
-TEST_P(CpuStreams, AnErrorSkipsWhatFollowsAndEventsPass) {
+TEST_P(CpuStreams, ErrorSkipsLaterWorkOfTheSameRunOnly) {
   auto device = makeCpuDevice(options());
   Stream a = device->createStream();
   Stream b = device->createStream();
@@ -165,7 +166,7 @@ TEST_P(CpuStreams, AnErrorSkipsWhatFollowsAndEventsPass) {
   device->destroyStream(b);
 }
 
-TEST_P(CpuStreams, SeveralThreadsWithAStreamEach) {
+TEST_P(CpuStreams, ThreadsUseTheirOwnStreamsConcurrently) {
   auto device = makeCpuDevice(options());
   std::vector<std::thread> threads;
   std::vector<int64_t> sums(4, 0);
@@ -187,7 +188,7 @@ TEST_P(CpuStreams, SeveralThreadsWithAStreamEach) {
   for (int64_t sum : sums) EXPECT_EQ(sum, 20100);
 }
 
-TEST_P(CpuStreams, MemoryLimit) {
+TEST_P(CpuStreams, MemoryLimitIsEnforced) {
   CpuOptions limited = options();
   limited.memory_limit = 1 << 20;
   auto device = makeCpuDevice(limited);
@@ -198,7 +199,7 @@ TEST_P(CpuStreams, MemoryLimit) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0U);
   EXPECT_THROW(pool.allocate(1, a), std::bad_alloc);
   pool.deallocate(block, 1 << 20, a);
-  // Free blocks of another size and another stream make room.
+  // Free blocks of another size or stream are released to make room.
   void* small = pool.allocate(1 << 19, b);
   pool.deallocate(small, 1 << 19, b);
   EXPECT_THROW(pool.allocate(int64_t{1} << 62, a), std::bad_alloc);
@@ -206,7 +207,7 @@ TEST_P(CpuStreams, MemoryLimit) {
   device->destroyStream(b);
 }
 
-TEST_P(CpuStreams, AFreedBlockServesTheSameStreamAtOnce) {
+TEST_P(CpuStreams, FreedBlockIsReusedOnItsStreamAtOnce) {
   auto device = makeCpuDevice(options());
   Allocator& pool = device->allocator();
   Stream a = device->createStream();

@@ -6,7 +6,7 @@
 namespace heddle::host::library_gpu_test {
 namespace {
 
-class CudaLibraryGpu : public GpuDeviceTest {
+class CudaLibraryGpu : public GpuDeviceFixture {
  protected:
   void runOn(LibraryRun& run) {
     Allocator& pool = device_->allocator();
@@ -36,15 +36,15 @@ class CudaLibraryGpu : public GpuDeviceTest {
   }
 };
 
-TEST_F(CudaLibraryGpu, EveryCase) {
+TEST_F(CudaLibraryGpu, EveryCaseMatchesTheDefinition) {
   for (DType dtype : kAllDTypes) {
     checkEveryLibraryCase(dtype, [&](LibraryRun& run) { runOn(run); });
   }
   expectFloat8Refused([&](const LibraryCall& call) { return device_->libraryWorkspace(call); });
 }
 
-// One line that no block holds.
-TEST_F(CudaLibraryGpu, ALineOfAMillion) {
+// The line is too long for one block.
+TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   constexpr int64_t kLine = (int64_t{1} << 20) + 3;
   std::mt19937 random(7);
   const RunLibrary run = [&](LibraryRun& made) { runOn(made); };
@@ -57,7 +57,8 @@ TEST_F(CudaLibraryGpu, ALineOfAMillion) {
     LibraryRun sort{
         LibraryFunction::Argsort, 0, true, {{dtype, {kLine}, {}}}, {DType::I64, {kLine}, {}}};
     checkArgsort(sort, random, run);
-    sort.out = {DType::I64, {1000}, {}};  // chosen in steps, until a block holds the rest
+    sort.out = {
+        DType::I64, {1000}, {}};  // candidates are reduced in steps until they fit one block
     checkArgsort(sort, random, run);
     for (int64_t targets : {1, 1000, 300000}) {
       LibraryRun add{LibraryFunction::ScatterAdd,
@@ -70,8 +71,8 @@ TEST_F(CudaLibraryGpu, ALineOfAMillion) {
   }
 }
 
-// Many lines at once, more than are sorted together.
-TEST_F(CudaLibraryGpu, SeveralGroupsOfLines) {
+// There are more lines than are sorted at once.
+TEST_F(CudaLibraryGpu, LinesBeyondOneGroupAreSorted) {
   std::mt19937 random(9);
   LibraryRun sort{LibraryFunction::Argsort,
                   1,
@@ -81,7 +82,7 @@ TEST_F(CudaLibraryGpu, SeveralGroupsOfLines) {
   checkArgsort(sort, random, [&](LibraryRun& made) { runOn(made); });
 }
 
-// The same bits every time, whatever the order in which blocks run.
+// The result has the same bits in every run, whatever the order of the blocks.
 TEST_F(CudaLibraryGpu, SumsAreDeterministic) {
   std::mt19937 random(3);
   constexpr int64_t kSources = 100000;

@@ -1,4 +1,4 @@
-// The CUDA kernels of the library functions and the steps that launch them, on the host.
+// Runs the CUDA kernels of the library functions, and the steps that launch them, on the host.
 #include <gtest/gtest.h>
 
 #include "host/device/cuda_library_launches.h"
@@ -56,7 +56,7 @@ class HostLauncher : public LibraryLauncher {
     hdl::Args copy;
     std::memcpy(&copy, &args, sizeof(copy));
     const Entry entry = kEntries[static_cast<size_t>(kernel)];
-    // Fewer blocks must do as well: each walks over the rest.
+    // Fewer blocks must give the same result, because each block loops over the remaining work.
     simt::grid().run(seed_ % 2 == 0 ? blocks : std::min<int64_t>(blocks, 3), kLibraryThreads, seed_,
                      [&] { entry(copy); });
   }
@@ -68,7 +68,7 @@ class HostLauncher : public LibraryLauncher {
 void runSteps(LibraryRun& run, uint64_t seed) {
   LibraryCall call = run.call();
   const auto bytes = static_cast<size_t>(libraryStepsWorkspace(call));
-  // What a step writes beyond its workspace is seen.
+  // Detects writes beyond the workspace.
   std::vector<std::byte> workspace(bytes + 4096, std::byte{0xFF});
   call.workspace = workspace.data();
   HostLauncher launcher(seed);
@@ -76,21 +76,22 @@ void runSteps(LibraryRun& run, uint64_t seed) {
   for (size_t i = bytes; i < workspace.size(); ++i) ASSERT_EQ(workspace[i], std::byte{0xFF});
 }
 
-class LibrarySimt : public ::testing::TestWithParam<DType> {};
+class CudaLibraryLaunchesSimt : public ::testing::TestWithParam<DType> {};
 
-// Lines that are sorted by digits, but none that would take minutes.
-TEST_P(LibrarySimt, EveryCase) {
+// Includes lines that are sorted by digits, but none that would take minutes.
+TEST_P(CudaLibraryLaunchesSimt, EveryCaseMatchesTheDefinition) {
   const auto seed = static_cast<uint64_t>(GetParam());
   checkEveryLibraryCase(
       GetParam(), [&](LibraryRun& run) { runSteps(run, seed); }, 4200);
 }
 
-// Two values of a sum, keys of 64 and of 32 bits.
-INSTANTIATE_TEST_SUITE_P(DTypes, LibrarySimt, ::testing::Values(DType::I64, DType::BF16),
+// I64 and BF16 cover sums of both kinds, and keys of 64 and of 32 bits.
+INSTANTIATE_TEST_SUITE_P(DTypes, CudaLibraryLaunchesSimt,
+                         ::testing::Values(DType::I64, DType::BF16),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// What every other type adds: loads, stores and keys.
-TEST(LibrarySimtTypes, SmallCases) {
+// Other dtypes differ only in loads, stores and keys.
+TEST(CudaLibraryLaunchesSimtCases, SmallCasesOfEveryDtypeAreRight) {
   std::mt19937 random(3);
   for (DType dtype : kAllDTypes) {
     const RunLibrary device = [&](LibraryRun& run) { runSteps(run, 2); };
@@ -102,16 +103,16 @@ TEST(LibrarySimtTypes, SmallCases) {
   expectFloat8Refused(libraryStepsWorkspace);
 }
 
-TEST(LibrarySimtScan, ALineInChunks) {
+TEST(CudaLibraryLaunchesSimtCases, ScanOfALongLineIsRight) {
   std::mt19937 random(1);
   LibraryRun run{
       LibraryFunction::Cumsum, 0, false, {{DType::F32, {20000}, {}}}, {DType::F32, {20000}, {}}};
   checkCumsum(run, random, [](LibraryRun& made) { runSteps(made, 1); });
 }
 
-// A line of three tiles whose first are chosen, then one of which they are chosen twice; equal ones
-// are taken in the order of their places.
-TEST(LibrarySimtTop, TheFirstOfLongLines) {
+// Selects the first elements of a line of three tiles, then of a line that needs two selections.
+// Equal elements are taken in the order of their indices.
+TEST(CudaLibraryLaunchesSimtCases, TopOfLongLinesIsRight) {
   std::mt19937 random(2);
   const auto top = [&](DType dtype, int64_t n, int64_t k, bool descending) {
     SCOPED_TRACE(std::string(name(dtype)) + " " + std::to_string(k) + " of " + std::to_string(n));

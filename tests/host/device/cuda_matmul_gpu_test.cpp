@@ -7,9 +7,9 @@
 namespace heddle::host::device_matmul_gpu_test {
 namespace {
 
-class CudaMatmulGpu : public GpuDeviceTest {
+class CudaMatmulGpu : public GpuDeviceFixture {
  protected:
-  // On `stream`, which must be the calling thread's.
+  // Multiplies on `stream`, which must belong to the calling thread.
   void multiply(const Matrix& a, const Matrix& b, Matrix& c, Stream stream) {
     Allocator& pool = device_->allocator();
     void* memory[3];
@@ -31,8 +31,8 @@ class CudaMatmulGpu : public GpuDeviceTest {
 
 constexpr DType kFloats[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
 
-// Integers and bools by heddle's own kernel, the rest by cuBLASLt.
-TEST_F(CudaMatmulGpu, EveryCase) {
+// heddle's own kernel computes integers and bools, and cuBLASLt the other dtypes.
+TEST_F(CudaMatmulGpu, EveryCaseMatchesLoops) {
   std::mt19937 random(11);
   for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32,
                       DType::I8, DType::Bool}) {
@@ -44,14 +44,14 @@ TEST_F(CudaMatmulGpu, EveryCase) {
       fillRandom(a, random);
       fillRandom(b, random);
       ASSERT_NO_THROW(multiply(a, b, c, stream_));
-      // bf16 holds sums of small integers exactly only up to 256; the sums here stay far below.
-      checkProduct(a, b, c);
+      // bf16 is exact for integers up to 256. The sums here are far below.
+      checkMatmul(a, b, c);
     }
   }
 }
 
 // An operand that begins at an odd element is less aligned than cuBLASLt assumes by default.
-TEST_F(CudaMatmulGpu, OperandsOfAnyAlignment) {
+TEST_F(CudaMatmulGpu, MisalignedOperandsAreRight) {
   for (DType dtype : kFloats) {
     constexpr int64_t kSize = 32;
     Matrix a(dtype, {kSize, kSize}, {}), b(dtype, {kSize, kSize}, {}), c(dtype, {kSize, kSize}, {});
@@ -68,12 +68,12 @@ TEST_F(CudaMatmulGpu, OperandsOfAnyAlignment) {
               stream_);
     device_->copy(c.bytes.data(), memory[2], bytes, stream_, {});
     finish(stream_);
-    checkProduct(a, b, c);
+    checkMatmul(a, b, c);
   }
 }
 
 // 1 + 2^-13 needs more bits than TF32 has.
-TEST_F(CudaMatmulGpu, F32IsNotTf32) {
+TEST_F(CudaMatmulGpu, F32KeepsFullPrecision) {
   Matrix a(DType::F32, {64, 64}, {}), b(DType::F32, {64, 64}, {}), c(DType::F32, {64, 64}, {});
   const double fine = 1.0 + std::ldexp(1.0, -13);
   for (int64_t i = 0; i < 64 * 64; ++i) {
@@ -84,7 +84,7 @@ TEST_F(CudaMatmulGpu, F32IsNotTf32) {
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(c.at({i, 63 - i}), fine);
 }
 
-// 1 + 256 times 2^-9 is 1.5 in f32; rounded to bf16 at each step it would stay at 1.
+// 1 + 256 * 2^-9 is 1.5 in f32. A sum that is rounded to bf16 at each step would stay at 1.
 TEST_F(CudaMatmulGpu, Bf16AccumulatesInF32) {
   Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
   for (int64_t p = 0; p < 257; ++p) {
@@ -95,7 +95,7 @@ TEST_F(CudaMatmulGpu, Bf16AccumulatesInF32) {
   EXPECT_EQ(c.at({0, 0}), 1.5);
 }
 
-TEST_F(CudaMatmulGpu, MoreBatchesThanOneCallTakes) {
+TEST_F(CudaMatmulGpu, BatchesBeyondOneCallAreRight) {
   constexpr int64_t kBatches = 70000;
   Matrix a(DType::F32, {kBatches, 1, 2}, {}), b(DType::F32, {kBatches, 2, 1}, {});
   Matrix c(DType::F32, {kBatches, 1, 1}, {});
@@ -103,10 +103,10 @@ TEST_F(CudaMatmulGpu, MoreBatchesThanOneCallTakes) {
   fillRandom(a, random);
   fillRandom(b, random);
   multiply(a, b, c, stream_);
-  checkProduct(a, b, c);
+  checkMatmul(a, b, c);
 }
 
-TEST_F(CudaMatmulGpu, SeveralThreads) {
+TEST_F(CudaMatmulGpu, SeveralThreadsMultiplyConcurrently) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
@@ -118,7 +118,7 @@ TEST_F(CudaMatmulGpu, SeveralThreads) {
         fillRandom(a, random);
         fillRandom(b, random);
         multiply(a, b, c, stream);
-        checkProduct(a, b, c);
+        checkMatmul(a, b, c);
       }
       device_->destroyStream(stream);
     });
@@ -126,8 +126,9 @@ TEST_F(CudaMatmulGpu, SeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// In every order in memory, aligned and not: cuBLASLt, packed for it, and heddle's own kernel.
-TEST_F(CudaMatmulGpu, Float8) {
+// Covers every memory order, aligned and not: direct calls of cuBLASLt, operands packed for it, and
+// heddle's own kernel.
+TEST_F(CudaMatmulGpu, Float8IsRightInEveryMemoryOrder) {
   std::mt19937 random(8);
   const std::vector<int64_t> dense, a_turned{20 * 32, 1, 20}, b_turned{32 * 48, 1, 32};
   for (const auto& [left, right, result] : {std::tuple{DType::F8E4M3, DType::F8E4M3, DType::F32},
@@ -153,14 +154,14 @@ TEST_F(CudaMatmulGpu, Float8) {
                 stream_);
       device_->copy(c.bytes.data(), out, static_cast<int64_t>(c.bytes.size()), stream_, {});
       finish(stream_);
-      checkProduct(a, b, c);
+      checkMatmul(a, b, c);
     }
   }
 }
 
-// Bias and activation behind f8: of f32 by heddle's kernel, of bf16 by cuBLASLt, which has an
-// algorithm.
-TEST_F(CudaMatmulGpu, Float8WithBiasAndRelu) {
+// Bias and activation after an f8 matrix product: heddle's kernel computes them for f32, cuBLASLt
+// for bf16, for which it has an algorithm.
+TEST_F(CudaMatmulGpu, Float8BiasAndReluAreRight) {
   std::mt19937 random(9);
   for (const DType result : {DType::F32, DType::BF16}) {
     Matrix a(DType::F8E4M3, {16, 64}, {}), b(DType::F8E4M3, {64, 32}, {1, 64});

@@ -35,7 +35,7 @@ struct Args {
   int spins;
 };
 
-class CudaDeviceGpu : public GpuDeviceTest {
+class CudaDeviceGpu : public GpuDeviceFixture {
  protected:
   void launch(KernelHandle kernel, const Args& args, Stream stream, int64_t grid,
               int32_t grid_y = 1, int32_t shared_bytes = 0) {
@@ -59,7 +59,7 @@ class CudaDeviceGpu : public GpuDeviceTest {
   }
 };
 
-TEST_F(CudaDeviceGpu, LaunchOverBothGridAxes) {
+TEST_F(CudaDeviceGpu, LaunchCoversBothGridAxes) {
   KernelHandle kernel = compile(kKernels, "store");
   constexpr size_t kCount = 128 * 100 * 3;
   auto* out = static_cast<int*>(allocate(kCount * 4));
@@ -68,7 +68,7 @@ TEST_F(CudaDeviceGpu, LaunchOverBothGridAxes) {
   for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], 5 + static_cast<int>(i));
 }
 
-TEST_F(CudaDeviceGpu, AGridLargerThan65535) {
+TEST_F(CudaDeviceGpu, GridMayExceed65535Blocks) {
   KernelHandle kernel = compile(kKernels, "store");
   constexpr size_t kCount = 128 * 100000;
   auto* out = static_cast<int*>(allocate(kCount * 4));
@@ -78,7 +78,7 @@ TEST_F(CudaDeviceGpu, AGridLargerThan65535) {
   EXPECT_THROW(launch(kernel, {out, 0, 1, 0}, stream_, 0), InternalError);
 }
 
-TEST_F(CudaDeviceGpu, SharedMemoryBeyondTheDefault) {
+TEST_F(CudaDeviceGpu, LaunchRaisesTheSharedMemoryLimit) {
   KernelHandle kernel = compile(kKernels, "shared");
   for (int count : {1000, 24000, 16000}) {
     auto* out = static_cast<int*>(allocate(count * 4));
@@ -91,7 +91,7 @@ TEST_F(CudaDeviceGpu, SharedMemoryBeyondTheDefault) {
             std::string::npos);
 }
 
-// The producer spins a while, so that a consumer that did not wait would read too early.
+// The producer spins for a while. A consumer that does not wait would read too early.
 TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   KernelHandle kernel = compile(kKernels, "store");
   Stream other = device_->createStream();
@@ -108,7 +108,7 @@ TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   device_->destroyStream(other);
 }
 
-TEST_F(CudaDeviceGpu, EventsAreDoneWhenTheWorkIs) {
+TEST_F(CudaDeviceGpu, EventIsDoneWhenItsWorkIsDone) {
   Event event = device_->createEvent();
   EXPECT_TRUE(device_->eventDone(event));
   device_->synchronize(event);
@@ -131,7 +131,7 @@ TEST_F(CudaDeviceGpu, EventsAreDoneWhenTheWorkIs) {
   device_->destroyEvent(event);
 }
 
-TEST_F(CudaDeviceGpu, AnErrorOfAHostTaskSkipsWhatFollows) {
+TEST_F(CudaDeviceGpu, HostTaskErrorSkipsLaterWork) {
   ErrorSink errors;
   bool ran = false;
   device_->hostTask([] { userError("bad value"); }, stream_, {&errors, 4});
@@ -141,7 +141,7 @@ TEST_F(CudaDeviceGpu, AnErrorOfAHostTaskSkipsWhatFollows) {
   EXPECT_EQ(messageOf<UserError>([&] { errors.rethrow(); }), "instruction 4: bad value");
 }
 
-TEST_F(CudaDeviceGpu, CopyAndFill) {
+TEST_F(CudaDeviceGpu, CopyAndFillWriteTheirRanges) {
   auto* memory = static_cast<unsigned char*>(allocate(300));
   device_->fill(memory, 7, 300, stream_, {});
   device_->fill(memory + 100, 9, 100, stream_, {});
@@ -154,7 +154,7 @@ TEST_F(CudaDeviceGpu, CopyAndFill) {
   EXPECT_EQ(values[299], 7);
 }
 
-TEST_F(CudaDeviceGpu, OutOfMemorySaysWhatWasAsked) {
+TEST_F(CudaDeviceGpu, OutOfMemoryNamesTheRequestedBytes) {
   const auto ask = [&] { device_->allocator().allocate(int64_t{1} << 46, stream_); };
   const std::string message = messageOf<std::bad_alloc>(ask);
   EXPECT_NE(message.find("cudaMallocAsync"), std::string::npos) << message;
@@ -162,7 +162,7 @@ TEST_F(CudaDeviceGpu, OutOfMemorySaysWhatWasAsked) {
   EXPECT_NE(allocate(1024), nullptr);
 }
 
-TEST_F(CudaDeviceGpu, Misuse) {
+TEST_F(CudaDeviceGpu, MisuseIsReported) {
   EXPECT_NE(messageOf<UserError>([] { makeCudaDevice(1000); }).find("cuda:1000"),
             std::string::npos);
   EXPECT_THROW(compile(kKernels, "absent"), UserError);
@@ -172,7 +172,7 @@ TEST_F(CudaDeviceGpu, Misuse) {
   EXPECT_NE(message.find("cudaLibrary"), std::string::npos) << message;
 }
 
-TEST_F(CudaDeviceGpu, ATransportOfHostMemoryIsRefused) {
+TEST_F(CudaDeviceGpu, HostMemoryTransportIsRefused) {
   auto worlds = comm::makeInProcessWorlds(2);
   std::unique_ptr<comm::Communicator> communicators[2];
   std::thread other([&] { communicators[1] = worlds[1]->communicator({0, 1}); });
@@ -185,7 +185,7 @@ TEST_F(CudaDeviceGpu, ATransportOfHostMemoryIsRefused) {
   EXPECT_NE(messageOf<UserError>(post).find("host memory"), std::string::npos);
 }
 
-TEST_F(CudaDeviceGpu, ATeamOfOneCopies) {
+TEST_F(CudaDeviceGpu, TeamOfOneCopies) {
   auto world = comm::makeSingleWorld();
   auto communicator = world->communicator({0});
   const int* from = upload(std::vector<int>{1, 2, 3, 4});
@@ -199,8 +199,8 @@ TEST_F(CudaDeviceGpu, ATeamOfOneCopies) {
   EXPECT_EQ(download<int>(to, 4, stream_), (std::vector<int>{1, 2, 1, 2}));
 }
 
-// A failed kernel spoils the process's device, so this runs in a process of its own.
-TEST_F(CudaDeviceGpu, ALateErrorComesUpInSynchronize) {
+// A failed kernel makes the device unusable for the process, so this test runs in a child process.
+TEST_F(CudaDeviceGpu, LateErrorAppearsInSynchronize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail_late = [&] {
     launch(compile(kKernels, "store"), {reinterpret_cast<int*>(8), 128, 0, 0}, stream_, 1);

@@ -1,4 +1,5 @@
-// The CUDA kernels of products that cuBLASLt does not compute, on the host, and through NVRTC.
+// Runs the CUDA kernels of matrix products that cuBLASLt does not compute on the host, and compiles
+// them with NVRTC.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@
 //
 #include "codegen/runtime/cuda_product.h"
 
-namespace heddle::host::product_simt_test {
+namespace heddle::host::fallback_matmul_simt_test {
 namespace {
 
 static_assert(sizeof(ProductArgs) == sizeof(hdp::Args));
@@ -32,7 +33,7 @@ constexpr Entry kEntries[] = {hdpIntegers, hdpSingles, hdpDoubles, hdpFinishSing
                               hdpFinishDoubles};
 static_assert(std::size(kEntries) == std::size(kProductEntries));
 
-// `blocks`: at most so many, each of which walks over the rest.
+// Launches at most `blocks` blocks. Each block loops over the remaining work.
 void launch(const ProductLaunch& product, const Matrix* a, const Matrix* b, const Matrix* bias,
             Matrix& c, int64_t blocks) {
   ProductArgs args = product.args;
@@ -46,9 +47,9 @@ void launch(const ProductLaunch& product, const Matrix* a, const Matrix* b, cons
                    [&] { kEntries[static_cast<size_t>(product.kernel)](copy); });
 }
 
-class ProductSimt : public ::testing::TestWithParam<DType> {};
+class FallbackMatmulSimt : public ::testing::TestWithParam<DType> {};
 
-TEST_P(ProductSimt, EveryCase) {
+TEST_P(FallbackMatmulSimt, EveryCaseMatchesLoops) {
   std::mt19937 random(5);
   for (const MatmulCase& sizes : matmulCases()) {
     SCOPED_TRACE(sizes.what);
@@ -59,16 +60,16 @@ TEST_P(ProductSimt, EveryCase) {
     fillRandom(a, random);
     fillRandom(b, random);
     launch(fallbackMatmul(specOf(a, b, c)), &a, &b, nullptr, c, 3);
-    checkProduct(a, b, c);
+    checkMatmul(a, b, c);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, ProductSimt,
+INSTANTIATE_TEST_SUITE_P(DTypes, FallbackMatmulSimt,
                          ::testing::Values(DType::Bool, DType::I8, DType::I64, DType::F16,
                                            DType::F64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {
+TEST(FallbackMatmulSimtFloat8, MixedFloat8OperandsMatchLoops) {
   std::mt19937 random(6);
   for (const DType dtype : {DType::F32, DType::BF16}) {
     for (const MatmulCase& sizes : matmulCases()) {
@@ -79,12 +80,12 @@ TEST(ProductSimtFloat8, EveryCaseOfTwoTypes) {
       fillRandom(a, random);
       fillRandom(b, random);
       launch(fallbackMatmul(specOf(a, b, c)), &a, &b, nullptr, c, 3);
-      checkProduct(a, b, c);
+      checkMatmul(a, b, c);
     }
   }
 }
 
-TEST(ProductSimtFloat8, WhatIsLeftToTheLibrary) {
+TEST(FallbackMatmulSimtFloat8, LibraryComputesTheSupportedPart) {
   const auto part = [](DType left, DType right, DType result, int64_t n, int64_t k,
                        bool has = true) {
     MatmulSpec spec;
@@ -108,7 +109,7 @@ TEST(ProductSimtFloat8, WhatIsLeftToTheLibrary) {
   EXPECT_NE(part(bf16, bf16, bf16, 24, 0, false), std::nullopt);
 }
 
-TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
+TEST(FallbackMatmulSimtFloat8, ElementsMatchTheReference) {
   std::vector<float> values = {0.0F,  -0.0F, 448,   464,   465,       480,        -500,
                                57344, 61440, 61439, 1e30F, HUGE_VALF, -HUGE_VALF, std::nanf("")};
   std::mt19937 random(7);
@@ -137,7 +138,7 @@ TEST(ProductSimtFloat8, ElementsAreThoseOfTheReference) {
   }
 }
 
-TEST(ProductSimtIntegers, WrapBehindBiasAndBeforeRelu) {
+TEST(FallbackMatmulSimtEpilogue, IntegersWrapAfterBiasAndBeforeRelu) {
   for (const auto& [dtype, big] : {std::pair{DType::I64, int64_t{1} << 62},
                                    {DType::I32, int64_t{1} << 30},
                                    {DType::I32, -(int64_t{1} << 30)},
@@ -168,8 +169,8 @@ TEST(ProductSimtIntegers, WrapBehindBiasAndBeforeRelu) {
   }
 }
 
-// c as cuBLASLt leaves it, with dense columns; what follows is exact to the last bits.
-TEST(ProductSimtFinish, GeluOfF64AndF32) {
+// c has dense columns, as after a call of cuBLASLt. The epilogue must be exact to the last bits.
+TEST(FallbackMatmulSimtEpilogue, GeluOfF64AndF32IsExact) {
   for (const DType dtype : {DType::F64, DType::F32}) {
     Matrix a(dtype, {3, 1}, {}), b(dtype, {1, 4}, {}), c(dtype, {3, 4}, {1, 3}),
         bias(dtype, {4}, {});
@@ -199,7 +200,7 @@ TEST(ProductSimtFinish, GeluOfF64AndF32) {
   }
 }
 
-TEST(ProductSimtText, NvrtcCompilesIt) {
+TEST(FallbackMatmulSimtEpilogue, NvrtcCompilesTheSource) {
   const char* build = std::getenv("HEDDLE_BINARY_DIR");
   const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
   void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -215,4 +216,4 @@ TEST(ProductSimtText, NvrtcCompilesIt) {
 }
 
 }  // namespace
-}  // namespace heddle::host::product_simt_test
+}  // namespace heddle::host::fallback_matmul_simt_test

@@ -13,7 +13,8 @@
 #include "ir/base/error.h"
 #include "tests/host/device/matmul_cases.h"
 
-// Calls of the library functions that every device makes, held against what the functions mean.
+// Calls of the library functions for every device, and checks against the definitions of the
+// functions.
 namespace heddle::host {
 
 struct LibraryRun {
@@ -21,7 +22,7 @@ struct LibraryRun {
   int64_t axis;
   bool descending;
   std::vector<Matrix> in;
-  Matrix out;  // argsort: may have fewer places than the line
+  Matrix out;  // argsort: may have fewer elements than the line
 
   LibraryCall call() const {
     LibraryCall call;
@@ -39,7 +40,7 @@ struct LibraryRun {
 };
 using RunLibrary = std::function<void(LibraryRun&)>;
 
-// Values with ties, both zeros, infinities and NaN; the ends of integers.
+// Returns values with ties, both zeros, infinities and NaN, and the ends of integer ranges.
 inline Scalar sortable(DType dtype, std::mt19937& random) {
   const double inf = std::numeric_limits<double>::infinity();
   if (isFloat(dtype)) {
@@ -68,7 +69,7 @@ inline Scalar scalarAt(const Matrix& x, const std::vector<int64_t>& index) {
   return loadElement(x.bytes.data(), x.desc.dtype, x.place(index));
 }
 
-// Same value, or both NaN.
+// Returns whether the values are equal or both NaN.
 inline bool same(const Scalar& a, const Scalar& b) {
   if (!std::holds_alternative<double>(a)) return toInt(a) == toInt(b);
   return toDouble(a) == toDouble(b) || (std::isnan(toDouble(a)) && std::isnan(toDouble(b)));
@@ -81,7 +82,7 @@ inline bool above(const Scalar& a, const Scalar& b) {
   return std::isnan(x) ? !std::isnan(y) : x > y;
 }
 
-// Small integers: sums are exact, so each element is its sum rounded once.
+// Uses small integers. Their sums are exact, so each element is its sum rounded once.
 inline void checkCumsum(LibraryRun& run, std::mt19937& random, const RunLibrary& device) {
   fillRandom(run.in[0], random);
   device(run);
@@ -143,7 +144,7 @@ inline void checkScatter(LibraryRun& run, std::mt19937& random, const RunLibrary
   const int64_t extent = run.out.desc.sizes[axis];
   Matrix& index = run.in[1];
   forIndices(index.desc.sizes, [&](const std::vector<int64_t>& at) {
-    // One in eight names no place.
+    // Some indices are outside of the axis, and some of these far outside.
     const int64_t target = static_cast<int64_t>(random() % static_cast<uint64_t>(extent + 2)) - 1;
     storeElement(index.bytes.data(), index.desc.dtype, index.place(at),
                  random() % 8 == 0 ? target * 1000000007 : target);
@@ -173,7 +174,7 @@ inline void checkScatter(LibraryRun& run, std::mt19937& random, const RunLibrary
 struct LineCase {
   std::vector<int64_t> sizes;
   int64_t axis;
-  std::vector<int64_t> in, out;  // strides; empty: dense
+  std::vector<int64_t> in, out;  // strides; empty means dense
 };
 inline std::vector<LineCase> lineCases() {
   return {{{1}, 0, {}, {}},
@@ -197,7 +198,7 @@ inline std::vector<LineCase> lineCases() {
 struct ScatterCase {
   std::vector<int64_t> sizes, index, source;
   int64_t axis;
-  std::vector<int64_t> index_strides, out;  // empty: dense
+  std::vector<int64_t> index_strides, out;  // empty means dense
 };
 inline std::vector<ScatterCase> scatterCases() {
   return {{{5}, {9}, {9}, 0, {}, {}},
@@ -218,7 +219,7 @@ inline std::vector<ScatterCase> scatterCases() {
 
 inline bool takesSums(DType dtype) { return !isFloat8(dtype); }
 
-// The scans of one case.
+// Checks the scans and sorts of one case.
 inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
                           const RunLibrary& device) {
   SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + " axis " + std::to_string(c.axis));
@@ -238,7 +239,7 @@ inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
   }
 }
 
-// One index in i32, the other in i64.
+// scatter and scatter_add have different index types, i32 and i64. `narrow` selects which has i32.
 inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std::mt19937& random,
                              const RunLibrary& device) {
   for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {
@@ -256,7 +257,7 @@ inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std
   }
 }
 
-// `large`: lines of more than that many elements are left out.
+// Skips lines of more than `large` elements.
 inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
                                   int64_t large = INT64_MAX) {
   std::mt19937 random(static_cast<unsigned>(dtype) + 5);
@@ -271,7 +272,7 @@ inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
   }
 }
 
-// f8 is only moved.
+// Requires that cumsum, argsort and scatter_add refuse f8, which library functions can only move.
 inline void expectFloat8Refused(const std::function<int64_t(const LibraryCall&)>& workspace) {
   for (DType dtype : {DType::F8E4M3, DType::F8E5M2}) {
     const Matrix x(dtype, {4}, {});

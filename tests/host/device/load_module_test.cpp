@@ -29,7 +29,7 @@ class Variable {
   bool had_ = false;
 };
 
-TEST(Modules, AnAbsentLibraryIsNamedWithEveryPlace) {
+TEST(LoadModule, MissingLibraryIsReportedWithEveryPath) {
   Variable folder("HEDDLE_MODULE_DIR", "/nowhere/modules");
   std::string why;
   EXPECT_EQ(findModuleEntry("libheddle_absent.so", "entry", why), nullptr);
@@ -38,13 +38,13 @@ TEST(Modules, AnAbsentLibraryIsNamedWithEveryPlace) {
   EXPECT_NE(why.find("cannot open shared object file"), std::string::npos) << why;
 }
 
-TEST(Modules, ALibraryWithoutTheEntryPointIsNamed) {
+TEST(LoadModule, LibraryWithoutEntryPointIsReported) {
   std::string why;
   EXPECT_EQ(findModuleEntry("libm.so.6", "heddleNoSuchEntry", why), nullptr);
   EXPECT_NE(why.find("libm.so.6: has no entry point heddleNoSuchEntry"), std::string::npos) << why;
 }
 
-TEST(Modules, FindFromManyThreads) {
+TEST(LoadModule, ManyThreadsFindAnEntryPoint) {
   std::vector<std::thread> threads;
   std::vector<void*> found(4, nullptr);
   for (void*& entry : found) {
@@ -60,7 +60,7 @@ TEST(Modules, FindFromManyThreads) {
   }
 }
 
-TEST(Worlds, AJobWithoutMpirunHasOneRank) {
+TEST(Worlds, JobWithoutMpirunHasOneRank) {
   Variable open_mpi("OMPI_COMM_WORLD_SIZE", nullptr);
   Variable pmi("PMI_SIZE", nullptr);
   EXPECT_FALSE(startedByMpi());
@@ -69,13 +69,13 @@ TEST(Worlds, AJobWithoutMpirunHasOneRank) {
   EXPECT_EQ(world->rank(), 0);
 }
 
-TEST(Worlds, InProcessRanksInOrder) {
+TEST(Worlds, InProcessWorldsAreInRankOrder) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
   ASSERT_EQ(worlds.size(), 3U);
   for (int r = 0; r < 3; ++r) EXPECT_EQ(worlds[r]->rank(), r);
 }
 
-TEST(Worlds, CudaWithoutAGpuSaysWhy) {
+TEST(Worlds, CudaWithoutAGpuIsReported) {
   std::string why;
   if (cudaDeviceCount(why) > 0) GTEST_SKIP() << "there is a GPU";
   EXPECT_FALSE(why.empty());

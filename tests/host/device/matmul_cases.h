@@ -10,7 +10,7 @@
 #include "host/device/device.h"
 #include "ir/types/tensor.h"
 
-// Matrix products that every device computes, held against plain loops in double.
+// Matrix products for every device, and checks against plain loops in double.
 namespace heddle::host {
 
 // A tensor in host memory with any strides, and its values as doubles.
@@ -46,7 +46,7 @@ inline bool nextIndex(std::vector<int64_t>& index, const std::vector<int64_t>& s
   return false;
 }
 
-// Small integers, so that every dtype computes without rounding.
+// Fills with small integers, which every dtype computes without rounding.
 inline void fillRandom(Matrix& matrix, std::mt19937& random) {
   std::vector<int64_t> index(matrix.desc.rank(), 0);
   if (matrix.desc.numel() == 0) return;
@@ -57,7 +57,8 @@ inline void fillRandom(Matrix& matrix, std::mt19937& random) {
   } while (nextIndex(index, matrix.desc.sizes));
 }
 
-// Right-aligned; an axis of extent 1 or a missing one stays at 0.
+// Returns the index into an operand. Batch axes are right-aligned, and the index of an axis of
+// extent 1 stays 0.
 inline std::vector<int64_t> operandIndex(const Matrix& x, const std::vector<int64_t>& c_index,
                                          int64_t row, int64_t column) {
   const size_t rank = x.desc.rank();
@@ -71,7 +72,7 @@ inline std::vector<int64_t> operandIndex(const Matrix& x, const std::vector<int6
   return index;
 }
 
-inline void checkProduct(const Matrix& a, const Matrix& b, const Matrix& c) {
+inline void checkMatmul(const Matrix& a, const Matrix& b, const Matrix& c) {
   const int64_t k = a.desc.sizes.back();
   std::vector<int64_t> index(c.desc.rank(), 0);
   if (c.desc.numel() == 0) return;
@@ -86,7 +87,7 @@ inline void checkProduct(const Matrix& a, const Matrix& b, const Matrix& c) {
   } while (nextIndex(index, c.desc.sizes));
 }
 
-// Runs one product on operands where the device finds them and waits for it.
+// Runs one matrix product on operands in device memory and waits for it.
 inline void runMatmul(Device& device, const MatmulSpec& spec, MatmulOperands operands,
                       Stream stream, const AlgorithmChoices& choices = {}) {
   const auto prepared = device.prepareMatmul(spec, choices);
@@ -113,7 +114,7 @@ inline MatmulSpec specOf(const Matrix& a, const Matrix& b, const Matrix& c) {
 struct MatmulCase {
   std::string what;
   std::vector<int64_t> a, b, c;                          // sizes
-  std::vector<int64_t> a_strides, b_strides, c_strides;  // empty: dense
+  std::vector<int64_t> a_strides, b_strides, c_strides;  // empty means dense
 };
 
 inline std::vector<MatmulCase> matmulCases() {

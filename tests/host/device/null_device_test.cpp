@@ -9,7 +9,7 @@
 namespace heddle::host::device_null_test {
 namespace {
 
-TEST(NullDevice, CountsAndTouchesNothing) {
+TEST(NullDevice, CallsAreCountedAndMemoryIsUntouched) {
   auto counts = std::make_shared<NullCounts>();
   std::unique_ptr<Device> device = makeNullDevice(counts);
   EXPECT_EQ(device->kind(), DeviceKind::Null);
@@ -52,7 +52,7 @@ TEST(NullDevice, AddressesAreDistinctAndAligned) {
   }
 }
 
-TEST(TrackingAllocator, CountsHeldAndPeak) {
+TEST(TrackingAllocator, HeldAndPeakBytesAreCounted) {
   std::unique_ptr<Device> device = makeNullDevice();
   TrackingAllocator tracking(device->allocator());
   void* a = tracking.allocate(100, nullptr);
@@ -76,7 +76,7 @@ std::string rethrown(const ErrorSink& sink, const std::vector<std::string>* text
   return "nothing";
 }
 
-TEST(ErrorSink, KeepsTheFirstAndNamesTheInstruction) {
+TEST(ErrorSink, FirstErrorIsKeptWithItsInstruction) {
   ErrorSink sink;
   EXPECT_FALSE(sink.failed());
   sink.rethrow();
@@ -91,7 +91,7 @@ TEST(ErrorSink, KeepsTheFirstAndNamesTheInstruction) {
   sink.rethrow();
 }
 
-TEST(ErrorSink, KeepsTheKindOfError) {
+TEST(ErrorSink, ErrorTypeIsKept) {
   ErrorSink sink;
   sink.report(std::make_exception_ptr(InternalError("bug")), -1);
   EXPECT_EQ(rethrown<InternalError>(sink, nullptr), "bug");

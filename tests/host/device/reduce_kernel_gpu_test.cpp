@@ -11,13 +11,13 @@
 namespace heddle::host::device_reduce_gpu_test {
 namespace {
 
-class CudaReduceGpu : public GpuDeviceTest {
+class ReduceKernelGpu : public GpuDeviceFixture {
  protected:
   void SetUp() override {
-    GpuDeviceTest::SetUp();
+    GpuDeviceFixture::SetUp();
     if (!IsSkipped()) reduce_ = cudaModule().makeReduce(0);
   }
-  // The result in double for one dtype whose elements travel as Scalar.
+  // Reduces the inputs of all ranks on the GPU and returns the elements.
   std::vector<Scalar> reduced(const std::vector<std::vector<Scalar>>& ranks, DType dtype,
                               ReduceOp op, bool in_place) {
     const size_t count = ranks[0].size();
@@ -42,7 +42,7 @@ class CudaReduceGpu : public GpuDeviceTest {
   comm::DeviceReduce reduce_;
 };
 
-// In rank order; f32 and bf16 are combined in f32, rounded at the end.
+// Computes the expected value: ranks in order, f32 and bf16 combined in f32 and rounded at the end.
 double expected(const std::vector<double>& values, DType dtype, ReduceOp op) {
   const auto round = [&](double x) {
     return dtype == DType::F32 || dtype == DType::BF16 ? static_cast<float>(x) : x;
@@ -60,7 +60,7 @@ double expected(const std::vector<double>& values, DType dtype, ReduceOp op) {
   return toDouble(roundTo(dtype, total));
 }
 
-TEST_F(CudaReduceGpu, FloatsHaveTheBitsOfTheDefinition) {
+TEST_F(ReduceKernelGpu, FloatsMatchTheDefinitionBitForBit) {
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
   for (DType dtype : {DType::F32, DType::F64, DType::BF16}) {
@@ -89,7 +89,7 @@ TEST_F(CudaReduceGpu, FloatsHaveTheBitsOfTheDefinition) {
   }
 }
 
-TEST_F(CudaReduceGpu, IntegersAndBools) {
+TEST_F(ReduceKernelGpu, IntegersAndBoolsMatchTheDefinition) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const std::vector<std::vector<Scalar>> numbers = {{int64_t{3}, kMost}, {int64_t{-5}, int64_t{1}}};
   const auto first = [&](ReduceOp op) { return toInt(reduced(numbers, DType::I64, op, false)[0]); };
@@ -111,7 +111,7 @@ TEST_F(CudaReduceGpu, IntegersAndBools) {
   EXPECT_EQ(both(ReduceOp::Min), (std::vector<int64_t>{1, 0, 0}));
 }
 
-TEST_F(CudaReduceGpu, WhatItRefuses) {
+TEST_F(ReduceKernelGpu, WrongCallsAreRefused) {
   int* memory = upload(std::vector<int>{1, 2});
   const void* srcs[] = {memory};
   EXPECT_THROW(reduce_(memory, srcs, 1, DType::I64, ReduceOp::Avg, stream_), UserError);
@@ -121,8 +121,8 @@ TEST_F(CudaReduceGpu, WhatItRefuses) {
   reduce_(memory, srcs, 0, DType::F32, ReduceOp::Sum, stream_);
 }
 
-// Three ranks on one GPU, each with a device of its own, through Device::communicate.
-TEST_F(CudaReduceGpu, InProcessRanksOnOneGpu) {
+// Three ranks on one GPU communicate through Device::communicate. Each has its own device.
+TEST_F(ReduceKernelGpu, InProcessRanksReduceOnOneGpu) {
   constexpr int kRanks = 3;
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cuda, kRanks);
   std::vector<std::vector<float>> results(kRanks);

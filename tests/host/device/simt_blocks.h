@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-// Runs CUDA text on the host: the threads of a block are fibers that take turns between barriers,
-// in an order that a seed decides, and blocks run one after the other. Include it, then the text.
-// Every barrier, of a block or of a warp, is taken to be met by all threads of the block; one that
-// is met by some only aborts. Shuffles need all 32 lanes.
+// Runs CUDA text on the host. Include this header, then the text. The threads of a block are fibers
+// that alternate between barriers, in an order that a seed decides. Blocks run one after the other.
+// Every barrier, of a block or of a warp, must be reached by all threads of the block; otherwise
+// the run aborts. Shuffles need all 32 lanes.
 namespace heddle::simt {
 
 struct Dim {
@@ -21,7 +21,7 @@ struct Dim {
 
 class Grid {
  public:
-  // entry() for every thread of every block.
+  // Calls entry() for every thread of every block.
   void run(int64_t blocks, int threads, uint64_t seed, const std::function<void()>& entry) {
     entry_ = &entry;
     blocks_ = blocks;
@@ -39,7 +39,7 @@ class Grid {
     ++fiber.barriers;
     swapcontext(&fiber.context, &scheduler_);
   }
-  // The values that all threads give; the next exchange may begin while a thread still reads.
+  // Exchanges values between all threads. The next exchange may begin while a thread still reads.
   template <class T>
   T exchange(T value, int from) {
     const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
@@ -94,9 +94,9 @@ class Grid {
     for (bool left = true; left; ++round) left = runRound(seed, round);
   }
 
-  // Each thread to its next barrier, or to its end: all of them to the same.
+  // Runs each thread to its next barrier or to its end. All threads must reach the same one.
   bool runRound(uint64_t seed, uint64_t round) {
-    // An odd multiplier walks over all threads, of which there are a power of two.
+    // An odd multiplier visits all threads, because their number is a power of two.
     const uint64_t step = 2 * (seed * 7919 + round % 5) + 1;
     int done = 0;
     for (int i = 0; i < threads_; ++i) {
@@ -106,7 +106,8 @@ class Grid {
       swapcontext(&scheduler_, &fiber.context);
       if (fiber.done) ++done;
     }
-    if (done != 0 && done != threads_) std::abort();  // some threads wait at a barrier for ever
+    if (done != 0 && done != threads_)
+      std::abort();  // some threads would wait at a barrier forever
     return done == 0;
   }
 
@@ -133,7 +134,7 @@ inline void Grid::start() {
 
 }  // namespace heddle::simt
 
-// --- what the text uses --------------------------------------------------------------------------
+// --- Definitions that the text uses ---
 
 #define __device__
 #define __global__

@@ -1,4 +1,5 @@
-// Which algorithm wins a race, on a GPU whose clock falls while one of them runs by itself.
+// Tests which algorithm is chosen on a simulated GPU whose clock falls while one algorithm runs
+// alone.
 #include "host/device/timed_choice.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,8 @@ namespace heddle::host::timed_choice_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLimitMs = 40;  // alone for so long, and the power limit is what counts
+constexpr double kLimitMs =
+    40;  // after running alone for this time, the power limit determines the speed
 
 class HotGpu : public AlgorithmStopwatch {
  public:
@@ -54,32 +56,33 @@ class HotGpu : public AlgorithmStopwatch {
   }
 
   std::vector<Times> algorithms_;
-  std::vector<double> ran_;  // milliseconds in all
+  std::vector<double> ran_;  // total milliseconds by algorithm
   size_t last_ = 0;
   double alone_ = 0;
   double elapsed_ = 0;
 };
 
-// Two products of an H200, and one whose clock stays.
-TEST(TimedChoice, TheFastestOneWhenItIsSustainedWins) {
+// The first two cases are matrix products measured on an H200. In the third the clock does not
+// fall.
+TEST(TimedChoice, FastestSustainedAlgorithmWins) {
   EXPECT_EQ(HotGpu({{1.372, 1.510}, {1.369, 1.379}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{2.424, 2.799}, {2.730, 2.729}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{1.5, 1.5}, {1.3, 1.3}, {1.4, 1.4}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{1.3, 1.5}, {1.4, 1.6}, {1.35, 1.7}}).winner(), 0u);
 }
 
-TEST(TimedChoice, TheFirstOneStaysUnlessAnotherIsClearlyFaster) {
+TEST(TimedChoice, FirstAlgorithmStaysUnlessAnotherIsClearlyFaster) {
   EXPECT_EQ(HotGpu({{1, 1.004}, {1, 1}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{1, 1.006}, {1, 1}}).winner(), 1u);
   EXPECT_EQ(HotGpu({{0.0501, 1}, {0.05, 1}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{0.0504, 1}, {0.05, 1}}).winner(), 1u);
 }
 
-TEST(TimedChoice, TheFirstOneIsInTheFinalHoweverItDidBefore) {
+TEST(TimedChoice, FirstAlgorithmAlwaysReachesTheFinal) {
   EXPECT_EQ(HotGpu({{1.4, 1.4}, {1, 1.6}, {1.05, 1.5}, {1.1, 1.6}, {1.1, 1.3}}).winner(), 0u);
 }
 
-TEST(TimedChoice, OthersThatAreFarFromTheBestAreNotInTheFinal) {
+TEST(TimedChoice, SlowAlgorithmsMissTheFinal) {
   EXPECT_EQ(HotGpu({{1, 1.6}, {1.2, 1.2}, {1.1, 1.5}}).winner(), 2u);
 }
 
@@ -92,7 +95,7 @@ TEST(TimedChoice, ShortAndVeryLongRunsHaveNoFinal) {
   EXPECT_LE(slow.elapsed(), 10 * 700);
 }
 
-TEST(TimedChoice, WhatDoesNotRunNeverWins) {
+TEST(TimedChoice, FailingAlgorithmsNeverWin) {
   EXPECT_EQ(HotGpu({{kNever, 0}, {2, 2}, {1, 1}}).winner(), 2u);
   EXPECT_EQ(HotGpu({{0.01, 0.01}, {kNever, 0}}).winner(), 0u);
   EXPECT_EQ(HotGpu({{kNever, 0}, {kNever, 0}}).winner(), 0u);
@@ -100,7 +103,7 @@ TEST(TimedChoice, WhatDoesNotRunNeverWins) {
   EXPECT_EQ(HotGpu({}).winner(), 0u);
 }
 
-TEST(TimedChoice, AFinalTakesHalfASecond) {
+TEST(TimedChoice, FinalTakesHalfASecond) {
   const size_t count = 16;
   HotGpu gpu(std::vector<HotGpu::Times>(count, {1, 1.1}));
   EXPECT_EQ(gpu.winner(), 0u);

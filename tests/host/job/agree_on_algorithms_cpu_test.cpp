@@ -1,4 +1,4 @@
-// Who is asked for an algorithm, and that the ranks of a job end with the same ones.
+// Tests which rank chooses the algorithms, and that all ranks of a job get the same ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,10 +10,10 @@
 #include "host/job/agree_on_algorithms.h"
 #include "tests/host/rank_harness.h"
 
-namespace heddle::host::matmul_agreement_cpu_test {
+namespace heddle::host::agree_on_algorithms_cpu_test {
 namespace {
 
-TEST(AlgorithmAgreement, ARankAloneAsksItsDeviceEachTime) {
+TEST(AgreeOnAlgorithms, SingleRankAsksItsDeviceEachTime) {
   AlgorithmAgreement agreement(nullptr, true);
   int asked = 0;
   const auto ask = [&](const std::string& question) {
@@ -25,8 +25,8 @@ TEST(AlgorithmAgreement, ARankAloneAsksItsDeviceEachTime) {
   EXPECT_EQ(asked, 3);
 }
 
-// Rank 2 has no product, rank 1 one of another size.
-TEST(AlgorithmAgreement, RankZeroDecidesForAllOnceASize) {
+// Rank 2 has no matrix product, and that of rank 1 has another size.
+TEST(AgreeOnAlgorithms, RankZeroChoosesOnceForEachSize) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
   std::atomic<int> asked{0};
   testing::onEachWorld(worlds, [&](int rank, std::unique_ptr<comm::World>& world) {
@@ -38,7 +38,7 @@ TEST(AlgorithmAgreement, RankZeroDecidesForAllOnceASize) {
     const std::set<std::string> mine[] = {{"even"}, {"uneven"}, {}};
     const AlgorithmChoices expected{{"even", "even by 0"}, {"uneven", "uneven by 0"}};
     EXPECT_EQ(agreement.choose(mine[rank], {{"n", 7}}, ask), expected);
-    // The same sizes again, other strides on one rank: nobody talks.
+    // The sizes are the same and the strides of one rank differ, so no rank communicates.
     if (rank == 1) {
       EXPECT_EQ(agreement.choose({"strided"}, {{"n", 7}}, ask), expected);
     }
@@ -49,13 +49,13 @@ TEST(AlgorithmAgreement, RankZeroDecidesForAllOnceASize) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST(AlgorithmAgreement, ProgramsThatDoNotCommunicateDoNotTalk) {
+TEST(AgreeOnAlgorithms, LocalProgramsSendNothing) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 2);
   AlgorithmAgreement agreement(worlds[0].get(), false);
   EXPECT_TRUE(agreement.choose({"x"}, {}, [](const std::string& q) { return q; }).empty());
 }
 
-class ChoiceCacheTest : public ::testing::Test {
+class ChoiceCacheFolder : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() /
@@ -65,7 +65,7 @@ class ChoiceCacheTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(ChoiceCacheTest, KeepsChoicesOnDiskByDevice) {
+TEST_F(ChoiceCacheFolder, ChoicesAreKeptOnDiskForEachDevice) {
   ChoiceCache store(folder_ / "deep", "gpu 1");
   EXPECT_EQ(store.find("k"), std::nullopt);
   store.put("k", "one");
@@ -75,7 +75,7 @@ TEST_F(ChoiceCacheTest, KeepsChoicesOnDiskByDevice) {
   EXPECT_EQ(ChoiceCache(folder_ / "deep", "gpu 2").find("k"), std::nullopt);
 }
 
-TEST_F(ChoiceCacheTest, DamagedFilesAreAbsent) {
+TEST_F(ChoiceCacheFolder, DamagedFilesAreIgnored) {
   ChoiceCache(folder_, "gpu").put("k", "one");
   for (const auto& file : std::filesystem::directory_iterator(folder_)) {
     std::ofstream(file.path()) << "gpu\nanother key\n";
@@ -83,11 +83,11 @@ TEST_F(ChoiceCacheTest, DamagedFilesAreAbsent) {
   EXPECT_EQ(ChoiceCache(folder_, "gpu").find("k"), std::nullopt);
 }
 
-TEST_F(ChoiceCacheTest, AFolderThatTakesNoFilesKeepsThemInMemory) {
+TEST_F(ChoiceCacheFolder, UnwritableFolderKeepsChoicesInMemory) {
   ChoiceCache store("/proc/nowhere", "gpu");
   store.put("k", "one");
   EXPECT_EQ(store.find("k"), "one");
 }
 
 }  // namespace
-}  // namespace heddle::host::matmul_agreement_cpu_test
+}  // namespace heddle::host::agree_on_algorithms_cpu_test

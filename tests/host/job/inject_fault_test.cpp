@@ -1,4 +1,4 @@
-// What --inject takes, and what it says of the rest.
+// Tests which faults --inject accepts, and its error messages.
 #include "host/job/inject_fault.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using testing::userErrorOf;
 
-TEST(Inject, Kinds) {
+TEST(InjectFault, EveryKindIsParsed) {
   const InjectedFault die = parseFault("rank=2,instr=7,die");
   EXPECT_EQ(die.kind, InjectedFault::Kind::Die);
   EXPECT_EQ(die.rank, 2);
@@ -23,7 +23,7 @@ TEST(Inject, Kinds) {
   EXPECT_EQ(delay.seconds, 0.25);
 }
 
-TEST(Inject, WrongFieldsAreNamed) {
+TEST(InjectFault, WrongFieldsAreReported) {
   const auto errorOf = [](const std::string& spec) {
     return userErrorOf([&] { parseFault(spec); });
   };
@@ -36,13 +36,13 @@ TEST(Inject, WrongFieldsAreNamed) {
   EXPECT_EQ(errorOf("rank=1,instr=2,delay"),
             "--inject rank=1,instr=2,delay: found 'delay', " + kinds);
   EXPECT_EQ(errorOf("rank=x,instr=2,die"),
-            "--inject rank=x,instr=2,die: rank=x is no number from 0 on");
+            "--inject rank=x,instr=2,die: rank=x is not a number of at least 0");
   EXPECT_EQ(errorOf("rank=1,instr=-2,die"),
-            "--inject rank=1,instr=-2,die: instr=-2 is no number from 0 on");
+            "--inject rank=1,instr=-2,die: instr=-2 is not a number of at least 0");
   EXPECT_EQ(errorOf("rank=1,instr=2,delay=5"),
             "--inject rank=1,instr=2,delay=5: delay=5 has no unit, write delay=5s");
   EXPECT_EQ(errorOf("rank=1,instr=2,die,throw"),
-            "--inject rank=1,instr=2,die,throw: 'throw' is a second fault, one is expected");
+            "--inject rank=1,instr=2,die,throw: 'throw' is a second fault, expected one");
   EXPECT_EQ(errorOf("instr=2,die"), "--inject instr=2,die: rank=R is missing");
   EXPECT_EQ(errorOf("rank=2,die"), "--inject rank=2,die: instr=I is missing");
   EXPECT_EQ(errorOf("rank=2,instr=2"),

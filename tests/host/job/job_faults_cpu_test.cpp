@@ -1,5 +1,5 @@
-// Faults made on purpose in a job of ranks that are threads: what the surviving ranks of a C++
-// program get, and that the next job works.
+// Injects faults into jobs whose ranks are threads. Tests the errors of the surviving ranks of a
+// C++ program, and that the next job works.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -21,7 +21,7 @@ using testing::argumentsOf;
 using testing::HarnessOptions;
 using testing::programOf;
 
-// Instruction 1 is the copy, 5 the allreduce, 6 the wait.
+// Instruction 1 is the copy, instruction 5 the allreduce, and instruction 6 the wait.
 const char* const kSum = R"(
 mesh @m = [x=ranks]
 program sum(%x: f32[n]) -> (%y) with n = 64 {
@@ -39,11 +39,11 @@ program sum(%x: f32[n]) -> (%y) with n = 64 {
 )";
 
 struct JobEnd {
-  std::vector<std::string> errors;  // by rank
+  std::vector<std::string> errors;  // one per rank
   std::vector<HostTensor> results;
 };
 
-// Each rank makes an Executable with the fault and runs it once; errors by rank.
+// Each rank creates an Executable with the fault and runs it once. Returns the errors by rank.
 JobEnd runJob(int ranks, const std::optional<InjectedFault>& fault,
               comm::JobMonitorOptions monitor_options = {},
               const std::function<void(int)>& before = {}) {
@@ -86,7 +86,7 @@ void expectParts(const std::string& text, const std::vector<std::string>& parts)
   }
 }
 
-TEST(JobFaults, AThrowEndsAllRanks) {
+TEST(JobFaults, ThrowEndsAllRanks) {
   for (const char* kind : {"throw", "die"}) {
     const JobEnd end = runJob(3, parseFault(std::string("rank=1,instr=1,") + kind));
     expectParts(end.errors[1],
@@ -99,11 +99,11 @@ TEST(JobFaults, AThrowEndsAllRanks) {
   }
 }
 
-TEST(JobFaults, AStallIsToldWhenNothingMoves) {
+TEST(JobFaults, StallIsReportedWhenNothingMoves) {
   comm::JobMonitorOptions monitor_options;
   monitor_options.patience = 0.3;
   const JobEnd end = runJob(3, parseFault("rank=2,instr=1,stall"), monitor_options);
-  expectParts(end.errors[2], {"injected: stall, given up because the job has failed"});
+  expectParts(end.errors[2], {"injected: stall, ended because the job has failed"});
   for (int rank : {0, 1}) {
     expectParts(end.errors[static_cast<size_t>(rank)],
                 {"rank 2 is lost in run 1 computing at instruction 1 (copy %x -> %a stream=0)",
@@ -111,14 +111,15 @@ TEST(JobFaults, AStallIsToldWhenNothingMoves) {
   }
 }
 
-TEST(JobFaults, ADelayHurtsNobody) {
+TEST(JobFaults, DelayFailsNoRank) {
   comm::JobMonitorOptions monitor_options;
   monitor_options.deadline = 0.2;
   const JobEnd end = runJob(3, parseFault("rank=0,instr=5,delay=0.5s"), monitor_options);
   EXPECT_EQ(end.errors, std::vector<std::string>(3));
 }
 
-// Says that it is NCCL, which compares nothing, over ranks that are threads; counts the meetings.
+// Wraps ranks that are threads and claims to be NCCL, which does not compare posts. Counts how
+// often ranks compare their posts.
 class UncheckedWorld : public comm::World {
  public:
   explicit UncheckedWorld(comm::World& world) : world_(world) {}
@@ -143,7 +144,7 @@ class UncheckedWorld : public comm::World {
   comm::World& world_;
 };
 
-// What each rank throws, on a thread and a device of its own.
+// Runs the function for each rank on its own thread and device. Returns the errors by rank.
 std::vector<std::string> errorsOfRanks(
     int ranks, const std::function<void(int rank, comm::World& world, Device& device)>& body) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);
@@ -160,7 +161,7 @@ std::vector<std::string> errorsOfRanks(
   return errors;
 }
 
-// Each rank runs the sum with its sizes, one after the other; what it throws.
+// Each rank runs the sum with its sizes, one after the other. Returns the errors by rank.
 std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
                                   int* meetings = nullptr,
                                   comm::JobMonitorOptions monitor_options = {},
@@ -181,7 +182,7 @@ std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes
   return errorsOfRanks(static_cast<int>(sizes_by_rank.size()), run);
 }
 
-TEST(JobFaults, CountsThatDifferAreToldBeforeTheyArePosted) {
+TEST(JobFaults, DifferentCountsAreReportedBeforeThePost) {
   const std::string sum =
       "instruction 5 ($t = communicate allreduce %a -> %y team=@m[x] op=sum stream=1): ";
   const auto errors = runSizes({{64}, {128}});
@@ -191,8 +192,8 @@ TEST(JobFaults, CountsThatDifferAreToldBeforeTheyArePosted) {
                                 "allreduce(sum) of 64 f32"});
 }
 
-// As ranks match them: in order, whichever instructions they come from.
-TEST(JobFaults, PostsOfDifferentInstructionsFit) {
+// Posts match in order, whichever instructions they come from.
+TEST(JobFaults, PostsOfDifferentInstructionsMatchInOrder) {
   const auto errors = runSizes({{4}, {4}}, nullptr, {}, R"(
 mesh @m = [x=ranks]
 program ways(%x: f32[n]) -> (%y) with n = 4 {
@@ -219,16 +220,16 @@ program ways(%x: f32[n]) -> (%y) with n = 4 {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-TEST(JobFaults, SizesThatWereComparedAreNotComparedAgain) {
+TEST(JobFaults, ComparedSizesAreNotComparedAgain) {
   int meetings = 0;
   const auto errors = runSizes({{64, 64, 128, 64, 128, 64}, {64, 64, 128, 64, 128, 64}}, &meetings);
   EXPECT_EQ(errors, std::vector<std::string>(2));
   EXPECT_EQ(meetings, 2);
 }
 
-// Rank 0 keeps its plans, rank 1 makes each anew: they compare in the same runs, also when sizes
-// have been forgotten because there were too many.
-TEST(JobFaults, WhatIsComparedAgainIsSoOnAllRanks) {
+// Rank 0 keeps its plans, and rank 1 creates each plan again. Both compare in the same runs, even
+// after old sizes were forgotten because there were too many.
+TEST(JobFaults, AllRanksCompareInTheSameRuns) {
   const std::vector<uint64_t> sizes = {1, 2, 1, 3, 1, 3, 2, 2, 1};
   std::vector<std::vector<int>> meetings(2);
   const auto errors = errorsOfRanks(2, [&](int rank, comm::World& threads, Device&) {
@@ -246,13 +247,14 @@ TEST(JobFaults, WhatIsComparedAgainIsSoOnAllRanks) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  // 3 is the third: it begins anew, so 1 is compared; 2 is the third then.
+  // The third size, 3, clears the list, so 1 is compared again. Then 2 is the third size.
   EXPECT_EQ(meetings[0], (std::vector<int>{1, 2, 2, 3, 4, 4, 5, 5, 6}));
   EXPECT_EQ(meetings[1], meetings[0]);
 }
 
-// Rank 1 knows the sizes of its second run and compares nothing, while rank 0 waits for it to.
-TEST(JobFaults, ARankThatComparesAloneIsNotLeftWaiting) {
+// Rank 1 knows the sizes of its second run and compares nothing, while rank 0 waits for the
+// comparison.
+TEST(JobFaults, RankThatComparesAloneIsReleased) {
   comm::JobMonitorOptions monitor_options;
   monitor_options.deadline = 1;
   const auto errors = runSizes({{64, 128}, {64, 64}}, nullptr, monitor_options);
@@ -262,8 +264,8 @@ TEST(JobFaults, ARankThatComparesAloneIsNotLeftWaiting) {
   }
 }
 
-// Who posts last sees what the other has said.
-TEST(JobFaults, ListsOfAnAllToAllVThatDoNotFitAreTold) {
+// The rank that posts last detects the difference.
+TEST(JobFaults, MismatchedAllToAllVListsAreReported) {
   const char* const text = R"(
 mesh @m = [x=2]
 program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
@@ -299,7 +301,7 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   }
 }
 
-TEST(JobFaults, CorruptionChangesTheResultEverywhere) {
+TEST(JobFaults, CorruptionChangesTheResultOnEveryRank) {
   const JobEnd right = runJob(2, std::nullopt);
   const JobEnd wrong = runJob(2, parseFault("rank=1,instr=1,corrupt"));
   EXPECT_EQ(wrong.errors, std::vector<std::string>(2));
@@ -312,7 +314,7 @@ TEST(JobFaults, CorruptionChangesTheResultEverywhere) {
   }
 }
 
-TEST(JobFaults, WhatCannotBeInjectedIsSaid) {
+TEST(JobFaults, ImpossibleFaultsAreReported) {
   const auto errorOf = [](const char* spec) { return runJob(2, parseFault(spec)).errors[1]; };
   EXPECT_EQ(errorOf("rank=1,instr=99,die"),
             "--inject: there is no instruction 99, the program has 8");
@@ -320,7 +322,7 @@ TEST(JobFaults, WhatCannotBeInjectedIsSaid) {
               {"--inject: instruction 6 (wait $t stream=0) writes nothing on rank 1"});
 }
 
-TEST(JobFaults, ASlowRankIsWaitedFor) {
+TEST(JobFaults, SlowRankIsWaitedFor) {
   comm::JobMonitorOptions monitor_options;
   monitor_options.deadline = 0.2;
   monitor_options.patience = 0;
@@ -330,8 +332,8 @@ TEST(JobFaults, ASlowRankIsWaitedFor) {
   EXPECT_EQ(end.errors, std::vector<std::string>(2));
 }
 
-// An error that surfaces only when the work runs, and on one rank alone.
-TEST(JobFaults, ALateErrorReachesThePeersInWait) {
+// The error appears when the work runs, and only on one rank.
+TEST(JobFaults, LateErrorReachesTheWaitOfOtherRanks) {
   const char* const text = R"(
 mesh @m = [x=ranks]
 program sum(%x: f32[n]) -> (%y) with n = 4 {

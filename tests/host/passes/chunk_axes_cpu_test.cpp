@@ -59,14 +59,14 @@ fusion btp(%x: f32[b, t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
-TEST(ChunkAxes, TokensOfBatchesOnOneToFourRanks) {
+TEST(ChunkAxes, ChunkedTokensAreRightOnOneToFourRanks) {
   for (int64_t t : {0, 7, 12}) expectRight(kBatchedSequence, 3, 2, {{"t", t}});
   expectRight(kBatchedSequence, 2, 3, {});
   for (int64_t b : {3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
 }
 
 // Batches and tokens lie behind each other: three chunks of two batches, five of one.
-TEST(ChunkAxes, BatchesThatDoNotDivideAreCutTogetherWithTheirTokens) {
+TEST(ChunkAxes, UnevenBatchesAreSplitWithTheirTokens) {
   for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
   expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
   expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 11}});
@@ -76,13 +76,13 @@ TEST(ChunkAxes, BatchesThatDoNotDivideAreCutTogetherWithTheirTokens) {
             3);
 }
 
-TEST(ChunkAxes, ChunksChangeNoBit) {
+TEST(ChunkAxes, ChunksKeepEveryBit) {
   for (const char* text : {kSequenceParallel, kBatchedSequence, kBatchedTensor}) {
     expectSameBits(text, 2, 3);
   }
 }
 
-TEST(ChunkAxes, TheChunksAreThere) {
+TEST(ChunkAxes, ProgramHasTheRequestedChunks) {
   for (int64_t chunks : {2, 3, 6}) {
     const Program batched = compiled(parseFusion(kBatchedSequence), 2, chunks);
     EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::Allgather), chunks);
@@ -90,7 +90,7 @@ TEST(ChunkAxes, TheChunksAreThere) {
   }
 }
 
-TEST(ChunkAxes, TheTextNamesTheAxis) {
+TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
   const std::string tokens = replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
                                       "return %y shard(@m, 1: x) stream(1: 3)");
   const Program sp = compile(parseFusion(tokens), 2, {});
@@ -111,7 +111,7 @@ TEST(ChunkAxes, TheTextNamesTheAxis) {
 
 // Batches and tokens of the gathered tensor lie the other way round; the product sums over the last
 // axis.
-TEST(ChunkAxes, AxesOfWhichAChunkIsNoStretchOfMemoryAreRefused) {
+TEST(ChunkAxes, NoncontiguousChunkAxesAreRefused) {
   const std::string cut = "are cut along axis 1";
   expectRefused(replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
                          "return %y shard(@m, 1: x) stream(0: 2)"),
@@ -129,7 +129,7 @@ std::vector<std::string> explained(const Fusion& fusion, int ranks, PassOptions 
   return explainChunks(lower(segment(ready), ranks), options);
 }
 
-TEST(ChunkAxes, WhatIsCutAndWhyNotIsTold) {
+TEST(ChunkAxes, ExplanationsSayWhatIsSplitAndWhy) {
   const Fusion fusion = parseFusion(kBatchedSequence);
   PassOptions three;
   three.chunks = 3;
@@ -158,7 +158,7 @@ fusion seen(%x: f32[8, 6] shard(@m, 0: x), %w: f32[6, 8] shard(@m, 1: x)) {
 }
 
 // Rows that do not divide at the known sizes keep no other product whole.
-TEST(ChunkAxes, WhatDividesIsCutBesideWhatDoesNot) {
+TEST(ChunkAxes, DivisibleRowsAreSplitBesideIndivisibleOnes) {
   constexpr const char* kTwo = R"(heddle 1
 mesh @m = [x=ranks]
 fusion two(%x: f32[t, h] shard(@m, 1: x), %u: f32[s, h] shard(@m, 1: x),

@@ -31,7 +31,7 @@ using comm::CollectiveKind;
 using testing::HarnessOptions;
 
 // Two gathered operands and three gradients: five collectives of two kinds, in two posts.
-TEST(CoalesceCollectives, GathersAndGradientsOnOneToFourRanks) {
+TEST(ChunkCollectives, CoalescedGathersAndGradientsAreRight) {
   constexpr const char* kGradients = R"(heddle 1
 mesh @m = [x=ranks]
 fusion gradients(%x: f32[t, h] shard(@m, 0: x), %k: f32[f, h] shard(@m, 0: x),
@@ -60,7 +60,7 @@ fusion gradients(%x: f32[t, h] shard(@m, 0: x), %k: f32[f, h] shard(@m, 0: x),
   EXPECT_EQ(posts(program.body, CollectiveKind::Allreduce), 1) << print(program);
 }
 
-TEST(ChunkCollectives, AllgatherAndReduceScatterOnOneToFourRanks) {
+TEST(ChunkCollectives, ChunkedAllgatherAndReduceScatterAreRight) {
   for (int ranks : {1, 2, 3, 4}) {
     for (int64_t t : {0, 7, 24}) expectRight(kSequenceParallel, ranks, 2, {{"t", t}});
   }
@@ -68,20 +68,20 @@ TEST(ChunkCollectives, AllgatherAndReduceScatterOnOneToFourRanks) {
   expectRight(kSequenceParallel, 2, 4, {{"f", 97}});
 }
 
-TEST(ChunkCollectives, AllreduceOnOneToFourRanks) {
+TEST(ChunkCollectives, ChunkedAllreduceIsRight) {
   for (int ranks : {1, 2, 3, 4}) {
     for (int64_t t : {0, 7, 24}) expectRight(kTensorParallel, ranks, 3, {{"t", t}});
   }
 }
 
-TEST(ChunkCollectives, SeveralReadersAxesAndMeshAxes) {
+TEST(ChunkCollectives, SeveralReadersAndMeshAxesAreRight) {
   for (int ranks : {2, 3}) {
     for (int64_t b : {0, 5, 12}) expectRight(kTwoReaders, ranks, 2, {{"b", b}});
   }
   for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
 }
 
-TEST(ChunkCollectives, TheChunksAreThere) {
+TEST(ChunkCollectives, ProgramHasTheRequestedChunks) {
   for (int64_t chunks : {2, 3, 6}) {
     const Program sp = compiled(parseFusion(kSequenceParallel), 2, chunks);
     const If& choice = choiceOf(sp);
@@ -112,7 +112,7 @@ std::string orderOf(const Program& program) {
 }
 
 // Between the wait for one chunk and that for the next stand the products of the first.
-TEST(ChunkCollectives, ProductsStandBetweenTheWaits) {
+TEST(ChunkCollectives, MatmulsRunBetweenTheWaits) {
   const Program chain = compiled(parseFusion(kSequenceParallel), 2, 3);
   EXPECT_EQ(orderOf(chain), "gggwppswppswppswww") << print(chain);
   std::string text = replaced(kSequenceParallel, "%x: f32[t, h] shard(@m, 0: x)",
@@ -123,7 +123,7 @@ TEST(ChunkCollectives, ProductsStandBetweenTheWaits) {
 }
 
 // A kernel between two products goes through in chunks with them, also one that two products feed.
-TEST(ChunkCollectives, TwoStagesInOneChunk) {
+TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   const std::string gelu = replaced(kTensorParallel, "relu(%a)", "tanh(%a)");
   EXPECT_EQ(orderOf(compiled(parseFusion(gelu), 2, 2)), "pkpspkpsww");
   const std::string gated = replaced(
@@ -145,7 +145,7 @@ TEST(ChunkCollectives, TwoStagesInOneChunk) {
 }
 
 // A product that reads its rows as its matrix too needs them whole.
-TEST(ChunkCollectives, AProductOfWhatIsMadeWithItselfHasNoFront) {
+TEST(ChunkCollectives, SelfMatmulIsNotSplit) {
   constexpr const char* kGram = R"(heddle 1
 mesh @m = [x=ranks]
 fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24, h = 6, f = 96 {
@@ -160,7 +160,7 @@ fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24,
 }
 
 // What others read too is made whole: the first product stays as it is.
-TEST(ChunkCollectives, AFrontThatOthersReadStaysWhole) {
+TEST(ChunkCollectives, ProducerWithOtherReadersStaysUnsplit) {
   const std::string seen =
       replaced(replaced(kTensorParallel, "relu(%a)", "tanh(%a)"), "return %y shard(@m)",
                "return %y shard(@m), %g shard(@m, 1: x)");
@@ -168,7 +168,7 @@ TEST(ChunkCollectives, AFrontThatOthersReadStaysWhole) {
   expectRight(seen.c_str(), 2, 2, {});
 }
 
-TEST(ChunkCollectives, OffAndOneChunkLeaveTheProgramWhole) {
+TEST(ChunkCollectives, NoOverlapAndOneChunkLeaveTheProgramUnsplit) {
   const Fusion fusion = parseFusion(kSequenceParallel);
   EXPECT_EQ(posts(compiled(fusion, 2, 1).body, CollectiveKind::Allgather), 1);
   CompileOptions off;
@@ -185,7 +185,7 @@ TEST(ChunkCollectives, OffAndOneChunkLeaveTheProgramWhole) {
   EXPECT_THROW(compile(fusion, 2, many), UserError);
 }
 
-TEST(ChunkCollectives, LargeSizesAreCutBecauseItPays) {
+TEST(ChunkCollectives, LargeSizesAreSplit) {
   std::string text = kSequenceParallel;
   while (text.find("f32[") != std::string::npos) text = replaced(text, "f32[", "bf16[");
   const Fusion fusion = parseFusion(text);
@@ -195,7 +195,7 @@ TEST(ChunkCollectives, LargeSizesAreCutBecauseItPays) {
   EXPECT_GT(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
 }
 
-TEST(ChunkCollectives, TheTextMayAskForChunks) {
+TEST(ChunkCollectives, StreamAnnotationRequestsChunks) {
   const std::string asks = replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
                                     "return %y shard(@m, 0: x) stream(0: 3)");
   const Program program = compile(parseFusion(asks), 2, {});
@@ -207,7 +207,7 @@ TEST(ChunkCollectives, TheTextMayAskForChunks) {
   expectRight(asks.c_str(), 1, PassOptions::kAutoChunks, {});
 }
 
-TEST(ChunkCollectives, AskingForChunksOfNothingIsAnError) {
+TEST(ChunkCollectives, StreamAnnotationWithoutACollectiveIsRefused) {
   expectRefused(replaced(kSequenceParallel, "%x: f32[t, h] shard(@m, 0: x)",
                          "%x: f32[t, h] shard(@m, 0: x) stream(1: 3)"),
                 "%x: stream(1: 3)");
@@ -220,7 +220,7 @@ TEST(ChunkCollectives, AskingForChunksOfNothingIsAnError) {
   // The relu goes into the product.
   expectRefused(replaced(kSequenceParallel, "%a = matmul(%x, %w1)",
                          "%a = matmul(%x, %w1) shard(@m, 1: x) stream(0: 3)"),
-                "%a: stream(0: 3): it is computed within");
+                "%a: stream(0: 3): it is computed inside");
   const std::string odd = R"(heddle 1
 mesh @m = [x=2]
 fusion odd(%x: f32[23, 6] shard(@m), %w: f32[6, 8] shard(@m, 1: x), %v: f32[8, 6] shard(@m, 0: x)) {
@@ -234,7 +234,7 @@ fusion odd(%x: f32[23, 6] shard(@m), %w: f32[6, 8] shard(@m, 1: x), %v: f32[8, 6
 }
 
 // The version in chunks does not exist at the sizes of the file itself.
-TEST(ChunkCollectives, DefaultsThatDoNotDivideCompileToo) {
+TEST(ChunkCollectives, IndivisibleDefaultSizesCompile) {
   for (const char* t : {"t = 23", "t = 1", "t = 7"}) {
     const std::string text = replaced(kSequenceParallel, "t = 24", t);
     expectRight(text.c_str(), 2, 2, {});
@@ -243,7 +243,7 @@ TEST(ChunkCollectives, DefaultsThatDoNotDivideCompileToo) {
 }
 
 // By hand: what stands between a product and its collective may take away what it reads.
-TEST(ChunkCollectives, AProductWhoseOperandChangesStaysWhereItIs) {
+TEST(ChunkCollectives, MatmulWithAChangedOperandStaysInPlace) {
   const auto program = [](const std::string& between) {
     return parseProgram(R"(heddle 1
 mesh @m = [x=2]
@@ -276,7 +276,7 @@ program main(%x: f32[t, h], %w: f32[h, h]) -> (%d) with t = 8, h = 4 {
 }
 
 // A tensor that somebody else reads too is gathered whole.
-TEST(ChunkCollectives, AGatheredTensorWithOtherReadersStaysWhole) {
+TEST(ChunkCollectives, GatheredTensorWithOtherReadersStaysUnsplit) {
   const Program program = compiled(parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t = 8, h = 6, f = 4 {
@@ -332,7 +332,7 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
 
 // What is gathered comes in order; of two parts that are reduced neither waits for the other. What
 // stands alone, the first gather and the last reduction, has no copy channel.
-TEST(ChunkCopyChannels, ReducedPartsAreUnderWayAtOnce) {
+TEST(ChunkCollectives, ReducedChunksAlternateBetweenCopyChannels) {
   const auto lanesOf = [](const Program& program) {
     std::vector<int32_t> copy_channels;
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {

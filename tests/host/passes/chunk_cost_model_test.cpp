@@ -11,7 +11,7 @@ namespace {
 // What takes a millisecond at the nominal rates.
 constexpr double kFlopsOfAMs = 7.4e11, kBytesOfAMs = 3.5e8;
 
-TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
+TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
   // 130 rows are two tiles, 256 as well.
   ChunkedWork work{7e11, 0, false, 1, false, 0, 256};
   const double full = chunkedSeconds(work, {1});
@@ -20,7 +20,7 @@ TEST(ChunkCost, RowsThatFillNoTileCostAsIfTheyDid) {
   EXPECT_NEAR(chunkedSeconds(work, {1}), full, 1e-9);
 }
 
-TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
+TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   const std::vector<ChunkShares> equal = {{1}, {1, 1}, {1, 1, 1, 1}};
   // Nothing to hide, or hardly more than a launch: one chunk.
   EXPECT_EQ(cheapestShares({0, 1e9}, equal), ChunkShares{1});
@@ -43,7 +43,7 @@ TEST(ChunkCost, MoreChunksOnlyWhereTheyPay) {
   EXPECT_GT(chunkedSeconds(hurried, {1, 1, 2}), 0.5e-3 + 0.5e-3 + 2 * copied + 1e-3);
 }
 
-TEST(ChunkCost, AReductionIsHiddenByTheProductsBehindIt) {
+TEST(ChunkCostModel, MatmulsHideTheReduction) {
   ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, true};
   // 4 ms of products, slowed by 0.7 ms of sums, and the last chunk alone.
   EXPECT_NEAR(chunkedSeconds(work, {3, 1}), 4.7e-3 + 0.25e-3, 1.2e-4);
@@ -54,7 +54,7 @@ TEST(ChunkCost, AReductionIsHiddenByTheProductsBehindIt) {
   EXPECT_GT(chunkedSeconds(work, {1, 1, 1, 1}), 0.75 * kBytesOfAMs / 3e11);
 }
 
-TEST(ChunkCost, SharesAddUpToFewUnits) {
+TEST(ChunkCostModel, SharesAddUpToAtMostSixteenUnits) {
   ChunkedWork gather{kFlopsOfAMs, kBytesOfAMs}, scatter = gather, both = gather, sum = gather;
   scatter.reduces = both.reduces = sum.reduces = sum.returns = true;
   both.gathered = kBytesOfAMs;

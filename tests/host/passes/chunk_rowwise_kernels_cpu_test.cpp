@@ -62,18 +62,18 @@ std::string scattered() {
   return replaced(kSumOfProducts, "return %s shard(@m)", "return %s shard(@m, 1: x)");
 }
 
-TEST(ChunkKernels, SumsOfProductsAreReducedInChunks) {
+TEST(ChunkRowwiseKernels, SumsOfMatmulsAreReducedInChunks) {
   for (int64_t t : {7, 12}) expectRight(kSumOfProducts, 2, 3, {{"t", t}});
   expectRight(scattered().c_str(), 3, 2, {});
   expectSameBits(scattered(), 2, 2);
 }
 
-TEST(ChunkKernels, WhatIsGatheredGoesThroughAKernelInChunks) {
+TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAKernel) {
   for (int64_t t : {7, 12}) expectRight(kGathered, 2, 3, {{"t", t}});
   expectSameBits(kGathered, 2, 2);
 }
 
-TEST(ChunkKernels, TheChunksAreThere) {
+TEST(ChunkRowwiseKernels, ProgramHasTheRequestedChunks) {
   const Program sums = compiled(parseFusion(kSumOfProducts), 2, 3);
   const If& reduced = choiceOf(sums);
   EXPECT_EQ(posts(reduced.then_body, CollectiveKind::Allreduce), 3) << print(sums);
@@ -94,7 +94,7 @@ std::string whyWhole(const std::string& text) {
 }
 
 // Element i of a chunk is none of the whole's: what counts elements stays whole.
-TEST(ChunkKernels, KernelsThatKnowWhereAnElementLiesStayWhole) {
+TEST(ChunkRowwiseKernels, KernelsThatUseIndicesStayUnsplit) {
   const std::string dropped = replaced(kGathered, "%s = add(%g, %bias)",
                                        "%u = uniform(1, 0, sizes=[b, t, h])\n  %s = add(%g, %u)");
   EXPECT_NE(whyWhole(dropped).find("stays whole: "), std::string::npos) << whyWhole(dropped);
@@ -105,7 +105,7 @@ TEST(ChunkKernels, KernelsThatKnowWhereAnElementLiesStayWhole) {
 
 // By hand: the product's result lies where the kernel reads, in other rows; its first part would
 // take away what the kernel's second one reads.
-TEST(ChunkKernels, AKernelThatReadsWhereItsProductWritesStaysWhole) {
+TEST(ChunkRowwiseKernels, KernelThatReadsTheMatmulBufferStaysUnsplit) {
   const auto gathers = [](const std::string& result) {
     const Program program = parseProgram(R"(heddle 1
 mesh @m = [x=2]
@@ -187,7 +187,7 @@ program main(%x0: f32[t, h], %w: f32[h, f], %w2: f32[f, h]) -> (%d) with t = 16,
 
 // Both products in chunks: four calls. Only the second: three. And two where the rows do not
 // divide.
-TEST(ChunkKernels, AFrontThatMayNotMoveStaysWhole) {
+TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
   const std::string before_g = "  %g = allocate\n", before_c = "  %c = allocate\n";
   const struct {
     const char* what;
@@ -221,7 +221,7 @@ TEST(ChunkKernels, AFrontThatMayNotMoveStaysWhole) {
   }
 }
 
-TEST(RowwiseKernel, OnlyWhatIsElementByElement) {
+TEST(RowwiseKernel, OnlyElementwiseKernelsAreRowwise) {
   const auto rows = [](const std::string& body) {
     return rowwiseKernelOf(
         parseFusion("heddle 1\nfusion k(%x: f32[t, h], %b: f32[h], %s: f32 = 2) {\n" + body +

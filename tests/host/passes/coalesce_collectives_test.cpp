@@ -67,7 +67,7 @@ const std::string kFillC = "  launch @k(%x) -> (%c)\n";
 const Posts kJoined = {"allreduce %x -> %a, %w -> %b"};
 const Posts kApart = {"allreduce %x -> %a", "allreduce %w -> %b"};
 
-TEST(CoalesceCollectives, NeighboursAreOnePost) {
+TEST(CoalesceCollectives, NeighboursShareOnePost) {
   EXPECT_EQ(postsOf(pair("", kSecond)), kJoined);
   EXPECT_EQ(postsOf(pair(kFillC, kSecond)), kJoined);
   EXPECT_EQ(postsOf(pair("", "allgather %w -> %more team=@m[x]", "allgather %x -> %all team=@m[x]")
@@ -97,7 +97,7 @@ Posts postsAround(const std::string& between) {
   return postsOf(pair(between + kFillC, "allreduce %c -> %b team=@m[x] op=sum"));
 }
 
-TEST(CoalesceCollectives, WhatDependsStaysApart) {
+TEST(CoalesceCollectives, DependentCollectivesStaySeparate) {
   const Posts apart = {"allreduce %x -> %a", "allreduce %c -> %b"};
   EXPECT_EQ(postsAround("  print %w\n"), Posts{"allreduce %x -> %a, %c -> %b"});
   // The result is read, by its name, through a view or in a branch, before the second.
@@ -114,7 +114,7 @@ TEST(CoalesceCollectives, WhatDependsStaysApart) {
             (Posts{"allreduce %c -> %a", "allreduce %w -> %c"}));
 }
 
-TEST(CoalesceCollectives, ReusedBuffersAndNamesStayApart) {
+TEST(CoalesceCollectives, ReusedBuffersAndSlotsStaySeparate) {
   // What is sent is filled anew for the second.
   EXPECT_EQ(
       postsOf(kFillC + pair("  launch @k(%w) -> (%c)\n", "allreduce %c -> %b team=@m[x] op=sum",
@@ -137,7 +137,7 @@ TEST(CoalesceCollectives, ReusedBuffersAndNamesStayApart) {
             (Posts{"allreduce %half -> %e", "allreduce %rest -> %f"}));
 }
 
-TEST(CoalesceCollectives, WhatDiffersStaysApart) {
+TEST(CoalesceCollectives, DifferentCollectivesStaySeparate) {
   for (const char* second :
        {"allreduce %w -> %b team=@m[y] op=sum", "allreduce %w -> %b team=@m[x] op=max",
         "allreduce %w -> %b team=@m op=sum", "reduce %w -> %b team=@m[x] op=sum root=0"}) {
@@ -151,7 +151,7 @@ TEST(CoalesceCollectives, WhatDiffersStaysApart) {
   EXPECT_EQ(postsOf(pair("  wait $t\n", kSecond)), kApart);
 }
 
-TEST(CoalesceCollectives, LargeOnesStayApart) {
+TEST(CoalesceCollectives, LargeCollectivesStaySeparate) {
   PassOptions options;
   options.chunk_sizes = {{"t", (int64_t{1} << 18)}};  // 1 MiB
   EXPECT_EQ(postsOf(pair("", kSecond), options), kJoined);
@@ -159,13 +159,13 @@ TEST(CoalesceCollectives, LargeOnesStayApart) {
   EXPECT_EQ(postsOf(pair("", kSecond), options), kApart);
 }
 
-TEST(CoalesceCollectives, WithoutOverlapTheProgramStandsAsItIs) {
+TEST(CoalesceCollectives, NoOverlapLeavesTheProgramUnchanged) {
   PassOptions off;
   off.overlap = false;
   EXPECT_EQ(postsOf(pair("", kSecond), off), kApart);
 }
 
-TEST(CoalesceCollectives, PartsOfAGroupLieApart) {
+TEST(CoalesceCollectives, OverlappingPartsOfAGroupAreRefused) {
   const auto rejected = [](const std::string& post) {
     const std::string text = kHead + ("  $t = communicate " + post) + "\n  wait $t\n}\n";
     try {

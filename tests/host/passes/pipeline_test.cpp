@@ -99,14 +99,14 @@ void expectAllNecessary(const Program& program, int at_least) {
   EXPECT_GE(count, at_least);
 }
 
-TEST(HostPasses, EveryWaitEventAndFreeIsNecessary) {
+TEST(ProgramPipeline, EveryWaitEventAndFreeIsNecessary) {
   expectAllNecessary(runPasses(parseProgram(kLowered)), 11);
   PassOptions serial;
   serial.overlap = false;
   expectAllNecessary(runPasses(parseProgram(kLowered), serial), 7);
 }
 
-TEST(HostPasses, ExamplesStandAsTheyAreWritten) {
+TEST(ProgramPipeline, ExamplesStayUnchanged) {
   for (const char* path : {"examples/ring_allgather.hostir", "examples/in_place_loop.hostir"}) {
     const Program program = parseProgram(readSource(path), path);
     const Program passed = runPasses(program);
@@ -115,12 +115,12 @@ TEST(HostPasses, ExamplesStandAsTheyAreWritten) {
   }
 }
 
-TEST(HostPasses, PassesTwiceIsPassesOnce) {
+TEST(ProgramPipeline, SecondRunChangesNothing) {
   const Program once = runPasses(parseProgram(kLowered));
   EXPECT_EQ(print(runPasses(once)), print(once));
 }
 
-TEST(HostPasses, EachTeamHasItsStreamAndWaitsSink) {
+TEST(ProgramPipeline, EachTeamHasItsStreamAndWaitsComeLate) {
   const Program program = runPasses(parseProgram(kLowered));
   EXPECT_EQ(program.streams(), 3);
   const std::string text = print(program);
@@ -130,7 +130,7 @@ TEST(HostPasses, EachTeamHasItsStreamAndWaitsSink) {
 }
 
 // Also where some ranks of the job are in neither stage.
-TEST(HostPasses, SendsOfAPipelineGoOutBeforeTheNextMicroBatch) {
+TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
   for (int ranks : {2, 3}) {
     const Program program =
         compile(parseFusion(readSource("examples/pipeline_2stage.fusion")), ranks);
@@ -151,7 +151,7 @@ TEST(HostPasses, SendsOfAPipelineGoOutBeforeTheNextMicroBatch) {
   }
 }
 
-TEST(HostPasses, EachPassCanBeLeftOut) {
+TEST(ProgramPipeline, EachPassCanBeSkipped) {
   for (const char* name : {"chunk_collectives", "lift_posts", "coalesce_collectives",
                            "assign_streams", "sink_waits"}) {
     PassOptions options;
@@ -167,7 +167,7 @@ TEST(HostPasses, EachPassCanBeLeftOut) {
 }
 
 // What is sent is first gathered by the receivers: their stream orders nothing on the senders.
-TEST(HostPasses, TheWaitOfASendReachesBothMeshes) {
+TEST(ProgramPipeline, WaitForASendIsOnBothMeshes) {
   EXPECT_NO_THROW(compile(parseFusion(R"(heddle 1
 mesh @m = [x=2] ranks=[0, 1]
 mesh @n = [x=2] ranks=[2, 3]
@@ -181,7 +181,7 @@ fusion sent(%x: f32[8, 3] shard(@n), %v: f32[3] shard(@m, 0: x)) {
                           4));
 }
 
-TEST(HostPasses, ABufferOfALoopIsFreedInTheLoop) {
+TEST(ProgramPipeline, BufferOfALoopIsFreedInTheLoop) {
   const Program program = runPasses(parseProgram(R"(heddle 1
 program main(%x: f32[4]) -> () {
   slot %a: f32[4]
@@ -198,7 +198,7 @@ program main(%x: f32[4]) -> () {
 
 // Two slices of a buffer that are known to be apart, unless a trip of a loop turns one into the
 // other.
-TEST(ItemParts, SlicesAreApartUntilALoopMovesThem) {
+TEST(BufferAccesses, SlicesAreDisjointUnlessALoopMovesThem) {
   const Program program = parseProgram(R"(heddle 1
 program p(%x: f32[8]) -> (%y) {
   slot %y: f32[8]

@@ -1,4 +1,4 @@
-// Random fusions (tools/random/): compiled CPU kernels against the reference.
+// Compares compiled CPU kernels of random fusions (tools/random/) with the reference.
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/random/random_fusions.h"
 
@@ -13,19 +13,19 @@ constexpr uint64_t kCompiled = 25;
 constexpr uint64_t kStatic = 400;
 #endif
 
-TEST(RandomFusions, OnCompiledKernels) {
+TEST(RandomFusionsCpu, CompiledKernelsMatchTheReference) {
   const auto device = makeCpuDevice();
   testing::expectRandomFusions(*device, testing::seedsOf(1, kCompiled));
 }
 
-// Streams in adversarial order, fresh memory NaN.
-TEST(RandomFusions, OnCompiledKernelsInAdversarialOrder) {
+// Streams run in adversarial order, and fresh memory is NaN.
+TEST(RandomFusionsCpu, CompiledKernelsMatchInAdversarialOrder) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 3});
   testing::expectRandomFusions(*device, testing::seedsOf(1001, kCompiled));
 }
 
-// Text, dense against sparse reference, segments, lowering, the null device.
-TEST(RandomFusions, WithoutKernels) {
+// Checks the text, the dense against the sparse reference, segments, lowering and the null device.
+TEST(RandomFusionsCpu, TextSegmentsAndLoweringAreConsistent) {
   const testing::Seeds seeds = testing::seedsOf(2001, kStatic);
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const random::FusionCase made = random::randomCase(seed);

@@ -1,11 +1,11 @@
-// Random fusions (tools/random/) on a GPU against the reference.
+// Compares random fusions (tools/random/) on a GPU with the reference.
 #include "tests/host/gpu_device.h"
 #include "tests/host/random/random_fusions.h"
 
 namespace heddle::host::random_fusions_gpu_test {
 namespace {
 
-using RandomFusionsGpuTest = GpuDeviceTest;
+using RandomFusionsGpu = GpuDeviceFixture;
 
 random::GeneratorOptions onCuda() {
   random::GeneratorOptions options;
@@ -13,17 +13,17 @@ random::GeneratorOptions onCuda() {
   return options;
 }
 
-// Four tests of 125 seeds: each stays under the time a test may take.
-TEST_F(RandomFusionsGpuTest, Seeds1) {
+// There are four tests of 125 seeds, so that each stays below the time limit of a test.
+TEST_F(RandomFusionsGpu, FirstSeedsMatchTheReference) {
   testing::expectRandomFusions(*device_, testing::seedsOf(1, 125), onCuda());
 }
-TEST_F(RandomFusionsGpuTest, Seeds2) {
+TEST_F(RandomFusionsGpu, SecondSeedsMatchTheReference) {
   testing::expectRandomFusions(*device_, testing::seedsOf(126, 125), onCuda());
 }
-TEST_F(RandomFusionsGpuTest, Seeds3) {
+TEST_F(RandomFusionsGpu, ThirdSeedsMatchTheReference) {
   testing::expectRandomFusions(*device_, testing::seedsOf(251, 125), onCuda());
 }
-TEST_F(RandomFusionsGpuTest, Seeds4) {
+TEST_F(RandomFusionsGpu, FourthSeedsMatchTheReference) {
   testing::expectRandomFusions(*device_, testing::seedsOf(376, 125), onCuda());
 }
 

@@ -1,4 +1,4 @@
-// Random tensors on several ranks: the same tensor whatever the sharding.
+// Tests that random ops give the same tensor on several ranks for any sharding.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
@@ -26,7 +26,7 @@ struct Case {
   const char* sharding;
 };
 
-TEST(RandomOpsTest, OneTensorOnEverySharding) {
+TEST(RandomOps, EveryShardingGivesTheSameTensor) {
   const Case cases[] = {{1, "[x=1]", "shard(@m, 0: x)"},
                         {2, "[x=2]", "shard(@m, 0: x)"},
                         {2, "[x=2]", "shard(@m, 1: x)"},

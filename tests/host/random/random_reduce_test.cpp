@@ -1,4 +1,4 @@
-// The generator and the reducer of tools/random/, without a device.
+// Tests the generator and the reducer of tools/random/ without a device.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,11 +17,11 @@
 namespace heddle::random::random_reduce_test {
 namespace {
 
-TEST(RandomFusionTest, TheGeneratorKnowsEveryRow) {
+TEST(RandomReduce, GeneratorKnowsEveryOp) {
   EXPECT_EQ(unknownRows(), std::vector<std::string_view>{});
 }
 
-TEST(RandomFusionTest, ASeedGivesOneFusionAndMostOpsTakePart) {
+TEST(RandomReduce, SeedsGiveFixedFusionsThatUseMostOps) {
   std::map<std::string_view, int> seen;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const FusionCase made = randomCase(seed);
@@ -37,9 +37,9 @@ TEST(RandomFusionTest, ASeedGivesOneFusionAndMostOpsTakePart) {
   EXPECT_LE(missing.size() * 20, opTable().size()) << ::testing::PrintToString(missing);
 }
 
-// tan(x) is not exact, and 1e-7 less than its error: the remainder may be any. Of 0.25 it is one
-// line of the saw, unless a tooth ends nearby.
-TEST(RandomFusionTest, BoundsOfRemaindersWhereTheQuotientIsNotSettled) {
+// tan(x) is not exact, and the divisor 1e-7 is smaller than its error. The remainder may therefore
+// be any value. With the divisor 0.25 the remainder is continuous, unless a jump is near.
+TEST(RandomReduce, RemainderBoundsCoverEveryQuotient) {
   for (const char* op : {"fmod", "remainder"}) {
     FusionBuilder b;
     const ValueId x = b.input("x", DType::F32, {Size(4)});
@@ -75,8 +75,8 @@ TEST(RandomFusionTest, BoundsOfRemaindersWhereTheQuotientIsNotSettled) {
   }
 }
 
-// The bounds of a small fusion, by hand.
-TEST(RandomFusionTest, BoundsAreExactWhereIeeeIsAndUnknownAtJumps) {
+// The expected bounds of a small fusion are computed by hand.
+TEST(RandomReduce, BoundsAreExactForIeeeOpsAndUnknownAtJumps) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[4]) { %a = add(%x, 1.0) %b = exp(%x) %c = sub(%b, %b)"
       "  %d = gt(%c, 0.0) %e = gt(%b, 2.0) %f = where(%d, %a, %a) %g = cast(%b, dtype=bf16)"
@@ -86,13 +86,13 @@ TEST(RandomFusionTest, BoundsAreExactWhereIeeeIsAndUnknownAtJumps) {
   for (int64_t i = 0; i < 4; ++i) x.set(i, static_cast<double>(i));
   inputs.tensors[0] = x;
   const std::vector<Bounded> out = evaluateBounded(fusion, inputs, {});
-  EXPECT_EQ(out[0].errors, std::vector<double>(4, 0));  // one rounding, the same everywhere
+  EXPECT_EQ(out[0].errors, std::vector<double>(4, 0));  // one rounding, equal on all devices
   EXPECT_GT(out[1].errors[1], 0);
   EXPECT_LT(out[1].errors[1], 1e-5);
-  EXPECT_EQ(out[2].errors, std::vector<double>(4, kUnknown));  // x - x for an x not known exactly
+  EXPECT_EQ(out[2].errors, std::vector<double>(4, kUnknown));  // x - x for an inexact x
   EXPECT_EQ(out[3].errors, std::vector<double>(4, 0));         // far from the jump
-  EXPECT_EQ(out[4].errors, std::vector<double>(4, kUnknown));  // a condition that is not known
-  EXPECT_EQ(out[5].errors[0], 0);                              // no bf16 boundary near
+  EXPECT_EQ(out[4].errors, std::vector<double>(4, kUnknown));  // an unknown condition
+  EXPECT_EQ(out[5].errors[0], 0);                              // no bf16 boundary is near
 
   HostTensor got = out[1].value;
   got.data = HostTensor(DType::F32, {4}).data;
@@ -103,7 +103,8 @@ TEST(RandomFusionTest, BoundsAreExactWhereIeeeIsAndUnknownAtJumps) {
   EXPECT_EQ(compare(got, out[1]).compared, 4);
 }
 
-// "Fails when a reduction reads an op of two operands" stands for a fault of some backend.
+// Returns whether a reduction reads an op of two operands. The test takes this as the fault of a
+// backend.
 bool reducesAPair(const FusionCase& fusion_case) {
   const Fusion& fusion = fusion_case.fusion;
   for (const Expression& expr : fusion.exprs()) {
@@ -116,7 +117,7 @@ bool reducesAPair(const FusionCase& fusion_case) {
   return false;
 }
 
-TEST(RandomReduceTest, AFaultIsReducedToTheOpsThatMakeIt) {
+TEST(RandomReduce, FaultIsReducedToTheOpsThatCauseIt) {
   int reduced = 0;
   for (uint64_t seed = 1; seed <= 300 && reduced < 5; ++seed) {
     const FusionCase made = randomCase(seed);
@@ -125,7 +126,7 @@ TEST(RandomReduceTest, AFaultIsReducedToTheOpsThatMakeIt) {
     const FusionCase small = reduce(made, reducesAPair);
     EXPECT_TRUE(reducesAPair(small));
     EXPECT_LE(small.fusion.exprs().size(), 5u)
-        << print(small.fusion);  // and a constant, broadcasts
+        << print(small.fusion);  // includes a constant and broadcasts
     EXPECT_EQ(small.fusion.outputs().size(), 1u);
     EXPECT_EQ(small.layouts, denseLayouts(small));
     for (const auto& [symbol, size] : small.sizes) EXPECT_LE(size, 1) << symbol;
@@ -134,7 +135,7 @@ TEST(RandomReduceTest, AFaultIsReducedToTheOpsThatMakeIt) {
   EXPECT_GE(reduced, 3);
 }
 
-TEST(RandomReduceTest, ACaseReadsBackAsWritten) {
+TEST(RandomReduce, WrittenCaseReadsBackUnchanged) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("heddle_random_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);

@@ -1,5 +1,5 @@
-// Random small fusions under random shardings on several ranks, against the reference evaluator on
-// the unsharded fusion. Streams run in adversarial order and fresh memory is NaN.
+// Compares random small fusions with random shardings on several ranks with the reference evaluator
+// on the unsharded fusion. Streams run in adversarial order, and fresh memory is NaN.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -44,7 +44,7 @@ class Generator {
  private:
   struct Made {
     ValueId id;
-    bool exact;  // every device computes the same bits: fit for comparisons and casts
+    bool exact;  // all devices compute the same bits, so comparisons and casts may read it
   };
 
   int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
@@ -55,7 +55,7 @@ class Generator {
     return *(from.begin() + below(static_cast<int>(from.size())));
   }
 
-  // One or two meshes, of all ranks of the job or of some.
+  // Adds one or two meshes, of all ranks of the job or of some.
   void addMeshes(Case& made) {
     const auto x = MeshAxis::X;
     const auto y = MeshAxis::Y;
@@ -77,7 +77,7 @@ class Generator {
         {8, {{"m", {{z, 2}, {y, 2}, {x, 2}}, {}}}},
         {8, {{"m", {{x, 8}}, {}}}},
     };
-    // Many ranks take long on few processors.
+    // Many ranks are slow on few processors, so they are rare.
     const size_t few = chance(6) ? all.size() : all.size() - 3;
     const auto& [ranks, meshes] = all[static_cast<size_t>(below(static_cast<int>(few)))];
     made.ranks = ranks;
@@ -117,7 +117,7 @@ class Generator {
     if (chance(4)) return;
     Sharding sharding = randomSharding(b_.fusion().tensor(id));
     for (const DeviceMesh::Axis& axis : meshOf(sharding).axes) {
-      // Every rank is given the same values, which these reductions leave as they are.
+      // Every rank has the same values, which these reductions do not change.
       if (sharding.logicalAxisOf(axis.axis) >= 0 || !chance(6)) continue;
       sharding.partial.push_back({axis.axis, pick({ReduceOp::Max, ReduceOp::Min})});
     }
@@ -140,7 +140,7 @@ class Generator {
     try {
       addAnyOp();
     } catch (const UserError&) {
-      return;  // operands that do not fit: no op
+      return;  // the operands do not fit, so no op is added
     }
     if (b_.fusion().values().size() == before) return;
     const Made& made = values_.back();
@@ -152,7 +152,7 @@ class Generator {
     }
   }
 
-  // A value that broadcasts with x at these sizes, if the first few tried do.
+  // Returns a value that broadcasts with x at these sizes, if one of the first few candidates does.
   Made partnerOf(const Made& x) {
     for (int attempt = 0; attempt < 2 * size(); ++attempt) {
       const Made& y = values_[static_cast<size_t>(below(size()))];
@@ -267,15 +267,15 @@ class Generator {
     push(b_.slice(x.id, starts, stops), x.exact);
   }
 
-  // By the integers of the input: some of them lie outside.
+  // Reads at the integers of the input. Some of these indices are outside.
   void take(const Made& x, int rank) {
     if (rank == 0 || rank > 2) return;
     const Made& index = values_[4];
     push(b_.take(x.id, b_.reduce("max", index.id, {below(2)}), below(rank)), x.exact);
   }
 
-  // Products of a line, whose blocks are viewed as a row; of a table that is made anew wherever it
-  // is needed.
+  // Adds matrix products of a line, whose blocks are viewed as a row, and of a table that is
+  // created again wherever it is needed.
   void vectors(const Made& x, int rank) {
     const DType dtype = tensor(x).dtype;
     if (rank == 0 || dtype == DType::Bool) return;
@@ -287,7 +287,8 @@ class Generator {
     push(b_.matmul(x.id, table), false);
   }
 
-  // Along whole lines; an order of inexact numbers is another on another mesh.
+  // Adds ops along unsplit lines. Only exact numbers are sorted, because inexact numbers may have
+  // another order on another mesh.
   void lines(const Made& x, int rank) {
     if (rank == 0) return;
     const int64_t axis = below(rank);
@@ -306,7 +307,7 @@ class Generator {
     push(b_.pad(x.id, lows, highs), x.exact);
   }
 
-  // By the integers of the input, of which some lie outside.
+  // Writes at the integers of the input. Some of these indices are outside.
   void scatter(const Made& x, int rank) {
     const Made& index = values_[4];
     if (rank != 2 || !(tensor(x).sizes() == tensor(index).sizes())) return;
@@ -334,7 +335,7 @@ class Generator {
   std::vector<Made> values_;
 };
 
-// Per value: whether a bf16 is among what it was computed from.
+// Returns for each value whether it was computed from a bf16 value.
 std::vector<bool> coarseValues(const Fusion& fusion) {
   std::vector<bool> coarse;
   for (const Value& value : fusion.values()) coarse.push_back(value.tensor.dtype == DType::BF16);
@@ -346,7 +347,8 @@ std::vector<bool> coarseValues(const Fusion& fusion) {
   return coarse;
 }
 
-// Whether the case could run at all: a sharded axis that a reshape splits must be even.
+// Returns whether the case could run. For example, a sharded axis that a reshape splits must be
+// even.
 bool check(uint32_t seed) {
   const Case made = Generator(seed).make();
   testing::HarnessOptions options;
@@ -376,9 +378,9 @@ bool check(uint32_t seed) {
   return true;
 }
 
-// Kernels through the reference evaluator: what is tested is where the data is, and no time goes
-// into compiling. HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT give other seeds, and more.
-TEST(RandomShardingTest, ManyFusionsOnTheReferenceKernels) {
+// The reference evaluator runs the kernels, because the test is about the position of data and
+// compiling would take long. HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT replace the seeds.
+TEST(RandomSharding, ReferenceKernelsMatchTheUnshardedFusion) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   const char* from = std::getenv("HEDDLE_RANDOM_FROM");
   const char* count = std::getenv("HEDDLE_RANDOM_COUNT");
@@ -390,7 +392,7 @@ TEST(RandomShardingTest, ManyFusionsOnTheReferenceKernels) {
   EXPECT_GE(ran * 10, cases * 8);
 }
 
-TEST(RandomShardingTest, SomeFusionsOnCompiledKernels) {
+TEST(RandomSharding, CompiledKernelsMatchTheUnshardedFusion) {
   for (uint32_t seed = 100001; seed <= 100008; ++seed) check(seed);
 }
 

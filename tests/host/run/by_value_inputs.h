@@ -6,11 +6,11 @@
 #include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
-// 0-d inputs in host memory, on any device with memory.
+// Tests of 0-d inputs in host memory, for any device with memory.
 namespace heddle::host::testing {
 
-// A 0-d tensor in host memory, which the caller overwrites after the run.
-inline Tensor hostValue(HostTensor& value) {
+// Returns a 0-d tensor in host memory. The caller overwrites the memory after the run.
+inline Tensor byValueInput(HostTensor& value) {
   Tensor tensor;
   tensor.data = value.data.get();
   tensor.desc = denseDesc(value.dtype, {});
@@ -24,7 +24,7 @@ inline HostTensor valueOf(DType dtype, double value) {
   return tensor;
 }
 
-// y = x + the sum of a 0-d tensor of each type.
+// Builds y = x + the sum of one 0-d tensor of each dtype.
 inline Fusion sumOfValues() {
   FusionBuilder b("values");
   ValueId y = b.input("x", DType::F32, {Size::symbol("n")});
@@ -47,11 +47,11 @@ inline void expectValuesOfEveryType(Device& device) {
     for (HostTensor& value : values) {
       value.set(0, 1.0);
       const TensorDesc desc = denseDesc(value.dtype, {});
-      inputs.emplace_back(in_host_memory ? hostValue(value)
+      inputs.emplace_back(in_host_memory ? byValueInput(value)
                                          : toDevice(device, device.allocator(), value, desc));
     }
     const Outputs outputs = executor.run(inputs);
-    for (HostTensor& value : values) value.set(0, 0.0);  // run() has read them
+    for (HostTensor& value : values) value.set(0, 0.0);  // run() has read the values
     outputs.wait();
     EXPECT_EQ(floatsOf(device, outputs[0]),
               (std::vector<float>{0.5f + count, count - 2.0f, count + 8.0f}));
@@ -59,8 +59,8 @@ inline void expectValuesOfEveryType(Device& device) {
   EXPECT_EQ(executor.stats().plans, 2);
 }
 
-// Read by a kernel, by a product, at computed places, and given back: as it is, with axes, and
-// twice.
+// A kernel, a matrix product and an indexed load read the value. It is also returned unchanged,
+// with axes, and twice.
 inline void expectValuesInMemory(Device& device) {
   FusionBuilder b("readers");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("m"), Size::symbol("k")});
@@ -77,7 +77,7 @@ inline void expectValuesInMemory(Device& device) {
   HostTensor value = valueOf(DType::F32, 0);
   for (const float factor : {2.0f, -0.5f}) {
     value.set(0, double{factor});
-    const Outputs outputs = executor.run({x_tensor, hostValue(value)});
+    const Outputs outputs = executor.run({x_tensor, byValueInput(value)});
     value.set(0, std::nan(""));
     outputs.wait();
     const auto times = [&](std::vector<float> values) {

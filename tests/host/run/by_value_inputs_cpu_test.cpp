@@ -1,4 +1,4 @@
-// 0-d inputs in host memory on the CPU device.
+// Tests 0-d inputs in host memory on the CPU device.
 #include <gtest/gtest.h>
 
 #include "host/device/cpu/cpu_device.h"
@@ -9,23 +9,23 @@
 #include "tests/host/rank_harness.h"
 #include "tests/host/run/by_value_inputs.h"
 
-namespace heddle::host::host_values_cpu_test {
+namespace heddle::host::by_value_inputs_cpu_test {
 namespace {
 
-using testing::hostValue;
+using testing::byValueInput;
 using testing::userErrorOf;
 using testing::valueOf;
 
-TEST(HostValuesTest, EveryTypeInAnyOrderOfTheWork) {
+TEST(ByValueInputsCpu, EveryDtypeIsPassedByValue) {
   testing::expectValuesOfEveryType(*makeCpuDevice());
   testing::expectValuesOfEveryType(*makeCpuDevice({.threads = 1, .adversarial_seed = 7}));
 }
 
-TEST(HostValuesTest, WhatIsNoKernelReadsMemory) {
+TEST(ByValueInputsCpu, OtherInstructionsReadDeviceMemory) {
   testing::expectValuesInMemory(*makeCpuDevice({.threads = 1, .adversarial_seed = 3}));
 }
 
-TEST(HostValuesTest, APreallocatedOutputThatIsTheValue) {
+TEST(ByValueInputsCpu, ValueIsReturnedInAPreallocatedOutput) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = 5});
   FusionBuilder b("same");
   b.output(b.input("s", DType::I64, {}));
@@ -35,11 +35,11 @@ TEST(HostValuesTest, APreallocatedOutputThatIsTheValue) {
   HostTensor out(DType::I64, {});
   RunOptions options;
   options.preallocated = {{out.data.get(), denseDesc(DType::I64, {}), nullptr}};
-  executor.run({hostValue(value)}, options).wait();
+  executor.run({byValueInput(value)}, options).wait();
   EXPECT_EQ(out.at(0), Scalar(int64_t{1} << 60 | 1));
 }
 
-TEST(HostValuesTest, CollectivesReadMemory) {
+TEST(ByValueInputsCpu, CollectivesReadDeviceMemory) {
   const Program program = testing::programOf(R"(
 mesh @m = [x=ranks]
 program p(%s: f32[]) -> (%y) {
@@ -56,29 +56,30 @@ program p(%s: f32[]) -> (%y) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Executable executable(program, {device.get(), world.get(), nullptr});
     HostTensor value = valueOf(DType::F32, rank + 1.5);
-    const Outputs outputs = executable.run({hostValue(value)});
+    const Outputs outputs = executable.run({byValueInput(value)});
     value.set(0, 100.0);
     outputs.wait();
     EXPECT_EQ(testing::floatsOf(*device, outputs[0]), (std::vector<float>{4}));
   });
 }
 
-TEST(HostValuesTest, OnlyATensorWithoutAxesComesByValue) {
+TEST(ByValueInputsCpu, TensorsWithAxesAreRefused) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionExecutor executor(testing::sumOfValues(), {device.get(), nullptr, nullptr});
   HostTensor x(DType::F32, {3});
-  Tensor tensor = hostValue(x);
+  Tensor tensor = byValueInput(x);
   tensor.desc = denseDesc(DType::F32, {3});
   std::vector<Argument> inputs{tensor};
   std::vector<HostTensor> values;
   for (DType dtype : kAllDTypes) values.push_back(valueOf(dtype, 1));
-  for (HostTensor& value : values) inputs.emplace_back(hostValue(value));
-  EXPECT_EQ(userErrorOf([&] { executor.run(inputs); }),
-            "input %x is a tensor [3] in host memory; only one without axes is passed by value, "
-            "toDevice() copies others");
+  for (HostTensor& value : values) inputs.emplace_back(byValueInput(value));
+  EXPECT_EQ(
+      userErrorOf([&] { executor.run(inputs); }),
+      "input %x is a tensor [3] in host memory; only a tensor without axes can be passed by value, "
+      "toDevice() copies others");
 }
 
-TEST(HostValuesTest, ASegmentThatMakesItsTensorsMeansTheSame) {
+TEST(ByValueInputsCpu, RewrittenSegmentComputesTheSame) {
   const Fusion segment = testing::sumOfValues();
   std::vector<bool> by_value(segment.inputs().size(), true);
   by_value[0] = false;
@@ -95,4 +96,4 @@ TEST(HostValuesTest, ASegmentThatMakesItsTensorsMeansTheSame) {
 }
 
 }  // namespace
-}  // namespace heddle::host::host_values_cpu_test
+}  // namespace heddle::host::by_value_inputs_cpu_test

@@ -1,15 +1,17 @@
-// 0-d inputs in host memory on a GPU.
+// Tests 0-d inputs in host memory on a GPU.
 #include "tests/host/gpu_device.h"
 #include "tests/host/run/by_value_inputs.h"
 
-namespace heddle::host::host_values_gpu_test {
+namespace heddle::host::by_value_inputs_gpu_test {
 namespace {
 
-class HostValuesGpuTest : public GpuDeviceTest {};
+class ByValueInputsGpu : public GpuDeviceFixture {};
 
-TEST_F(HostValuesGpuTest, EveryTypeByValue) { testing::expectValuesOfEveryType(*device_); }
+TEST_F(ByValueInputsGpu, EveryDtypeIsPassedByValue) { testing::expectValuesOfEveryType(*device_); }
 
-TEST_F(HostValuesGpuTest, WhatIsNoKernelReadsMemory) { testing::expectValuesInMemory(*device_); }
+TEST_F(ByValueInputsGpu, OtherInstructionsReadDeviceMemory) {
+  testing::expectValuesInMemory(*device_);
+}
 
 }  // namespace
-}  // namespace heddle::host::host_values_gpu_test
+}  // namespace heddle::host::by_value_inputs_gpu_test

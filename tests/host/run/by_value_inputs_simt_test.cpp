@@ -1,4 +1,4 @@
-// The CUDA text of a kernel whose 0-d operands come by value, of every type, compiled by NVRTC.
+// Compiles a CUDA kernel whose 0-d operands of every dtype are passed by value, with NVRTC.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include "host/plan/by_value_inputs.h"
 #include "tests/host/run/by_value_inputs.h"
 
-namespace heddle::host::host_values_simt_test {
+namespace heddle::host::by_value_inputs_simt_test {
 namespace {
 
-TEST(HostValuesSimtTest, NvrtcCompilesValuesOfEveryType) {
+TEST(ByValueInputsSimt, NvrtcCompilesValuesOfEveryDtype) {
   const char* build = std::getenv("HEDDLE_BINARY_DIR");
   const std::string path = std::string(build == nullptr ? "." : build) + "/lib/libheddle_cuda.so";
   void* module = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -43,4 +43,4 @@ TEST(HostValuesSimtTest, NvrtcCompilesValuesOfEveryType) {
 }
 
 }  // namespace
-}  // namespace heddle::host::host_values_simt_test
+}  // namespace heddle::host::by_value_inputs_simt_test

@@ -1,4 +1,4 @@
-// What a caller reads when something is wrong, to the letter.
+// Compares complete error messages.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -18,12 +18,12 @@ using testing::FailingAllocator;
 using testing::programOf;
 using testing::userErrorOf;
 
-struct ErrorTextTest : ::testing::Test {
+struct ErrorText : ::testing::Test {
   std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   Context context{device.get(), nullptr, nullptr};
 };
 
-TEST_F(ErrorTextTest, Inputs) {
+TEST_F(ErrorText, WrongInputsAreReported) {
   Executable executable(programOf(R"(
 program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
 }
@@ -46,18 +46,19 @@ program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
   other.desc = denseDesc(DType::F32, {1, 3});
   EXPECT_EQ(errorOf({a, other, s}), "input %b has 1 axes, got 2 axes [1, 3]");
   other.desc = denseDesc(DType::F32, {2});
-  EXPECT_EQ(errorOf({a, other, s}), "size n is 3 by axis 0 of %a but 2 by axis 0 of %b");
+  EXPECT_EQ(errorOf({a, other, s}), "size n is 3 in axis 0 of %a but 2 in axis 0 of %b");
   other = a;
   other.desc = denseDesc(DType::F32, {3, 2});
-  EXPECT_EQ(errorOf({other, b, s}), "axis 1 of %a has size 2, the program says 4");
+  EXPECT_EQ(errorOf({other, b, s}), "axis 1 of %a has size 2, the program expects 4");
   other = b;
   other.data = nullptr;
   EXPECT_EQ(errorOf({a, other, s}), "input 1 (%b) has no data");
   EXPECT_EQ(errorOf({a, b, s}), "") << "an error leaves nothing behind";
 }
 
-// A symbol that only a product names follows from the others; its default is for what says nothing.
-TEST_F(ErrorTextTest, SizesInProducts) {
+// A symbol that occurs only in a product of sizes follows from the other symbols. Its default
+// applies only if no size determines it.
+TEST_F(ErrorText, ContradictingCompositeExtentsAreReported) {
   Executable executable(programOf(R"(
 program p(%a: f32[heads * width], %b: f32[heads, 2], %c: f32[width * depth + 1]) -> (%a)
     with heads = 4, width = 8, depth = 2 {
@@ -72,11 +73,12 @@ program p(%a: f32[heads * width], %b: f32[heads, 2], %c: f32[width * depth + 1])
   };
   EXPECT_EQ(errorOf(32, 4, 17), "");
   EXPECT_EQ(errorOf(12, 3, 21), "");
-  EXPECT_EQ(errorOf(10, 3, 17),
-            "axis 0 of %a has size 10, the program says 24 = heads*width (width = 8 by default)");
+  EXPECT_EQ(
+      errorOf(10, 3, 17),
+      "axis 0 of %a has size 10, the program expects 24 = heads*width (width = 8 by default)");
   EXPECT_EQ(
       errorOf(12, 3, 20),
-      "axis 0 of %c has size 20, the program says 9 = width*depth + 1 (depth = 2 by default)");
+      "axis 0 of %c has size 20, the program expects 9 = width*depth + 1 (depth = 2 by default)");
 }
 
 const char* const kFourth = R"(
@@ -95,7 +97,7 @@ program fourth(%x: f32[n, n]) -> (%x4) with n = 4 {
 }
 )";
 
-TEST_F(ErrorTextTest, OutOfMemory) {
+TEST_F(ErrorText, OutOfMemoryListsTheHeldSlots) {
   FailingAllocator failing(device->allocator());
   Executable executable(programOf(kFourth), context);
   RunOptions options;
@@ -107,7 +109,7 @@ TEST_F(ErrorTextTest, OutOfMemory) {
             "run holds 32 bytes: %x2 16, %x3 16");
 }
 
-TEST(ErrorText, OutOfTheDevicesMemory) {
+TEST(ErrorTextMemoryLimit, OutOfMemoryListsTheHeldSlots) {
   CpuOptions options;
   options.threads = 1;
   options.memory_limit = 1 << 20;
@@ -126,8 +128,8 @@ TEST(ErrorText, OutOfTheDevicesMemory) {
             "out of memory: a tensor of 4194304 bytes");
 }
 
-// A compiler that answers for itself, and finds a fault in every kernel.
-struct BadCompilerTest : ::testing::Test {
+// Installs a compiler that can be identified and that rejects every kernel.
+struct BadCompiler : ::testing::Test {
   void SetUp() override {
     folder = ::testing::TempDir() + "/heddle_bad_compiler_" + std::to_string(getpid());
     std::filesystem::create_directory(folder);
@@ -148,7 +150,7 @@ struct BadCompilerTest : ::testing::Test {
   std::string folder;
 };
 
-TEST_F(BadCompilerTest, AKernelThatDoesNotCompileShowsItsNumberedSource) {
+TEST_F(BadCompiler, KernelErrorsShowTheNumberedSource) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   Executable executable(programOf(R"(
 kernel @k {
@@ -168,7 +170,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
   const std::string error = userErrorOf([&] { executable.run({x}); });
   const std::string start = folder + "/c++ failed with exit code 3 on a kernel:\nno such luck\n";
   EXPECT_EQ(error.substr(0, start.size()), start);
-  // Numbered from 1, without a gap, down to the kernel itself.
+  // Lines are numbered from 1, without a gap, down to the kernel itself.
   std::istringstream lines(error.substr(std::min(start.size(), error.size())));
   int number = 0;
   bool shows_exp = false;
@@ -179,11 +181,11 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
   }
   EXPECT_GT(number, 20);
   EXPECT_TRUE(shows_exp);
-  // Not remembered as compiled.
+  // The failed kernel is not cached.
   EXPECT_EQ(userErrorOf([&] { executable.run({x}); }).substr(0, start.size()), start);
 }
 
-TEST_F(ErrorTextTest, ALateErrorIsTheSameEachTimeItIsAskedFor) {
+TEST_F(ErrorText, LateErrorIsReportedByEveryWait) {
   Executable executable(programOf(R"(
 program p(%x: f32[n]) -> (%y) with n = 4 {
   slot %y: f32[n]

@@ -1,5 +1,5 @@
-// What a steady run on the CPU device costs the issuing thread in heap memory, however many
-// instructions it has.
+// Tests how much heap memory a repeated run on the CPU device costs the issuing thread, for any
+// number of instructions.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,8 @@ using testing::heapAllocations;
 using testing::programOf;
 using testing::ramp;
 
-// One run behind a gate that opens when all is enqueued: so the queue is as long as it can get.
+// Counts the allocations of one run. A gate opens after everything is enqueued, so the queue
+// becomes as long as possible.
 int64_t allocationsOfAGatedRun(Device& device, Executable& executable,
                                const std::vector<Argument>& inputs, Stream stream) {
   std::atomic<bool> open{false};
@@ -76,7 +77,7 @@ program p(%x: f32[n, n], %batch: f32[b, n, n]) -> (%y) with n = 4, b = 3 {{
   return made;
 }
 
-TEST(HeapCpuTest, AnInstructionAllocatesNothing) {
+TEST(ExecutableHeapCpu, InstructionsAllocateNoHeapMemory) {
   for (const char* body :
        {"%s = evaluate 2*i + 1  launch @add(%y, %s) -> (%y) stream=0",
         "call_library matmul(%batch, %batch) -> (%many) stream=0",

@@ -1,4 +1,4 @@
-// A steady run costs the same heap memory whatever the number of its instructions.
+// Tests that a repeated run costs the same heap memory for any number of instructions.
 #include <gtest/gtest.h>
 
 #include "host/device/null/null_device.h"
@@ -13,7 +13,8 @@ using testing::heapAllocations;
 using testing::nullTensor;
 using testing::programOf;
 
-// Of one run, once the executable has had some; `trips` is how often a loop's body runs.
+// Counts the allocations of a run after some earlier runs. `trips` is the number of iterations of a
+// loop with this body.
 int64_t allocationsOfARun(const std::string& body, int trips) {
   const auto device = makeNullDevice();
   Executable executable(programOf(fmt::format(R"(
@@ -54,9 +55,9 @@ void expectNoneAnInstruction(const std::string& body) {
   EXPECT_LT(few, 20) << body;
 }
 
-// Nor is anything more than the run itself needed to find the program and plan of sizes that have
-// been there, also when others have come between.
-TEST(HeapNullTest, ToFindAProgramAllocatesNothing) {
+// Finding the program and plan of known sizes needs no more memory than the run itself, even if
+// other sizes came in between.
+TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("n"), Size::symbol("m")});
@@ -69,12 +70,12 @@ TEST(HeapNullTest, ToFindAProgramAllocatesNothing) {
     for (const std::vector<Argument>& each : inputs) {
       executor.run(each).wait();
       const int64_t before = heapAllocations();
-      executor.run(each).wait();  // the same again
+      executor.run(each).wait();  // the same sizes again
       const int64_t again = heapAllocations();
       if (round > 1) made.push_back(again - before);
     }
     const int64_t before = heapAllocations();
-    executor.run(inputs[0]).wait();  // others came between
+    executor.run(inputs[0]).wait();  // other sizes came in between
     if (round > 1) made.push_back(heapAllocations() - before);
   }
   for (int64_t each : made) EXPECT_EQ(each, made.front());
@@ -82,14 +83,14 @@ TEST(HeapNullTest, ToFindAProgramAllocatesNothing) {
   EXPECT_EQ(executor.stats().plans, 3);
 }
 
-TEST(HeapNullTest, TheCounterCounts) {
+TEST(ExecutableHeap, CounterCountsAllocations) {
   const int64_t before = heapAllocations();
-  int* volatile kept = new int(1);  // a pair that nobody looks at may be left out
+  int* volatile kept = new int(1);  // volatile, because compilers may remove an unused pair
   delete kept;
   EXPECT_EQ(heapAllocations() - before, 1);
 }
 
-TEST(HeapNullTest, AnInstructionAllocatesNothing) {
+TEST(ExecutableHeap, InstructionsAllocateNoHeapMemory) {
   expectNoneAnInstruction("%s = evaluate 2*i + 1  launch @add(%y, %s) -> (%y) stream=0");
   expectNoneAnInstruction("%s = evaluate 2*i + 1  %d = evaluate mul(%s, %s)");
   expectNoneAnInstruction("call_library matmul(%x, %y) -> (%t) stream=0");

@@ -1,4 +1,4 @@
-// Who holds which bytes, and what happens when there are none.
+// Tests how many bytes runs hold, and what happens when memory is exhausted.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -17,7 +17,7 @@ using testing::programOf;
 using testing::ramp;
 using testing::userErrorOf;
 
-// x^4; holds x2, then x2 and x3, then x3 and x4: 16 floats each for n = 4.
+// Computes x^4. Holds x2, then x2 and x3, then x3 and x4: 16 floats each for n = 4.
 const char* const kFourth = R"(
 program fourth(%x: f32[n, n]) -> (%x4) with n = 4 {
   slot %x2: f32[n, n]
@@ -48,7 +48,7 @@ std::vector<float> fourthLoop(const std::vector<float>& x, size_t n) {
   return power;
 }
 
-struct CpuMemoryTest : ::testing::Test {
+struct ExecutableMemory : ::testing::Test {
   std::unique_ptr<Device> device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   Context context{device.get(), nullptr, nullptr};
   TrackingAllocator tracking{device->allocator()};
@@ -56,7 +56,7 @@ struct CpuMemoryTest : ::testing::Test {
   Tensor x = deviceFloats(*device, values, {2, 2});
 };
 
-TEST_F(CpuMemoryTest, ThePeakIsExactAndNothingIsHeldAtTheEnd) {
+TEST_F(ExecutableMemory, PeakIsExactAndAllMemoryIsReleased) {
   Executable executable(programOf(kFourth), context);
   RunOptions options;
   options.allocator = &tracking;
@@ -73,9 +73,10 @@ TEST_F(CpuMemoryTest, ThePeakIsExactAndNothingIsHeldAtTheEnd) {
   EXPECT_EQ(executable.stats().held_bytes, 0);
 }
 
-// matmul, gelu, matmul: three segments. While gelu runs its two sides are held, while the second
-// product runs its input and the result; never all three.
-TEST_F(CpuMemoryTest, AChainOfThreeSegmentsPeaksAtItsLargestPair) {
+// matmul, tanh and matmul are three segments. While tanh runs, its operand and its result are held.
+// While the second matmul runs, its input and the result are held. All three are never held at
+// once.
+TEST_F(ExecutableMemory, ChainPeaksAtItsLargestPairOfBuffers) {
   FusionBuilder b("chain");
   const ValueId in = b.input("in", DType::F32, {Size::symbol("t"), Size::symbol("h")});
   const ValueId up = b.input("up", DType::F32, {Size::symbol("h"), Size::symbol("f")});
@@ -99,7 +100,7 @@ TEST_F(CpuMemoryTest, AChainOfThreeSegmentsPeaksAtItsLargestPair) {
   EXPECT_EQ(executor.stats().peak_bytes, 4 * t * (7 + 40));
 }
 
-TEST_F(CpuMemoryTest, OutputsOutliveLaterRunsAndTheExecutable) {
+TEST_F(ExecutableMemory, OutputsOutliveLaterRunsAndTheExecutable) {
   RunOptions options;
   options.allocator = &tracking;
   std::vector<Outputs> kept;
@@ -120,7 +121,7 @@ TEST_F(CpuMemoryTest, OutputsOutliveLaterRunsAndTheExecutable) {
   EXPECT_EQ(tracking.heldBytes(), 0);
 }
 
-TEST_F(CpuMemoryTest, AFailedAllocationLeavesNothingBehind) {
+TEST_F(ExecutableMemory, FailedAllocationReleasesAllMemory) {
   FailingAllocator failing(tracking);
   Executable executable(programOf(kFourth), context);
   RunOptions options;
@@ -144,7 +145,7 @@ TEST_F(CpuMemoryTest, AFailedAllocationLeavesNothingBehind) {
   EXPECT_NE(message.find("holds 16 bytes: %x3 16"), std::string::npos) << message;
 }
 
-TEST_F(CpuMemoryTest, AResultLandsInThePreallocatedTensor) {
+TEST_F(ExecutableMemory, ResultIsWrittenToThePreallocatedTensor) {
   Executable executable(programOf(kFourth), context);
   Tensor mine = deviceFloats(*device, {9, 9, 9, 9}, {2, 2});
   RunOptions options;
@@ -155,10 +156,10 @@ TEST_F(CpuMemoryTest, AResultLandsInThePreallocatedTensor) {
   EXPECT_EQ(std::get<Tensor>(outputs[0]).data, mine.data);
   EXPECT_EQ(floatsOf(*device, Argument(mine)), fourthLoop(values, 2));
   EXPECT_EQ(tracking.heldBytes(), 0);
-  EXPECT_EQ(tracking.peakBytes(), 2 * 16);  // x2 and x3; x4 is the caller's
+  EXPECT_EQ(tracking.peakBytes(), 2 * 16);  // x2 and x3, because x4 belongs to the caller
 }
 
-TEST_F(CpuMemoryTest, APreallocatedTensorOfAnotherOrderIsFilledByACopy) {
+TEST_F(ExecutableMemory, PreallocatedTensorOfAnotherOrderIsFilledByACopy) {
   Executable executable(programOf(kFourth), context);
   Tensor mine = deviceFloats(*device, {9, 9, 9, 9}, {2, 2});
   mine.desc.strides = {1, 2};
@@ -173,7 +174,7 @@ TEST_F(CpuMemoryTest, APreallocatedTensorOfAnotherOrderIsFilledByACopy) {
             (std::vector<float>{expected[0], expected[2], expected[1], expected[3]}));
 }
 
-TEST_F(CpuMemoryTest, PreallocatedTensorsAreChecked) {
+TEST_F(ExecutableMemory, WrongPreallocatedTensorsAreRefused) {
   Executable executable(programOf(kFourth), context);
   RunOptions options;
   options.preallocated = {deviceFloats(*device, {1, 2, 3}, {3, 1})};
@@ -181,7 +182,7 @@ TEST_F(CpuMemoryTest, PreallocatedTensorsAreChecked) {
   EXPECT_NE(message.find("output 0 (%x4)"), std::string::npos) << message;
   options.preallocated = {x};
   message = userErrorOf([&] { executable.run({x}, options); });
-  EXPECT_EQ(message, "preallocated output 0 lies on the memory of input 0 (%x)");
+  EXPECT_EQ(message, "preallocated output 0 overlaps the memory of input 0 (%x)");
   Executable two(programOf(R"(
 program two(%x: f32[n]) -> (%a, %b) with n = 4 {
   slot %a: f32[n]
@@ -197,7 +198,7 @@ program two(%x: f32[n]) -> (%a, %b) with n = 4 {
   const Tensor mine = deviceFloats(*device, values, {4});
   options.preallocated = {mine, mine};
   message = userErrorOf([&] { two.run({four}, options); });
-  EXPECT_EQ(message, "preallocated output 1 lies on the memory of preallocated output 0");
+  EXPECT_EQ(message, "preallocated output 1 overlaps the memory of preallocated output 0");
 }
 
 }  // namespace

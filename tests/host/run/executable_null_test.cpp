@@ -1,4 +1,4 @@
-// What an Executable asks of its device, held against counts; no memory is touched.
+// Counts the calls that an Executable makes on its device. No memory is touched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using testing::nullTensor;
 using testing::programOf;
 using testing::userErrorOf;
 
-// Two streams; 2 allocations of which one is freed.
+// Uses two streams and two allocations, of which one is freed.
 const char* const kTwoStreams = R"(
 program two(%x: f32[n, n]) -> (%z) with n = 4 {
   slot %y: f32[n, n]
@@ -34,13 +34,13 @@ program two(%x: f32[n, n]) -> (%z) with n = 4 {
 }
 )";
 
-struct NullTest : ::testing::Test {
+struct ExecutableNull : ::testing::Test {
   std::shared_ptr<NullCounts> counts = std::make_shared<NullCounts>();
   std::unique_ptr<Device> device = makeNullDevice(counts);
   Context context{device.get(), nullptr, nullptr};
 };
 
-TEST_F(NullTest, ASteadyRunMakesNothing) {
+TEST_F(ExecutableNull, SteadyRunCreatesNoEventsAndStreams) {
   Executable executable(programOf(kTwoStreams), context);
   const std::vector<Argument> inputs{nullTensor({8, 8})};
   for (int i = 0; i < 2; ++i) executable.run(inputs).wait();
@@ -58,7 +58,7 @@ TEST_F(NullTest, ASteadyRunMakesNothing) {
 }
 
 // Stream 1 communicates, stream 2 computes and communicates, stream 3 computes.
-TEST_F(NullTest, OnlyStreamsThatCarryCommunicationAreUrgent) {
+TEST_F(ExecutableNull, OnlyCommunicatingStreamsAreUrgent) {
   Executable executable(programOf(R"(
 mesh @m = [x=1]
 program four(%x: f32[4, 4]) -> (%z) {
@@ -82,12 +82,12 @@ program four(%x: f32[4, 4]) -> (%z) {
                         context);
   executable.run({nullTensor({4, 4})}).wait();
   EXPECT_EQ(counts->create_urgent_stream, 1);
-  EXPECT_EQ(counts->create_stream, 4);  // the run's own too
+  EXPECT_EQ(counts->create_stream, 4);  // includes the stream of the run
 }
 
-// Handle 2 is a stream of each thread: a run must not take over the state of one that is under way.
-// The memory of its output is given back behind the run, on whatever thread that happens.
-TEST_F(NullTest, TheStreamOfEachThreadIsNoOneStream) {
+// Handle 2 is a different stream for each thread. A run must not reuse the state of an unfinished
+// run. The memory of its output is released after the run, on any thread.
+TEST_F(ExecutableNull, PerThreadStreamIsNotTreatedAsOneStream) {
   Executable executable(programOf(kTwoStreams), context);
   RunOptions options;
   options.stream = reinterpret_cast<Stream>(uintptr_t{2});
@@ -97,8 +97,8 @@ TEST_F(NullTest, TheStreamOfEachThreadIsNoOneStream) {
   EXPECT_EQ(counts->wait_event, waits + 1);
 }
 
-// y = x * s: with s by value there is nothing to copy and nothing to allocate but y.
-TEST_F(NullTest, AHostValueCostsNoMemoryAndNoCopy) {
+// For y = x * s with s by value, nothing is copied and only y is allocated.
+TEST_F(ExecutableNull, ByValueInputNeedsNoMemoryAndNoCopy) {
   FusionBuilder b("scale");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
   b.output(b.pointwise("mul", {x, b.input("s", DType::F32, {})}));
@@ -112,8 +112,8 @@ TEST_F(NullTest, AHostValueCostsNoMemoryAndNoCopy) {
   EXPECT_EQ(counts->launch, 1);
 }
 
-// Each memory order of five axes is a class of its own.
-TEST_F(NullTest, ProgramsOfAFusionAreBounded) {
+// Each memory order of five axes needs its own program.
+TEST_F(ExecutableNull, CachedProgramsOfAFusionAreBounded) {
   FusionBuilder b("twice");
   std::vector<Size> sizes;
   for (const char* axis : {"a", "b", "c", "d", "e"}) sizes.push_back(Size::symbol(axis));
@@ -134,7 +134,7 @@ TEST_F(NullTest, ProgramsOfAFusionAreBounded) {
   EXPECT_EQ(executor.stats().runs, runs + 1);
 }
 
-TEST_F(NullTest, APlanForEachShape) {
+TEST_F(ExecutableNull, EachShapeHasOnePlan) {
   Executable executable(programOf(kTwoStreams), context);
   for (int round = 0; round < 3; ++round) {
     for (int64_t n : {2, 3, 5}) executable.run({nullTensor({n, n})}).wait();
@@ -143,18 +143,19 @@ TEST_F(NullTest, APlanForEachShape) {
   EXPECT_EQ(executable.stats().peak_bytes, 2 * 5 * 5 * 4);
 }
 
-TEST_F(NullTest, TheCallersStreamIsLeftBehindTheWork) {
+TEST_F(ExecutableNull, CallersStreamIsOrderedAfterTheWork) {
   Executable executable(programOf(kTwoStreams), context);
   const Stream stream = device->createStream();
   RunOptions options;
   options.stream = stream;
   executable.run({nullTensor({8, 8})}, options).wait();
-  // Fork, !ready, !done, join, end of the run; each but the last is waited for.
+  // The events are fork, !ready, !done, join and the end of the run. All but the last one are
+  // waited for.
   EXPECT_EQ(counts->record_event, 5);
   EXPECT_EQ(counts->wait_event, 4);
 }
 
-TEST_F(NullTest, ATokenOnOneStreamNeedsNoEvent) {
+TEST_F(ExecutableNull, TokenOnOneStreamNeedsNoEvent) {
   Executable executable(programOf(R"(
 mesh @m = [x=1]
 program p(%x: f32[n]) -> (%y) with n = 4 {
@@ -171,7 +172,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
   EXPECT_EQ(counts->wait_event, 0);
 }
 
-TEST_F(NullTest, InputsAreChecked) {
+TEST_F(ExecutableNull, WrongInputsAreRefused) {
   Executable executable(programOf(R"(
 program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
 }
@@ -201,7 +202,7 @@ program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
   expect({a, none, Scalar(1.0)}, {"%b", "no data"});
 }
 
-TEST_F(NullTest, ScalarsAreComputedByTheHost) {
+TEST_F(ExecutableNull, ScalarsAreComputedOnTheHost) {
   Executable executable(programOf(R"(
 program p(%x: f32[n], %a: i64, %b: f64 = 2.5) -> (%sum, %quotient, %size, %less) with n = 4 {
   slot %sum: f64
@@ -226,7 +227,7 @@ program p(%x: f32[n], %a: i64, %b: f64 = 2.5) -> (%sum, %quotient, %size, %less)
   EXPECT_EQ(toInt(std::get<Scalar>(by_default[3])), 1);
 }
 
-TEST_F(NullTest, ABranchIsTakenAtRun) {
+TEST_F(ExecutableNull, BranchIsDecidedAtRunTime) {
   Executable executable(programOf(R"(
 program p(%x: f32[n, n], %which: i64) -> (%x) with n = 4 {
   slot %y: f32[n, n]
@@ -252,7 +253,7 @@ program p(%x: f32[n, n], %which: i64) -> (%x) with n = 4 {
   EXPECT_EQ(executable.stats().plans, 1);
 }
 
-TEST_F(NullTest, AnOutputThatIsAnInputComesBackAsTheCallersTensor) {
+TEST_F(ExecutableNull, OutputThatIsAnInputIsTheCallersTensor) {
   Executable executable(programOf(R"(
 program p(%x: f32[n, m]) -> (%y, %x) with n = 4, m = 4 {
   slot %y: f32[m, n]
@@ -272,7 +273,7 @@ program p(%x: f32[n, m]) -> (%y, %x) with n = 4, m = 4 {
   EXPECT_EQ(counts->allocate, 0);
 }
 
-TEST_F(NullTest, AMeshLargerThanTheJobIsRefused) {
+TEST_F(ExecutableNull, MeshLargerThanTheJobIsRefused) {
   const std::string message = userErrorOf([&] {
     Executable executable(programOf("mesh @m = [x=4]\nprogram p(%x: f32[n]) -> (%x) {\n}\n"),
                           context);
@@ -280,7 +281,7 @@ TEST_F(NullTest, AMeshLargerThanTheJobIsRefused) {
   EXPECT_NE(message.find("needs 4 ranks, the job has 1"), std::string::npos) << message;
 }
 
-// A transport whose collectives end on the device.
+// A transport whose collectives complete on the device.
 class ProbedTransport : public comm::Communicator {
  public:
   explicit ProbedTransport(int& probes) : probes_(probes) {}
@@ -299,9 +300,9 @@ class ProbedTransport : public comm::Communicator {
   int& probes_;
 };
 
-// That the device has ended is no success before the transport has been asked; later, when it may
-// be gone as Outputs outlive an Executable, it is not.
-TEST_F(NullTest, ARunIsOverWhenItsTransportHasBeenAsked) {
+// When the device has finished, the run is successful only after the transport was probed. Later
+// the transport must not be probed: it may be destroyed, because Outputs may outlive an Executable.
+TEST_F(ExecutableNull, RunCompletesAfterItsTransportWasProbed) {
   int probes = 0;
   auto transport = std::make_unique<ProbedTransport>(probes);
   auto plan = std::make_shared<Plan>();

@@ -1,4 +1,4 @@
-// Several ranks in one process.
+// Tests runs of several ranks in one process.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -35,7 +35,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
 }
 )";
 
-TEST(ExecutableRanksTest, AnAllreduceOnASecondStream) {
+TEST(ExecutableRanks, AllreduceOnASecondStreamIsRight) {
   const auto errors = onRanks(3, [](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Executable executable(programOf(kAllreduce), {device.get(), &world, nullptr});
@@ -52,7 +52,7 @@ TEST(ExecutableRanksTest, AnAllreduceOnASecondStream) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-TEST(ExecutableRanksTest, DifferentProgramsAreToldOnEveryRank) {
+TEST(ExecutableRanks, DifferentProgramsAreReportedOnEveryRank) {
   const auto errors = onRanks(3, [](comm::World& world) {
     const auto device = makeNullDevice();
     std::string text = "program p(%x: f32[n]) -> (%s) {\n  slot %s: i64\n  %s = evaluate n + ";
@@ -66,7 +66,7 @@ TEST(ExecutableRanksTest, DifferentProgramsAreToldOnEveryRank) {
   }
 }
 
-TEST(ExecutableRanksTest, AFailingRankTakesTheOthersDown) {
+TEST(ExecutableRanks, FailingRankEndsTheOtherRanks) {
   const auto errors = onRanks(2, [](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Executable executable(programOf(kAllreduce), {device.get(), &world, nullptr});
@@ -82,8 +82,8 @@ TEST(ExecutableRanksTest, AFailingRankTakesTheOthersDown) {
   EXPECT_NE(errors[0].find("%x"), std::string::npos) << errors[0];
 }
 
-// In the middle of its work: the instruction fails on the device, runs of the peers have begun.
-TEST(ExecutableRanksTest, ALateErrorOfOneRankReachesTheOthers) {
+// The instruction fails on the device while runs of the other ranks have begun.
+TEST(ExecutableRanks, LateErrorReachesTheOtherRanks) {
   const char* const text = R"(
 mesh @m = [x=ranks]
 program p(%x: f32[n]) -> (%y) with n = 4 {
@@ -112,7 +112,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
   }
 }
 
-TEST(ExecutableRanksTest, AShardedInputMustBeTheRanksBlock) {
+TEST(ExecutableRanks, ShardedInputMustBeTheBlockOfTheRank) {
   const char* const text = R"(
 mesh @m = [x=ranks]
 program p(%x: f32[n] shard(@m, 0: x)) -> (%x) with n = 4 {
@@ -138,8 +138,9 @@ program p(%x: f32[n] shard(@m, 0: x)) -> (%x) with n = 4 {
   }
 }
 
-// Its elements count its posts, on every rank: padding of one rank would be waited for by others.
-TEST(ExecutableRanksTest, AnInputThatIsPostedItselfHasNoPadding) {
+// The collective counts the elements of the input. If one rank had padding, the other ranks would
+// wait for it.
+TEST(ExecutableRanks, PaddedInputOfACollectiveIsRefused) {
   const char* const text = R"(
 mesh @m = [x=2]
 program p(%x: f32[n]) -> (%x) with n = 4 {
@@ -165,8 +166,7 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   }
 }
 
-// --- two Executables on one job monitor
-// ---------------------------------------------------------------
+// --- Two Executables on one job monitor ---
 
 Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
   HostTensor host(DType::I64, {2});
@@ -175,9 +175,9 @@ Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
 }
 
-// Both run the same program on rank 0, from a thread each; the second comes while the first waits
-// for rank 1, which runs one after the other. Each has lists of its own.
-TEST(ExecutableRanksTest, RunsOnOneMonitorAreSerialised) {
+// On rank 0 two threads run the same program. The second run comes while the first one waits for
+// rank 1, which runs one after the other. Each run has its own counts.
+TEST(ExecutableRanks, RunsOnOneMonitorAreSerialized) {
   const char* const text = R"(
 mesh @m = [x=2]
 program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
@@ -207,7 +207,7 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };
-    // Of both ranks: so many to rank 0, so many to rank 1.
+    // Both ranks send `to_0` elements to rank 0 and `to_1` elements to rank 1.
     const auto runWith = [&](Executable& executable, int64_t to_0, int64_t to_1) {
       const Tensor x = deviceFloats(*device, testing::ramp(8, 10.0f * rank, 1), {8});
       const int64_t mine = rank == 0 ? to_0 : to_1;
@@ -232,7 +232,7 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
       thread.join();
       EXPECT_EQ(mine + other, "");
     } else {
-      awaitRun(2, 100);  // which does not come
+      awaitRun(2, 100);  // the second run must not start
       runWith(first, 4, 2);
       runWith(second, 1, 3);
     }
@@ -241,8 +241,9 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// They have one text, and could not be told apart by it. The job monitor is that of the World.
-TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
+// Both Executables have the same text, which cannot distinguish them. The job monitor is that of
+// the World.
+TEST(ExecutableRanks, DifferentRunOrdersAreReported) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Context context{device.get(), &world};
@@ -255,8 +256,9 @@ TEST(ExecutableRanksTest, RunsInAnotherOrderAreTold) {
   }
 }
 
-// Short runs, of which each ends before anybody looks; then all ranks are in the same again.
-TEST(ExecutableRanksTest, RunsOfOtherSizesAreToldWhenTheyAreOver) {
+// The runs are short, and each ends before the monitor looks. Then all ranks are in the same run
+// again.
+TEST(ExecutableRanks, DifferentSizesAreReportedAfterTheRuns) {
   const char* const text = R"(
 mesh @m = [x=3]
 program p(%x: f32[n], %c: f32[2]) -> (%y) {
@@ -287,8 +289,8 @@ program p(%x: f32[n], %c: f32[2]) -> (%y) {
   }
 }
 
-// Executables go and others are made: on rank 0 when none is left, on rank 1 before.
-TEST(ExecutableRanksTest, MonitorOfAWorldOutlivesItsExecutables) {
+// Executables are destroyed and created again. On rank 0 none is left in between, on rank 1 one is.
+TEST(ExecutableRanks, MonitorOfAWorldOutlivesItsExecutables) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     const Context context{device.get(), &world};
@@ -303,8 +305,8 @@ TEST(ExecutableRanksTest, MonitorOfAWorldOutlivesItsExecutables) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-// A run is under way until it is over, whatever the others of the rank do meanwhile.
-TEST(ExecutableRanksTest, WhoLeavesIsMissedInTheRunsThatAreUnderWay) {
+// A run is unfinished until it completes, whatever other runs of the rank do.
+TEST(ExecutableRanks, RankThatLeavesIsReportedInUnfinishedRuns) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     const Context context{device.get(), &world};
@@ -321,8 +323,8 @@ TEST(ExecutableRanksTest, WhoLeavesIsMissedInTheRunsThatAreUnderWay) {
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
 }
 
-// Whose runs are in no order, because it has nothing to do in them.
-TEST(ExecutableRanksTest, RunsOfARankThatTakesNoPartEndInAnyOrder) {
+// The rank has nothing to do in these runs, so they have no order.
+TEST(ExecutableRanks, RunsOfAnUninvolvedRankEndInAnyOrder) {
   const char* const text = R"(
 mesh @m = [x=2] ranks=[0, 1]
 program p(%x: f32[2]) -> (%y) {
@@ -348,8 +350,8 @@ program p(%x: f32[2]) -> (%y) {
   EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
-// It would wait for its peers in the destructor, and they for it.
-TEST(ExecutableRanksTest, AnExceptionBesideARunUnderWayEndsTheJob) {
+// Otherwise its destructor would wait for the other ranks, and they for it.
+TEST(ExecutableRanks, ExceptionDuringARunEndsTheJob) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Executable executable(programOf(kAllreduce), {device.get(), &world});
@@ -360,11 +362,11 @@ TEST(ExecutableRanksTest, AnExceptionBesideARunUnderWayEndsTheJob) {
     outputs.wait();
   });
   EXPECT_EQ(errors[1], "out of paper");
-  EXPECT_NE(errors[0].find("it left the job by an exception"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("an exception unwound its Executable"), std::string::npos) << errors[0];
 }
 
-// Before there is a job monitor.
-TEST(ExecutableRanksTest, ARankThatCannotMakeAnExecutableIsHeardOf) {
+// The error occurs before a job monitor exists.
+TEST(ExecutableRanks, FailedConstructorIsReportedOnEveryRank) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
     Executable executable(programOf(kAllreduce),

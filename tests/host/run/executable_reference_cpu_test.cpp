@@ -1,4 +1,4 @@
-// A CPU device without a compiler runs kernels through the reference evaluator.
+// Tests that a CPU device without a compiler runs kernels by the reference evaluator.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,12 +19,12 @@ using testing::floatsOf;
 using testing::programOf;
 using testing::ramp;
 
-struct NoCompilerTest : ::testing::Test {
+struct ExecutableReference : ::testing::Test {
   void SetUp() override { setenv("HEDDLE_CXX", "/nonexistent/compiler", 1); }
   void TearDown() override { unsetenv("HEDDLE_CXX"); }
 };
 
-TEST_F(NoCompilerTest, AFusionOnOneRank) {
+TEST_F(ExecutableReference, FusionRunsWithoutACompiler) {
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
   FusionBuilder b("f");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("t"), Size::symbol("h")});
@@ -42,8 +42,9 @@ TEST_F(NoCompilerTest, AFusionOnOneRank) {
   }
 }
 
-// Constant extents and sizes in attributes are of the whole; each rank computes its block.
-TEST_F(NoCompilerTest, AShardedKernelOnUnevenRanks) {
+// Constant extents and sizes in attributes are those of the unsharded tensor. Each rank computes
+// its block.
+TEST_F(ExecutableReference, UnevenShardedKernelRunsWithoutACompiler) {
   const char* const text = R"(
 mesh @m = [x=2]
 kernel @k {

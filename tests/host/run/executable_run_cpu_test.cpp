@@ -1,4 +1,4 @@
-// Fusions and programs on the CPU device, held against plain loops.
+// Compares fusions and programs on the CPU device with plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using testing::programOf;
 using testing::ramp;
 using testing::userErrorOf;
 
-// y = relu(x + b) * s
+// Builds y = relu(x + b) * s.
 Fusion biasRelu() {
   FusionBuilder b("bias_relu");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("t"), Size::symbol("h")});
@@ -54,12 +54,12 @@ std::vector<float> matmulLoop(const std::vector<float>& a, const std::vector<flo
   return c;
 }
 
-struct CpuRunTest : ::testing::Test {
+struct ExecutableRun : ::testing::Test {
   std::unique_ptr<Device> device = makeCpuDevice({.threads = 2, .adversarial_seed = {}});
   Context context{device.get(), nullptr, nullptr};
 };
 
-TEST_F(CpuRunTest, AFusionAtSeveralShapesAndScalars) {
+TEST_F(ExecutableRun, FusionIsRightForSeveralShapesAndScalars) {
   FusionExecutor executor(biasRelu(), context);
   for (const auto& [t, h] : {std::pair<size_t, size_t>{3, 5}, {1, 1}, {64, 33}, {3, 5}}) {
     const std::vector<float> x = ramp(t * h, -2.0f, 0.125f);
@@ -76,7 +76,7 @@ TEST_F(CpuRunTest, AFusionAtSeveralShapesAndScalars) {
   }
 }
 
-TEST_F(CpuRunTest, ATransposedInputIsAnotherLayoutClass) {
+TEST_F(ExecutableRun, TransposedInputIsRight) {
   FusionExecutor executor(biasRelu(), context);
   const size_t t = 4;
   const size_t h = 6;
@@ -94,7 +94,7 @@ TEST_F(CpuRunTest, ATransposedInputIsAnotherLayoutClass) {
   EXPECT_EQ(floatsOf(*device, outputs[0]), biasReluLoop(x, b, 2.0f));
 }
 
-TEST_F(CpuRunTest, EmptyTensors) {
+TEST_F(ExecutableRun, EmptyInputGivesAnEmptyOutput) {
   FusionExecutor executor(biasRelu(), context);
   Outputs outputs =
       executor.run({deviceFloats(*device, {}, {0, 5}), deviceFloats(*device, ramp(5, 0, 1), {5})});
@@ -102,7 +102,7 @@ TEST_F(CpuRunTest, EmptyTensors) {
   EXPECT_EQ(std::get<Tensor>(outputs[0]).desc.sizes, (std::vector<int64_t>{0, 5}));
 }
 
-TEST_F(CpuRunTest, SeveralThreadsRunOneExecutable) {
+TEST_F(ExecutableRun, SeveralThreadsRunOneExecutable) {
   Executable executable(programOf(kMatmul), context);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
@@ -128,7 +128,7 @@ TEST_F(CpuRunTest, SeveralThreadsRunOneExecutable) {
   EXPECT_EQ(executable.stats().plans, 4);
 }
 
-TEST_F(CpuRunTest, ARunOnACallersStreamIsOrderedWithItsWork) {
+TEST_F(ExecutableRun, RunIsOrderedOnTheCallersStream) {
   Executable executable(programOf(kMatmul), context);
   const Stream stream = device->createStream();
   const std::vector<float> a = ramp(9, 1.0f, 1.0f);
@@ -136,7 +136,7 @@ TEST_F(CpuRunTest, ARunOnACallersStreamIsOrderedWithItsWork) {
   RunOptions options;
   options.stream = stream;
   ErrorSink errors;
-  // The input gets its values late, on the stream; the result is read there too.
+  // The input gets its values late, on the caller's stream. The result is read on the same stream.
   device->hostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, stream,
                    {&errors, -1});
   device->copy(x.data, a.data(), 9 * sizeof(float), stream, {&errors, -1});
@@ -151,7 +151,7 @@ TEST_F(CpuRunTest, ARunOnACallersStreamIsOrderedWithItsWork) {
   device->destroyEvent(event);
 }
 
-TEST_F(CpuRunTest, ALateErrorNamesItsInstructionAndIsToldOnce) {
+TEST_F(ExecutableRun, LateErrorNamesItsInstructionAndIsReportedOnce) {
   Executable executable(programOf(R"(
 program p(%x: f32[n]) -> (%x) with n = 4 {
   check %x stream=0
@@ -166,7 +166,7 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   EXPECT_NE(message.find("instruction 0"), std::string::npos) << message;
   EXPECT_NE(message.find("%x"), std::string::npos) << message;
   executable.run({good}).wait();
-  // Nobody waits for this one: the next call tells.
+  // No caller waits for this run, so the next call reports the error.
   { const Outputs dropped = executable.run({bad}); }
   std::string later;
   for (int i = 0; i < 200 && later.empty(); ++i) {
@@ -177,7 +177,7 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   executable.run({good}).wait();
 }
 
-TEST_F(CpuRunTest, AReadBackDecidesABranch) {
+TEST_F(ExecutableRun, ReadBackDecidesABranch) {
   Executable executable(programOf(R"(
 program p(%flag: i64[1], %a: f32[n, n]) -> (%value, %c) with n = 2 {
   slot %value: i64

@@ -1,4 +1,4 @@
-// The sizes of a run decide the program of a FusionExecutor of several ranks.
+// Tests that the sizes of a run decide the program of a FusionExecutor on several ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 using testing::floatsOf;
 using testing::onRanks;
 
-// Counts the times that the fusion is lowered.
+// Counts how often the fusion is lowered.
 CompileOptions countingOptions(int& lowered) {
   CompileOptions options;
   options.passes.timing = [&lowered](std::string_view pass, double) {
@@ -29,9 +29,9 @@ CompileOptions countingOptions(int& lowered) {
   return options;
 }
 
-// Blocks of whole rows are blocks of the rows as one axis, too, where they are even; else they are
-// gathered. The defaults of the file say even, and its program takes no others.
-TEST(ExecutorSizes, AFusionIsLoweredForTheSizesOfTheRun) {
+// If blocks of rows are even, they are also blocks of the flattened axis. Otherwise they are
+// gathered. The default sizes of the file are even, and its program accepts only even sizes.
+TEST(FusionExecutor, FusionIsLoweredForTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
@@ -73,7 +73,7 @@ fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-Fusion productOf(int64_t default_tokens) {
+Fusion matmulOf(int64_t default_tokens) {
   return parseFusion(fmt::format(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 0: x))
@@ -85,7 +85,7 @@ fusion f(%x: bf16[tokens, 8192] shard(@m, 1: x), %w: bf16[8192, 8192] shard(@m, 
                                  default_tokens));
 }
 
-// For the null device.
+// Returns the blocks of a rank for the null device.
 std::vector<Argument> blocksOf(const Program& program, int64_t tokens, comm::World& world) {
   std::vector<Argument> inputs;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -95,12 +95,12 @@ std::vector<Argument> blocksOf(const Program& program, int64_t tokens, comm::Wor
   return inputs;
 }
 
-// A product of 4 GFLOP a device takes less time than to begin another collective, one of 1 TFLOP as
-// long as its collective: chunks pay there alone, whatever the file says. Batches that are alike in
-// this share a program, and so do the communicators.
-TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
+// A matrix product of 4 GFLOP per device takes less time than the start of another collective. One
+// of 1 TFLOP takes as long as its collective. Chunks pay only for the second one, whatever the
+// default sizes are. Similar batches share a program, and all share the communicators.
+TEST(FusionExecutor, ChunksFollowTheSizesOfTheRun) {
   for (const int64_t default_tokens : {64, 16384}) {
-    const Fusion fusion = productOf(default_tokens);
+    const Fusion fusion = matmulOf(default_tokens);
     const auto errors = onRanks(2, [&](comm::World& world) {
       const auto counts = std::make_shared<NullCounts>();
       const auto device = makeNullDevice(counts);
@@ -118,15 +118,16 @@ TEST(ExecutorSizes, ChunksFollowTheSizesOfTheRun) {
       EXPECT_EQ(postsOf(16384), chunks);
       EXPECT_EQ(postsOf(15360), chunks);
       EXPECT_EQ(executor.stats().programs, 2);
-      EXPECT_EQ(executor.stats().communicators, 3);  // two copy channels of the chunks, and none
+      EXPECT_EQ(executor.stats().communicators,
+                3);  // two copy channels for chunks, and no copy channel
       world.barrier();
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");
   }
 }
 
-// Blocks and their memory follow the sizes: what is gathered is sent from even blocks.
-TEST(ExecutorSizes, ItSaysWhatARunTakes) {
+// Blocks and their memory follow the sizes. A gathered input is sent in even blocks.
+TEST(FusionExecutor, InputDescsFollowTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%x: f32[rows, n] shard(@m, 0: x), %s: f32) with rows = 4, n = 3 {
@@ -159,8 +160,8 @@ fusion f(%x: f32[rows, n] shard(@m, 0: x), %s: f32) with rows = 4, n = 3 {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// Rank 1 finds no program for what it is given; then neither does.
-TEST(ExecutorSizes, InputsThatDoNotFitAreToldBeforeAnythingIsLowered) {
+// Rank 1 has no program for its inputs. Then rank 0 fails as well.
+TEST(FusionExecutor, WrongInputsAreReportedBeforeLowering) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
 fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
@@ -174,22 +175,22 @@ fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
     executor.run({testing::nullTensor({4}), testing::nullTensor({world.rank() == 0 ? 4 : 5})});
     world.barrier();
   });
-  const std::string why = "size n is 4 by axis 0 of %x but 5 by axis 0 of %y";
+  const std::string why = "size n is 4 in axis 0 of %x but 5 in axis 0 of %y";
   EXPECT_EQ(errors[1], why);
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
   EXPECT_NE(errors[0].find(why), std::string::npos) << errors[0];
 }
 
-// Rank 1 needs a program that rank 0 does not.
-TEST(ExecutorSizes, OtherSizesThatNeedAnotherProgramAreTold) {
-  const Fusion fusion = productOf(64);
+// Rank 1 needs another program than rank 0.
+TEST(FusionExecutor, SizesThatNeedAnotherProgramAreReported) {
+  const Fusion fusion = matmulOf(64);
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeNullDevice();
     FusionExecutor executor(fusion, {device.get(), &world});
     const Program written = compile(fusion, 2);
     executor.run(blocksOf(written, 64, world));
     executor.run(blocksOf(written, world.rank() == 0 ? 64 : 16384, world));
-    // Rank 0: its device waits for nobody.
+    // The null device of rank 0 waits for no other rank.
     while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.barrier();
   });

@@ -1,4 +1,4 @@
-// Instructions that no other test runs on a device, held against values written here.
+// Compares instructions that no other test runs on a device with values written out by hand.
 #include <gtest/gtest.h>
 
 #include "host/device/cpu/cpu_device.h"
@@ -12,8 +12,8 @@ using testing::deviceFloats;
 using testing::floatsOf;
 using testing::programOf;
 
-// Runs on `ranks` ranks with x = {rank + 1, 10 * (rank + 1), ...}; the first output by rank. Also
-// as the program that was printed.
+// Runs a program and its printed text on `ranks` ranks with x = {rank + 1, 10 * (rank + 1), ...}.
+// Returns the first output by rank.
 std::vector<std::vector<float>> onRanks(int ranks, size_t count, const std::string& text) {
   const Program program = testing::printedAndParsed(programOf(text));
   EXPECT_TRUE(sameProgram(program, programOf(text)));
@@ -35,7 +35,7 @@ std::vector<std::vector<float>> onRanks(int ranks, size_t count, const std::stri
 
 using Rows = std::vector<std::vector<float>>;
 
-TEST(Instructions, CallRunsTheOtherProgramWithItsKernel) {
+TEST(Instructions, CallRunsTheCalledProgram) {
   EXPECT_EQ(onRanks(1, 3, R"(
 kernel @double {
   fusion double(%a: f32[u]) {
@@ -59,7 +59,7 @@ program main(%x: f32[n]) -> (%z) with n = 5 {
             (Rows{{4, 40, 400}}));
 }
 
-TEST(Instructions, AStaticIfAndOnAMeshProjectToTheRank) {
+TEST(Instructions, StaticIfAndOnMeshSelectRanks) {
   EXPECT_EQ(onRanks(3, 2, R"(
 mesh @pair = [x=2]
 kernel @negate {
@@ -83,7 +83,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
             (Rows{{-1, -10}, {-1, -10}, {-3, -30}}));
 }
 
-TEST(Instructions, SendAndRecvOutsideOfAGroup) {
+TEST(Instructions, SendAndRecvWorkOutsideAGroup) {
   EXPECT_EQ(onRanks(3, 2, R"(
 program p(%x: f32[n]) -> (%y) with n = 4 {
   slot %y: f32[n]
@@ -102,7 +102,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
             (Rows{{1, 10}, {2, 20}, {1, 10}}));
 }
 
-TEST(Instructions, ReduceScatterThenAllgather) {
+TEST(Instructions, ReduceScatterThenAllgatherIsAnAllreduce) {
   EXPECT_EQ(onRanks(2, 4, R"(
 mesh @m = [x=2]
 program p(%x: f32[n]) -> (%y) with n = 4 {
@@ -120,7 +120,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
             (Rows{{2, 20, 200, 2000}, {2, 20, 200, 2000}}));
 }
 
-TEST(Instructions, ALoopOverChunksOfAStrideView) {
+TEST(Instructions, LoopCopiesChunksOfAStridedView) {
   EXPECT_EQ(onRanks(1, 6, R"(
 program p(%x: f32[n]) -> (%y) with n = 6 {
   slot %rows: f32[3, 2]

@@ -10,7 +10,7 @@
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 
-// examples/in_place_loop.hostir as a prepared program that is shared, on any device.
+// Runs examples/in_place_loop.hostir as a shared prepared program on any device.
 namespace heddle::host::testing {
 
 struct LoopRun {
@@ -18,13 +18,13 @@ struct LoopRun {
   std::optional<Outputs> outputs;
 };
 
-// Small whole numbers: every sum is exact.
+// The inputs are small integers, so every sum is exact.
 inline LoopRun startLoop(Executable& executable, Device& device, int seed, size_t count,
                          const RunOptions& options) {
   LoopRun run{ramp(count, static_cast<float>(seed), 1.0f), std::nullopt};
   const Tensor x = deviceFloats(device, run.x, {static_cast<int64_t>(count)});
   run.outputs.emplace(executable.run({x}, options));
-  run.outputs->wait();  // the input goes away here
+  run.outputs->wait();  // the input is released here
   return run;
 }
 
@@ -34,8 +34,8 @@ inline void expectNine(Device& device, const LoopRun& run) {
   EXPECT_EQ(floatsOf(device, (*run.outputs)[0]), expected);
 }
 
-// Twice on different streams of the caller, both in flight at once; the second run of each stream
-// starts while outputs of the first are alive, and some are dropped before they are done.
+// Runs on two streams of the caller, both in flight at once. The second run of each stream starts
+// while outputs of the first one exist. Some outputs are dropped before their run is done.
 inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& allocator) {
   const std::vector<Stream> streams{device.createStream(), device.createStream()};
   {
@@ -47,7 +47,7 @@ inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& a
         RunOptions options;
         options.stream = stream;
         options.allocator = &allocator;
-        executable.run({x}, options);  // dropped at once
+        executable.run({x}, options);  // the outputs are dropped at once
         kept.push_back({values, executable.run({x}, options)});
       }
     }
@@ -57,7 +57,7 @@ inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& a
   for (const Stream stream : streams) device.destroyStream(stream);
 }
 
-// Two threads, each with a stream of its own and outputs that outlive its later runs.
+// Runs on two threads with their own streams. Outputs outlive later runs.
 inline void runOnTwoThreads(Executable& executable, Device& device, Allocator& allocator) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t) {
@@ -79,7 +79,7 @@ inline void runOnTwoThreads(Executable& executable, Device& device, Allocator& a
   for (std::thread& thread : threads) thread.join();
 }
 
-// The whole of it: right, one plan, and no byte held at the end.
+// Runs all of these checks. Requires right results, one plan, and no held bytes at the end.
 inline void checkLoopProgram(Device& device) {
   TrackingAllocator tracking(device.allocator());
   Executable executable(programExample("in_place_loop.hostir"), {&device, nullptr, nullptr});

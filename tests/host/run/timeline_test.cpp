@@ -13,7 +13,7 @@ TimelineEvent event(InstructionIndex instruction, int64_t begin, int64_t end,
   return {instruction, "text", 0, begin, end, 64, occurrence, std::move(team)};
 }
 
-TEST(Timeline, BytesAndBack) {
+TEST(Timeline, EncodedTimelineDecodesUnchanged) {
   const RankTimeline before{3, "clock", {event(1, 10, 20), event(2, 30, 45, {0, 3}, 7)}};
   const RankTimeline after = decodeTimeline(encode(before));
   EXPECT_EQ(after.rank, 3);
@@ -28,9 +28,9 @@ TEST(Timeline, BytesAndBack) {
   EXPECT_EQ(after.events[1].team, (std::vector<int>{0, 3}));
 }
 
-// VectorClock b is 1000 ahead of a, c is 50 behind b. One collective that b noticed late must not
-// count.
-TEST(Timeline, ClocksOfOtherMachinesAreShiftedByTheMedianOfSharedCollectives) {
+// Clock b is 1000 ahead of a, and clock c is 50 behind b. One collective that b noticed late must
+// not count.
+TEST(Timeline, ClocksAreAlignedByTheMedianOfSharedCollectives) {
   const std::vector<int> ab = {0, 1}, bc = {1, 2};
   std::vector<RankTimeline> timelines = {
       {0, "a", {event(0, 0, 10, ab), event(0, 20, 30, ab, 1), event(0, 40, 50, ab, 2)}},
@@ -50,7 +50,7 @@ TEST(Timeline, ClocksOfOtherMachinesAreShiftedByTheMedianOfSharedCollectives) {
   EXPECT_EQ(timelines[3].events[0].begin, 7) << "shares nothing, stays";
 }
 
-TEST(Timeline, FileForPerfetto) {
+TEST(Timeline, PerfettoFileHoldsEverySpan) {
   TimelineEvent issued = event(4, 2000, 3000);
   issued.stream = -1;
   const std::string text = chromeTrace({{0, "a", {issued}}, {1, "a", {event(4, 5000, 9500)}}});

@@ -1,4 +1,4 @@
-// CallLibrary in the text of host programs: attributes, and what is refused.
+// Tests library calls in the text of host programs: attributes and error messages.
 #include <gtest/gtest.h>
 
 #include "host/text/program_text.h"
@@ -31,7 +31,7 @@ void failsWith(const std::string& call, const std::string& expected) {
   EXPECT_NE(error.find(expected), std::string::npos) << error;
 }
 
-TEST(LibraryText, Good) {
+TEST(LibraryCalls, LegalCallsAreAccepted) {
   for (const char* call :
        {"cumsum(%x, axis=1) -> (%y)", "cumsum(%k, axis=0) -> (%o)", "argsort(%x, axis=0) -> (%o)",
         "argsort(%k, descending=true, axis=1) -> (%o)", "scatter(%x, %i, %s, axis=0) -> (%y)",
@@ -41,7 +41,7 @@ TEST(LibraryText, Good) {
   }
 }
 
-TEST(LibraryText, AttributesPrintInTheOrderOfTheTable) {
+TEST(LibraryCalls, AttributesPrintInTableOrder) {
   const std::string text = print(parseProgram(
       kHead + "  call_library argsort(descending=true, axis=1, %x) -> (%o)\n" + kTail));
   EXPECT_NE(text.find("call_library argsort(%x, axis=1, descending=true) -> (%o) stream=0\n"),
@@ -50,7 +50,7 @@ TEST(LibraryText, AttributesPrintInTheOrderOfTheTable) {
   EXPECT_EQ(print(parseProgram(text)), text);
 }
 
-TEST(LibraryText, NamesAndAttributes) {
+TEST(LibraryCalls, WrongNamesAndAttributesAreReported) {
   failsWith("sort(%x) -> (%y)",
             "p.hostir:12:16: there is no library function sort; there are matmul, ");
   failsWith("cumsum(%x) -> (%y)", "cumsum needs axis=; it takes 1 slot, axis=");
@@ -62,14 +62,14 @@ TEST(LibraryText, NamesAndAttributes) {
   failsWith("matmul(%x, %x, axis=1) -> (%y)", "found 'axis', expected 2 slots");
 }
 
-TEST(LibraryText, Float8IsOnlyMoved) {
+TEST(LibraryCalls, Float8ComputationIsRefused) {
   for (const char* call : {"cumsum(%h, axis=1) -> (%g)", "argsort(%h, axis=1) -> (%o)",
                            "scatter_add(%h, %i, %q, axis=0) -> (%g)"}) {
     failsWith(call, ": %h is f8e4m3, which takes part in casts, moves and products only");
   }
 }
 
-TEST(LibraryText, Operands) {
+TEST(LibraryCalls, WrongOperandsAreReported) {
   failsWith("cumsum(%x, %x, axis=0) -> (%y)", "cumsum takes 1 tensors and gives 1, not 2 and 1");
   failsWith("cumsum(%x, axis=0) -> (%o)", "cumsum: %o is i64, expected f32");
   failsWith("cumsum(%k, axis=0) -> (%y)", "cumsum: %y is f32, expected i64");
@@ -83,7 +83,7 @@ TEST(LibraryText, Operands) {
   failsWith("cumsum(%x, axis=1) -> (%c)", "cumsum: axis 1 of %c is sharded");
 }
 
-TEST(LibraryText, Attention) {
+TEST(LibraryCalls, WrongAttentionCallsAreReported) {
   const auto errorWith = [](const std::string& type, const std::string& v,
                             const std::string& call) {
     const std::string text = "heddle 1\nmesh @m = [x=2]\nprogram p(%q: " + type + ", %v: " + v +
@@ -124,7 +124,7 @@ TEST(LibraryText, Attention) {
   }
 }
 
-TEST(LibraryText, AttentionBackward) {
+TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
   const auto errorWith = [](const std::string& call, const std::string& g, const std::string& v) {
     const std::string text = fmt::format(
         "heddle 1\nmesh @m = [x=2]\nprogram p(%g: {0}, %q: f16[2, 8, 16], "

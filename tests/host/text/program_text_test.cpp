@@ -80,13 +80,13 @@ program main(%x: f32[t, h], %s: f64 = 1.0) -> (%y)
 }
 )";
 
-TEST(HostText, PrintedTextIsStable) {
+TEST(ProgramText, TextRoundTrips) {
   const Program program = parseProgram(kAll);
   EXPECT_EQ(print(program), kAll);
   EXPECT_TRUE(sameProgram(parseProgram(print(program)), program));
 }
 
-TEST(HostText, ExamplesRoundTrip) {
+TEST(ProgramText, ExamplesRoundTrip) {
   for (const char* path : {"examples/ring_allgather.hostir", "examples/in_place_loop.hostir"}) {
     const Program program = parseProgram(readSource(path), path);
     const std::string text = print(program);
@@ -95,7 +95,7 @@ TEST(HostText, ExamplesRoundTrip) {
   }
 }
 
-TEST(HostText, ProgramsThatDifferAreNotTheSame) {
+TEST(ProgramText, DifferentProgramsAreNotTheSame) {
   const Program program = parseProgram(kAll);
   Program other = program;
   std::get<LaunchKernel>(other.body[1].op).stream = 2;
@@ -108,7 +108,7 @@ TEST(HostText, ProgramsThatDifferAreNotTheSame) {
   EXPECT_TRUE(sameProgram(program, other));
 }
 
-TEST(HostText, TextsFollowTheInstructionIndex) {
+TEST(ProgramText, InstructionTextsFollowTheInstructionIndex) {
   const Program program = parseProgram(kAll);
   const std::vector<std::string> texts = instructionTexts(program);
   ASSERT_EQ(texts.size(), static_cast<size_t>(countInstructions(program.body)));
@@ -126,7 +126,7 @@ std::string errorOf(const std::string& text) {
   return "no error";
 }
 
-TEST(HostText, ErrorsNameThePlace) {
+TEST(ProgramText, ErrorsNameLineAndColumn) {
   EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  jump\n}"),
             "f:3:3: found 'jump', expected an instruction or '}'");
   EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  free %q\n}"),
@@ -137,20 +137,20 @@ TEST(HostText, ErrorsNameThePlace) {
             std::string::npos);
 }
 
-TEST(HostText, DeepNestingIsAnError) {
+TEST(ProgramText, DeepNestingIsRefused) {
   std::string text = "heddle 1\nprogram main() -> () {\n";
   for (int i = 0; i < 5000; ++i) text += "if 1 == 1 {\n";
   EXPECT_NE(errorOf(text).find("nested deeper than"), std::string::npos);
 }
 
-TEST(HostText, CutTextIsAnErrorNotACrash) {
+TEST(ProgramText, TruncatedTextIsRefused) {
   const std::string text = kAll;
-  // Before that the first program alone would be a whole file.
+  // Shorter texts would hold the first program only, which is a complete file.
   for (size_t n = text.find("mesh") + 1; n + 2 < text.size(); n += 3)
     EXPECT_NE(errorOf(text.substr(0, n)), "no error");
 }
 
-TEST(HostText, AFileIsAFusionOrAProgram) {
+TEST(ProgramText, FileHoldsAFusionOrAProgram) {
   EXPECT_TRUE(std::holds_alternative<Program>(parseFile(kAll, "f")));
   const auto fusion =
       parseFile("heddle 1\nmesh @m = [x=2]\nfusion f(%x: f32[t]) {\n return %x\n}\n", "f");

@@ -102,7 +102,7 @@ std::vector<std::string> removalsOf(const Example& example) {
   return all;
 }
 
-TEST(MissingSyncTest, TheExamplesHaveWhatIsTakenOut) {
+TEST(MissingSync, ExamplesContainTheRemovedInstructions) {
   EXPECT_EQ(removalsOf(exampleOf("ring_allgather.hostir", 3)),
             (std::vector<std::string>{"wait $hop stream=0", "wait_event !ready stream=1",
                                       "wait $hop stream=0", "free %buf stream=0"}));
@@ -116,7 +116,7 @@ TEST(MissingSyncTest, TheExamplesHaveWhatIsTakenOut) {
   EXPECT_GE(count("free "), 3);
 }
 
-TEST(MissingSyncTest, VerifyNamesTheInstruction) {
+TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
   int removals = 0;
   for (const Example& example : examples()) {
     EXPECT_NO_THROW(verify(example.program)) << example.name;
@@ -145,7 +145,7 @@ constexpr bool kRacesMayRun = false;
 constexpr bool kRacesMayRun = true;
 #endif
 
-TEST(MissingSyncTest, AMissingWaitGivesAWrongResultUnderSomeOrder) {
+TEST(MissingSync, MissingWaitGivesAWrongResultUnderSomeOrder) {
   int removals = 0;
   for (const Example& example : examples()) {
     const std::vector<HostTensor> right = testing::runProgram(example.program, example.options);

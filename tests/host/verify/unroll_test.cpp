@@ -21,7 +21,7 @@ std::string errorOf(const Program& program, const UnrollRequest& request = {}) {
   return "no error";
 }
 
-TEST(Unrolled, AliasesResolveToBytes) {
+TEST(Unroll, AliasesResolveToByteOffsets) {
   const Program program = programOf("(%x: f32[4, 6] shard(@m)) -> ()", R"(
     slot %p: f32[6, 4]
     slot %s: f32[2, 3]
@@ -47,7 +47,7 @@ TEST(Unrolled, AliasesResolveToBytes) {
   EXPECT_EQ(second.steps[4].outputs[0].byte_offset, 2 * 6 * 4);
 }
 
-TEST(Unrolled, AReshapeThatIsNoViewNamesTheSlots) {
+TEST(Unroll, ReshapeThatIsNoViewIsReported) {
   const Program program = programOf("(%x: f32[4, 6]) -> ()",
                                     "slot %p: f32[6, 4]\nslot %r: f32[24]\n"
                                     "%p = alias %x permute=[1, 0]\n%r = alias %p reshape\n");
@@ -55,7 +55,7 @@ TEST(Unrolled, AReshapeThatIsNoViewNamesTheSlots) {
   EXPECT_NE(error.find("instruction 1 `%r = alias %p reshape`"), std::string::npos) << error;
 }
 
-TEST(Unrolled, LoopsUnrollAndRanksProject) {
+TEST(Unroll, LoopsAreExpandedForOneRank) {
   const Program program = programOf("(%x: f32[2, 3]) -> (%n)", R"(
     slot %n: i64
     slot %w: f32[3]
@@ -73,7 +73,7 @@ TEST(Unrolled, LoopsUnrollAndRanksProject) {
   EXPECT_EQ(unroll(program, {{}, {}, 0, 2}).steps[5].index, 4);
 }
 
-TEST(Unrolled, ABranchDecidedAtRunTimeJumps) {
+TEST(Unroll, RunTimeBranchBecomesJumps) {
   const Program program = programOf("(%x: f32[3], %n: i64 = 1) -> ()", R"(
     if %n > 0 { check %x } else { print %x print %x }
     check %x
@@ -90,7 +90,7 @@ TEST(Unrolled, ABranchDecidedAtRunTimeJumps) {
 }
 
 // A scalar or list has a value after a branch where it had one before, or where both give it one.
-TEST(Unrolled, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
+TEST(Unroll, ScalarsOfOneBranchAreUndefinedAfterIt) {
   const auto after = [](const std::string& branch) {
     return errorOf(
         programOf("(%x: i64[1], %n: i64 = 1) -> ()",
@@ -115,7 +115,7 @@ TEST(Unrolled, ScalarsOfABranchThatMayNotRunAreUndefinedAfterIt) {
   EXPECT_EQ(after(scalar + list + "if %n > 0 { } else { " + list + "}"), "no error");
 }
 
-TEST(Unrolled, CallsAreInlinedWithTheCallersSizes) {
+TEST(Unroll, CallsAreInlinedWithTheCallersSizes) {
   const Program program = parseProgram(R"(heddle 1
 program twice(%a: f32[u]) -> (%b) {
   slot %b: f32[u]
@@ -133,7 +133,7 @@ program main(%x: f32[2*t]) -> (%y) {
   EXPECT_EQ(out.outputs[0].buffer, 1);
 }
 
-TEST(Unrolled, PaddedBlocksAllocateTheCeilSize) {
+TEST(Unroll, PaddedBlocksAllocateTheRoundedUpSize) {
   const Program program = programOf("(%x: f32[5] shard(@m, 0: x)) -> ()", "check %x\n");
   const TensorDesc desc = describe(program.slots[0], program.meshes, {}, 1, 2);
   EXPECT_EQ(desc.sizes, (std::vector<int64_t>{2}));
@@ -145,7 +145,7 @@ TEST(Unrolled, PaddedBlocksAllocateTheCeilSize) {
             std::string::npos);
 }
 
-TEST(Unrolled, ErrorsNameTheInstruction) {
+TEST(Unroll, ErrorsNameTheInstruction) {
   const auto failsWith = [](const std::string& body, const std::string& expected) {
     const std::string error = errorOf(programOf("(%x: f32[3]) -> ()", body));
     EXPECT_NE(error.find(expected), std::string::npos) << error;
@@ -162,7 +162,7 @@ TEST(Unrolled, ErrorsNameTheInstruction) {
 }
 
 // What callers pass lies as its type says, also before there is a caller.
-TEST(Unrolled, AnObservedOrderGivesTheStrides) {
+TEST(Unroll, ObservedOrderGivesTheStrides) {
   const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
   EXPECT_EQ(unroll(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));
 }

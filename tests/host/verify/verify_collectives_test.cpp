@@ -40,7 +40,7 @@ std::string posted(const std::string& post) {
   return text + "$p = communicate " + post + "\nwait $p\n" + after;
 }
 
-TEST(HostCollectives, WhatEachKindTakes) {
+TEST(VerifyCollectives, EachKindChecksItsArguments) {
   EXPECT_EQ(errorOf(posted("broadcast %x -> %y team=@m root=3")), "no error");
   EXPECT_EQ(errorOf(posted("reduce %x -> %y team=@m[x] op=max root=1")), "no error");
   EXPECT_EQ(errorOf(posted("gather %x -> %w team=@m root=0")), "no error");
@@ -68,7 +68,7 @@ TEST(HostCollectives, WhatEachKindTakes) {
   failsWith(posted("all_to_all_v %x -> %y team=@m send_counts=%n recv_counts=%n"), "%n is no list");
 }
 
-TEST(HostCollectives, RootsAreRanksOfTheTeam) {
+TEST(VerifyCollectives, RootsMustBeRanksOfTheTeam) {
   failsWith(posted("broadcast %x -> %y team=@m[x] root=2"), "root 2 = 2 in a team of 2");
   failsWith(posted("broadcast %x -> %y team=@m root=0 - 1"), "in a team of 4");
   failsWith(posted("broadcast %x -> %y team=@m root=i"), "i has no value here");
@@ -80,7 +80,7 @@ TEST(HostCollectives, RootsAreRanksOfTheTeam) {
   EXPECT_EQ(errorOf(posted("broadcast %x -> %y team=@m[x] root=@m.y.index")), "no error");
 }
 
-TEST(HostCollectives, Sizes) {
+TEST(VerifyCollectives, WrongSizesAreReported) {
   failsWith(posted("broadcast %x -> %w team=@m root=0"), "32 allocated elements to 128");
   failsWith(posted("gather %x -> %y team=@m root=0"), "gather in a team of 4: 32 allocated");
   failsWith(posted("scatter %x -> %y team=@m root=0"), "scatter in a team of 4: 32 allocated");
@@ -90,7 +90,7 @@ TEST(HostCollectives, Sizes) {
 }
 
 // Where no rank sees both sides, their types tell.
-TEST(HostCollectives, SizesOfSidesOnOtherRanks) {
+TEST(VerifyCollectives, SizesAreCheckedAcrossRanks) {
   const auto error = [](const std::string& out, const std::string& post) -> std::string {
     try {
       verify(parseProgram(
@@ -120,7 +120,7 @@ TEST(HostCollectives, SizesOfSidesOnOtherRanks) {
       std::string::npos);
 }
 
-TEST(HostCollectives, MemoryMovesAsItLies) {
+TEST(VerifyCollectives, WrongMemoryOrdersAreReported) {
   failsWith(posted("allgather %x -> %v team=@m"), "along axis 1, which is not outermost in memory");
   failsWith(posted("broadcast %x -> %t team=@m root=0"), "different orders in memory");
   failsWith(posted("allreduce %x -> %t team=@m op=sum"), "different orders in memory");
@@ -130,7 +130,7 @@ TEST(HostCollectives, MemoryMovesAsItLies) {
   failsWith(posted("all_to_all %x -> %t team=@m"), "a part lies in different orders");
 }
 
-TEST(HostCollectives, SidesLieApartOrExactly) {
+TEST(VerifyCollectives, OverlappingBuffersAreReported) {
   failsWith("%y = allocate\n$p = communicate all_to_all %y -> %y team=@m\nwait $p\nfree %y\n",
             "of the same buffer");
   const std::string rows =
@@ -146,7 +146,7 @@ TEST(HostCollectives, SidesLieApartOrExactly) {
   failsWith(from("0"), "of the same buffer");
 }
 
-TEST(HostCollectives, Lists) {
+TEST(VerifyCollectives, WrongCountListsAreReported) {
   const std::string filled = "%c = read_back %i\n";
   const std::string post = posted("all_to_all_v %x -> %y team=@m send_counts=%c recv_counts=%c");
   EXPECT_EQ(errorOf(filled + post), "no error");
@@ -167,7 +167,7 @@ TEST(HostCollectives, Lists) {
 }
 
 // A rank that has no part of a rooted operation may leave its slot unallocated, the root may not.
-TEST(HostCollectives, OnlyTheRootNeedsItsSide) {
+TEST(VerifyCollectives, OnlyTheRootNeedsItsBuffer) {
   const std::string gather = "$p = communicate gather %x -> %w team=@m root=2\nwait $p\n";
   EXPECT_EQ(errorOf("if 2 * @m.y.index + @m.x.index == 2 {\n%w = allocate\n}\n" + gather +
                     "if 2 * @m.y.index + @m.x.index == 2 {\nfree %w\n}\n"),
@@ -185,7 +185,7 @@ TEST(HostCollectives, OnlyTheRootNeedsItsSide) {
       "borrowed by instruction 1");
 }
 
-TEST(HostCollectives, Text) {
+TEST(VerifyCollectives, TextRoundTrips) {
   const std::string text =
       "heddle 1\nmesh @m = [x=4]\nprogram p(%x: f32[8], %i: i64[4]) -> (%x) {\n"
       "  slot %c: list i64[4]\n"

@@ -31,7 +31,7 @@ void failsWith(const std::string& head, const std::string& body, const std::stri
 constexpr const char* kSlots = "slot %a: f32[4]\nslot %b: f32[4]\n";
 std::string with(const std::string& body) { return kSlots + body; }
 
-TEST(HostVerify, Lifetimes) {
+TEST(VerifyProgram, WrongLifetimesAreReported) {
   const std::string x = "(%x: f32[4]) -> ()";
   EXPECT_EQ(errorOf(x, with("%a = allocate\ncopy %x -> %a\nfree %a\n")), "no error");
   failsWith(x, with("%a = allocate\n"),
@@ -45,7 +45,7 @@ TEST(HostVerify, Lifetimes) {
   EXPECT_EQ(errorOf("(%x: f32[4], %w: f32[4]) -> (%x)", "copy %w -> %x\n"), "no error");
 }
 
-TEST(HostVerify, AKernelIsOneKernel) {
+TEST(VerifyProgram, KernelMustBeOneKernel) {
   const auto error = [](const std::string& body) -> std::string {
     try {
       verify(parseProgram("heddle 1\nkernel @k { fusion k(%a: f32[4, 4]) {\n" + body +
@@ -63,7 +63,7 @@ TEST(HostVerify, AKernelIsOneKernel) {
   EXPECT_NE(error("%c = softmax(%a)\n").find("kernel @k is not one kernel"), std::string::npos);
 }
 
-TEST(HostVerify, StreamsNeedAnOrder) {
+TEST(VerifyProgram, UnorderedStreamsAreReported) {
   const std::string x = "(%x: f32[4]) -> (%a)";
   failsWith(x, with("%a = allocate\ncopy %x -> %a stream=1\n"),
             "instruction 1 `copy %x -> %a stream=1`");
@@ -74,7 +74,7 @@ TEST(HostVerify, StreamsNeedAnOrder) {
             "no error");
 }
 
-TEST(HostVerify, APostBorrowsUntilItsWait) {
+TEST(VerifyProgram, PostBorrowsItsBuffersUntilTheWait) {
   const std::string x = "(%x: f32[4]) -> (%a)";
   const std::string post = "%a = allocate\n$t = communicate allreduce %x -> %a op=sum\n";
   EXPECT_EQ(errorOf(x, with(post + "wait $t\ncheck %a\n")), "no error");
@@ -83,7 +83,7 @@ TEST(HostVerify, APostBorrowsUntilItsWait) {
   failsWith(x, with("%a = allocate\nwait $t\n"), "nothing posts this token");
 }
 
-TEST(HostVerify, BranchesDecidedAtRunTime) {
+TEST(VerifyProgram, RunTimeBranchesAreChecked) {
   const std::string x = "(%x: f32[4], %n: i64 = 1) -> ()";
   failsWith(x, with("%a = allocate\nif %n > 0 { free %a }\n"), "in one of the branches only");
   EXPECT_EQ(errorOf(x, with("%a = allocate\nif %n > 0 { free %a } else { free %a }\n")),
@@ -99,7 +99,7 @@ TEST(HostVerify, BranchesDecidedAtRunTime) {
       "no error");
 }
 
-TEST(HostVerify, Structure) {
+TEST(VerifyProgram, WrongStructureIsReported) {
   const std::string x = "(%x: f32[4], %s: f64) -> ()";
   failsWith(x, "check %s\n", "%s is a scalar, expected a tensor");
   failsWith(x, "slot %n: i64\n%n = evaluate i + 1\n", "i has no value here");
@@ -146,7 +146,7 @@ void differs(const std::string& body, const std::string& expected) {
 
 const std::string kSum = "$t = communicate allreduce %x -> %y team=@m op=sum\nwait $t\n";
 
-TEST(HostVerifyPosts, CollectivesOfATeamAgree) {
+TEST(MatchCollectives, DifferentCollectivesAreReported) {
   const std::string max = "$t = communicate allreduce %x -> %y team=@m op=max\nwait $t\n";
   EXPECT_EQ(errorOfPosts(onRank0(kSum + max, kSum + max)), "no error");
   EXPECT_EQ(errorOfPosts(onRank0(kSum, max)),
@@ -170,7 +170,7 @@ TEST(HostVerifyPosts, CollectivesOfATeamAgree) {
   differs("for i in 0 .. 5 - rank {\n" + kSum + "}\n", "where rank 1 posts nothing more");
 }
 
-TEST(HostVerifyPosts, OrderOfCollectivesThatAreAlike) {
+TEST(MatchCollectives, DifferentOrdersOfEqualCollectivesAreReported) {
   const std::string first = "$t = communicate broadcast %x -> %y team=@m root=0\nwait $t\n";
   const std::string second = "$t = communicate broadcast %w -> %z team=@m root=0\nwait $t\n";
   EXPECT_EQ(errorOfPosts(onRank0(first + second, first + second)), "no error");
@@ -178,14 +178,14 @@ TEST(HostVerifyPosts, OrderOfCollectivesThatAreAlike) {
   EXPECT_EQ(errorOfPosts(onRank0(first, second)), "no error");  // meant so, for all one can tell
 }
 
-TEST(HostVerifyPosts, EveryTeamOfAnAxis) {
+TEST(MatchCollectives, EveryTeamOfAnAxisIsChecked) {
   const std::string sum = "$t = communicate allreduce %x -> %y team=@m[x] op=sum\nwait $t\n";
   EXPECT_EQ(errorOfPosts("if rank > 1 {\n" + sum + "}\n", {4, {}}, "[y=2, x=2]"), "no error");
   const std::string error = errorOfPosts("if rank > 2 {\n" + sum + "}\n", {4, {}}, "[y=2, x=2]");
   EXPECT_EQ(error.rfind("team [2, 3]: rank 3 posts allreduce(sum) of 4 f32", 0), 0u) << error;
 }
 
-TEST(HostVerifyPosts, SendsAndReceivesPairUp) {
+TEST(MatchCollectives, SendsAndReceivesMustPairUp) {
   const std::string send = moved("send %x to=1"), recv = moved("recv %y from=0");
   EXPECT_EQ(errorOfPosts(onRank0(send, recv)), "no error");
   EXPECT_EQ(errorOfPosts("group_begin\nsend %x to=(rank + 1) % ranks team=@m\n"
@@ -208,7 +208,7 @@ TEST(HostVerifyPosts, SendsAndReceivesPairUp) {
   differs(onRank0(both, ""), "which rank 1 never receives");
 }
 
-TEST(HostVerifyPosts, WhatDependsOnDataIsNotKnown) {
+TEST(MatchCollectives, DataDependentPostsAreNotCompared) {
   const std::string branch = "if %s > 0 {\n" + kSum + "}\n";
   EXPECT_EQ(errorOfPosts(onRank0(branch, kSum) + kSum), "no error");
   EXPECT_EQ(errorOfPosts(onRank0("if %s > 0 { check %x } else {\n" + kSum + "}\n", "")),
@@ -219,7 +219,7 @@ TEST(HostVerifyPosts, WhatDependsOnDataIsNotKnown) {
   differs(onRank0(kSum + branch, ""), "where rank 1 posts nothing more");
 }
 
-TEST(HostVerifyPosts, TheActualJob) {
+TEST(MatchCollectives, SizeOfTheActualJobIsUsed) {
   const std::string gather = posted("allgather %p -> %o");  // 12 elements to 24
   EXPECT_EQ(errorOfPosts(gather, {2, SizeBindings{}}), "no error");
   EXPECT_NE(errorOfPosts(gather, {3, SizeBindings{}}).find("in a team of 3: 12 "),
@@ -235,7 +235,7 @@ TEST(HostVerifyPosts, TheActualJob) {
             std::string::npos);
 }
 
-TEST(HostVerifyPosts, SetsOfPosts) {
+TEST(MatchCollectives, PostSetMatchesAStandardSet) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     PostSet sets[2];

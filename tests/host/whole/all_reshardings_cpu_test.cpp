@@ -1,5 +1,5 @@
-// Every pair of states of a small tensor on meshes of one and two axes, and between meshes: the
-// values stay what they are.
+// Tests all pairs of shardings of a small tensor on meshes of one and two axes and between meshes.
+// The values must not change.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 constexpr auto kX = MeshAxis::X;
 constexpr auto kY = MeshAxis::Y;
 
-// What a mesh axis does to a tensor of two axes.
+// The use of a mesh axis by a tensor of two axes.
 enum class Use { Nothing, Axis0, Axis1, Partial };
 
 void use(Sharding& state, MeshAxis axis, Use how, bool first) {
@@ -26,7 +26,8 @@ void use(Sharding& state, MeshAxis axis, Use how, bool first) {
   list.insert(first ? list.begin() : list.end(), axis);
 }
 
-// Of a tensor of two axes; on a mesh with y also both orders of two mesh axes on one.
+// Returns all shardings of a tensor of two axes. With two mesh axes this includes both orders of
+// them on one axis.
 std::vector<Sharding> allStates(const DeviceMesh& mesh, int index, bool with_partial) {
   std::vector<Use> uses{Use::Nothing, Use::Axis0, Use::Axis1};
   if (with_partial) uses.push_back(Use::Partial);
@@ -59,7 +60,8 @@ std::vector<Size> extentsOf(FusionBuilder& b, const Sizes& sizes, bool constants
   return {Size::symbol("r"), Size::symbol("c")};
 }
 
-// One fusion a source state, with a set to each target; `computed`: of a value that is made there.
+// Checks one source sharding. The fusion has a set to each target. With constant sizes, a source
+// without partial axes is a value that the fusion computes.
 void checkFrom(const std::vector<DeviceMesh>& meshes, int ranks, const Sharding& from,
                const std::vector<Sharding>& targets, const Sizes& sizes, bool constants) {
   FusionBuilder b("reshardings");
@@ -92,7 +94,7 @@ void checkFrom(const std::vector<DeviceMesh>& meshes, int ranks, const Sharding&
   }
 }
 
-// Kernels through the reference evaluator: what is tested is where the data is.
+// The reference evaluator runs the kernels, because the test is about the position of data.
 class AllReshardings : public ::testing::Test {
  protected:
   void SetUp() override { setenv("HEDDLE_CXX", "/nonexistent/compiler", 1); }
@@ -101,7 +103,7 @@ class AllReshardings : public ::testing::Test {
 
 constexpr Sizes kSizes[] = {{5, 3}, {8, 4}, {1, 2}};
 
-TEST_F(AllReshardings, OnAMeshOfOneAxis) {
+TEST_F(AllReshardings, MovesOnAMeshOfOneAxisKeepValues) {
   for (int64_t devices : {1, 2, 3}) {
     const DeviceMesh mesh{"m", {{kX, devices}}, {}};
     const std::vector<Sharding> targets = allStates(mesh, 0, false);
@@ -115,7 +117,7 @@ TEST_F(AllReshardings, OnAMeshOfOneAxis) {
   }
 }
 
-TEST_F(AllReshardings, OnAMeshOfTwoAxes) {
+TEST_F(AllReshardings, MovesOnAMeshOfTwoAxesKeepValues) {
   const DeviceMesh mesh{"m", {{kY, 2}, {kX, 2}}, {3, 1, 0, 2}};
   const std::vector<Sharding> targets = allStates(mesh, 0, false);
   int number = 0;
@@ -127,8 +129,8 @@ TEST_F(AllReshardings, OnAMeshOfTwoAxes) {
   }
 }
 
-// To and from meshes that are apart, overlap, lie within each other or hold one rank.
-TEST_F(AllReshardings, BetweenMeshes) {
+// The meshes are disjoint, overlap, contain each other or hold one rank.
+TEST_F(AllReshardings, MovesBetweenMeshesKeepValues) {
   const DeviceMesh all{"all", {{kY, 2}, {kX, 2}}, {}};
   const DeviceMesh front{"front", {{kX, 2}}, {0, 1}};
   const DeviceMesh back{"back", {{kX, 2}}, {2, 3}};

@@ -1,4 +1,4 @@
-// Every collective in a program, on teams of 1 to 4 ranks and along both axes of a mesh.
+// Tests programs with every collective on teams of 1 to 4 ranks and along both axes of a mesh.
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/collective_programs.h"
 
@@ -13,7 +13,7 @@ using testing::programOf;
 using testing::TeamSetting;
 using testing::wholeJobSetting;
 
-TEST(Collectives, ProgramsOfEachOnOneToFourRanks) {
+TEST(CollectivesCpu, EveryProgramIsRightOnOneToFourRanks) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     for (const TeamSetting& setting : testing::settingsOf(ranks)) {
       auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);
@@ -27,7 +27,7 @@ TEST(Collectives, ProgramsOfEachOnOneToFourRanks) {
   }
 }
 
-TEST(Collectives, AllToAllVBeyondItsBufferIsAnError) {
+TEST(CollectivesCpu, AllToAllVBeyondItsBufferIsRefused) {
   const TeamSetting setting = wholeJobSetting(1);
   const Program program = programFor(setting, testing::kUnevenExchange);
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 1);
@@ -47,8 +47,8 @@ TEST(Collectives, AllToAllVBeyondItsBufferIsAnError) {
   EXPECT_NE(error(12, 11).find("sends itself 12 elements and expects 11"), std::string::npos);
 }
 
-// Meshes of some ranks only, in an order of their own, one of them of a single rank.
-TEST(Collectives, TeamsOfSomeRanks) {
+// The meshes hold some of the ranks in their own orders. One mesh has a single rank.
+TEST(CollectivesCpu, TeamsOfSomeRanksAreRight) {
   const Program program = testing::printedAndParsed(programOf(R"(
 mesh @some = [x=2] ranks=[2, 0]
 mesh @one = [x=1] ranks=[1]
@@ -80,7 +80,7 @@ program p(%x: f32[12]) -> (%y) {
     const Tensor input = testing::deviceFloats(*device, x, {kCollectiveCount});
     const Outputs outputs = executable.run({input});
     outputs.wait();
-    // The last of @all is rank 0, which has what rank 2 broadcast.
+    // The last rank of @all is rank 0, which has the values that rank 2 broadcast.
     const std::vector<float> got = testing::floatsOf(*device, outputs[0]);
     for (int64_t i = 0; i < kCollectiveCount; ++i)
       EXPECT_EQ(got[static_cast<size_t>(i)], givenTo(2, i));

@@ -1,4 +1,4 @@
-// Every collective in a program, with several ranks on one GPU.
+// Tests programs with every collective on several ranks of one GPU.
 #include "comm/in_process/worlds.h"
 #include "comm/modules.h"
 #include "host/device/load_module.h"
@@ -9,7 +9,7 @@
 namespace heddle::host::collectives_gpu_test {
 namespace {
 
-TEST(CollectivesOnOneGpu, ProgramsOfEachOnOneToFourRanks) {
+TEST(CollectivesGpu, EveryProgramIsRightOnOneToFourRanks) {
   std::string why;
   if (cudaDeviceCount(why) == 0) GTEST_SKIP() << why;
   for (int ranks = 1; ranks <= 4; ++ranks) {
@@ -25,9 +25,9 @@ TEST(CollectivesOnOneGpu, ProgramsOfEachOnOneToFourRanks) {
   }
 }
 
-// NCCL itself would hang: what ranks will post is compared before the first run with new sizes, and
-// the lists of an all-to-all-v before each.
-TEST(CollectivesOnNccl, CountsThatDifferEndTheJob) {
+// NCCL itself would hang. Ranks therefore compare their posts before the first run with new sizes,
+// and the counts of an all-to-all-v before each one.
+TEST(CollectivesGpu, DifferentCountsEndTheNcclJob) {
   std::string why;
   const int gpus = cudaDeviceCount(why);
   if (gpus < 2) GTEST_SKIP() << "needs 2 GPUs, there are " << gpus;

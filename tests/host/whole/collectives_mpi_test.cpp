@@ -1,11 +1,11 @@
-// Every collective in a program over MPI, on host memory.
+// Tests programs with every collective over MPI, on host memory.
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/collective_programs.h"
 
 namespace heddle::host::collectives_mpi_test {
 namespace {
 
-TEST(CollectivesOverMpi, ProgramsOfEach) {
+TEST(CollectivesMpi, EveryProgramIsRight) {
   const auto world = makeJobWorld(DeviceKind::Cpu, 0);
   EXPECT_EQ(world->transport(), "mpi");
   const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});

@@ -1,5 +1,5 @@
-// The copy channels of a team (comm::Carrier), which copy engines serve: as many ranks as there are
-// GPUs, and more on one GPU, whose streams then meet in its own memory.
+// Tests the copy channels of a team (comm::Carrier), which copy engines carry out. There are as
+// many ranks as GPUs, or several ranks on one GPU, whose streams synchronize in its memory.
 #include <chrono>
 #include <cstdlib>
 
@@ -20,13 +20,13 @@ using comm::CollectiveKind;
 using comm::Operation;
 using comm::World;
 
-// Before CUDA starts: a queue of the GPU that streams of two ranks share would stop what one of
-// them has posted behind the wait of the other.
+// This must be set before CUDA starts. If streams of two ranks shared a queue of the GPU, a wait of
+// one rank would block later work of the other.
 const bool kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
 
-// Three times what goes at once, in bytes of all parts.
+// Three times the bytes that one step moves, over all parts.
 constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
 
 std::vector<Case> copyChannelCases(int size) {
@@ -37,11 +37,11 @@ std::vector<Case> copyChannelCases(int size) {
                         DType::I8, DType::Bool}) {
       for (int64_t count : {0, 1, 37, 4096, 50021}) {
         for (bool in_place : {false, true}) {
-          if (in_place && kind != CollectiveKind::Allreduce) continue;  // parts of one another
+          if (in_place && kind != CollectiveKind::Allreduce) continue;  // the buffers overlap
           Case c{kind, dtype, ReduceOp::Sum, count, in_place, 3};
           cases.push_back(c);
           if (kind == CollectiveKind::Allgather || dtype == DType::Bool || count > 4096) continue;
-          c.op = ReduceOp::Max;  // of negatives
+          c.op = ReduceOp::Max;  // of negative values
           cases.push_back(c);
         }
       }
@@ -71,7 +71,8 @@ void runCopyChannels(World& world, Memory& memory) {
   world.barrier();
 }
 
-// Two copy channels under way at once, posted in one order, each again before its last is over.
+// Runs two copy channels at once. All ranks post in the same order, and post again before the
+// previous operation has completed.
 void runBothCopyChannels(World& world, const CudaRuntime& cuda, int device) {
   constexpr int64_t kCount = 3'000'001;
   constexpr int kRounds = 30;
@@ -115,7 +116,7 @@ class CopyChannelsGpu : public ::testing::Test {
     }));
   }
 
-  // To load its kernel waits for the GPU too.
+  // Loads the kernel first, because loading waits for the GPU.
   comm::DeviceReduce loadedReduce(int device) const {
     comm::DeviceReduce reduce = cudaModule().makeReduce(device);
     DeviceMemory memory(*cuda_, device);
@@ -129,9 +130,9 @@ class CopyChannelsGpu : public ::testing::Test {
   std::unique_ptr<CudaRuntime> cuda_;
 };
 
-// A rank that takes memory, or gives it back, waits for all that is on its GPU, and so for peers on
-// the same one: a single thread posts for all of them, when everything is there.
-TEST_F(CopyChannelsGpu, FourRanksOnOneGpu) {
+// Allocating or freeing memory waits for all work of the GPU, and therefore for other ranks on it.
+// A single thread posts for all of them after everything is allocated.
+TEST_F(CopyChannelsGpu, FourRanksOnOneGpuConform) {
   constexpr int kRanks = 4;
   std::vector<std::unique_ptr<World>> worlds(kRanks);
   std::vector<std::unique_ptr<comm::Communicator>> copy_channels(kRanks);
@@ -170,7 +171,7 @@ TEST_F(CopyChannelsGpu, FourRanksOnOneGpu) {
   }
 }
 
-TEST_F(CopyChannelsGpu, ConformWithAGpuEach) {
+TEST_F(CopyChannelsGpu, RanksWithOneGpuEachConform) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(std::min(cuda_->devices, 4), false, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
@@ -178,14 +179,14 @@ TEST_F(CopyChannelsGpu, ConformWithAGpuEach) {
   });
 }
 
-TEST_F(CopyChannelsGpu, TwoAreUnderWayAtOnce) {
+TEST_F(CopyChannelsGpu, TwoChannelsRunConcurrently) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(std::min(cuda_->devices, 4), false,
           [&](World& world, int device) { runBothCopyChannels(world, *cuda_, device); });
 }
 
-// Rank 1 gives up: what rank 0's streams wait for never comes.
-TEST_F(CopyChannelsGpu, AnAbortEndsWhatWaitsOnTheDevice) {
+// Rank 1 aborts, so the streams of rank 0 wait for data that never comes.
+TEST_F(CopyChannelsGpu, AbortReleasesWaitingStreams) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(2, false, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
@@ -211,7 +212,7 @@ TEST_F(CopyChannelsGpu, AnAbortEndsWhatWaitsOnTheDevice) {
   });
 }
 
-TEST_F(CopyChannelsGpu, OtherKindsAreRefused) {
+TEST_F(CopyChannelsGpu, OtherCollectivesAreRefused) {
   onRanks(1, true, [&](World& world, int device) {
     DeviceMemory memory(*cuda_, device);
     const auto copy_channel = world.split({0}, kFirst);

@@ -1,4 +1,4 @@
-// Every example, end to end on CPU ranks, against the reference evaluator or a plain loop.
+// Runs every example on CPU ranks and compares it with the reference evaluator or a plain loop.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
@@ -25,7 +25,7 @@ void expectRight(const Fusion& fusion, const Program& program, const HarnessOpti
   expectClose(runProgram(program, options), expectedOf(fusion, options), what);
 }
 
-TEST(ExamplesTest, FusionsAreRightAlsoAtSizesOneAndZero) {
+TEST(ExamplesCpu, FusionsAreRightAtAnySize) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);
     const Program program = compile(fusion, 1);
@@ -36,7 +36,7 @@ TEST(ExamplesTest, FusionsAreRightAlsoAtSizesOneAndZero) {
   }
 }
 
-TEST(ExamplesTest, TpMlpIsRightOnOneToFourRanksAlsoUneven) {
+TEST(ExamplesCpu, TpMlpIsRightOnOneToFourRanks) {
   const Fusion fusion = fusionExample("tp_mlp.fusion");
   for (int ranks : {1, 2, 3, 4}) {
     const Program program = compile(fusion, ranks);
@@ -47,8 +47,8 @@ TEST(ExamplesTest, TpMlpIsRightOnOneToFourRanksAlsoUneven) {
   }
 }
 
-// Printed and parsed programs of them run as well.
-TEST(ExamplesTest, ShardedFusionsAreRightOnManyRanksAlsoUneven) {
+// The programs are printed and parsed before they run.
+TEST(ExamplesCpu, ShardedFusionsAreRightOnManyRanks) {
   for (const testing::ShardedExample& example : testing::shardedExamples()) {
     const Fusion fusion = fusionExample(example.name);
     const Fusion again = parseFusion(print(fusion));
@@ -70,7 +70,7 @@ TEST(ExamplesTest, ShardedFusionsAreRightOnManyRanksAlsoUneven) {
   }
 }
 
-TEST(ExamplesTest, PrintedFusionsRunTheSameAtOtherSizes) {
+TEST(ExamplesCpu, PrintedFusionsGiveTheSameResults) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);
     const Fusion again = parseFusion(print(fusion));
@@ -90,7 +90,7 @@ TEST(ExamplesTest, PrintedFusionsRunTheSameAtOtherSizes) {
   }
 }
 
-TEST(ExamplesTest, PrintedProgramsRunTheSameAtOtherSizes) {
+TEST(ExamplesCpu, PrintedProgramsGiveTheSameResults) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);
     for (int ranks : {1, 2}) {
@@ -106,7 +106,7 @@ TEST(ExamplesTest, PrintedProgramsRunTheSameAtOtherSizes) {
   }
 }
 
-TEST(ExamplesTest, RingAllgatherGathersOnAnyNumberOfRanks) {
+TEST(ExamplesCpu, RingAllgatherIsRightOnAnyNumberOfRanks) {
   const Program program = programExample("ring_allgather.hostir");
   const Program again = printedAndParsed(program);
   EXPECT_EQ(print(again), print(program));
@@ -118,7 +118,7 @@ TEST(ExamplesTest, RingAllgatherGathersOnAnyNumberOfRanks) {
   }
 }
 
-TEST(ExamplesTest, UnevenExchangeBringsAllBack) {
+TEST(ExamplesCpu, UnevenExchangeReturnsEveryElement) {
   const Program program = programExample("uneven_exchange.hostir");
   const Program again = printedAndParsed(program);
   EXPECT_EQ(print(again), print(program));
@@ -132,7 +132,7 @@ TEST(ExamplesTest, UnevenExchangeBringsAllBack) {
   }
 }
 
-TEST(ExamplesTest, ExpertsOnManyRanksAreRight) {
+TEST(ExamplesCpu, ExpertsAreRightOnManyRanks) {
   const Fusion reference = fusionExample("moe_dispatch_combine.fusion");
   const Program program = programExample("moe_dispatch_combine.hostir");
   const Program again = printedAndParsed(program);
@@ -151,7 +151,7 @@ TEST(ExamplesTest, ExpertsOnManyRanksAreRight) {
   }
 }
 
-TEST(ExamplesTest, TheLoopAddsNineAlsoWhenPrinted) {
+TEST(ExamplesCpu, LoopAddsNine) {
   const Program program = programExample("in_place_loop.hostir");
   const Program again = printedAndParsed(program);
   EXPECT_EQ(print(again), print(program));
@@ -162,7 +162,7 @@ TEST(ExamplesTest, TheLoopAddsNineAlsoWhenPrinted) {
   }
 }
 
-TEST(ExamplesTest, TheLoopProgramIsSharedByStreamsAndThreads) {
+TEST(ExamplesCpu, StreamsAndThreadsShareTheLoopProgram) {
   testing::checkLoopProgram(*makeCpuDevice({.threads = 2, .adversarial_seed = {}}));
   for (uint64_t seed = 0; seed < 4; ++seed) {
     testing::checkLoopProgram(*makeCpuDevice({.threads = 1, .adversarial_seed = seed}));

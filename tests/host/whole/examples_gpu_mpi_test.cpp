@@ -1,4 +1,5 @@
-// The sharded examples with a process a GPU: MPI brings the ranks together, NCCL moves the data.
+// Runs the sharded examples with one process per GPU. MPI connects the ranks, and NCCL moves the
+// data.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
@@ -11,7 +12,7 @@ using testing::HarnessOptions;
 using testing::optionsFor;
 using testing::RankOutputs;
 
-// The rank of the launcher's node; a plain start has none.
+// Returns the rank within the machine, which the launcher sets, or 0 without a launcher.
 int localRank() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
   return rank == nullptr ? 0 : std::atoi(rank);
@@ -22,7 +23,7 @@ int ranksOfNode() {
   return ranks == nullptr ? 1 : std::atoi(ranks);
 }
 
-class GpuJob : public ::testing::Test {
+class ExamplesGpuMpi : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;
@@ -35,7 +36,7 @@ class GpuJob : public ::testing::Test {
     world_ = makeJobWorld(DeviceKind::Cuda, localRank());
   }
 
-  // Every output's block on this rank against the same block of the whole.
+  // Compares the blocks of all outputs on this rank with the unsharded outputs.
   void expectBlocks(const Program& program, const HarnessOptions& options,
                     const std::vector<HostTensor>& whole, const std::string& what) {
     const RankOutputs outputs = testing::runRank(program, *world_, *device_, options);
@@ -48,10 +49,10 @@ class GpuJob : public ::testing::Test {
   int ranks() const { return world_->size(); }
 
   std::unique_ptr<Device> device_;
-  std::unique_ptr<comm::World> world_;  // ends before the device
+  std::unique_ptr<comm::World> world_;  // destroyed before the device
 };
 
-TEST_F(GpuJob, TheShardedExamplesAndEveryCollectiveAreRight) {
+TEST_F(ExamplesGpuMpi, ShardedExamplesAndCollectivesAreRight) {
   EXPECT_TRUE(ranks() == 1 || world_->transport() == "nccl") << world_->transport();
   const Fusion fusion = testing::fusionExample("tp_mlp.fusion");
   const Program program = compile(fusion, ranks());

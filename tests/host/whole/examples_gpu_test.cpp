@@ -1,5 +1,5 @@
-// Every example on GPUs: all on one, the sharded ones also with several ranks on one GPU, and with
-// NCCL by threads on two.
+// Runs every example on one GPU. Sharded examples also run on several ranks of one GPU, and with
+// NCCL between threads on two GPUs.
 #include <gtest/gtest.h>
 
 #include "comm/in_process/worlds.h"
@@ -22,7 +22,7 @@ using testing::printedAndParsed;
 using testing::programExample;
 using testing::runProgram;
 
-class GpuExamples : public ::testing::Test {
+class ExamplesGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why;
@@ -40,7 +40,7 @@ class GpuExamples : public ::testing::Test {
   int gpus_ = 0;
 };
 
-TEST_F(GpuExamples, FusionsAreRightAlsoAtSizesOneAndZero) {
+TEST_F(ExamplesGpu, FusionsAreRightAtAnySize) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);
     const Program program = compile(fusion, 1);
@@ -51,7 +51,7 @@ TEST_F(GpuExamples, FusionsAreRightAlsoAtSizesOneAndZero) {
   }
 }
 
-TEST_F(GpuExamples, PrintedProgramsRunTheSameAtOtherSizes) {
+TEST_F(ExamplesGpu, PrintedProgramsGiveTheSameResults) {
   for (const char* name : kFusionExamples) {
     const Fusion fusion = fusionExample(name);
     const Program again = printedAndParsed(compile(fusion, 1));
@@ -62,7 +62,7 @@ TEST_F(GpuExamples, PrintedProgramsRunTheSameAtOtherSizes) {
   }
 }
 
-TEST_F(GpuExamples, TpMlpIsRightWithSeveralRanksOnOneGpu) {
+TEST_F(ExamplesGpu, TpMlpIsRightOnSeveralRanks) {
   const Fusion fusion = fusionExample("tp_mlp.fusion");
   for (int ranks : {2, 3}) {
     const Program program = printedAndParsed(compile(fusion, ranks));
@@ -74,8 +74,8 @@ TEST_F(GpuExamples, TpMlpIsRightWithSeveralRanksOnOneGpu) {
   }
 }
 
-// Sends, and gathers and scatters with a root of its own, among them.
-TEST_F(GpuExamples, DataMovesBetweenMeshesOnOneGpu) {
+// This includes sends, and gathers and scatters with their own root.
+TEST_F(ExamplesGpu, MovesBetweenMeshesAreRight) {
   for (const testing::ShardedExample& example : testing::shardedExamples()) {
     const std::string name = example.name;
     const bool moves =
@@ -96,7 +96,7 @@ TEST_F(GpuExamples, DataMovesBetweenMeshesOnOneGpu) {
   }
 }
 
-TEST_F(GpuExamples, RingAllgatherGathersWithSeveralRanksOnOneGpu) {
+TEST_F(ExamplesGpu, RingAllgatherIsRightOnSeveralRanks) {
   const Program program = programExample("ring_allgather.hostir");
   for (int ranks : {1, 2, 3}) {
     for (int64_t size : {0, 1, 64, 100'000}) {
@@ -106,7 +106,7 @@ TEST_F(GpuExamples, RingAllgatherGathersWithSeveralRanksOnOneGpu) {
   }
 }
 
-TEST_F(GpuExamples, UnevenExchangeBringsAllBack) {
+TEST_F(ExamplesGpu, UnevenExchangeReturnsEveryElement) {
   const Program program = programExample("uneven_exchange.hostir");
   for (int ranks : {1, 2, 3, 4}) {
     HarnessOptions options = optionsFor(program.size_defaults, ranks, 33);
@@ -115,7 +115,7 @@ TEST_F(GpuExamples, UnevenExchangeBringsAllBack) {
   }
 }
 
-TEST_F(GpuExamples, ExpertsOnManyRanksAreRight) {
+TEST_F(ExamplesGpu, ExpertsAreRightOnSeveralRanks) {
   const Fusion reference = fusionExample("moe_dispatch_combine.fusion");
   const Program program = programExample("moe_dispatch_combine.hostir");
   for (int ranks : {1, 2, 3, 4}) {
@@ -128,7 +128,7 @@ TEST_F(GpuExamples, ExpertsOnManyRanksAreRight) {
   }
 }
 
-TEST_F(GpuExamples, TheLoopAddsNine) {
+TEST_F(ExamplesGpu, LoopAddsNine) {
   const Program program = programExample("in_place_loop.hostir");
   for (int64_t size : {0, 1, 1000, 1'000'003}) {
     testing::expectLoop(printedAndParsed(program),
@@ -137,12 +137,12 @@ TEST_F(GpuExamples, TheLoopAddsNine) {
   }
 }
 
-// The caller's streams are CUDA streams: a Stream of this device is a cudaStream_t.
-TEST_F(GpuExamples, TheLoopProgramIsSharedByStreamsAndThreads) {
+// The caller's streams are CUDA streams, because a Stream of this device is a cudaStream_t.
+TEST_F(ExamplesGpu, StreamsAndThreadsShareTheLoopProgram) {
   testing::checkLoopProgram(*makeCudaDevice(0));
 }
 
-// Runs on a rank a GPU, with NCCL over in-process ranks; the outputs put together.
+// Runs on one rank per GPU, with NCCL between in-process ranks. Returns the assembled outputs.
 std::vector<HostTensor> runWithNccl(const Program& program, const HarnessOptions& options) {
   auto worlds = comm::makeInProcessWorlds(options.ranks);
   std::vector<testing::RankOutputs> ranks(worlds.size());
@@ -155,7 +155,7 @@ std::vector<HostTensor> runWithNccl(const Program& program, const HarnessOptions
   return testing::assemble(ranks);
 }
 
-TEST_F(GpuExamples, NcclByThreadsOnTwoGpus) {
+TEST_F(ExamplesGpu, NcclRanksAsThreadsAreRight) {
   if (gpus_ < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << gpus_;
   const Fusion fusion = fusionExample("tp_mlp.fusion");
   const Program program = compile(fusion, 2);
@@ -165,7 +165,7 @@ TEST_F(GpuExamples, NcclByThreadsOnTwoGpus) {
     expectClose(runWithNccl(program, options), expectedOf(fusion, options),
                 fmt::format("size {}", size));
   }
-  // The stages of a pipeline on a GPU each: sends.
+  // The stages of a pipeline are on one GPU each. This tests sends.
   const Fusion stages = fusionExample("pipeline_2stage.fusion");
   const Program sent = compile(stages, 2);
   for (int64_t size : {0, 7, 96}) {

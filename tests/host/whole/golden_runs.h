@@ -15,13 +15,13 @@ namespace heddle::host::testing {
 
 using heddle::testing::Golden;
 
-// Cases that share an executable, and whether all their results are of one shape.
+// Cases that share an executable. `joined` means that all their results have one shape.
 struct GoldenBatch {
   std::vector<const Golden*> cases;
   bool joined = false;
 };
 
-// Of one shape, but for operands without axes.
+// Returns whether all tensors have one shape, except for operands without axes.
 inline bool hasOneShape(const Golden& golden) {
   if (golden.outputs.size() != 1) return false;
   const std::vector<int64_t>& sizes = golden.outputs[0].sizes;
@@ -30,8 +30,8 @@ inline bool hasOneShape(const Golden& golden) {
   });
 }
 
-// What is run once for all that are like it: an op and the types of its operands; a product costs
-// no compiler, so each is itself.
+// Returns a key. One case runs for all cases with the same key: an op and the dtypes of its
+// operands. A matrix product needs no compiler, so each has its own key.
 inline std::string kindOf(const Golden& golden) {
   const OpDef* op = findOp(golden.op());
   if (op != nullptr && op->kind == OpKind::Matmul) return golden.text;
@@ -40,8 +40,8 @@ inline std::string kindOf(const Golden& golden) {
   return kind;
 }
 
-// Every kernel costs time of a compiler. So cases whose tensors all have one shape become large
-// joined fusions; of the others one of each kind stands for its like, several in a fusion.
+// Groups cases, because compiling each kernel takes time. Cases whose tensors all have one shape
+// form large joined fusions. Of other cases one of each kind runs, and several share a fusion.
 inline std::vector<GoldenBatch> batchesOf(const std::vector<Golden>& goldens) {
   constexpr size_t kJoined = 48;
   constexpr size_t kApart = 16;
@@ -89,8 +89,8 @@ inline void expectBatch(Device& device, codegen::ImageCache& images, const Golde
   }
 }
 
-// What a type becomes is settled in the builder, which the reference is held against: of those
-// cases a device runs some.
+// Returns the cases for a device. The builder decides the dtypes of results, and the reference test
+// covers it. Of these cases only some run on a device.
 inline std::vector<Golden> goldensToRun(const std::string& family) {
   std::vector<Golden> goldens = heddle::testing::readGoldens(family);
   std::erase_if(goldens, [](const Golden& golden) { return golden.reference; });
@@ -116,7 +116,7 @@ inline void expectGoldens(Device& device, const std::string& family) {
   }
 }
 
-// One test a family: its name is the test's.
+// Names each test after its family.
 inline std::string familyName(const ::testing::TestParamInfo<std::string>& info) {
   return info.param;
 }

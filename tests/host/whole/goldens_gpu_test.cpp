@@ -1,18 +1,18 @@
-// Generated CUDA kernels and cuBLASLt against what PyTorch computes (tests/goldens/).
+// Compares generated CUDA kernels and cuBLASLt with results of PyTorch (tests/goldens/).
 #include "tests/host/whole/golden_runs.h"
 
 namespace heddle::host::goldens_gpu_test {
 namespace {
 
-class GoldensGpuTest : public ::testing::TestWithParam<std::string> {};
+class GoldensGpu : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(GoldensGpuTest, KernelsComputeWhatPyTorchDoes) {
+TEST_P(GoldensGpu, KernelsMatchPyTorch) {
   std::string why;
   if (cudaDeviceCount(why) == 0) GTEST_SKIP() << why;
   testing::expectGoldens(*makeCudaDevice(0), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GoldensGpuTest,
+INSTANTIATE_TEST_SUITE_P(Families, GoldensGpu,
                          ::testing::ValuesIn(heddle::testing::goldenFamilies()),
                          testing::familyName);
 

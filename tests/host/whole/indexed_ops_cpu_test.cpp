@@ -1,5 +1,5 @@
-// New tensors and reads at computed places, sharded: compiled kernels and the reference in their
-// place give what the unsharded fusion means.
+// Tests new tensors and indexed loads with shardings. Compiled kernels and the reference evaluator
+// must give the results of the unsharded fusion.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,8 +18,8 @@ using testing::floatsOf;
 using testing::programOf;
 using testing::userErrorOf;
 
-// Uneven blocks of 10, 5 and 7 over 2 and 3 ranks; %alone and %row are sharded by nothing but
-// their own annotation and their readers.
+// The sizes 10, 5 and 7 give uneven blocks on 2 and 3 ranks. The shardings of %alone and %row come
+// only from their annotation and their readers.
 constexpr const char* kIndexed = R"(heddle 1
 mesh @m = [x=ranks]
 fusion placed(%x: f32[a, b] shard(@m, 0: x), %i: i64[n] shard(@m, 0: x),
@@ -62,17 +62,17 @@ void expectReference(int ranks) {
   }
 }
 
-TEST(Indexed, CompiledKernelsOnOneToThreeRanks) {
+TEST(IndexedOps, CompiledKernelsMatchTheUnshardedFusion) {
   for (int ranks : {1, 2, 3}) expectReference(ranks);
 }
 
-TEST(Indexed, ReferenceKernelsOnOneToThreeRanks) {
+TEST(IndexedOps, ReferenceKernelsMatchTheUnshardedFusion) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   for (int ranks : {1, 2, 3}) expectReference(ranks);
   unsetenv("HEDDLE_CXX");
 }
 
-TEST(Indexed, NoOutputLiesOnWhatIsReadAtPlaces) {
+TEST(IndexedOps, OutputOnAnIndexedOperandIsRefused) {
   const auto run = [](const std::string& op) {
     const Program program = programOf(R"(
 kernel @k {

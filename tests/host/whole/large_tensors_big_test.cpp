@@ -1,5 +1,5 @@
-// Tensors of more than 2^31 elements on the CPU device and on a GPU. Each case holds at most 10
-// GiB. What is checked is read back in pieces, or summed up on the device.
+// Tests tensors of more than 2^31 elements on the CPU device and on a GPU. Each case holds at most
+// 10 GiB. Results are read back in pieces, or summed on the device.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -13,9 +13,9 @@ namespace heddle::host::large_tensors_big_test {
 namespace {
 
 constexpr int64_t kTwo31 = int64_t{1} << 31;
-constexpr int64_t kMany = kTwo31 + 4099;  // no multiple of any tile
+constexpr int64_t kMany = kTwo31 + 4099;  // not a multiple of any tile
 
-class LargeTensorsTest : public ::testing::TestWithParam<DeviceKind> {
+class LargeTensors : public ::testing::TestWithParam<DeviceKind> {
  protected:
   void SetUp() override {
     std::string why;
@@ -28,7 +28,7 @@ class LargeTensorsTest : public ::testing::TestWithParam<DeviceKind> {
     }
   }
 
-  // Runs and waits.
+  // Runs the fusion and waits for it.
   Outputs run(Fusion fusion, const std::vector<Argument>& inputs) {
     FusionExecutor executor(std::move(fusion), {device_.get(), nullptr, nullptr});
     Outputs outputs = executor.run(inputs);
@@ -41,7 +41,7 @@ class LargeTensorsTest : public ::testing::TestWithParam<DeviceKind> {
     device_->synchronize(event);
     device_->destroyEvent(event);
   }
-  // One element of memory laid out as `tensor` says.
+  // Reads one element.
   Scalar at(const Argument& argument, const std::vector<int64_t>& index) {
     const auto& tensor = std::get<Tensor>(argument);
     int64_t offset = 0;
@@ -55,7 +55,7 @@ class LargeTensorsTest : public ::testing::TestWithParam<DeviceKind> {
   Tensor upload(const HostTensor& host) {
     return toDevice(*device_, device_->allocator(), host, denseDesc(host.dtype, host.sizes));
   }
-  // u8[sizes] whose element i, counted in row-major order, is i modulo 251.
+  // Returns u8[sizes]. Element i in row-major order is i modulo 251.
   Outputs counted(std::vector<Size> sizes) {
     FusionBuilder b("counted");
     int64_t n = 1;
@@ -73,7 +73,7 @@ const std::vector<int64_t> kPlaces = {
     kTwo31 - 2, kTwo31 - 1, kTwo31,    kTwo31 + 1,    kTwo31 + 4000,
     kMany - 2,  kMany - 1,  kMany / 2, kMany / 2 + 1, kMany / 3};
 
-TEST_P(LargeTensorsTest, PointwiseAndItsIndices) {
+TEST_P(LargeTensors, PointwiseOpsAreRight) {
   const Outputs made = counted({Size(kMany)});
   FusionBuilder b("pointwise");
   const ValueId x = b.input("x", DType::U8, {Size::symbol("n")});
@@ -85,14 +85,14 @@ TEST_P(LargeTensorsTest, PointwiseAndItsIndices) {
   }
 }
 
-TEST_P(LargeTensorsTest, SumsOfAll) {
+TEST_P(LargeTensors, FullReductionsAreRight) {
   const Outputs made = counted({Size(kMany)});
   FusionBuilder b("sums");
   const ValueId x = b.input("x", DType::U8, {Size::symbol("n")});
   b.output(b.reduce("sum", x, {0}));
   b.output(b.reduce("max", x, {0}));
   b.output(b.reduce("sum", b.pointwise("ge", {x, b.constant(int64_t{0})}), {0}));
-  // The last place of all: the largest index where x is 7.
+  // Computes the largest index where x is 7.
   const ValueId place = b.iota({Size::symbol("n")}, 0);
   const ValueId seven = b.pointwise("eq", {x, b.constant(int64_t{7})});
   b.output(b.reduce("max", b.pointwise("where", {seven, place, b.constant(int64_t{-1})}), {0}));
@@ -105,7 +105,7 @@ TEST_P(LargeTensorsTest, SumsOfAll) {
   EXPECT_EQ(at(sums[3], {}), Scalar((kMany - 1 - 7) / 251 * 251 + 7));
 }
 
-TEST_P(LargeTensorsTest, SumsAlongEachAxis) {
+TEST_P(LargeTensors, SumsAlongEachAxisAreRight) {
   constexpr int64_t kRows = 65537;
   constexpr int64_t kColumns = 32771;  // kRows * kColumns > 2^31
   const Outputs made = counted({Size(kRows), Size(kColumns)});
@@ -126,7 +126,7 @@ TEST_P(LargeTensorsTest, SumsAlongEachAxis) {
   }
 }
 
-TEST_P(LargeTensorsTest, TransposedAndStepped) {
+TEST_P(LargeTensors, TransposedAndSteppedViewsAreRight) {
   constexpr int64_t kRows = 3;
   constexpr int64_t kColumns = kTwo31 / 3 + 77;
   const Outputs made = counted({Size(kRows), Size(kColumns)});
@@ -149,8 +149,9 @@ TEST_P(LargeTensorsTest, TransposedAndStepped) {
   }
 }
 
-// Few elements that lie far apart, and many that are one.
-TEST_P(LargeTensorsTest, StridesPastTwo31AndStrideZero) {
+// The first tensor has few elements that are far apart. The second has many elements at one
+// address.
+TEST_P(LargeTensors, StridesPastTwo31AndStrideZeroAreRight) {
   const Outputs made = counted({Size(kMany)});
   FusionBuilder b("far");
   const ValueId x = b.input("x", DType::U8, {Size(2), Size::symbol("n")});
@@ -173,7 +174,7 @@ TEST_P(LargeTensorsTest, StridesPastTwo31AndStrideZero) {
   EXPECT_EQ(at(results[1], {}), Scalar(static_cast<double>(kMany) / 4));
 }
 
-TEST_P(LargeTensorsTest, PlacesPastTwo31) {
+TEST_P(LargeTensors, IndicesPastTwo31AreRight) {
   const Outputs made = counted({Size(kMany)});
   HostTensor index(DType::I64, {static_cast<int64_t>(kPlaces.size())});
   for (size_t i = 0; i < kPlaces.size(); ++i) index.set(static_cast<int64_t>(i), kPlaces[i]);
@@ -190,8 +191,9 @@ TEST_P(LargeTensorsTest, PlacesPastTwo31) {
   }
 }
 
-// A library's lines: more than 2^31 elements in lines of 8, and lines that begin past 2^31.
-TEST_P(LargeTensorsTest, LinesOfALibrary) {
+// A library call gets more than 2^31 elements in lines of 8, and lines that begin after 2^31
+// elements.
+TEST_P(LargeTensors, LibraryLinesAreRight) {
   constexpr int64_t kLines = kTwo31 / 8 + 5;
   const Outputs made = counted({Size(kLines), Size(8)});
   FusionBuilder b("lines");
@@ -214,7 +216,7 @@ std::string kindName(const ::testing::TestParamInfo<DeviceKind>& info) {
   return std::string(name(info.param));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, LargeTensorsTest,
+INSTANTIATE_TEST_SUITE_P(Devices, LargeTensors,
                          ::testing::Values(DeviceKind::Cpu, DeviceKind::Cuda), kindName);
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Library functions in compiled fusions: sharded along another axis, and along their own.
+// Tests library functions in compiled fusions that are sharded along another axis and along their
+// own.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -13,7 +14,7 @@ namespace {
 
 using testing::HarnessOptions;
 
-// The index stands in the input as a number of the other kind: made by argsort, it is in range.
+// argsort computes the index, so it is in range.
 constexpr const char* kBody = R"(
     with t = 6, h = 5 {
   %c = cumsum(%x, axis=AXIS)
@@ -40,7 +41,7 @@ size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-TEST(LibraryRanks, EveryShardingOfEitherAxis) {
+TEST(LibraryRanks, EveryShardingMatchesTheUnshardedFusion) {
   for (int ranks : {1, 2, 3}) {
     for (const char* sharding : {"shard(@m)", "shard(@m, 0: x)", "shard(@m, 1: x)"}) {
       for (int axis : {0, 1}) {
@@ -57,7 +58,7 @@ TEST(LibraryRanks, EveryShardingOfEitherAxis) {
         for (size_t i = 0; i < got.size(); ++i) {
           EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0) << i;
         }
-        // Whole lines need no communication when the other axis is cut.
+        // If the other axis is sharded, lines are complete and need no communication.
         const bool other =
             std::string(sharding) == (axis == 0 ? "shard(@m, 1: x)" : "shard(@m, 0: x)");
         if (other) {
@@ -69,7 +70,7 @@ TEST(LibraryRanks, EveryShardingOfEitherAxis) {
   }
 }
 
-TEST(LibraryRanks, AdversarialOrder) {
+TEST(LibraryRanks, AdversarialOrderGivesTheSameResult) {
   const Fusion fusion = parseFusion(fusionText(2, "shard(@m, 0: x)", 0));
   const Program program = compile(fusion, 2);
   for (uint64_t seed = 0; seed < 10; ++seed) {
@@ -86,8 +87,8 @@ TEST(LibraryRanks, AdversarialOrder) {
   }
 }
 
-// Rows of a table by number: the gradient of a lookup, the table cut along the other axis.
-TEST(LibraryRanks, GradientOfALookup) {
+// The gradient of a lookup, with a table that is sharded along the other axis.
+TEST(LibraryRanks, LookupGradientShardedByColumnsIsRight) {
   for (int ranks : {2, 3}) {
     const Fusion fusion =
         parseFusion("heddle 1\nmesh @m = [x=" + std::to_string(ranks) +
@@ -106,10 +107,10 @@ TEST(LibraryRanks, GradientOfALookup) {
   }
 }
 
-// The rows themselves cut, evenly, unevenly and with ranks that have none: each takes its own,
-// nothing of the size of the table moves. Indices outside, also just past a block's end, put
-// nothing.
-TEST(LibraryRanks, GradientOfALookupInBlocksOfRows) {
+// The rows are sharded: evenly, unevenly, and with ranks without rows. Each rank takes its own
+// rows, and no data of the size of the table moves. Indices outside of the table, also just after
+// the end of a block, write nothing.
+TEST(LibraryRanks, LookupGradientShardedByRowsIsRight) {
   for (const char* op : {"scatter_add", "scatter"}) {
     for (const auto& [ranks, mesh, rows] : {std::tuple{2, "[x=2]", "x"},
                                             {3, "[x=3]", "x"},
@@ -143,7 +144,7 @@ TEST(LibraryRanks, GradientOfALookupInBlocksOfRows) {
   }
 }
 
-TEST(LibraryRanks, EmptyAxes) {
+TEST(LibraryRanks, EmptyAxesGiveEmptyResults) {
   for (const auto& [t, h] : {std::pair<int64_t, int64_t>{0, 5}, {6, 0}, {1, 1}}) {
     const Fusion fusion = parseFusion(fusionText(1, "shard(@m)", 0));
     HarnessOptions options;

@@ -1,28 +1,28 @@
-// matmul and linear on the CPU device, by one rank and by several.
+// Tests matmul and linear on the CPU device, on one rank and on several.
 #include "host/compile.h"
 #include "host/device/cpu/cpu_device.h"
 #include "tests/host/rank_harness.h"
 #include "tests/host/whole/matmul_runs.h"
 
-namespace heddle::host::product_cpu_test {
+namespace heddle::host::matmul_cpu_test {
 namespace {
 
 using testing::expectedOf;
-using testing::expectProducts;
+using testing::expectMatmuls;
 using testing::HarnessOptions;
 using testing::relativeError;
 using testing::runProgram;
 
-TEST(ProductCpu, AgainstLoops) {
+TEST(MatmulCpu, EveryCaseMatchesLoops) {
   constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::BF16, DType::I64,
                                DType::I32, DType::I8,  DType::U8};
-  expectProducts(*makeCpuDevice(), kDTypes);
+  expectMatmuls(*makeCpuDevice(), kDTypes);
 }
 
-TEST(ProductCpu, ReluKeepsNan) { testing::expectReluKeepsNan(*makeCpuDevice()); }
+TEST(MatmulCpu, ReluKeepsNan) { testing::expectReluKeepsNan(*makeCpuDevice()); }
 
-// Column- and row-parallel weights, by 1 to 3 ranks, of sizes that they do and do not divide.
-TEST(ProductCpu, ShardedLinearIsTheWholeOne) {
+// Covers column- and row-parallel weights on 1 to 3 ranks, with even and uneven sizes.
+TEST(MatmulCpu, ShardedLinearMatchesTheUnshardedOne) {
   for (const char* weight : {"0: x", "1: x"}) {
     for (const char* activation : {"none", "relu", "gelu_tanh"}) {
       const Fusion fusion = parseFusion(fmt::format(
@@ -44,8 +44,8 @@ TEST(ProductCpu, ShardedLinearIsTheWholeOne) {
   }
 }
 
-// The relu is behind the sum over the ranks, and the wrapping.
-TEST(ProductCpu, ReluOfIntegersInPartsOfTheSum) {
+// The relu comes after the sum over the ranks and after the wrapping.
+TEST(MatmulCpu, IntegerReluFollowsTheSumOverRanks) {
   const Fusion fusion = parseFusion(
       "heddle 1 mesh @m = [x=2] fusion f(%a: i8[3, 300] shard(@m, 1: x), %w: i8[8, 300] shard(@m, "
       "1: x)) { %y = linear(%a, %w, activation=relu) return %y shard(@m) }");
@@ -68,4 +68,4 @@ TEST(ProductCpu, ReluOfIntegersInPartsOfTheSum) {
 }
 
 }  // namespace
-}  // namespace heddle::host::product_cpu_test
+}  // namespace heddle::host::matmul_cpu_test

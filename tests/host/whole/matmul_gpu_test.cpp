@@ -1,4 +1,4 @@
-// matmul and linear through cuBLASLt: epilogues, broadcast batches, transposed operands,
+// Tests matmul and linear with cuBLASLt: epilogues, broadcast batches, transposed operands and
 // algorithms.
 #include <cmath>
 #include <cstdlib>
@@ -7,31 +7,31 @@
 #include "tests/host/gpu_device.h"
 #include "tests/host/whole/matmul_runs.h"
 
-namespace heddle::host::product_gpu_test {
+namespace heddle::host::matmul_gpu_test {
 namespace {
 
-class ProductGpu : public GpuDeviceTest {};
+class MatmulGpu : public GpuDeviceFixture {};
 
 constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16,
                              DType::I64, DType::I32, DType::I8,  DType::U8};
 
-// What the gelu of cuBLASLt is off by (host/device/device.h).
+// Returns the error of the gelu of cuBLASLt (host/device/device.h).
 double geluError(DType dtype) {
-  if (dtype == DType::F64) return 0;  // heddle's own
+  if (dtype == DType::F64) return 0;  // heddle's own kernel
   if (dtype == DType::F32) return std::ldexp(1.0, -16);
   return std::ldexp(1.0, dtype == DType::F16 ? -10 : -7);
 }
 
-// Without timing: sizes are many, and every algorithm is right.
-TEST_F(ProductGpu, AgainstLoops) {
+// Timing is off, because there are many sizes and every algorithm must be right.
+TEST_F(MatmulGpu, EveryCaseMatchesLoops) {
   setenv("HEDDLE_MATMUL_TIMING", "0", 1);
-  testing::expectProducts(*device_, kDTypes, geluError);
+  testing::expectMatmuls(*device_, kDTypes, geluError);
   unsetenv("HEDDLE_MATMUL_TIMING");
 }
 
-TEST_F(ProductGpu, ReluKeepsNan) { testing::expectReluKeepsNan(*device_); }
+TEST_F(MatmulGpu, ReluKeepsNan) { testing::expectReluKeepsNan(*device_); }
 
-TEST_F(ProductGpu, AnAlgorithmIsChosenOnce) {
+TEST_F(MatmulGpu, AlgorithmIsChosenOnce) {
   MatmulSpec spec;
   spec.a = denseDesc(DType::BF16, {512, 384});
   spec.b = denseDesc(DType::BF16, {384, 640});
@@ -41,17 +41,17 @@ TEST_F(ProductGpu, AnAlgorithmIsChosenOnce) {
   const std::string choice = device_->chooseAlgorithm(*questions.begin(), stream_);
   EXPECT_FALSE(choice.empty());
   EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_), choice);
-  // Another process finds it on disk.
+  // Another process finds the choice on disk.
   EXPECT_EQ(makeCudaDevice(0)->chooseAlgorithm(*questions.begin(), stream_), choice);
   EXPECT_NE(device_->prepareMatmul(spec, {{*questions.begin(), choice}}), nullptr);
 }
 
-TEST_F(ProductGpu, ChosenAlgorithmsAreRight) {
-  const heddle::testing::ProductCase c{"linear", {96, 128}, {160, 128}, true, "relu", false};
+TEST_F(MatmulGpu, ChosenAlgorithmsAreRight) {
+  const heddle::testing::MatmulOpCase c{"linear", {96, 128}, {160, 128}, true, "relu", false};
   const Fusion fusion = heddle::testing::fusionOf(c, DType::BF16);
   const std::vector<HostTensor> inputs = heddle::testing::inputsOf(fusion);
-  heddle::testing::expectProduct(c, inputs, testing::runProduct(*device_, fusion, inputs), 8);
+  heddle::testing::expectMatmul(c, inputs, testing::runMatmulFusion(*device_, fusion, inputs), 8);
 }
 
 }  // namespace
-}  // namespace heddle::host::product_gpu_test
+}  // namespace heddle::host::matmul_gpu_test

@@ -1,5 +1,5 @@
-// Ops along a sharded axis mean what they mean along a whole one: sizes, indices and random numbers
-// are those of the unsharded tensor.
+// Tests that ops along a sharded axis give the results of the unsharded fusion. Sizes, indices and
+// random numbers are those of the unsharded tensor.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
@@ -65,19 +65,19 @@ void check(const char* text, int ranks, int64_t t, int64_t c) {
   }
 }
 
-TEST(ShardedOps, Reductions) {
+TEST(ShardedOps, ReductionsMatchTheUnshardedFusion) {
   for (int ranks : {1, 2, 3, 4}) check(kReductions, ranks, 5, 11);
   check(kReductions, 3, 2, 2);  // fewer elements than ranks
 }
 
-TEST(ShardedOps, Places) {
+TEST(ShardedOps, IndicesMatchTheUnshardedFusion) {
   for (int ranks : {1, 2, 3, 4}) check(kPlaces, ranks, 5, 11);
   check(kPlaces, 4, 2, 9);
 }
 
-// Neither the rows of what is reshaped nor the groups divide over three ranks, which only %x and
-// %y are sharded over.
-TEST(ShardedOps, UnevenSplits) {
+// Neither the rows of the reshaped tensor nor the groups divide over three ranks. Only %x and %y
+// are sharded over three ranks.
+TEST(ShardedOps, UnevenReshapesMatchTheUnshardedFusion) {
   constexpr const char* kText = R"(heddle 1
 mesh @m = [x=ranks]
 fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shard(@m, 1: x),
@@ -96,10 +96,10 @@ fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shar
   check(kText, 3, 2, 3);
 }
 
-// Blocks whose memory is more than their elements: a view of what was gathered into uneven blocks,
-// an input in a stated order whose last block is of one element. And a table of zeros that is only
-// ever needed in another place than its own.
-TEST(ShardedOps, PaddedBlocks) {
+// Tests blocks with padding: a view of a tensor that was gathered into uneven blocks, an input in a
+// given memory order whose last block has one element, and a table of zeros that is only needed
+// with another sharding.
+TEST(ShardedOps, PaddedBlocksMatchTheUnshardedFusion) {
   constexpr const char* kText = R"(heddle 1
 mesh @m = [y=2, x=2]
 fusion padded(%x: f32[t] shard(@m, 0: [y, x]), %y: f32[c, t] order=[0, 1],
@@ -114,7 +114,7 @@ fusion padded(%x: f32[t] shard(@m, 0: [y, x]), %y: f32[c, t] order=[0, 1],
   for (int64_t t : {0, 1, 2, 3, 5, 8}) check(kText, 4, t, 3);
 }
 
-// A random op gives one tensor whatever the mesh, bit by bit.
+// A random op gives the same bits on every mesh.
 TEST(ShardedOps, RandomNumbersDoNotDependOnTheMesh) {
   constexpr const char* kText = R"(heddle 1
 mesh @m = [x=ranks]
@@ -136,7 +136,7 @@ fusion noise(%x: f32[t, c] shard(@m, 0: x), %seed: i64 = 7, %offset: i64 = 3) wi
   }
 }
 
-TEST(ShardedOps, AWrongLocalShapeIsNamedWithTheGlobalOne) {
+TEST(ShardedOps, WrongLocalShapeIsReportedWithTheUnshardedShape) {
   const Program program = compile(parseFusion(R"(heddle 1
 mesh @m = [x=2]
 fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
@@ -157,7 +157,7 @@ fusion f(%x: f32[9, 3] shard(@m, 0: x)) {
   }
 }
 
-TEST(ShardedOps, AnInputSaidToBeAnotherBlockIsRefused) {
+TEST(ShardedOps, InputOfAnotherBlockIsRefused) {
   const Program program = compile(parseFusion(R"(heddle 1
 mesh @m = [x=2]
 fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
@@ -168,21 +168,22 @@ fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
   std::vector<float> data(12);
   Tensor tensor{data.data(), denseDesc(DType::F32, {4, 3}), nullptr};
   tensor.desc.global = {8, 3};
-  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // zeros: not said
+  EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));  // zeros mean that the block is not given
   tensor.desc.offset = {4, 0};
   EXPECT_NO_THROW(bindInputs(program, {tensor}, 1, 2));
   try {
     bindInputs(program, {tensor}, 0, 2);
     FAIL() << "no error";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "input %x of global sizes [8, 3]: rank 0 holds the block at [0, 0], got that at "
-                 "[4, 0]");
+    EXPECT_STREQ(
+        error.what(),
+        "input %x of global sizes [8, 3]: rank 0 holds the block at [0, 0], got the one at "
+        "[4, 0]");
   }
 }
 
-// It would arrive with its axes exchanged: in a team of one, in parts, on another mesh.
-TEST(ShardedOps, AnInputThatIsSentInAnotherOrderIsRefused) {
+// The elements would arrive with exchanged axes: in a team of one, in parts, or on another mesh.
+TEST(ShardedOps, InputSentInAnotherMemoryOrderIsRefused) {
   struct Way {
     int ranks;
     const char *meshes, *from, *to, *message;

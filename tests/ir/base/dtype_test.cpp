@@ -1,4 +1,5 @@
-// Small floats and integers: every pattern, every rounding, and the table of promotion.
+// Checks every bit pattern and every rounding of the small floats, integer conversions, and dtype
+// promotion.
 #include "ir/base/dtype.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// A format in plain words: what its patterns mean is computed from their fields.
+// Describes a float format. The test computes the value of each bit pattern from these fields.
 struct Format {
   DType dtype;
   int bits;
@@ -40,7 +41,7 @@ const Format kFormats[] = {
      [](float value) -> uint32_t { return f8e5m2FromFloat(value); }},
 };
 
-// Of a pattern without its sign.
+// Returns the value of a bit pattern without its sign bit.
 double valueOf(const Format& format, uint32_t magnitude) {
   const int exponent = static_cast<int>(magnitude >> format.mantissa);
   const uint32_t field = magnitude & ((1u << format.mantissa) - 1);
@@ -52,7 +53,7 @@ double valueOf(const Format& format, uint32_t magnitude) {
                        : std::ldexp(1 + fraction, exponent - format.bias);
 }
 
-TEST(DTypeTest, EveryPatternHasTheValueOfItsFields) {
+TEST(DType, EveryBitPatternDecodesToTheValueOfItsFields) {
   for (const Format& format : kFormats) {
     const uint32_t sign = 1u << (format.bits - 1);
     for (uint32_t pattern = 0; pattern < 2 * sign; ++pattern) {
@@ -70,20 +71,21 @@ TEST(DTypeTest, EveryPatternHasTheValueOfItsFields) {
   }
 }
 
-// Between neighbours the nearer one, half way the even one: the point half way and the floats next
-// to it decide for all others.
-TEST(DTypeTest, EveryRoundingIsToNearestEven) {
+// A value between two neighbours rounds to the nearer one, and a value in the middle to the even
+// one. The test checks the middle and the two floats next to it, because they decide all other
+// values.
+TEST(DType, EncodingRoundsToNearestEven) {
   for (const Format& format : kFormats) {
     const uint32_t sign = 1u << (format.bits - 1);
     for (uint32_t low = 0; std::isfinite(valueOf(format, low)); ++low) {
       const double below = valueOf(format, low);
       double above = valueOf(format, low + 1);
-      // Past the largest number comes what would be next with one more exponent.
+      // Above the largest number, continue with one more exponent.
       if (!std::isfinite(above)) above = 2 * below - valueOf(format, low - 1);
       const auto middle = static_cast<float>((below + above) / 2);
       if (static_cast<double>(middle) != (below + above) / 2) continue;  // bf16: no such float
       const uint32_t even = low % 2 == 0 ? low : low + 1;
-      // Without infinity the largest number stays.
+      // A format without infinity stays at its largest number.
       const uint32_t next = std::isnan(valueOf(format, low + 1)) ? low : low + 1;
       for (uint32_t minus : {0u, sign}) {
         const float factor = minus == 0 ? 1.0f : -1.0f;
@@ -95,7 +97,7 @@ TEST(DTypeTest, EveryRoundingIsToNearestEven) {
   }
 }
 
-TEST(DTypeTest, WhatIsTooLargeIsInfinityOrTheLargest) {
+TEST(DType, OverflowGivesInfinityOrTheLargestNumber) {
   for (float value : {449.0f, 464.0f, 464.1f, 480.0f, 1e30f, HUGE_VALF}) {
     EXPECT_EQ(f8e4m3FromFloat(value), 0x7E) << value;
     EXPECT_EQ(f8e4m3FromFloat(-value), 0xFE) << value;
@@ -117,8 +119,9 @@ TEST(DTypeTest, WhatIsTooLargeIsInfinityOrTheLargest) {
   }
 }
 
-// What torch.promote_types says; "-" is an error. u8 with i8 is i16 there, which heddle lacks.
-TEST(DTypeTest, PromotesAsPyTorchDoes) {
+// The results of torch.promote_types. "-" is an error. PyTorch promotes u8 with i8 to i16, which
+// heddle does not have.
+TEST(DType, PromotionMatchesPyTorch) {
   const std::vector<std::vector<const char*>> table = {
       {"bool", "u8", "i8", "i32", "i64", "-", "-", "f16", "bf16", "f32", "f64"},
       {"u8", "u8", "i32", "i32", "i64", "-", "-", "f16", "bf16", "f32", "f64"},
@@ -145,7 +148,7 @@ TEST(DTypeTest, PromotesAsPyTorchDoes) {
 }
 
 // A scalar counts only when its category is above that of every tensor.
-TEST(DTypeTest, ScalarsPromoteByCategory) {
+TEST(DType, ScalarsPromoteByCategory) {
   const auto result = [](DType tensor, DType scalar) {
     const OperandType operands[] = {{tensor, OperandKind::Tensor}, {scalar, OperandKind::Scalar}};
     return promoteOperands(operands);
@@ -157,9 +160,9 @@ TEST(DTypeTest, ScalarsPromoteByCategory) {
   EXPECT_EQ(result(DType::Bool, DType::I64), DType::I64);
 }
 
-// Of a tensor, a 0-d tensor and a scalar each counts by its category only. tests/goldens/promotion
-// has all pairs.
-TEST(DTypeTest, ZeroDimTensorsPromoteByCategory) {
+// Tensors, 0-d tensors and scalars have different priorities, and a lower one counts only by its
+// category. tests/goldens/promotion has all pairs.
+TEST(DType, ZeroDimTensorsPromoteByCategory) {
   const auto result = [](DType tensor, DType point, DType scalar) {
     const OperandType operands[] = {{scalar, OperandKind::Scalar},
                                     {point, OperandKind::ZeroDim},
@@ -175,7 +178,7 @@ TEST(DTypeTest, ZeroDimTensorsPromoteByCategory) {
   EXPECT_EQ(result(DType::Bool, DType::Bool, DType::I64), DType::I64);
 }
 
-TEST(DTypeTest, FloatsSaturateInIntegersAndIntegersWrap) {
+TEST(DType, FloatsSaturateAndIntegersWrapInIntegerTypes) {
   struct Case {
     DType dtype;
     double low, high;
@@ -201,12 +204,13 @@ TEST(DTypeTest, FloatsSaturateInIntegersAndIntegersWrap) {
   EXPECT_EQ(roundTo(DType::I8, -2.9), Scalar(int64_t{-2}));
   EXPECT_EQ(roundTo(DType::I64, 0x1p63), Scalar(INT64_MAX));
   EXPECT_EQ(roundTo(DType::I64, -0x1p63), Scalar(INT64_MIN));
-  // 2^24 + 1 + 2^-30 of an f32: by way of double it would be a tie, and even.
+  // The value is 2^30 * (2^24 + 1 + 2^-30). A conversion by way of double would give a tie, which
+  // rounds to even.
   EXPECT_EQ(roundTo(DType::F32, (int64_t{1} << 54) + (int64_t{1} << 30) + 1),
             Scalar(static_cast<double>((int64_t{1} << 54) + (int64_t{1} << 31))));
 }
 
-TEST(DTypeTest, ElementsOfEveryTypeRoundTrip) {
+TEST(DType, ElementsOfEveryTypeRoundTripThroughMemory) {
   for (DType dtype : kAllDTypes) {
     int64_t memory[4] = {-1, -1, -1, -1};
     storeElement(memory, dtype, 1, int64_t{1});

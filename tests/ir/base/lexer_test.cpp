@@ -18,7 +18,7 @@ std::string lexError(std::string_view text) {
   return "no error";
 }
 
-TEST(LexerTest, TokensAndPlaces) {
+TEST(Lexer, TokensHaveKindTextLineAndColumn) {
   TokenStream in("fusion %y.part @m # comment %no\n  4.5e-3 12 [i%2]", "f");
   struct Expected {
     TokenKind kind;
@@ -43,20 +43,20 @@ TEST(LexerTest, TokensAndPlaces) {
   }
 }
 
-TEST(LexerTest, NumbersHaveValues) {
+TEST(Lexer, NumbersAreParsed) {
   TokenStream in("18446744073709551615 0.1 1e3", "f");
   EXPECT_EQ(in.next().magnitude, 18446744073709551615u);
   EXPECT_EQ(in.next().number, 0.1);
   EXPECT_EQ(in.next().number, 1000.0);
 }
 
-TEST(LexerTest, TheWholeRangeOfIntegers) {
+TEST(Lexer, FullRangeOfIntegersIsAccepted) {
   TokenStream in("-9223372036854775808 9223372036854775807", "f");
   EXPECT_EQ(in.expectInt("a number"), INT64_MIN);
   EXPECT_EQ(in.expectInt("a number"), INT64_MAX);
 }
 
-TEST(LexerTest, StringsDecodeAndQuotedEncodes) {
+TEST(Lexer, QuotedStringsDecodeToTheSameBytes) {
   const std::string bytes = std::string("a\"b\\c\n\t\0\xff", 9) + "z";
   TokenStream in(heddle::quoted(bytes) + " %" + heddle::quoted("0 1"), "f");
   EXPECT_EQ(in.next().text, bytes);
@@ -65,7 +65,7 @@ TEST(LexerTest, StringsDecodeAndQuotedEncodes) {
   EXPECT_EQ(value.text, "0 1");
 }
 
-TEST(LexerTest, Errors) {
+TEST(Lexer, ErrorsNameLineAndColumn) {
   EXPECT_EQ(lexError("a\n `"), "f:2:2: found '`', which starts no token");
   EXPECT_EQ(lexError("\xc3\xa4"), "f:1:1: found '\\xc3', which starts no token");
   EXPECT_EQ(lexError("\"abc"), "f:1:1: this string has no closing '\"'");
@@ -78,7 +78,7 @@ TEST(LexerTest, Errors) {
   EXPECT_EQ(lexError("@ m"), "f:1:1: found '@', expected '@' and the name of a mesh");
 }
 
-TEST(LexerTest, ExpectedAndFound) {
+TEST(Lexer, ErrorsSayWhatWasExpectedAndFound) {
   auto failure = [](auto use) -> std::string {
     TokenStream in("word %v", "f");
     try {
@@ -96,8 +96,8 @@ TEST(LexerTest, ExpectedAndFound) {
             "f:1:8: found end of text, expected 'mesh'");
 }
 
-// Whatever the bytes are, there are tokens or a UserError, from the reader of fusions too.
-TEST(LexerTest, RandomBytesNeverCrash) {
+// Any bytes give tokens or a UserError, also in the parser of fusions.
+TEST(Lexer, RandomBytesNeverCrash) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string text = round % 2 == 0 ? "heddle 1\nfusion f(%x: f32[t]) {" : "";

@@ -1,4 +1,4 @@
-// What composite ops refuse, one message at a time.
+// Checks the error messages of composite ops.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace heddle::composite_errors_test {
 namespace {
 
-// The error of one statement, without the place; `names`: the results.
+// Returns the error of one statement without its position. `names` names the results.
 std::string refusal(const std::string& call, const std::string& names = "%r") {
   const std::string text =
       "heddle 1 fusion f(%x: f32[2, 6], %y: f32[2, 3], %d: f64[2, 6], %h: bf16[2, 6], "
@@ -29,7 +29,7 @@ std::string refusal(const std::string& call, const std::string& names = "%r") {
   return "no error";
 }
 
-TEST(CompositeErrorTest, OperandsAndAttributes) {
+TEST(CompositeErrors, WrongOperandsAndAttributesAreRefused) {
   EXPECT_EQ(refusal("mean(%x, %y)"), "mean takes 1 operand(s), got 2");
   EXPECT_EQ(refusal("layer_norm()"), "layer_norm takes 1 to 3 operand(s), got 0");
   EXPECT_EQ(refusal("cat()"), "cat takes 1 or more operand(s), got 0");
@@ -37,7 +37,7 @@ TEST(CompositeErrorTest, OperandsAndAttributes) {
   EXPECT_EQ(refusal("mean(%s)"), "mean: operand %s: i64 is a scalar, expected a tensor");
 }
 
-TEST(CompositeErrorTest, Reductions) {
+TEST(CompositeErrors, WrongReductionsAreRefused) {
   EXPECT_EQ(refusal("mean(%i)"), "mean: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("var(%i)"), "var: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("std(%b)"), "std: %b: bool[2, 6] is not of a float type");
@@ -52,7 +52,7 @@ TEST(CompositeErrorTest, Reductions) {
   EXPECT_EQ(refusal("argmin(%e, axis=1)"), "argmin: %e: f32[2, 0] has no elements along axis 1");
 }
 
-TEST(CompositeErrorTest, Shapes) {
+TEST(CompositeErrors, WrongShapesAreRefused) {
   EXPECT_EQ(refusal("expand_as(%x, %w)"), "expand_as: %x: f32[2, 6] has more axes than %w: f32[6]");
   EXPECT_EQ(refusal("squeeze(%x, axes=[3])"), "squeeze: axis 3 is out of range for 2 axes");
   EXPECT_EQ(refusal("unsqueeze(%x, axis=3)"), "unsqueeze: axis 3 is out of range for 3 axes");
@@ -87,7 +87,7 @@ TEST(CompositeErrorTest, Shapes) {
             "reshape: %x: f32[2, 6] has 12 elements, the new shape has 10");
 }
 
-TEST(CompositeErrorTest, NewTensorsAndPlaces) {
+TEST(CompositeErrors, WrongNewTensorsAndIndicesAreRefused) {
   EXPECT_EQ(refusal("zeros()"), "zeros: attribute 'sizes' is missing");
   EXPECT_EQ(refusal("eye(sizes=[1, 2, 3])"), "eye: got 3 sizes, expected 1 or 2");
   EXPECT_EQ(refusal("arange(stop=3, step=0)"), "arange: from 0 to 3 in steps of 0 there is no end");
@@ -116,7 +116,7 @@ TEST(CompositeErrorTest, NewTensorsAndPlaces) {
             "topk: axis 1 of %x: f32[2, 6] does not have k=-1 elements");
 }
 
-TEST(CompositeErrorTest, Random) {
+TEST(CompositeErrors, WrongRandomOpsAreRefused) {
   EXPECT_EQ(refusal("uniform(%s, %s)"),
             "uniform: give sizes=[...] or a tensor of these sizes first");
   EXPECT_EQ(refusal("normal(%x, %s, %s, sizes=[2])"),
@@ -150,7 +150,7 @@ TEST(CompositeErrorTest, Random) {
   EXPECT_EQ(refusal("dropout_backward(%x, %b, p=2)"), "dropout_backward: p is 2, expected 0 to 1");
 }
 
-TEST(CompositeErrorTest, Activations) {
+TEST(CompositeErrors, WrongActivationsAreRefused) {
   EXPECT_EQ(refusal("gelu(%i)"), "gelu: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("gelu(%x, approximate=erf)"),
             "gelu: found approximate=erf, expected none or tanh");
@@ -168,7 +168,7 @@ TEST(CompositeErrorTest, Activations) {
             "swiglu_backward: %h: bf16[2, 6] and %x: f32[2, 6] differ in dtype");
 }
 
-TEST(CompositeErrorTest, Norms) {
+TEST(CompositeErrors, WrongNormsAreRefused) {
   EXPECT_EQ(refusal("softmax(%i)"), "softmax: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("softmax(%z, axis=1)"), "softmax: axis 1 is out of range for 0 axes");
   EXPECT_EQ(refusal("log_softmax(%x, axis=2)"), "log_softmax: axis 2 is out of range for 2 axes");
@@ -207,7 +207,7 @@ TEST(CompositeErrorTest, Norms) {
             "%v: f32[1], operands of batch_norm)");
 }
 
-TEST(CompositeErrorTest, BatchesOfOne) {
+TEST(CompositeErrors, BatchNormOfOneElementIsRefused) {
   EXPECT_EQ(refusal("batch_norm(%o, %w, %w)", "%r, %q, %p"),
             "batch_norm: %o: f32[1, 6] has one element a channel, whose variance says nothing");
   EXPECT_EQ(refusal("batch_norm_backward(%o, %o)", "%r, %q, %p"),
@@ -215,7 +215,7 @@ TEST(CompositeErrorTest, BatchesOfOne) {
             "nothing");
 }
 
-TEST(CompositeErrorTest, Losses) {
+TEST(CompositeErrors, WrongLossesAreRefused) {
   EXPECT_EQ(refusal("cross_entropy(%x, %n, reduction=avg)"),
             "cross_entropy: found reduction=avg, expected mean, sum or none");
   EXPECT_EQ(refusal("cross_entropy(%x, %i)"),
@@ -256,7 +256,7 @@ TEST(CompositeErrorTest, Losses) {
   }
 }
 
-TEST(CompositeErrorTest, Attention) {
+TEST(CompositeErrors, WrongAttentionIsRefused) {
   EXPECT_EQ(refusal("rope(%w)"), "rope: %w: f32[6] needs two axes or more");
   EXPECT_EQ(refusal("rope(%y)"), "rope: axis 1 of %y: f32[2, 3] has an odd extent");
   EXPECT_EQ(refusal("rope(%x, base=0)"), "rope: base is 0, expected more than 0");
@@ -277,8 +277,8 @@ TEST(CompositeErrorTest, Attention) {
             op + "_backward: %d: f64[2, 6] does not have the dtype and rank of %x: f32[2, 6]");
 }
 
-// What is refused of a number is refused of a symbol once it has that value.
-TEST(CompositeErrorTest, SizesThatARunBinds) {
+// A size that is refused as a number is also refused as a symbol once a run binds the symbol to it.
+TEST(CompositeErrors, SizesBoundByARunAreChecked) {
   const auto bound = [](const std::string& call, int64_t t, const std::string& names = "%r") {
     const Fusion fusion = parseFusion("heddle 1 fusion f(%x: f32[2, t], %m: f32[2]) { " + names +
                                       " = " + call + " return %r }");
@@ -311,9 +311,9 @@ TEST(CompositeErrorTest, SizesThatARunBinds) {
             "no error");
 }
 
-// Beside integers of 8 and 32 bits a literal must be one of their numbers where it is compared,
-// divides or bounds.
-TEST(CompositeErrorTest, LiteralsBesideSmallIntegers) {
+// A literal beside a tensor of 8-bit or 32-bit integers must fit the type of the tensor in
+// comparisons, divisions and bounds.
+TEST(CompositeErrors, LiteralsOutsideASmallIntegerTypeAreRefused) {
   const auto refused = [](const std::string& call) {
     try {
       parseFusion("heddle 1 fusion f(%u: u8[4], %i: i8[4], %b: bool[4]) { %r = " + call +

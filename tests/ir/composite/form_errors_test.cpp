@@ -1,4 +1,4 @@
-// What ops refuse of sizes, indices, types and shared heads, one message at a time.
+// Checks the error messages for wrong sizes, indices, dtypes and attention heads.
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct Refusal {
   const char* call;
-  const char* message;  // without the place
+  const char* message;  // without the position
 };
 
 std::string messageOf(const std::string& call) {
@@ -34,7 +34,7 @@ std::string messageOf(const std::string& call) {
   return "no error";
 }
 
-TEST(FormErrorTest, Sizes) {
+TEST(FormErrors, WrongSizesAreRefused) {
   const Refusal refusals[] = {
       {"%r = zeros(sizes=[2, -1])", "zeros: the size of axis 1 is -1, expected 0 or more"},
       {"%r = ones(sizes=[-3])", "ones: the size of axis 0 is -3, expected 0 or more"},
@@ -75,7 +75,7 @@ TEST(FormErrorTest, Sizes) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-TEST(FormErrorTest, Indices) {
+TEST(FormErrors, WrongIndicesAreRefused) {
   const Refusal refusals[] = {
       {"%r = take_along_axis(%x, %n, axis=0)",
        "take_along_axis: %x: f32[2, 6] and its index %n: i64[2] differ in rank"},
@@ -107,8 +107,8 @@ TEST(FormErrorTest, Indices) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-// An f8 operand is named as the caller wrote it, under the name of the op that he called.
-TEST(FormErrorTest, Float8) {
+// The message names the f8 operand and the op as the caller wrote them.
+TEST(FormErrors, Float8OperandsAreRefused) {
   const std::string refused =
       ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts, moves and products only: "
       "cast it";
@@ -141,7 +141,7 @@ TEST(FormErrorTest, Float8) {
   }
 }
 
-TEST(FormErrorTest, Parameters) {
+TEST(FormErrors, WrongParametersAreRefused) {
   const Refusal refusals[] = {
       {"%r, %k, %l = batch_norm(%c, %p, %w)",
        "batch_norm: %p: f32[6, 3] must have one axis, the channels"},
@@ -154,7 +154,7 @@ TEST(FormErrorTest, Parameters) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-TEST(FormErrorTest, NothingToJoin) {
+TEST(FormErrors, JoiningNothingIsRefused) {
   for (const std::string op : {"cat", "stack"}) {
     FusionBuilder b;
     try {
@@ -166,7 +166,7 @@ TEST(FormErrorTest, NothingToJoin) {
   }
 }
 
-TEST(FormErrorTest, Attention) {
+TEST(FormErrors, WrongAttentionHeadsAreRefused) {
   const std::string op = "scaled_dot_product_attention";
   const Refusal refusals[] = {
       {"(%x, %x, %x, gqa=true)", ": gqa needs an axis of heads, %x: f32[2, 6] has none"},

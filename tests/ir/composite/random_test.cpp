@@ -1,4 +1,4 @@
-// Random tensors are as random as they should be: moments within five standard errors.
+// Checks that the moments of random tensors are within five standard errors.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kCount = 40000;
 
-// Raw moments 1 to 4 of each tensor the calls make.
+// Returns the raw moments 1 to 4 of each tensor that the calls create.
 std::vector<std::vector<double>> momentsOf(const std::vector<std::string>& calls) {
   std::string body;
   std::string results;
@@ -34,7 +34,7 @@ std::vector<std::vector<double>> momentsOf(const std::vector<std::string>& calls
   return moments;
 }
 
-TEST(CompositeRandomTest, Moments) {
+TEST(CompositeRandom, MomentsMatchTheDistributions) {
   const auto moments =
       momentsOf({"uniform(%seed, 0, sizes=[40000])", "normal(%seed, 1, sizes=[200, 200])",
                  "bernoulli(%seed, 2, sizes=[40000], p=0.2)",
@@ -55,7 +55,7 @@ TEST(CompositeRandomTest, Moments) {
   EXPECT_NEAR(moments[3][1], 2, error * std::sqrt(2.8));
 }
 
-TEST(CompositeRandomTest, SeedsOffsetsAndNeighboursAreUnrelated) {
+TEST(CompositeRandom, SeedsOffsetsAndNeighboursAreUncorrelated) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f() {\n"
       "  %a = uniform(1, 0, sizes=[40000])\n  %b = uniform(1, 1, sizes=[40000])\n"

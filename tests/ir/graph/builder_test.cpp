@@ -1,4 +1,4 @@
-// dtype and shape rules of the builder, against PyTorch's rules written out by hand.
+// Compares the dtype and shape rules of the builder with those of PyTorch, written out by hand.
 #include "ir/graph/builder.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::string messageOf(const std::function<void()>& f) {
   return "no error";
 }
 
-TEST(BuilderTest, PromotesAsPyTorchDoes) {
+TEST(Builder, PromotionMatchesPyTorch) {
   FusionBuilder b;
   const ValueId f32 = b.input("f32", DType::F32, {t});
   const ValueId bf16 = b.input("bf16", DType::BF16, {t});
@@ -47,7 +47,7 @@ TEST(BuilderTest, PromotesAsPyTorchDoes) {
   EXPECT_EQ(b.fusion().tensor(b.reduce("max", flag, {0})).dtype, DType::Bool);
 }
 
-TEST(BuilderTest, BroadcastsAsPyTorchDoes) {
+TEST(Builder, BroadcastingMatchesPyTorch) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t, h});
   const ValueId row = b.input("row", DType::F32, {h});
@@ -63,7 +63,7 @@ TEST(BuilderTest, BroadcastsAsPyTorchDoes) {
             "axis 0 of %x: f32[t, h] and of %other: f32[u, h], operands of add at line 7");
 }
 
-TEST(BuilderTest, GuardsNameBothSources) {
+TEST(Builder, FailedGuardsNameBothTensors) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t});
   const ValueId y = b.input("y", DType::F32, {h});
@@ -77,8 +77,9 @@ TEST(BuilderTest, GuardsNameBothSources) {
             "add)");
 }
 
-// What is named in sums and products only is solved when the rest is known.
-TEST(BuilderTest, SymbolsOfCompositeExtentsAreSolved) {
+// A symbol that occurs only in sums and products of sizes is solved when the other symbols are
+// known.
+TEST(Builder, SymbolsOfCompositeExtentsAreSolved) {
   FusionBuilder b;
   const Size w = Size::symbol("w"), k = Size::symbol("k");
   b.output(b.input("x", DType::F32, {t * w + 1, t, w * k - t}));
@@ -90,7 +91,7 @@ TEST(BuilderTest, SymbolsOfCompositeExtentsAreSolved) {
   }
 }
 
-TEST(BuilderTest, OneSymbolHasOneValue) {
+TEST(Builder, SymbolWithTwoValuesIsRefused) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t});
   const ValueId y = b.input("y", DType::F32, {t});
@@ -102,7 +103,7 @@ TEST(BuilderTest, OneSymbolHasOneValue) {
             "size 't' is 3 from axis 0 of %x but 4 from axis 0 of %y");
 }
 
-TEST(BuilderTest, WrongCallsAreNamed) {
+TEST(Builder, WrongCallsAreRefused) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {Size(2), Size(3)});
   const ValueId y = b.input("y", DType::F32, {Size(2), Size(4)});
@@ -129,7 +130,7 @@ TEST(BuilderTest, WrongCallsAreNamed) {
   EXPECT_EQ(messageOf([&] { b.name("x"); }), "value %x is defined twice");
 }
 
-TEST(BuilderTest, ShardingIsChecked) {
+TEST(Builder, WrongShardingsAreRefused) {
   FusionBuilder b;
   const int m = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   const ValueId x = b.input("x", DType::F32, {t, h});
@@ -148,7 +149,7 @@ TEST(BuilderTest, ShardingIsChecked) {
             "%x: f32[t, h] is sharded twice: shard(@m, 0: x) and shard(@m, 1: x)");
 }
 
-TEST(BuilderTest, AnnotationsSurviveCopiesAndGoStale) {
+TEST(Builder, AnnotationsAreCopiedAndStaleIdsFound) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t});
   b.output(b.pointwise("neg", {x}));
@@ -168,7 +169,7 @@ TEST(BuilderTest, AnnotationsSurviveCopiesAndGoStale) {
   EXPECT_EQ(fusion.annotation<std::string>("note"), std::nullopt);
 }
 
-TEST(AxisMapTest, MatmulContractsItsLastSpaceAxis) {
+TEST(AxisMap, MatmulContractsItsLastSpaceAxis) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t, h});
   const ValueId w = b.input("w", DType::F32, {h, Size::symbol("f")});
@@ -179,7 +180,7 @@ TEST(AxisMapTest, MatmulContractsItsLastSpaceAxis) {
   EXPECT_EQ(map.space[2].kind, IterKind::Reduction);
 }
 
-TEST(AxisMapTest, ReshapeKeepsUntouchedAxes) {
+TEST(AxisMap, ReshapeKeepsUntouchedAxes) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {t, Size(4), Size(6), h});
   b.reshape(x, {t, Size(24), h});

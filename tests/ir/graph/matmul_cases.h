@@ -10,20 +10,20 @@
 #include "ir/text/fusion_text.h"
 #include "ir/types/host_tensor.h"
 
-// Fusions of one matmul or linear, and what they give by plain loops in double.
+// Fusions of one matmul or linear, and their results computed by plain loops in double.
 namespace heddle::testing {
 
-struct ProductCase {
+struct MatmulOpCase {
   std::string op;          // matmul or linear
-  std::vector<int64_t> a;  // sizes as the op sees them
+  std::vector<int64_t> a;  // sizes as the op reads them
   std::vector<int64_t> b;
   bool bias = false;
   std::string activation = "none";
-  bool permuted = false;  // the last two axes of a and b are swapped in memory: views of the inputs
+  bool permuted = false;  // a and b are views that swap the last two axes of the inputs
 };
 
-inline std::vector<ProductCase> productCases() {
-  std::vector<ProductCase> cases = {
+inline std::vector<MatmulOpCase> matmulOpCases() {
+  std::vector<MatmulOpCase> cases = {
       {"matmul", {5}, {5}, false, "none"},
       {"matmul", {5}, {5, 3}, false, "none"},
       {"matmul", {4, 5}, {5}, false, "relu"},
@@ -50,7 +50,7 @@ inline std::vector<ProductCase> productCases() {
   return cases;
 }
 
-inline std::string nameOf(const ProductCase& c) {
+inline std::string nameOf(const MatmulOpCase& c) {
   return fmt::format("{} {} {}{} {}{}", c.op, str(c.a), str(c.b), c.bias ? " bias" : "",
                      c.activation, c.permuted ? " permuted" : "");
 }
@@ -60,11 +60,11 @@ inline std::vector<int64_t> swappedLast(std::vector<int64_t> sizes) {
   return sizes;
 }
 
-inline int64_t columnsOf(const ProductCase& c) {
+inline int64_t columnsOf(const MatmulOpCase& c) {
   return c.op == "linear" ? c.b[0] : c.b.size() == 1 ? 1 : c.b.back();
 }
 
-inline Fusion fusionOf(const ProductCase& c, DType dtype) {
+inline Fusion fusionOf(const MatmulOpCase& c, DType dtype) {
   const auto type = [&](const std::vector<int64_t>& sizes) {
     return std::string(name(dtype)) + str(c.permuted ? swappedLast(sizes) : sizes);
   };
@@ -84,7 +84,7 @@ inline Fusion fusionOf(const ProductCase& c, DType dtype) {
   return parseFusion(text);
 }
 
-// Makes the sums of narrow integers overflow; what is added up stays exact in double.
+// Scales narrow integers so that their sums overflow. The sums stay exact in double.
 inline void spread(HostTensor& tensor) {
   const int64_t factor = tensor.dtype == DType::I32  ? 70001
                          : tensor.dtype == DType::I8 ? 13
@@ -94,7 +94,7 @@ inline void spread(HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, toInt(tensor.at(i)) * factor);
 }
 
-// What the fusion takes, in its order of axes in memory.
+// Returns random inputs for the fusion, in memory order of the inputs.
 inline std::vector<HostTensor> inputsOf(const Fusion& fusion) {
   std::vector<HostTensor> inputs;
   for (ValueId id : fusion.inputs()) {
@@ -106,9 +106,9 @@ inline std::vector<HostTensor> inputsOf(const Fusion& fusion) {
   return inputs;
 }
 
-class ExpectedProduct {
+class ExpectedMatmul {
  public:
-  ExpectedProduct(const ProductCase& c, const std::vector<HostTensor>& inputs)
+  ExpectedMatmul(const MatmulOpCase& c, const std::vector<HostTensor>& inputs)
       : case_(c), inputs_(inputs) {
     a_ = c.a.size() == 1 ? std::vector<int64_t>{1, c.a[0]} : c.a;
     b_ = c.op == "linear"  ? std::vector<int64_t>{c.b[1], c.b[0]}
@@ -127,7 +127,8 @@ class ExpectedProduct {
     return all;
   }
 
-  // Element `linear` of the result, before it is rounded; `magnitude`: the sum of what was added.
+  // Returns element `linear` of the result before rounding. `magnitude` receives the sum of the
+  // absolute values of the terms.
   double at(int64_t linear, double& magnitude) const {
     const int64_t column = linear % n();
     const int64_t row = linear / n() % m();
@@ -149,7 +150,7 @@ class ExpectedProduct {
   }
 
  private:
-  // Integers are wrapped before the activation.
+  // Wraps integers, which happens before the activation.
   double wrapped(double sum) const {
     const auto integer = [&] { return static_cast<int64_t>(sum); };
     switch (inputs_[0].dtype) {
@@ -188,7 +189,7 @@ class ExpectedProduct {
     return toDouble(inputs_[input].at(place));
   }
 
-  const ProductCase& case_;
+  const MatmulOpCase& case_;
   const std::vector<HostTensor>& inputs_;
   std::vector<int64_t> a_;
   std::vector<int64_t> b_;
@@ -196,11 +197,11 @@ class ExpectedProduct {
   std::vector<int64_t> kept_;
 };
 
-// Half a unit in the last place, `ulps` units of f32 (f64 for f64) of what was added up, and with
-// gelu_tanh `gelu_error` of that.
-inline void expectProduct(const ProductCase& c, const std::vector<HostTensor>& inputs,
-                          const HostTensor& got, double ulps, double gelu_error = 0) {
-  const ExpectedProduct expected(c, inputs);
+// Allows an error of half a unit in the last place, plus `ulps` units of f32 (f64 for f64) relative
+// to the terms, plus with gelu_tanh `gelu_error` relative to the terms.
+inline void expectMatmul(const MatmulOpCase& c, const std::vector<HostTensor>& inputs,
+                         const HostTensor& got, double ulps, double gelu_error = 0) {
+  const ExpectedMatmul expected(c, inputs);
   ASSERT_EQ(got.sizes, expected.sizes());
   const bool wide = got.dtype == DType::F64;
   const double unit = std::ldexp(1.0, wide ? -52 : -23);

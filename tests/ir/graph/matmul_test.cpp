@@ -1,4 +1,5 @@
-// matmul and linear: what the builder takes and refuses, axis maps, the reference, the passes.
+// Tests matmul and linear: the checks of the builder, axis maps, the reference evaluator and the
+// passes.
 #include <gtest/gtest.h>
 
 #include "ir/analysis/axis_map.h"
@@ -9,15 +10,15 @@
 #include "ir/reference/reference.h"
 #include "tests/ir/graph/matmul_cases.h"
 
-namespace heddle::product_test {
+namespace heddle::matmul_test {
 namespace {
 
-using testing::expectProduct;
+using testing::expectMatmul;
 using testing::fusionOf;
 using testing::inputsOf;
+using testing::MatmulOpCase;
+using testing::matmulOpCases;
 using testing::nameOf;
-using testing::ProductCase;
-using testing::productCases;
 
 template <class Work>
 std::string refusal(const Work& work) {
@@ -29,7 +30,7 @@ std::string refusal(const Work& work) {
   return "";
 }
 
-TEST(ProductBuilder, RefusesWhatDoesNotFit) {
+TEST(Matmul, BuilderRefusesMismatchedOperands) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F32, {Size(2), Size(3)});
   const ValueId w = b.input("w", DType::F32, {Size(4), Size(3)});
@@ -72,7 +73,7 @@ TEST(ProductBuilder, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal([&] { b.apply("matmul", {x, w, x}); }), "matmul takes 2 operand(s), got 3");
 }
 
-TEST(ProductBuilder, Float8) {
+TEST(Matmul, BuilderChecksFloat8Dtypes) {
   FusionBuilder b;
   const ValueId x = b.input("x", DType::F8E4M3, {Size(2), Size(3)});
   const ValueId w = b.input("w", DType::F8E5M2, {Size(4), Size(3)});
@@ -99,8 +100,8 @@ TEST(ProductBuilder, Float8) {
   EXPECT_EQ(b.fusion().tensor(b.linear(x, x)).dtype, DType::F8E4M3);
 }
 
-// Parts of an f8 result cannot be added up: the operands are gathered instead.
-TEST(ProductPasses, RowParallelFloat8) {
+// Partial results in f8 cannot be added up. The operands are gathered instead.
+TEST(Matmul, RowParallelFloat8ResultGathersTheOperands) {
   const auto kinds = [](const char* attrs) {
     std::vector<std::string> ops;
     const Fusion fusion =
@@ -119,7 +120,7 @@ TEST(ProductPasses, RowParallelFloat8) {
   EXPECT_EQ(kinds(""), (std::vector<std::string>{"set", "set", "linear"}));
 }
 
-TEST(ProductAxisMap, LinearAndBroadcastBatches) {
+TEST(Matmul, AxisMapCoversLinearAndBroadcastBatches) {
   FusionBuilder b;
   const Size t = Size::symbol("t"), h = Size::symbol("h"), f = Size::symbol("f");
   const ValueId x = b.input("x", DType::F32, {Size(2), t, h});
@@ -136,17 +137,17 @@ TEST(ProductAxisMap, LinearAndBroadcastBatches) {
   EXPECT_EQ(map.inputs, (std::vector<std::vector<int>>{{1, 2, 4}, {0, AxisMap::kNone, 4, 3}}));
 }
 
-TEST(ProductText, PrintsWhatItParses) {
-  for (const ProductCase& c : productCases()) {
+TEST(Matmul, TextRoundTrips) {
+  for (const MatmulOpCase& c : matmulOpCases()) {
     const Fusion fusion = fusionOf(c, DType::F32);
     EXPECT_TRUE(sameGraph(parseFusion(print(fusion)), fusion)) << print(fusion);
   }
 }
 
-TEST(ProductReference, AgainstLoopsDenseAndSparse) {
+TEST(Matmul, ReferenceMatchesLoops) {
   for (DType dtype :
        {DType::F32, DType::F64, DType::BF16, DType::I64, DType::I32, DType::I8, DType::U8}) {
-    for (const ProductCase& c : productCases()) {
+    for (const MatmulOpCase& c : matmulOpCases()) {
       if (!isFloat(dtype) && c.activation == "gelu_tanh") continue;
       SCOPED_TRACE(std::string(name(dtype)) + " " + nameOf(c));
       const Fusion fusion = fusionOf(c, dtype);
@@ -154,7 +155,7 @@ TEST(ProductReference, AgainstLoopsDenseAndSparse) {
       ReferenceInputs given;
       for (size_t i = 0; i < inputs.size(); ++i) given.tensors[fusion.inputs()[i]] = inputs[i];
       const HostTensor dense = evaluateReference(fusion, given, {}).at(0);
-      expectProduct(c, inputs, dense, dtype == DType::F64 ? 4 : 0);
+      expectMatmul(c, inputs, dense, dtype == DType::F64 ? 4 : 0);
       std::vector<int64_t> picked;
       for (int64_t i = 0; i < dense.numel(); i += 97) picked.push_back(i);
       const auto sparse = evaluateReferenceAt(fusion, given, {}, {picked});
@@ -174,7 +175,7 @@ std::vector<std::string> opsOf(const Fusion& fusion) {
 
 using Ops = std::vector<std::string>;
 
-TEST(ProductPasses, RowParallelLinearAddsItsBiasOnce) {
+TEST(Matmul, RowParallelLinearAddsItsBiasOnce) {
   const auto passed = [](const char* weight, const char* activation) {
     return opsOf(runPasses(
         parseFusion(fmt::format("heddle 1 mesh @m = [x=2] fusion f(%x: f32[t, h], %w: f32[f, h] "
@@ -187,14 +188,15 @@ TEST(ProductPasses, RowParallelLinearAddsItsBiasOnce) {
   const Ops relu = passed("1", "relu");
   EXPECT_EQ(relu.back(), "relu");
   EXPECT_EQ(std::count(relu.begin(), relu.end(), "linear2"), 1);
-  // Columns: the bias is cut along with the weight, nothing is split.
+  // A weight that is sharded by columns: the bias is split with the weight, and the op stays one.
   const Ops columns = passed("0", "relu");
   EXPECT_EQ(std::count(columns.begin(), columns.end(), "linear+3"), 1);
   EXPECT_EQ(std::count(columns.begin(), columns.end(), "add"), 0);
 }
 
-// What a split makes has names of its own, wherever a literal or a name of the text comes to stand.
-TEST(ProductPasses, ASplitProductLeavesNamesToTheText) {
+// Values that a split creates get unused names, wherever the text has a literal or a name that
+// looks automatic.
+TEST(Matmul, SplitMatmulTakesNoNameFromTheText) {
   for (const char* made : {"matmul(%x, %w, activation=gelu_tanh)", "linear(%x, %w, %b)"}) {
     std::string between, last = "y";
     for (int i = 0; i < 12; ++i) {
@@ -210,7 +212,7 @@ TEST(ProductPasses, ASplitProductLeavesNamesToTheText) {
   }
 }
 
-TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
+TEST(Matmul, ReluIsFusedWhenItIsTheOnlyReader) {
   const auto fused = [](const std::string& body) {
     return opsOf(fuseEpilogue(parseFusion(
         "heddle 1 fusion f(%x: bf16[4, 4], %w: bf16[4, 4], %b: bf16[4]) {" + body + "}")));
@@ -223,11 +225,11 @@ TEST(ProductPasses, AReluIsFusedWhereOnlyItReadsTheProduct) {
             (Ops{"matmul2", "relu", "neg"}));
   EXPECT_EQ(fused("%m = linear(%x, %w, activation=relu) %y = relu(%m) return %y"),
             (Ops{"linear+2", "relu"}));
-  // In the product too, a narrow integer wraps before its relu.
+  // A narrow integer wraps before the relu, also inside the matrix product.
   EXPECT_EQ(opsOf(fuseEpilogue(parseFusion("heddle 1 fusion f(%x: i8[4, 4]) {%m = matmul(%x, %x) "
                                            "%y = relu(%m) return %y}"))),
             (Ops{"matmul+2"}));
 }
 
 }  // namespace
-}  // namespace heddle::product_test
+}  // namespace heddle::matmul_test

@@ -43,7 +43,7 @@ Sharding shardingOf(std::vector<std::vector<MeshAxis>> axes) {
   return sharding;
 }
 
-TEST(VerifyTest, LegalFusions) {
+TEST(VerifyFusion, LegalFusionsAreAccepted) {
   EXPECT_EQ(complaint([](Fusion&) {}), "legal");
   EXPECT_EQ(complaint([](Fusion& f) {
               f.setSharding(2, shardingOf({{MeshAxis::Y, MeshAxis::X}, {}}));
@@ -52,7 +52,7 @@ TEST(VerifyTest, LegalFusions) {
             "legal");
 }
 
-TEST(VerifyTest, CorruptIds) {
+TEST(VerifyFusion, CorruptIdsAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { f.appendOutput(99); }),
             "an output is value 99, which does not exist");
   EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(-7); }),
@@ -71,7 +71,7 @@ TEST(VerifyTest, CorruptIds) {
             "expression 1 (sum): its op is not of the op table");
 }
 
-TEST(VerifyTest, DefinitionsAndOrder) {
+TEST(VerifyFusion, WrongDefinitionsAndOrderAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(0); }), "%x is an input twice");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(0).definition = 1; }),
             "%x is an input and defined by expression 1");
@@ -89,13 +89,13 @@ TEST(VerifyTest, DefinitionsAndOrder) {
             "%y has a default but is no scalar input");
 }
 
-TEST(VerifyTest, Names) {
+TEST(VerifyFusion, WrongNamesAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).name = "x"; }),
             "values 0 and 3 are both called %x");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).name = ""; }), "value 3 has no name");
 }
 
-TEST(VerifyTest, TypesFollowTheRulesOfTheOp) {
+TEST(VerifyFusion, WrongTypesAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).tensor.dtype = DType::F64; }),
             "%y is f64[t, h], by the rules of mul it is f32[t, h]");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).tensor.domain.pop_back(); }),
@@ -110,7 +110,7 @@ TEST(VerifyTest, TypesFollowTheRulesOfTheOp) {
       "%y: the broadcast axis 1 has the extent h");
 }
 
-TEST(VerifyTest, Attributes) {
+TEST(VerifyFusion, WrongAttributesAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs.clear(); }),
             "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
   EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = true; }),
@@ -119,7 +119,7 @@ TEST(VerifyTest, Attributes) {
             "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
 }
 
-TEST(VerifyTest, Shardings) {
+TEST(VerifyFusion, WrongShardingsAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(1, shardingOf({})); }),
             "%s is a scalar and has a sharding");
   EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(2, shardingOf({{}})); }),
@@ -148,7 +148,7 @@ TEST(VerifyTest, Shardings) {
             "%y has a user's sharding that is not there");
 }
 
-TEST(VerifyTest, Layouts) {
+TEST(VerifyFusion, WrongLayoutsAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) {
               f.layout(2).stride_order = AxisOrder{0, 2};
             }),
@@ -163,7 +163,7 @@ TEST(VerifyTest, Layouts) {
             "%y is computed and has an observed layout");
 }
 
-TEST(VerifyTest, StaleAnnotations) {
+TEST(VerifyFusion, StaleAnnotationsAreReported) {
   auto annotate = [](Fusion& f, ValueId id) {
     f.annotate<ValueId>("fact", id,
                         [](const ValueId& old, const Fusion::IdMap& map) { return map(old); });

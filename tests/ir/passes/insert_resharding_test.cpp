@@ -6,10 +6,10 @@
 namespace heddle::resharding_test {
 namespace {
 
-class TensorParallelMlp : public ::testing::TestWithParam<int> {};
+class InsertReshardingMlp : public ::testing::TestWithParam<int> {};
 
 // Megatron: the first matmul by columns, the second by rows, one allreduce.
-TEST_P(TensorParallelMlp, HasOneAllreduce) {
+TEST_P(InsertReshardingMlp, TensorParallelMlpHasOneAllreduce) {
   Fusion f = lowered(R"(
 mesh @m = [x=ranks]
 fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shard(@m, 0: x)) {
@@ -24,10 +24,10 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
   EXPECT_EQ(f.meshes[0].size(), GetParam());
   EXPECT_EQ(f.exprs()[3].line, 7);  // of the matmul
 }
-INSTANTIATE_TEST_SUITE_P(Devices, TensorParallelMlp, ::testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Devices, InsertReshardingMlp, ::testing::Values(1, 2, 4));
 
 // Sequence parallel: gather before the first matmul, reduce-scatter after the second.
-TEST(InsertResharding, SequenceParallelMlp) {
+TEST(InsertResharding, SequenceParallelMlpGathersAndScatters) {
   Fusion f = lowered(R"(
 mesh @m = [x=4]
 fusion mlp(%x: bf16[t, h] shard(@m, 0: x), %w1: bf16[h, f] shard(@m, 1: x),
@@ -42,7 +42,7 @@ fusion mlp(%x: bf16[t, h] shard(@m, 0: x), %w1: bf16[h, f] shard(@m, 1: x),
 }
 
 // On a 2x2 mesh each collective has the team of its own axis.
-TEST(InsertResharding, TeamsOfAnyMeshAxis) {
+TEST(InsertResharding, CollectivesUseTheTeamOfTheirAxis) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
@@ -57,7 +57,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
                                "all_partial = sum(a)", "all = allreduce(all_partial y x)"}));
 }
 
-TEST(InsertResharding, GathersAWholeListAtOnceWhereItIsEven) {
+TEST(InsertResharding, EvenAxisListIsGatheredAtOnce) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[4*t, h] shard(@m, 0: [y, x])) {
@@ -71,7 +71,7 @@ fusion f(%a: f32[4*t, h] shard(@m, 0: [y, x])) {
 
 // Blocks of uneven blocks do not follow each other without gaps: the inner ones are put together
 // first, then copied to where the outer ones do.
-TEST(InsertResharding, AListThatMayBeUnevenIsGatheredAxisByAxis) {
+TEST(InsertResharding, UnevenAxisListIsGatheredAxisByAxis) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t] shard(@m, 0: [y, x])) {
@@ -85,7 +85,7 @@ fusion f(%a: f32[t] shard(@m, 0: [y, x])) {
 }
 
 // Costs of sizes that no default says stay numbers, however many there are.
-TEST(InsertResharding, ExtentsOfManySymbols) {
+TEST(InsertResharding, ExtentsOfManySymbolsHaveFiniteCosts) {
   Fusion f = lowered(R"(
 mesh @m = [x=4]
 fusion f(%a: f32[q*r*s*t*u*v, h] shard(@m, 0: x)) {
@@ -111,7 +111,7 @@ fusion f(%a: f32[7, 3] shard(@m, 0: x)) {
 }
 
 // An axis that is not outermost is gathered in a hinted layout, in and out.
-TEST(InsertResharding, HintsWhereTheValueIsComputed) {
+TEST(InsertResharding, ProducerGetsTheLayoutHint) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 1: x)) {
@@ -124,7 +124,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x)) {
   EXPECT_EQ(layoutOf(f, "b").allocation_order, (AxisOrder{1, 0}));
 }
 
-TEST(InsertResharding, CopiesAnInputAndARequiredOrder) {
+TEST(InsertResharding, InputsAndRequiredOrdersAreCopied) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 1: x)) {
@@ -137,7 +137,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x)) {
   EXPECT_EQ(layoutOf(f, "b").stride_order, (AxisOrder{0, 1}));
 }
 
-TEST(InsertResharding, AnInputObservedInTheRightOrderIsUsedAsItIs) {
+TEST(InsertResharding, InputInTheRightOrderIsNotCopied) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 1: x) order=[1, 0] contiguous=[true, true]) {
@@ -150,7 +150,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x) order=[1, 0] contiguous=[true, true]) {
 }
 
 // Both readers use one gathered value.
-TEST(InsertResharding, AMoveIsMadeOnce) {
+TEST(InsertResharding, ReadersShareOneMove) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: x)) {
@@ -164,7 +164,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
 }
 
 // A reader that wants a block gets it by reduce-scatter and not by allreduce and slice.
-TEST(InsertResharding, PartialResultsFollowTheirReader) {
+TEST(InsertResharding, PartialResultIsScatteredForItsReader) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%x: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x)) {
@@ -178,7 +178,7 @@ fusion f(%x: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x)) {
 }
 
 // %p is gathered where %b lies, so %b may lie no other way when it is gathered itself.
-TEST(InsertResharding, AGatheredViewFixesTheOrderOfItsBase) {
+TEST(InsertResharding, GatheredViewFixesTheOrderOfItsBase) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
@@ -196,7 +196,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
 
 // Tokens outermost, as the gather wants them, up to the scatter; %h is read by a view, which wants
 // row-major rows, and %s has operands of two orders.
-TEST(FollowOrders, FromTheGatherToWhatIsReadOtherwise) {
+TEST(FollowOrders, GatherOrderSpreadsUntilAReaderNeedsAnother) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%x: f32[b, t, k] shard(@m, 1: x), %r: f32[b, t, n] shard(@m, 2: x),
@@ -221,7 +221,7 @@ fusion f(%x: f32[b, t, k] shard(@m, 1: x), %r: f32[b, t, n] shard(@m, 2: x),
   }
 }
 
-TEST(MaterializeViews, CopiesWhatIsNotRowMajorBeforeAReshape) {
+TEST(MaterializeViews, NonRowMajorValueIsCopiedBeforeAReshape) {
   Fusion f = lowered(R"(
 fusion f(%a: f32[2, 3, 4]) {
   %r = reshape(%a, sizes=[6, 4])
@@ -235,7 +235,7 @@ fusion f(%a: f32[2, 3, 4]) {
   EXPECT_EQ(layoutOf(f, "p_packed").stride_order, (AxisOrder{0, 1, 2}));
 }
 
-TEST(MaterializeViews, CopiesAnInputObservedInAnotherOrder) {
+TEST(MaterializeViews, InputInAnotherOrderIsCopied) {
   Fusion f = lowered(R"(
 fusion f(%a: f32[t, h] order=[1, 0] contiguous=[true, true]) {
   %r = reshape(%a, sizes=[t*h])

@@ -23,7 +23,7 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
   return %y shard(@m)
 })";
 
-TEST(Passes, DumpsThoseThatChangeTheFusionAndTimesAll) {
+TEST(FusionPipeline, ChangedFusionsAreDumpedAndAllPassesTimed) {
   std::vector<std::string> dumped;
   std::vector<std::string> timed;
   PassOptions options;
@@ -35,7 +35,7 @@ TEST(Passes, DumpsThoseThatChangeTheFusionAndTimesAll) {
   EXPECT_EQ(timed.size(), passNames().size());
 }
 
-TEST(Passes, SkipsByName) {
+TEST(FusionPipeline, PassesAreSkippedByName) {
   PassOptions options;
   options.skip = {"removeDead"};
   EXPECT_TRUE(runPasses(parseFusion(kMlp), 2, options).find("dead"));
@@ -50,7 +50,7 @@ TEST(Passes, SkipsByName) {
   EXPECT_THROW(runPasses(in_chunks, 2, options), UserError);
 }
 
-TEST(Passes, AMeshLargerThanTheJobIsRefused) {
+TEST(FusionPipeline, MeshLargerThanTheJobIsRefused) {
   EXPECT_THROW(runPasses(parseFusion(R"(heddle 1
 mesh @m = [x=4]
 fusion f(%a: f32[t] shard(@m, 0: x)) {
@@ -61,7 +61,7 @@ fusion f(%a: f32[t] shard(@m, 0: x)) {
                UserError);
 }
 
-TEST(Passes, AnnotationsFollowTheirValues) {
+TEST(FusionPipeline, AnnotationsFollowTheirValues) {
   Fusion f = parseFusion(kMlp);
   ValueId y = f.find("y").value();
   f.annotate<ValueId>("loss", y,
@@ -73,7 +73,7 @@ TEST(Passes, AnnotationsFollowTheirValues) {
   EXPECT_EQ(result.annotation<int>("number"), 7);
 }
 
-TEST(Passes, SameFusionSameResult) {
+TEST(FusionPipeline, EqualFusionsGiveEqualResults) {
   Fusion once = runPasses(parseFusion(kMlp), 4);
   Fusion again = runPasses(parseFusion(kMlp), 4);
   EXPECT_TRUE(sameGraph(once, again));
@@ -81,7 +81,7 @@ TEST(Passes, SameFusionSameResult) {
   EXPECT_TRUE(sameGraph(runPasses(once, 4), once));  // nothing is left to do
 }
 
-TEST(Passes, TheWholeMlpInGroups) {
+TEST(FusionPipeline, MlpHasFourGroups) {
   SegmentedFusion s = segment(runPasses(parseFusion(kMlp), 4));
   std::vector<std::string> kinds;
   for (const Group& group : s.groups) kinds.emplace_back(name(group.kind));
@@ -96,7 +96,7 @@ TEST(Passes, TheWholeMlpInGroups) {
 }
 
 // No walk may recurse, and none may take quadratic time.
-TEST(Passes, ChainsOfTenThousandShardedExpressions) {
+TEST(FusionPipeline, ChainOfTenThousandShardedExpressionsIsLowered) {
   FusionBuilder b("chain");
   DeviceMesh mesh;
   mesh.name = "m";
@@ -114,7 +114,7 @@ TEST(Passes, ChainsOfTenThousandShardedExpressions) {
   EXPECT_EQ(result.tensor(result.outputs()[0]).sharding, sharding);
 }
 
-TEST(ReshardStep, EachKind) {
+TEST(ReshardStep, EachKindIsRecognized) {
   std::vector<DeviceMesh> meshes(1);
   meshes[0].axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
   auto state = [](std::vector<std::vector<MeshAxis>> axes, std::vector<Sharding::Partial> partial) {

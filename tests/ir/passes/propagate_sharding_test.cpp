@@ -37,7 +37,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y), %b: f32[t, h] shard(@m, 1: x)) {
   EXPECT_EQ(stateOf(f, "a"), "shard(@m, 0: y)");
 }
 
-TEST(PropagateSharding, NothingHappensWithoutAnyAnnotation) {
+TEST(PropagateSharding, UnannotatedFusionStaysUnsharded) {
   Fusion f = propagated(R"(
 mesh @m = [x=4]
 fusion f(%a: f32[t]) {
@@ -49,7 +49,7 @@ fusion f(%a: f32[t]) {
 }
 
 // The bigger operand would cost more to move.
-TEST(PropagateSharding, AConflictGoesToTheOperandWithMoreBytes) {
+TEST(PropagateSharding, LargerOperandWinsAConflict) {
   Fusion f = propagated(R"(
 mesh @m = [x=4]
 fusion f(%a: bf16[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
@@ -60,7 +60,7 @@ fusion f(%a: bf16[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
   EXPECT_EQ(stateOf(f, "c"), "shard(@m, 1: x)");
 }
 
-TEST(PropagateSharding, OfEqualOperandsTheFirstWins) {
+TEST(PropagateSharding, FirstOfEqualOperandsWins) {
   Fusion f = propagated(R"(
 mesh @m = [x=4]
 fusion f(%a: f32[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
@@ -70,7 +70,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x), %b: f32[t, h] shard(@m, 1: x)) {
   EXPECT_EQ(stateOf(f, "c"), "shard(@m, 0: x)");
 }
 
-TEST(PropagateSharding, ThroughPermuteBroadcastAndReduction) {
+TEST(PropagateSharding, PermuteBroadcastAndReductionCarryShardings) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=4]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
@@ -84,7 +84,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) {
   EXPECT_EQ(stateOf(f, "s"), "shard(@m, 0: y)");  // the partial sum over x is resolved
 }
 
-TEST(PropagateSharding, SliceCarriesWholeAxesOnly) {
+TEST(PropagateSharding, SliceCarriesUnslicedAxesOnly) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) with t = 8, h = 8 {
@@ -95,7 +95,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x)) with t = 8, h = 8 {
 }
 
 // The outermost factor keeps what the axis had; an inner one has none.
-TEST(PropagateSharding, ThroughReshapesThatSplitAndMerge) {
+TEST(PropagateSharding, ReshapesCarryTheOutermostFactor) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x), %b: f32[4, 6, h] shard(@m, 0: y, 1: x)) {
@@ -116,7 +116,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: y, 1: x), %b: f32[4, 6, h] shard(@m, 0: y, 1
 }
 
 // A reader that wants a split axis sharded wants the whole one so.
-TEST(PropagateSharding, BackwardThroughAReshape) {
+TEST(PropagateSharding, ReaderOfAReshapeShardsItsOperand) {
   Fusion f = propagated(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h], %w: f32[8, t, t] shard(@m, 0: x)) {
@@ -130,7 +130,7 @@ fusion f(%a: f32[t, h], %w: f32[8, t, t] shard(@m, 0: x)) {
 }
 
 // What may be uneven does not follow its readers through a reshape: the user sharded %x alone.
-TEST(PropagateSharding, NotBackwardThroughAReshapeThatMayBeUneven) {
+TEST(PropagateSharding, ReaderOfAnUnevenReshapeDoesNotShardItsOperand) {
   Fusion f = propagated(R"(
 mesh @m = [x=3]
 fusion f(%x: f32[n, h] shard(@m, 0: x), %a: f32[n*h], %b: f32[n, 2*h], %c: f32[3*n*h]) with n = 3, h = 2 {
@@ -151,7 +151,7 @@ fusion f(%x: f32[n, h] shard(@m, 0: x), %a: f32[n*h], %b: f32[n, 2*h], %c: f32[3
   EXPECT_EQ(stateOf(f, "c"), "shard(@m, 0: x)");  // a multiple of 3 whatever the sizes
 }
 
-TEST(PropagateSharding, LookupsInAShardedTable) {
+TEST(PropagateSharding, LookupsResolveTheShardingOfTheirTable) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=2]
 fusion f(%i: i64[t] shard(@m, 0: y), %table: f32[v, h] shard(@m, 0: x), %j: i64[v, h]) {
@@ -163,7 +163,7 @@ fusion f(%i: i64[t] shard(@m, 0: y), %table: f32[v, h] shard(@m, 0: x), %j: i64[
   EXPECT_EQ(stateOf(f, "g"), "shard(@m)");
 }
 
-TEST(PropagateSharding, MatmulAxes) {
+TEST(PropagateSharding, MatmulCarriesTheShardingOfItsAxes) {
   Fusion f = propagated(R"(
 mesh @m = [y=2, x=4]
 fusion f(%x: f32[t, h] shard(@m, 0: y), %w: f32[h, f] shard(@m, 1: x), %v: f32[f, h]) {
@@ -215,7 +215,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
   EXPECT_EQ(stateOf(f, "alone"), "shard(@m)");
 }
 
-TEST(PropagateSharding, UserAnnotationsStay) {
+TEST(PropagateSharding, UserAnnotationsAreKept) {
   Fusion f = propagated(R"(
 mesh @m = [x=4]
 fusion f(%a: f32[t, h] shard(@m, 0: x)) {
@@ -230,7 +230,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
 }
 
 // The result says where; without one, the operand with more bytes does.
-TEST(PropagateSharding, TwoMeshesInOneExpression) {
+TEST(PropagateSharding, ResultOrLargerOperandDecidesTheMesh) {
   Fusion f = propagated(R"(
 mesh @m = [x=2]
 mesh @n = [x=2] ranks=[2, 3]
@@ -245,7 +245,7 @@ fusion f(%a: f32[t] shard(@m, 0: x), %b: f32[t, t] shard(@n, 0: x), %u: f32[t]) 
   EXPECT_EQ(stateOf(f, "u"), "shard(@m)");
 }
 
-TEST(NoteStreamSplits, TheyRideAlongThroughThePasses) {
+TEST(NoteStreamSplits, SplitsSurviveThePasses) {
   const Fusion fusion = runPasses(parseFusion(R"(heddle 1
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: x), %w: f32[h, g] shard(@m)) {
@@ -265,7 +265,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x), %w: f32[h, g] shard(@m)) {
   EXPECT_EQ(splits->front().split, (Sharding::StreamSplit{0, 4}));
 }
 
-TEST(RemoveDead, InputsStayAndDeadExpressionsGo) {
+TEST(RemoveDead, DeadExpressionsAreRemovedAndInputsKept) {
   Fusion f = removeDead(parseFusion(R"(heddle 1
 fusion f(%a: f32[t], %unused: f32[t]) {
   %dead = exp(%a)

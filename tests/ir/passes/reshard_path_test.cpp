@@ -8,7 +8,7 @@ namespace heddle::reshard_steps_test {
 namespace {
 
 // The axis that is cut is the outermost in memory, by a hint.
-TEST(InsertResharding, FromOneAxisToAnotherIsAnExchange) {
+TEST(ReshardPath, MoveBetweenAxesIsAnAllToAll) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 0: x)) {
@@ -21,7 +21,7 @@ fusion f(%a: f32[t, h] shard(@m, 0: x)) {
   EXPECT_EQ(layoutOf(f, "b").allocation_order, std::nullopt);
 }
 
-TEST(InsertResharding, ExchangesTheTeamOfAnyMeshAxes) {
+TEST(ReshardPath, AllToAllUsesTheTeamOfItsAxes) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[8, 8, h] shard(@m, 0: [y, x])) {
@@ -35,7 +35,7 @@ fusion f(%a: f32[8, 8, h] shard(@m, 0: [y, x])) {
 }
 
 // One exchange pads what it cuts, which no other collective expects.
-TEST(InsertResharding, MemoryThatIsPaddedIsNotShared) {
+TEST(ReshardPath, PaddedMemoryIsNotShared) {
   Fusion f = lowered(R"(
 mesh @m = [y=2, x=2]
 fusion f(%a: f32[t, h] shard(@m, 1: x)) {
@@ -56,7 +56,7 @@ mesh @one = [x=1] ranks=[1]
 mesh @all = [x=4]
 )";
 
-TEST(InsertResharding, BetweenMeshes) {
+TEST(ReshardPath, MovesBetweenMeshesUseTheirOwnCollectives) {
   Fusion f = lowered(std::string(kStages) + R"(
 fusion f(%x: f32[t, h] shard(@a, 0: x), %w: f32[t, h] shard(@a), %v: f32[t, h] shard(@one),
          %u: f32[t, h] shard(@one)) {
@@ -85,7 +85,7 @@ fusion f(%x: f32[t, h] shard(@a, 0: x), %w: f32[t, h] shard(@a), %v: f32[t, h] s
 
 // The root joins the team as its last rank, whatever the mesh's order; neither side is held whole
 // by more devices than want it.
-TEST(InsertResharding, RootsOutsideOfTheMesh) {
+TEST(ReshardPath, RootOutsideTheMeshJoinsTheTeamLast) {
   Fusion f = lowered(R"(
 mesh @a = [x=2] ranks=[2, 0]
 mesh @grid = [y=2, x=2] ranks=[4, 5, 6, 7]
@@ -122,7 +122,7 @@ fusion f(%x: f32[t, h] shard(@a, 1: x), %g: f32[8, h] shard(@grid, 0: [x, y]),
 }
 
 // The activation goes to the weight of the next stage, which has more bytes.
-TEST(InsertResharding, AnExpressionOverTwoMeshesMovesTheFewerBytes) {
+TEST(ReshardPath, ExpressionOverTwoMeshesMovesTheFewerBytes) {
   Fusion f = lowered(std::string(kStages) + R"(
 fusion f(%x: f32[16, 64] shard(@a, 0: x), %w: f32[64, 64] shard(@b)) {
   %y = matmul(%x, %w)
@@ -134,7 +134,7 @@ fusion f(%x: f32[16, 64] shard(@a, 0: x), %w: f32[64, 64] shard(@b)) {
 }
 
 // A full or an iota is made where it is wanted.
-TEST(InsertResharding, NewTensorsAreMadeOnEachMesh) {
+TEST(ReshardPath, NewTensorsAreCreatedOnEachMesh) {
   Fusion f = lowered(std::string(kStages) + R"(
 fusion f(%x: f32[t] shard(@a, 0: x), %y: f32[t] shard(@b)) {
   %i = iota(sizes=[t], axis=0)
@@ -149,7 +149,7 @@ fusion f(%x: f32[t] shard(@a, 0: x), %y: f32[t] shard(@b)) {
   }
 }
 
-TEST(InsertResharding, ALookupInAShardedTableIsLocalAndSummed) {
+TEST(ReshardPath, LookupInAShardedTableIsLocalAndSummed) {
   Fusion f = lowered(R"(
 mesh @m = [x=4]
 fusion f(%i: i64[t], %table: f32[v, h] shard(@m, 0: x)) {
@@ -160,7 +160,7 @@ fusion f(%i: i64[t], %table: f32[v, h] shard(@m, 0: x)) {
   EXPECT_EQ(listing(f), (Lines{"e_partial = take(table, i)", "e = allreduce(e_partial x)"}));
 }
 
-TEST(InsertResharding, AReshapeOfAShardedAxisGuardsThatItIsEven) {
+TEST(ReshardPath, ReshapeOfAShardedAxisAddsAGuard) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, h] shard(@m, 1: x), %b: f32[n, t, h] shard(@m, 0: x)) {
@@ -185,7 +185,7 @@ fusion f(%a: f32[t, h] shard(@m, 1: x), %b: f32[n, t, h] shard(@m, 0: x)) {
   EXPECT_EQ(guards[2].rfind("n*t % 2 of reshape at line 6", 0), 0u) << guards[2];
 }
 
-TEST(InsertResharding, AReshapeThatSplitsAnUnevenAxisIsRefused) {
+TEST(ReshardPath, ReshapeThatSplitsAnUnevenAxisIsRefused) {
   const std::string head = R"(
 mesh @m = [x=4]
 fusion f(%a: f32[3, 12] shard(@m, 1: x)) {
@@ -205,7 +205,7 @@ fusion f(%a: f32[3, 12] shard(@m, 1: x)) {
 }
 
 // Another reader has %b sharded, which the user has not.
-TEST(InsertResharding, AReshapeOfWhatFollowsAnotherReaderAsksNothingOfSizes) {
+TEST(ReshardPath, ReshapeOfAPropagatedShardingAddsNoGuard) {
   Fusion f = lowered(R"(
 mesh @m = [x=3]
 fusion f(%x: f32[n*h] shard(@m, 0: x), %a: f32[n*h]) with n = 3, h = 2 {
@@ -222,7 +222,7 @@ fusion f(%x: f32[n*h] shard(@m, 0: x), %a: f32[n*h]) with n = 3, h = 2 {
   }
 }
 
-TEST(InsertResharding, ASplitThatSaysSoIsGatheredWhereItIsUneven) {
+TEST(ReshardPath, GatherUnevenGathersUnevenSplits) {
   const std::string text = R"(
 mesh @m = [x=3]
 fusion f(%a: f32[12] shard(@m, 0: x)) {
@@ -238,7 +238,7 @@ fusion f(%a: f32[12] shard(@m, 0: x)) {
   EXPECT_EQ(with("2"), (Lines{"a_gathered = allgather(a, 0 x)", "r = reshape(a_gathered)"}));
 }
 
-TEST(InsertResharding, TellsStepsBytesAndOtherWays) {
+TEST(ReshardPath, DumpListsStepsBytesAndAlternatives) {
   Fusion f = lowered(R"(
 mesh @m = [x=4]
 fusion f(%x: f32[16, 32] shard(@m, 1: x), %w: f32[32, 8] shard(@m, 0: x)) {
@@ -253,7 +253,7 @@ fusion f(%x: f32[16, 32] shard(@m, 1: x), %w: f32[32, 8] shard(@m, 0: x)) {
 }
 
 // One allreduce for the sum of three products.
-TEST(JoinReductions, OfASumOfPartialProducts) {
+TEST(JoinReductions, SumOfPartialMatmulsHasOneAllreduce) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, k] shard(@m, 1: x), %b: f32[t, k] shard(@m, 1: x),
@@ -273,7 +273,7 @@ fusion f(%a: f32[t, k] shard(@m, 1: x), %b: f32[t, k] shard(@m, 1: x),
                                "y = allreduce(y_partial x)", "z = add(y, r)"}));
 }
 
-TEST(JoinReductions, NotOfWhatIsReadElsewhere) {
+TEST(JoinReductions, OperandsWithOtherReadersAreNotJoined) {
   Fusion f = lowered(R"(
 mesh @m = [x=2]
 fusion f(%a: f32[t, k] shard(@m, 1: x), %w: f32[k, n] shard(@m, 0: x),

@@ -25,7 +25,7 @@ void expectParts(const std::string& what, const std::vector<std::string>& parts)
   for (const std::string& part : parts) EXPECT_NE(what.find(part), std::string::npos) << what;
 }
 
-TEST(ShardingErrors, OfMeshes) {
+TEST(ShardingErrors, WrongMeshesAreReported) {
   EXPECT_EQ(ofInput("mesh @m = [x=8]", "%a: f32[t] shard(@m, 0: x)"),
             "mesh @m = [x=8] needs 8 ranks, the job has 4");
   EXPECT_EQ(ofInput("mesh @m = [x=2] ranks=[1, 4]", "%a: f32[t] shard(@m, 0: x)"),
@@ -36,7 +36,7 @@ TEST(ShardingErrors, OfMeshes) {
               {"f:2:17", "rank 1 is listed twice"});
 }
 
-TEST(ShardingErrors, OfSizesThatRanksWouldNotShare) {
+TEST(ShardingErrors, SizesThatDifferBetweenRanksAreReported) {
   const std::string mesh = "mesh @m = [x=2]";
   const std::string end = "' has a value in host programs only";
   expectParts(ofInput(mesh, "%a: f32[2*@m.x]"), {"axis 0 of %a: '@m.x" + end});
@@ -46,7 +46,7 @@ TEST(ShardingErrors, OfSizesThatRanksWouldNotShare) {
               {"axis 0 of %y: 'rank" + end});
 }
 
-TEST(ShardingErrors, OfAxes) {
+TEST(ShardingErrors, WrongAxesAreReported) {
   const std::string mesh = "mesh @m = [x=2]";
   expectParts(ofInput(mesh, "%a: f32[t, h] shard(@m, 0: x, 1: x)"),
               {"f:3:", "mesh axis x is used twice in one sharding"});
@@ -58,7 +58,7 @@ TEST(ShardingErrors, OfAxes) {
               {"%a: i32[t, h]", "partial(avg)", "float"});
 }
 
-TEST(ShardingErrors, OfAReducedAxis) {
+TEST(ShardingErrors, ShardedReducedAxisIsReported) {
   const std::string head = "mesh @m = [x=2]\nfusion f(%a: f32[t, h]) {\n  %s = sum(%a, axes=[1]";
   expectParts(errorOf(head + ", keepdim=true) shard(@m, 1: x)\n  return %s\n}"),
               {"%s: f32[t, 1]", "axis 1 is reduced to one element and cannot be sharded"});
@@ -66,14 +66,14 @@ TEST(ShardingErrors, OfAReducedAxis) {
               {"axis 1 is out of range for a tensor of rank 1"});
 }
 
-TEST(ShardingErrors, OfAnUnevenReshape) {
+TEST(ShardingErrors, UnevenReshapeIsReported) {
   expectParts(errorOf("mesh @m = [x=4]\nfusion f(%a: f32[10] shard(@m, 0: x)) {\n"
                       "  %r = reshape(%a, sizes=[5, 2])\n  return %r\n}"),
               {"reshape at line 4", "axis 0 of %a, 10 elements",
                "10 does not divide evenly over the 4 devices of @m = [x=4]"});
 }
 
-TEST(ShardingErrors, OfAPartialValueThatNothingMakes) {
+TEST(ShardingErrors, ImpossiblePartialValueIsReported) {
   expectParts(errorOf("mesh @m = [x=2]\nfusion f(%a: f32[t]) {\n"
                       "  %r = set(%a) shard(@m) partial(sum: x)\n  return %r\n}"),
               {"%r at line 4", "no steps lead from shard(@m) to shard(@m) partial(sum: x)"});

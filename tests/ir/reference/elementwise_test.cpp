@@ -1,4 +1,4 @@
-// Elementwise ops on the reference evaluator: what the goldens cannot say.
+// Tests elementwise ops on the reference evaluator where the goldens have no cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace heddle::elementwise_test {
 namespace {
 
-// The result of `call` on the tensors %x0, %x1, ...
+// Returns the result of `call` on the tensors %x0, %x1, ...
 HostTensor evaluate(const std::string& call, const std::vector<HostTensor>& inputs) {
   std::string declared;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -34,8 +34,8 @@ HostTensor tensor(DType dtype, const std::vector<T>& values) {
   return result;
 }
 
-// The known answers that come with Random123, words 0 and 1 of philox4x32-10.
-TEST(ElementwiseTest, PhiloxGivesTheKnownAnswers) {
+// These are the known answers of Random123 for words 0 and 1 of philox4x32-10.
+TEST(Elementwise, PhiloxGivesThePublishedAnswers) {
   const auto bits = [](uint64_t v) { return static_cast<int64_t>(v); };
   const auto i64 = [](int64_t v) { return tensor<int64_t>(DType::I64, {v}); };
   struct Known {
@@ -51,7 +51,7 @@ TEST(ElementwiseTest, PhiloxGivesTheKnownAnswers) {
   }
 }
 
-TEST(ElementwiseTest, ZerosKeepTheirSigns) {
+TEST(Elementwise, ZerosKeepTheirSigns) {
   const HostTensor x = tensor<double>(DType::F64, {-0.0, 0.0, -0.25});
   struct Case {
     const char* call;
@@ -67,13 +67,13 @@ TEST(ElementwiseTest, ZerosKeepTheirSigns) {
     const HostTensor got = evaluate(c.call, {x});
     for (int64_t i = 0; i < 3; ++i) {
       const double value = toDouble(got.at(i));
-      if (std::isnan(value)) continue;  // the sign of a NaN means nothing
+      if (std::isnan(value)) continue;  // the sign of a NaN has no meaning
       EXPECT_EQ(std::signbit(value), c.negative[static_cast<size_t>(i)]) << c.call << " of " << i;
     }
   }
 }
 
-TEST(ElementwiseTest, IntegersDivideByZeroAndByMinusOne) {
+TEST(Elementwise, IntegerDivisionByZeroAndMinusOneIsDefined) {
   const HostTensor a = tensor<int64_t>(DType::I64, {7, -7, 0, INT64_MIN, INT64_MIN});
   const HostTensor b = tensor<int64_t>(DType::I64, {0, 0, 0, -1, 0});
   for (const char* op : {"div_floor", "div_trunc", "fmod", "remainder"}) {
@@ -86,7 +86,7 @@ TEST(ElementwiseTest, IntegersDivideByZeroAndByMinusOne) {
 }
 
 // a / b rounds to 3 in f32 and stays below it in f64.
-TEST(ElementwiseTest, TheTruncatedQuotientIsThatOfItsType) {
+TEST(Elementwise, TruncatedQuotientIsComputedInItsDtype) {
   const float a = std::nextafter(3 * 0.1f, 0.0f);
   const HostTensor x = tensor<double>(DType::F32, {double{a}});
   const HostTensor y = tensor<double>(DType::F32, {double{0.1f}});
@@ -102,7 +102,7 @@ std::string refusal(const std::string& call, const std::vector<HostTensor>& inpu
   return {};
 }
 
-TEST(ElementwiseTest, TypesThatAnOpDoesNotTakeAreRefused) {
+TEST(Elementwise, UnsupportedDtypesAreRefused) {
   const HostTensor b = tensor<bool>(DType::Bool, {true, false});
   const HostTensor i = tensor<int64_t>(DType::I64, {1, 2});
   const HostTensor f = tensor<double>(DType::F32, {1, 2});
@@ -117,8 +117,8 @@ TEST(ElementwiseTest, TypesThatAnOpDoesNotTakeAreRefused) {
   EXPECT_NE(refusal("addcmul(%x0)", {f}).find("takes 3 to 4 operand(s), got 1"), std::string::npos);
 }
 
-// What the notes of docs/ops.md say beyond PyTorch.
-TEST(ElementwiseTest, EdgesThatTheNotesName) {
+// The notes of docs/ops.md define these cases beyond PyTorch.
+TEST(Elementwise, EdgeCasesMatchTheOpsPage) {
   const HostTensor i = tensor<int64_t>(DType::I64, {2, 5});
   const HostTensor between =
       evaluate("lerp(%x0, %x1, 0.5)", {i, tensor<int64_t>(DType::I64, {3, 1})});
@@ -139,7 +139,7 @@ TEST(ElementwiseTest, EdgesThatTheNotesName) {
   EXPECT_EQ(toDouble(evaluate(attention + ", scale=1.0)", {none, v}).at(0)), 0);
 }
 
-TEST(ElementwiseTest, OperandsThatAreLeftOutPrintAsConstants) {
+TEST(Elementwise, OmittedOperandsPrintAsConstants) {
   const Fusion fusion =
       parseFusion("heddle 1\nfusion f(%x: f32[n]) {\n  %y = softplus(%x)\n  return %y\n}\n");
   EXPECT_NE(print(fusion).find("constant(20.0)"), std::string::npos) << print(fusion);

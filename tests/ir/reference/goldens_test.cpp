@@ -1,4 +1,4 @@
-// The reference evaluator against what PyTorch computes (tests/goldens/generate.py).
+// Compares the reference evaluator with results of PyTorch (tests/goldens/generate.py).
 #include "tests/goldens/goldens.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace heddle::goldens_test {
 namespace {
 
-TEST(GoldensTest, TheReferenceComputesWhatPyTorchDoes) {
+TEST(Goldens, ReferenceMatchesPyTorch) {
   const std::vector<std::string> families = testing::goldenFamilies();
   ASSERT_FALSE(families.empty());
   for (const std::string& family : families) {

@@ -1,4 +1,4 @@
-// Reference semantics against numbers worked out by hand or by plain loops.
+// Compares the reference evaluator with numbers computed by hand or by plain loops.
 #include "ir/reference/reference.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ void expectNear(const HostTensor& got, const std::vector<double>& expected, doub
   }
 }
 
-TEST(ReferenceTest, AnEmptyBatchLeavesTheRunningStatistics) {
+TEST(Reference, EmptyBatchKeepsTheRunningStatistics) {
   const auto out = run("%x: f32[n, 2, 3], %m: f32[2], %v: f32[2]",
                        "%y, %p, %q = batch_norm(%x, %m, %v) return %y, %p, %q",
                        {tensor(DType::F32, {0, 2, 3}, {}), tensor(DType::F32, {2}, {1, 2}),
@@ -60,7 +60,7 @@ TEST(ReferenceTest, AnEmptyBatchLeavesTheRunningStatistics) {
   EXPECT_EQ(valuesOf(out[2]), (std::vector<double>{3, 4}));
 }
 
-TEST(ReferenceTest, BroadcastsAsPyTorch) {
+TEST(Reference, BroadcastingMatchesPyTorch) {
   const auto out =
       run("%a: f32[2, 3], %b: f32[3], %c: f32[2, 1]", "%d = add(%a, %b) %e = mul(%d, %c) return %e",
           {tensor(DType::F32, {2, 3}, {1, 2, 3, 4, 5, 6}), tensor(DType::F32, {3}, {10, 20, 30}),
@@ -69,18 +69,18 @@ TEST(ReferenceTest, BroadcastsAsPyTorch) {
   EXPECT_EQ(valuesOf(out[0]), (std::vector<double>{11, 22, 33, -14, -25, -36}));
 }
 
-TEST(ReferenceTest, EachValueIsRoundedToItsType) {
+TEST(Reference, EachValueIsRoundedToItsDtype) {
   // In bf16, 256 + 1 is 256 (a tie goes to even), so subtracting 256 gives 0 and not 1.
   const auto out = run("%a: bf16[1]", "%b = add(%a, 1.0) %c = sub(%b, %a) return %c",
                        {tensor(DType::BF16, {1}, {256})});
   EXPECT_EQ(out[0].dtype, DType::BF16);
   EXPECT_EQ(valuesOf(out[0]), (std::vector<double>{0}));
-  // A f64 scalar beside a f32 tensor counts as f32.
+  // An f64 scalar beside an f32 tensor counts as f32.
   const auto eq = run("%a: f32[1]", "%b = eq(%a, 0.1) return %b", {tensor(DType::F32, {1}, {0.1})});
   EXPECT_EQ(valuesOf(eq[0]), (std::vector<double>{1}));
 }
 
-TEST(ReferenceTest, IntegersStayExact) {
+TEST(Reference, IntegersStayExact) {
   HostTensor big(DType::I64, {2});
   big.set(0, (int64_t{1} << 53) + 1);
   big.set(1, int64_t{-5});
@@ -93,7 +93,7 @@ TEST(ReferenceTest, IntegersStayExact) {
   EXPECT_EQ(toDouble(out[2].at(1)), -2.5);
 }
 
-TEST(ReferenceTest, Casts) {
+TEST(Reference, CastsTruncateAndRound) {
   const auto out = run("%a: f32[4]",
                        "%i = cast(%a, dtype=i64) %b = cast(%a, dtype=bool) "
                        "%h = cast(%a, dtype=bf16) return %i, %b, %h",
@@ -103,7 +103,7 @@ TEST(ReferenceTest, Casts) {
   EXPECT_EQ(valuesOf(out[2]), (std::vector<double>{-1.75, 0, 0.5, 1}));
 }
 
-TEST(ReferenceTest, WhereAndComparisons) {
+TEST(Reference, WhereAndComparisonsHandleNan) {
   const auto out = run("%a: f32[3], %b: f32[3]",
                        "%m = gt(%a, %b) %n = isnan(%a) %o = where(%m, %a, %b) "
                        "%p = where(%n, 7, %o) return %m, %p",
@@ -113,7 +113,7 @@ TEST(ReferenceTest, WhereAndComparisons) {
   EXPECT_EQ(valuesOf(out[1]), (std::vector<double>{2, 5, 7}));
 }
 
-TEST(ReferenceTest, Reductions) {
+TEST(Reference, ReductionsMatchHandComputedValues) {
   const std::string input = "%a: f32[2, 3, 2]";
   const HostTensor a = tensor(DType::F32, {2, 3, 2}, {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6});
   const auto out = run(input,
@@ -130,7 +130,7 @@ TEST(ReferenceTest, Reductions) {
   EXPECT_EQ(valuesOf(out[4]), (std::vector<double>{-1, -4, -9, -16, -25, -36}));
 }
 
-TEST(ReferenceTest, EmptyReductionsNansAndBools) {
+TEST(Reference, EmptyNanAndBoolReductionsAreDefined) {
   const auto empty =
       run("%a: f32[0, 2]", "%s = sum(%a, axes=[0]) %m = max(%a, axes=[0]) return %s, %m",
           {HostTensor(DType::F32, {0, 2})});
@@ -147,7 +147,7 @@ TEST(ReferenceTest, EmptyReductionsNansAndBools) {
   EXPECT_EQ(valuesOf(bools[1]), (std::vector<double>{0}));
 }
 
-TEST(ReferenceTest, Views) {
+TEST(Reference, ViewsMatchHandComputedValues) {
   const HostTensor a = tensor(DType::F32, {2, 3}, {1, 2, 3, 4, 5, 6});
   const auto out = run("%a: f32[s, t]",
                        "%p = permute(%a, axes=[1, 0]) %r = reshape(%p, sizes=[s*t]) "
@@ -163,7 +163,7 @@ TEST(ReferenceTest, Views) {
   EXPECT_EQ(valuesOf(out[4]), (std::vector<double>{2, 3, 5, 6}));
 }
 
-TEST(ReferenceTest, MatmulAgainstLoops) {
+TEST(Reference, MatmulMatchesLoops) {
   const int64_t batch = 3, m = 37, k = 29, n = 530;
   const HostTensor a = randomTensor(DType::F32, {batch, m, k}, 1, "a");
   const HostTensor b = randomTensor(DType::F32, {k, n}, 1, "b");
@@ -183,7 +183,7 @@ TEST(ReferenceTest, MatmulAgainstLoops) {
   }
 }
 
-TEST(ReferenceTest, MatmulOfIntegersAndOfNothing) {
+TEST(Reference, IntegerAndEmptyMatmulsAreExact) {
   const auto ints =
       run("%a: i64[2, 2], %b: i64[2, 1]", "%c = matmul(%a, %b) return %c",
           {tensor(DType::I64, {2, 2}, {1, 2, 3, 4}), tensor(DType::I64, {2, 1}, {5, 6})});
@@ -193,12 +193,12 @@ TEST(ReferenceTest, MatmulOfIntegersAndOfNothing) {
   EXPECT_EQ(valuesOf(none[0]), (std::vector<double>{0, 0}));
 }
 
-// Values of torch.nn.functional in float64.
-TEST(ReferenceTest, Composites) {
+// The expected values are those of torch.nn.functional in float64.
+TEST(Reference, CompositesMatchPyTorch) {
   const HostTensor x = tensor(DType::F64, {2, 2}, {0, 1, -1, 2});
   const auto soft =
       run("%x: f64[2, 2]", "%y = softmax(%x) %z = softmax(%x, axis=0) return %y, %z", {x});
-  // softmax of (0, d) is 1 / (1 + e^d), and of the other one 1 / (1 + e^-d).
+  // softmax of (0, d) is 1 / (1 + e^d) and 1 / (1 + e^-d).
   auto logistic = [](double d) { return 1 / (1 + std::exp(-d)); };
   expectNear(soft[0], {logistic(-1), logistic(1), logistic(-3), logistic(3)}, 1e-12);
   expectNear(soft[1], {logistic(1), logistic(-1), logistic(-1), logistic(1)}, 1e-12);
@@ -215,7 +215,7 @@ TEST(ReferenceTest, Composites) {
   expectNear(norm[0], {-0.5, 11, -1.5 / std::sqrt(3.0), 10 + 3 / std::sqrt(3.0)}, 1e-12);
 }
 
-TEST(ReferenceTest, ScalarsAndSizes) {
+TEST(Reference, ScalarsAndSizesAreEvaluated) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[t], %s: f64 = 2.5, %i: i64) {"
       "%n = size(%x, axis=0) %m = mul(%n, %i) %p = add(%s, %m) %y = mul(%x, %p) return %y, %p }");
@@ -231,7 +231,7 @@ TEST(ReferenceTest, ScalarsAndSizes) {
   EXPECT_EQ(valuesOf(out[1]), (std::vector<double>{14.5}));
 }
 
-TEST(ReferenceTest, Errors) {
+TEST(Reference, WrongInputsAreReported) {
   auto errorOf = [](const std::string& inputs, const std::string& body,
                     const std::vector<HostTensor>& tensors) -> std::string {
     try {

@@ -1,4 +1,4 @@
-// The sparse evaluation gives the same bits as the dense one.
+// Checks that the sparse evaluation gives the same bits as the dense one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_
   std::vector<std::vector<int64_t>> wanted;
   for (const HostTensor& tensor : dense) {
     wanted.emplace_back();
-    // Backwards and with a repeat: any order will do.
+    // The elements are listed backwards and with a repetition, because any order is allowed.
     for (int64_t i = tensor.numel() - 1; i >= 0; i -= step) wanted.back().push_back(i);
     wanted.back().push_back(wanted.back().front());
   }
@@ -40,7 +40,7 @@ void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_
   }
 }
 
-TEST(ReferenceSparseTest, EveryKindOfOp) {
+TEST(SparseReference, EveryKindOfOpMatchesTheDenseReference) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%a: f32[b, m, k], %w: f32[k, n], %c: bf16[n], %i: i64[b, 3], %s: f64 = "
       "2.0)"
@@ -54,7 +54,7 @@ TEST(ReferenceSparseTest, EveryKindOfOp) {
   expectSparseIsDense(fusion, {{"b", 2}, {"m", 40}, {"k", 33}, {"n", 600}}, 977);
 }
 
-TEST(ReferenceSparseTest, Examples) {
+TEST(SparseReference, ExamplesMatchTheDenseReference) {
   const char* root = std::getenv("HEDDLE_SOURCE_DIR");
   const std::filesystem::path folder =
       std::filesystem::path(root == nullptr ? "." : root) / "examples";
@@ -71,8 +71,8 @@ TEST(ReferenceSparseTest, Examples) {
   }
 }
 
-TEST(ReferenceSparseTest, AsksForNoMoreThanItNeeds) {
-  // 2^36 elements would not fit, were they all made.
+TEST(SparseReference, OnlyNeededElementsAreComputed) {
+  // A full tensor of 2^36 elements would not fit into memory.
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%a: f32[n], %b: f32[n]) {"
       "%c = broadcast(%a, axes=[1]) %d = mul(%c, %b) %e = exp(%d) return %e }");
@@ -85,7 +85,7 @@ TEST(ReferenceSparseTest, AsksForNoMoreThanItNeeds) {
   EXPECT_NEAR(toDouble(out[0][0]), std::exp(static_cast<double>(product)), 1e-6);
 }
 
-TEST(ReferenceSparseTest, RefusesElementsThatAreNotThere) {
+TEST(SparseReference, ElementsOutOfRangeAreRefused) {
   const Fusion fusion = parseFusion("heddle 1 fusion f(%a: f32[n]) { return %a }");
   ReferenceInputs inputs;
   inputs.tensors[0] = HostTensor(DType::F32, {4});

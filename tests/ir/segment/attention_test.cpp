@@ -41,7 +41,7 @@ SegmentedFusion withLibrary(const std::string& call, const std::string& more = "
   return segment(removeDead(parseFusion(text)), options);
 }
 
-TEST(SegmentAttention, AnAttentionIsOneGroupWhereALibraryTakesIt) {
+TEST(SegmentAttention, ForwardIsOneLibraryGroup) {
   for (const bool causal : {false, true}) {
     for (const char* scale : {"", ", scale=0.5"}) {
       const SegmentedFusion segmented =
@@ -81,14 +81,14 @@ std::string byHand(int queries, int rows, const char* wide) {
   return found.size() == 1 ? found[0].why_not : "not found";
 }
 
-TEST(SegmentAttention, WhatOnlyLooksLikeOneIsNone) {
+TEST(SegmentAttention, SimilarOpsAreNotAttention) {
   EXPECT_EQ(byHand(128, 128, "f32"), "");
   EXPECT_EQ(byHand(128, 1, "f32"), "a mask other than the causal one");
   EXPECT_EQ(byHand(128, 128, "i32"), "its ops are not those of scaled_dot_product_attention");
   EXPECT_EQ(byHand(1, 128, "f32"), "axis 0 of %y is stretched");
 }
 
-TEST(SegmentAttention, AnAttentionWithSharedHeadsIsOneGroup) {
+TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
   for (const char* rest : {"", ", causal=true, scale=0.5"}) {
     const SegmentedFusion segmented = withLibrary(fmt::format("%w, %k, %v, gqa=true{}", rest));
     ASSERT_EQ(segmented.groups.size(), 1u) << dumpText(segmented);
@@ -112,7 +112,7 @@ TEST(SegmentAttention, AnAttentionWithSharedHeadsIsOneGroup) {
   EXPECT_TRUE(anyContains(segmented.notes, "its ops are not those")) << dumpText(segmented);
 }
 
-TEST(SegmentAttention, WhyAnAttentionStaysItsOps) {
+TEST(SegmentAttention, NotesSayWhyAForwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     EXPECT_TRUE(anyContains(segmented.notes, "is no library call: " + why)) << dumpText(segmented);
     for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
@@ -142,7 +142,7 @@ SegmentedFusion backwardWithLibrary(const std::string& call, const std::string& 
   return segment(removeDead(parseFusion(print(parseFusion(text)))), options);
 }
 
-TEST(SegmentAttention, ABackwardOfAttentionIsOneGroupWhereALibraryTakesIt) {
+TEST(SegmentAttention, BackwardIsOneLibraryGroup) {
   for (const bool causal : {false, true}) {
     for (const char* scale : {"", ", scale=0.5"}) {
       const SegmentedFusion segmented = backwardWithLibrary(
@@ -163,7 +163,7 @@ TEST(SegmentAttention, ABackwardOfAttentionIsOneGroupWhereALibraryTakesIt) {
   }
 }
 
-TEST(SegmentAttention, WhyABackwardOfAttentionStaysItsOps) {
+TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     ASSERT_EQ(segmented.notes.size(), 1u) << why;
     EXPECT_NE(segmented.notes[0].find("attention backward of %"), std::string::npos);
@@ -183,7 +183,7 @@ TEST(SegmentAttention, WhyABackwardOfAttentionStaysItsOps) {
 }
 
 // v is made of the gradient of v, which the builder's order of ops does not have.
-TEST(SegmentAttention, ABackwardWhoseOperandIsMadeOfItsResultsStaysItsOps) {
+TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
   const Fusion whole = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"
       "  %dq, %dk, %dv = scaled_dot_product_attention_backward(%g, %q, %k, %v, scale=0.5)\n"
@@ -212,7 +212,7 @@ TEST(SegmentAttention, ABackwardWhoseOperandIsMadeOfItsResultsStaysItsOps) {
       << dumpText(segmented);
 }
 
-TEST(SegmentAttention, AStepOfAnAttentionThatIsReadElsewhereIsComputed) {
+TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
   FusionBuilder b("f");
   TensorView type;
   type.dtype = DType::F16;

@@ -68,7 +68,7 @@ TEST(Segment, UnconnectedSumAndPowAreTwoKernels) {
   EXPECT_TRUE(anyContains(segmented.groups[0].cuts, "no expression here reads a result"));
 }
 
-TEST(Segment, DumpShowsTheWholeFusionOnceWithItsGroups) {
+TEST(Segment, DumpShowsTheFusionOnceWithItsGroups) {
   std::string dump = dumpText(segmentText(kSumAndPow));
   size_t pow = dump.find("[g0]   %T10 = pow(%T6");
   size_t sum = dump.find("[g1]   %T19 = sum(%T4, axes=[0, 1])");
@@ -83,7 +83,7 @@ TEST(Segment, DumpShowsTheWholeFusionOnceWithItsGroups) {
 }
 
 // The backward of gelu with the gradient of a bias: one pointwise kernel and one reduction.
-TEST(Segment, GeluBackwardAndBiasGradient) {
+TEST(Segment, GeluBackwardAndBiasGradientAreTwoKernels) {
   SegmentedFusion segmented = segmentText(R"(
 fusion grad(%S0: f64, %S1: f64, %S2: f64, %S3: f64,
             %T4: f32[b, s, h], %T5: f32[b, s, h], %T6: f32[b, s, h]) {
@@ -135,7 +135,7 @@ fusion softmax(%x: f32[t, h]) {
   EXPECT_TRUE(anyContains(segmented.groups[0].cuts, "a second pass over the data"));
 }
 
-TEST(Segment, PointwiseAfterAReductionStaysWithIt) {
+TEST(Segment, PointwiseAfterAReductionJoinsItsKernel) {
   SegmentedFusion segmented = segmentText(R"(
 fusion norm(%x: f32[t, h], %w: f32[t]) {
   %q = mul(%x, %x)
@@ -147,7 +147,7 @@ fusion norm(%x: f32[t, h], %w: f32[t]) {
   EXPECT_EQ(groupsOf(segmented), (Names{"kernel: q s r y"}));
 }
 
-TEST(Segment, ReductionsOverDifferentAxesAreCut) {
+TEST(Segment, ReductionsOverDifferentAxesAreSplit) {
   SegmentedFusion segmented = segmentText(R"(
 fusion two(%x: f32[t, h]) {
   %e = exp(%x)
@@ -159,7 +159,7 @@ fusion two(%x: f32[t, h]) {
   EXPECT_TRUE(anyContains(segmented.groups[0].cuts, "reduce different axes"));
 }
 
-TEST(Segment, MatmulsAndViewsStandAlone) {
+TEST(Segment, MatmulsAndViewsAreTheirOwnGroups) {
   SegmentedFusion segmented = segmentText(R"(
 fusion mlp(%x: f32[t, h], %w: f32[h, f], %v: f32[f, h]) {
   %a = matmul(%x, %w)
@@ -175,7 +175,7 @@ fusion mlp(%x: f32[t, h], %w: f32[h, f], %v: f32[f, h]) {
 }
 
 // d would have to run after the matmul and before it.
-TEST(Segment, NeverACycleBetweenGroups) {
+TEST(Segment, GroupsNeverFormACycle) {
   SegmentedFusion segmented = segmentText(R"(
 fusion cycle(%x: f32[n, n]) {
   %a = exp(%x)
@@ -187,7 +187,7 @@ fusion cycle(%x: f32[n, n]) {
   EXPECT_TRUE(anyContains(segmented.groups[0].cuts, "another group would stand in between"));
 }
 
-TEST(Segment, TwoProducersMeetInOneKernel) {
+TEST(Segment, TwoProducersJoinOneKernel) {
   SegmentedFusion segmented = segmentText(R"(
 fusion meet(%x: f32[n], %y: f32[n]) {
   %a = exp(%x)
@@ -200,7 +200,7 @@ fusion meet(%x: f32[n], %y: f32[n]) {
 }
 
 // x[i] * x[j]: one kernel would read x along two axes at once.
-TEST(Segment, OuterProductOfAValueWithItself) {
+TEST(Segment, ValueReadAlongTwoAxesIsSplit) {
   SegmentedFusion segmented = segmentText(R"(
 fusion outer(%x: f32[n]) {
   %e = exp(%x)
@@ -212,7 +212,7 @@ fusion outer(%x: f32[n]) {
   EXPECT_GT(segmented.groups.size(), 1u);
 }
 
-TEST(Segment, TenThousandExpressionsInGroupsOfBoundedSize) {
+TEST(Segment, GroupsOfTenThousandExpressionsHaveBoundedSize) {
   FusionBuilder b("chain");
   ValueId x = b.input("x", DType::F32, {Size::symbol("n")});
   ValueId v = x;
@@ -227,7 +227,7 @@ TEST(Segment, TenThousandExpressionsInGroupsOfBoundedSize) {
   EXPECT_EQ(dumpText(again), dumpText(segmented));
 }
 
-TEST(Segment, ScalarsBelongToTheHost) {
+TEST(Segment, ScalarsAreComputedOnTheHost) {
   SegmentedFusion segmented = segmentText(R"(
 fusion mean(%x: f32[t, h], %k: f64) {
   %n = size(%x, axis=1)
@@ -241,7 +241,7 @@ fusion mean(%x: f32[t, h], %k: f64) {
   EXPECT_EQ(valueNames(segmented.fusion, segmented.groups[0].inputs), (Names{"x", "m"}));
 }
 
-TEST(Segment, DumpsForMachines) {
+TEST(Segment, DotAndJsonDumpsListTheGroups) {
   SegmentedFusion segmented = segmentText(kSumAndPow);
   std::string dot = dumpDot(segmented);
   EXPECT_NE(dot.find("subgraph cluster_1"), std::string::npos);

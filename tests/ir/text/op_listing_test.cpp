@@ -1,4 +1,4 @@
-// The list of ops and docs/ops.md.
+// Tests the list of ops, and that docs/ops.md is equal to it.
 #include "ir/text/op_listing.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace heddle::op_listing_test {
 namespace {
 
-TEST(OpListingTest, NamesEveryOpOnALineOfItsOwn) {
+TEST(OpListing, EachOpHasItsOwnLine) {
   const std::string text = "\n" + listOps();
   for (const OpDef& op : opTable()) {
     EXPECT_NE(text.find("\n" + std::string(op.name) + " "), std::string::npos) << op.name;
@@ -20,7 +20,7 @@ TEST(OpListingTest, NamesEveryOpOnALineOfItsOwn) {
   EXPECT_GE(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')), opTable().size());
 }
 
-TEST(OpListingTest, ThePageOfTheOpsIsCurrent) {
+TEST(OpListing, OpsPageIsCurrent) {
   std::ifstream file("docs/ops.md");
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_EQ(page, opsMarkdown()) << "make it anew: heddle ops --markdown > docs/ops.md";

@@ -1,4 +1,4 @@
-// Errors of the fusion text, one by one.
+// Checks the error messages of the parser of fusions.
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
@@ -16,7 +16,7 @@ std::string errorOf(const std::string& text) {
   return "no error";
 }
 
-// Of a statement on line 4 over a: f32[t, h], b: f32[h], s: f64.
+// Returns the error of a statement on line 4 with the values a: f32[t, h], b: f32[h], s: f64.
 std::string bodyError(const std::string& statement) {
   return errorOf(
       "heddle 1\nmesh @m = [y=2, x=2]\nfusion f(%a: f32[t, h], %b: f32[h], %s: f64) {\n" +
@@ -27,7 +27,7 @@ std::string inputError(const std::string& input) {
   return errorOf("heddle 1\nmesh @m = [y=2, x=2]\nfusion f(" + input + ") { return %a }");
 }
 
-TEST(ParseErrorTest, Header) {
+TEST(ParseErrors, WrongHeadersAreReported) {
   EXPECT_EQ(errorOf(""), "f:1:1: found end of text, expected 'heddle'");
   EXPECT_EQ(errorOf("heddle 2"), "f:1:8: text of version 2, expected version 1");
   EXPECT_EQ(errorOf("heddle 1 program"), "f:1:10: found 'program', expected 'fusion'");
@@ -40,14 +40,14 @@ TEST(ParseErrorTest, Header) {
             "f:1:42: found end of text, expected '}'");
 }
 
-TEST(ParseErrorTest, Results) {
+TEST(ParseErrors, WrongResultCountsAreReported) {
   EXPECT_EQ(bodyError("%c, %d = softmax(%a)"), "f:4:1: softmax has 1 result(s), the text names 2");
   EXPECT_EQ(bodyError("%c, = softmax(%a)"),
             "f:4:5: found '=', expected a statement, as in %y = relu(%x), or return");
   EXPECT_EQ(bodyError("%c = softmax(%a, %b)"), "f:4: softmax takes 1 operand(s), got 2");
 }
 
-TEST(ParseErrorTest, Meshes) {
+TEST(ParseErrors, WrongMeshesAreReported) {
   EXPECT_EQ(errorOf("heddle 1 mesh m"), "f:1:15: found 'm', expected the name of a mesh, as in @m");
   EXPECT_EQ(errorOf("heddle 1 mesh @m = [w=2]"),
             "f:1:21: found 'w', expected a mesh axis: x, y or z");
@@ -68,7 +68,7 @@ TEST(ParseErrorTest, Meshes) {
             "f:1:31: mesh @m is defined twice");
 }
 
-TEST(ParseErrorTest, Inputs) {
+TEST(ParseErrors, WrongInputsAreReported) {
   EXPECT_EQ(inputError("a"), "f:3:10: found 'a', expected an input, as in %x: f32[t]");
   EXPECT_EQ(inputError("%a = f32"), "f:3:13: found '=', expected ':'");
   EXPECT_EQ(inputError("%a: f15[t]"),
@@ -94,7 +94,7 @@ TEST(ParseErrorTest, Inputs) {
   EXPECT_EQ(inputError("%a: f32[t]) with t = -4 {"), "f:3:31: the size -4 is negative");
 }
 
-TEST(ParseErrorTest, Shardings) {
+TEST(ParseErrors, WrongShardingsAreReported) {
   EXPECT_EQ(inputError("%a: f32[t] shard(@k)"), "f:3:27: there is no mesh @k");
   EXPECT_EQ(inputError("%a: f32[t] shard(@m, 1: x)"),
             "f:3:31: axis 1 is out of range for a tensor of rank 1");
@@ -110,7 +110,7 @@ TEST(ParseErrorTest, Shardings) {
             "f:3: %a: i64[t]: partial(avg) needs a float type");
 }
 
-TEST(ParseErrorTest, Statements) {
+TEST(ParseErrors, WrongStatementsAreReported) {
   EXPECT_EQ(bodyError("relu(%a)"),
             "f:4:1: found 'relu', expected a statement, as in %y = relu(%x), or return");
   EXPECT_EQ(bodyError("%c relu(%a)"), "f:4:4: found 'relu', expected '=' or ':'");
@@ -131,7 +131,7 @@ TEST(ParseErrorTest, Statements) {
             "f:4:17: %c is a scalar: it has neither sharding nor layout");
 }
 
-TEST(ParseErrorTest, Attributes) {
+TEST(ParseErrors, WrongAttributesAreReported) {
   EXPECT_EQ(bodyError("%c = sum(%a, axs=[0])"),
             "f:4:14: found 'axs', expected an attribute of sum: axes or keepdim");
   EXPECT_EQ(bodyError("%c = relu(%a, axes=[0])"),
@@ -151,7 +151,7 @@ TEST(ParseErrorTest, Attributes) {
             "f:4: gelu: found approximate=erf, expected none or tanh");
 }
 
-TEST(ParseErrorTest, DeepAndLongSizes) {
+TEST(ParseErrors, DeepAndLongSizesAreRefused) {
   const std::string deep = std::string(5000, '(') + "t";
   EXPECT_EQ(inputError("%a: f32[" + deep), "f:3:218: nested deeper than 200");
   const std::string minus = std::string(5000, '-') + "t";

@@ -1,4 +1,4 @@
-// Fusion text: print and parse are each other's inverse.
+// Checks that parse() inverts print() for fusions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ void expectRoundTrip(const Fusion& fusion) {
   verify(again);
 }
 
-// Text that is as print() writes it.
+// Requires that `body` is exactly what print() writes.
 void expectStable(const std::string& body) {
   const std::string text = "heddle 1\n" + body;
   const Fusion fusion = parseFusion(text, "t");
@@ -36,7 +36,7 @@ std::filesystem::path examples() {
   return std::filesystem::path(root == nullptr ? "." : root) / "examples";
 }
 
-TEST(RoundTripTest, Examples) {
+TEST(RoundTrip, ExamplesParseToTheSameFusion) {
   int count = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(examples())) {
     if (entry.path().extension() != ".fusion") continue;
@@ -50,16 +50,16 @@ TEST(RoundTripTest, Examples) {
   EXPECT_GE(count, 5);
 }
 
-TEST(RoundTripTest, MainExampleKeepsItsNamesAndOrder) {
+TEST(RoundTrip, MainExampleKeepsItsNamesAndOrder) {
   std::ifstream file(examples() / "gelu_backward_bias_grad.fusion");
   std::stringstream text;
   text << file.rdbuf();
-  // Written as print() writes it, but for the comment.
+  // The file is exactly what print() writes, except for its comment.
   const std::string body = text.str().substr(text.str().find("heddle 1"));
   EXPECT_EQ(print(parseFusion(text.str())), body);
 }
 
-TEST(RoundTripTest, ShardingsAndMeshes) {
+TEST(RoundTrip, ShardingsAndMeshesPrintUnchanged) {
   expectStable(
       "mesh @m = [y=2, x=4]\n"
       "mesh @n = [x=2] ranks=[1, 3]\n"
@@ -75,7 +75,7 @@ TEST(RoundTripTest, ShardingsAndMeshes) {
       "}\n");
 }
 
-TEST(RoundTripTest, Layouts) {
+TEST(RoundTrip, LayoutsPrintUnchanged) {
   expectStable(
       "fusion f(%a: f32[n, c, h, w] order=[0, 2, 3, 1] contiguous=[true, true, true, false]) {\n"
       "  %b = relu(%a) stride_order=[0, 2, 3, 1]\n"
@@ -84,7 +84,7 @@ TEST(RoundTripTest, Layouts) {
       "}\n");
 }
 
-TEST(RoundTripTest, SizesAndAttributes) {
+TEST(RoundTrip, SizesAndAttributesPrintUnchanged) {
   expectStable(
       "fusion f(%a: f32[2*t, ceildiv(h, 4), 1], %b: bool[max(t, 3), broadcast(1)])\n"
       "    with t = 8, h = 0 {\n"
@@ -101,7 +101,7 @@ TEST(RoundTripTest, SizesAndAttributes) {
       "}\n");
 }
 
-TEST(RoundTripTest, ScalarsPrintShortestAndExact) {
+TEST(RoundTrip, ScalarsPrintShortestAndExact) {
   EXPECT_EQ(printScalar(0.1), "0.1");
   EXPECT_EQ(printScalar(1.0), "1.0");
   EXPECT_EQ(printScalar(-0.0), "-0.0");
@@ -121,7 +121,7 @@ TEST(RoundTripTest, ScalarsPrintShortestAndExact) {
   }
 }
 
-TEST(RoundTripTest, LiteralsBecomeConstantsWithNamesOfTheirOwn) {
+TEST(RoundTrip, LiteralsBecomeConstantsWithUnusedNames) {
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%x: f32[t]) { %y = mul(0.5, %x) %S1 = add(%y, 2) return %S1 }");
   EXPECT_EQ(print(fusion),
@@ -135,7 +135,7 @@ TEST(RoundTripTest, LiteralsBecomeConstantsWithNamesOfTheirOwn) {
             "}\n");
 }
 
-TEST(RoundTripTest, CompositesEndInTheNameOfTheStatement) {
+TEST(RoundTrip, LastOpOfACompositeTakesTheStatementName) {
   const Fusion fusion =
       parseFusion("heddle 1 fusion f(%g: f32[t], %u: f32[t]) { %y = swiglu(%g, %u) return %y }");
   EXPECT_EQ(print(fusion),
@@ -147,8 +147,8 @@ TEST(RoundTripTest, CompositesEndInTheNameOfTheStatement) {
             "}\n");
 }
 
-TEST(RoundTripTest, AutomaticNamesStayClearOfLaterOnes) {
-  // The broadcast of %b would be called %T2, were that not the name of the next result.
+TEST(RoundTrip, AutomaticNamesAvoidLaterNames) {
+  // The automatic name of the broadcast of %b would be %T2, but a later result has this name.
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%a: f32[t, h], %b: f32[h]) {"
       "%T4 = add(%a, %b) %T2 = relu(%T4) return %T2 }");
@@ -156,7 +156,7 @@ TEST(RoundTripTest, AutomaticNamesStayClearOfLaterOnes) {
   expectRoundTrip(fusion);
 }
 
-TEST(RoundTripTest, ShardingOnTheReturnMovesToTheStatement) {
+TEST(RoundTrip, ShardingOnTheReturnMovesToTheStatement) {
   const Fusion fusion = parseFusion(
       "heddle 1 mesh @m = [x=2] fusion f(%a: f32[t]) {"
       " %b: f32[t] = relu(%a) return %b partial(sum: x) }");
@@ -164,7 +164,7 @@ TEST(RoundTripTest, ShardingOnTheReturnMovesToTheStatement) {
   EXPECT_NE(print(fusion).find("%b = relu(%a) shard(@m) partial(sum: x)\n"), std::string::npos);
 }
 
-TEST(RoundTripTest, BuiltInCpp) {
+TEST(RoundTrip, FusionBuiltInCppParsesToTheSameFusion) {
   FusionBuilder b("built");
   const int mesh = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   ValueId x = b.input("x", DType::BF16, {Size::symbol("t"), Size(1)});
@@ -178,7 +178,7 @@ TEST(RoundTripTest, BuiltInCpp) {
   expectRoundTrip(std::move(b).build());
 }
 
-TEST(RoundTripTest, LongChain) {
+TEST(RoundTrip, ChainOfTenThousandOpsParsesToTheSameFusion) {
   FusionBuilder b("chain");
   ValueId value = b.input("x", DType::F32, {Size::symbol("t")});
   for (int i = 0; i < 10000; ++i) value = b.pointwise("relu", {value});

@@ -20,7 +20,7 @@ std::vector<int64_t> valuesOf(const HostTensor& tensor) {
   return {data, data + tensor.numel()};
 }
 
-TEST(HostTensorTest, StartsAsZerosAndCopiesShare) {
+TEST(HostTensor, NewTensorIsZeroAndCopiesShareMemory) {
   HostTensor a(DType::F32, {2, 3});
   EXPECT_EQ(a.numel(), 6);
   EXPECT_EQ(a.bytes(), 24);
@@ -32,12 +32,12 @@ TEST(HostTensorTest, StartsAsZerosAndCopiesShare) {
   EXPECT_EQ(HostTensor(DType::F32, {0, 4}).numel(), 0);
 }
 
-TEST(HostTensorTest, RefusesSizesThatCannotBe) {
+TEST(HostTensor, ImpossibleSizesAreRefused) {
   EXPECT_THROW(HostTensor(DType::F32, {-1}), UserError);
   EXPECT_THROW(HostTensor(DType::F32, {int64_t{1} << 40, int64_t{1} << 40}), UserError);
 }
 
-TEST(HostTensorTest, RandomDependsOnSeedNameAndIndexAlone) {
+TEST(HostTensor, RandomElementsDependOnSeedNameAndIndexOnly) {
   const HostTensor a = randomTensor(DType::F64, {100}, 1, "x");
   const HostTensor longer = randomTensor(DType::F64, {7, 50}, 1, "x");
   const HostTensor f32 = randomTensor(DType::F32, {100}, 1, "x");
@@ -55,7 +55,7 @@ TEST(HostTensorTest, RandomDependsOnSeedNameAndIndexAlone) {
   EXPECT_LT(same_name, 5);
 }
 
-TEST(HostTensorTest, RandomFloatsAreAboutNormal) {
+TEST(HostTensor, RandomFloatsHaveMeanZeroAndVarianceOne) {
   const int64_t n = 100000;
   const HostTensor x = randomTensor(DType::F64, {n}, 3, "x");
   double sum = 0;
@@ -72,7 +72,7 @@ TEST(HostTensorTest, RandomFloatsAreAboutNormal) {
   EXPECT_NEAR(neighbours / n, 0, 0.02);
 }
 
-TEST(HostTensorTest, RandomIntegersAndBools) {
+TEST(HostTensor, RandomIntegersAndBoolsAreUniform) {
   const HostTensor ints = randomTensor(DType::I64, {4000}, 1, "i");
   std::vector<int> seen(16, 0);
   for (int64_t v : valuesOf(ints)) {
@@ -87,7 +87,7 @@ TEST(HostTensorTest, RandomIntegersAndBools) {
   EXPECT_NEAR(set, 2000, 200);
 }
 
-TEST(HostTensorTest, LocalBlock) {
+TEST(HostTensor, LocalBlockHoldsTheElementsOfTheRank) {
   TensorDesc desc = denseDesc(DType::I64, {2, 2});
   desc.global = {3, 4};
   desc.offset = {1, 2};
@@ -97,15 +97,15 @@ TEST(HostTensorTest, LocalBlock) {
   EXPECT_EQ(localBlock(iota({3, 4}), desc).numel(), 0);
 }
 
-TEST(HostTensorTest, PackAndUnpackStrided) {
-  // [2, 3] with columns outermost and a gap behind each column.
+TEST(HostTensor, PackAndUnpackFollowStrides) {
+  // The tensor is [2, 3] with columns outermost and a gap after each column.
   TensorDesc desc = denseDesc(DType::I64, {2, 3});
   desc.strides = {1, 4};
   std::vector<int64_t> memory(12, -1);
   packInto(memory.data(), desc, iota({2, 3}));
   EXPECT_EQ(memory, (std::vector<int64_t>{0, 3, -1, -1, 1, 4, -1, -1, 2, 5, -1, -1}));
   EXPECT_EQ(valuesOf(unpackFrom(memory.data(), desc)), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  desc.strides = {0, 4};  // a stretched axis
+  desc.strides = {0, 4};  // stride 0: a broadcast axis
   EXPECT_EQ(valuesOf(unpackFrom(memory.data(), desc)), (std::vector<int64_t>{0, 1, 2, 0, 1, 2}));
 }
 

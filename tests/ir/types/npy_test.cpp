@@ -10,7 +10,7 @@
 namespace heddle::npy_test {
 namespace {
 
-// A version 1 file, put together by hand.
+// Builds a .npy file of version 1 by hand.
 std::string file(std::string header, const std::string& data) {
   header += '\n';
   std::string out = std::string("\x93NUMPY\x01\x00", 8);
@@ -40,7 +40,7 @@ std::string errorOf(const std::string& bytes) {
   return "no error";
 }
 
-TEST(NpyTest, RoundTripsEveryType) {
+TEST(Npy, EveryDtypeRoundTrips) {
   for (DType dtype : kAllDTypes) {
     for (const std::vector<int64_t>& sizes :
          {std::vector<int64_t>{}, {7}, {2, 3}, {0, 5}, {3, 1, 4, 2}}) {
@@ -56,29 +56,29 @@ TEST(NpyTest, RoundTripsEveryType) {
   }
 }
 
-TEST(NpyTest, WritesWhatNumPyWrites) {
+TEST(Npy, WrittenBytesEqualThoseOfNumPy) {
   HostTensor tensor(DType::F32, {2});
   tensor.set(0, 1.0);
   tensor.set(1, -2.0);
   std::ostringstream out;
   writeNpy(out, tensor);
-  // 128 bytes in front of the data: 6 magic, 2 version, 2 length, 118 header.
+  // 128 bytes precede the data: 6 magic, 2 version, 2 length, 118 header.
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
   header.resize(117, ' ');
   EXPECT_EQ(out.str(), file(header, bytesOf<float>({1, -2})));
 }
 
-TEST(NpyTest, ReadsFortranOrderAndVersion2) {
+TEST(Npy, FortranOrderAndVersion2AreRead) {
   std::string bytes = file("{'shape': (2, 3), 'fortran_order': True, \"descr\": '<i8'}",
                            bytesOf<int64_t>({0, 3, 1, 4, 2, 5}));
   bytes[6] = 2;
-  bytes.insert(10, 2, '\0');  // version 2 has four bytes for the length
+  bytes.insert(10, 2, '\0');  // version 2 stores the length in four bytes
   const HostTensor tensor = read(bytes);
   EXPECT_EQ(tensor.sizes, (std::vector<int64_t>{2, 3}));
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(toInt(tensor.at(i)), i);
 }
 
-TEST(NpyTest, ReadsBf16Bits) {
+TEST(Npy, Bf16BitsAreRead) {
   for (const char* descr : {"<V2", "|V2", "<u2"}) {
     const HostTensor tensor =
         read(file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (2,), }}", descr),
@@ -89,7 +89,7 @@ TEST(NpyTest, ReadsBf16Bits) {
   }
 }
 
-TEST(NpyTest, ReadsF8Bits) {
+TEST(Npy, Float8BitsAreRead) {
   for (const char* descr : {"<V1", "|V1", "|u1"}) {
     const std::string bytes =
         file(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (2,), }}", descr),
@@ -106,7 +106,7 @@ TEST(NpyTest, ReadsF8Bits) {
   }
 }
 
-TEST(NpyTest, Errors) {
+TEST(Npy, WrongFilesAreReported) {
   EXPECT_EQ(errorOf("not a npy file"), "x.npy is not a .npy file");
   EXPECT_EQ(errorOf("\x93NU"), "x.npy: the file ends within its magic: got 3 bytes of 8");
   EXPECT_EQ(errorOf(std::string("\x93NUMPY\x03\x00", 8)), "x.npy: .npy version 3, expected 1 or 2");

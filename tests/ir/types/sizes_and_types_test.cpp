@@ -1,4 +1,4 @@
-// dtypes, sizes, meshes, shardings: the values everything else is made of.
+// Tests dtypes, sizes, meshes and shardings, which all other parts use.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,8 +21,9 @@ std::string messageOf(const std::function<void()>& f) {
   return "no error";
 }
 
-TEST(DTypeTest, Bf16RoundsToNearestEven) {
-  // 1 + 2^-8 lies half way between 1 and 1 + 2^-7: even is 1. 1 + 3 * 2^-8 goes up to 1 + 2^-6.
+TEST(SizesAndTypes, Bf16RoundsToNearestEven) {
+  // 1 + 2^-8 is in the middle between 1 and 1 + 2^-7, and 1 is even. 1 + 3 * 2^-8 rounds up to 1 +
+  // 2^-6.
   EXPECT_EQ(floatFromBf16(bf16FromFloat(1.00390625f)), 1.0f);
   EXPECT_EQ(floatFromBf16(bf16FromFloat(1.01171875f)), 1.015625f);
   EXPECT_TRUE(std::isinf(floatFromBf16(bf16FromFloat(std::numeric_limits<float>::max()))));
@@ -30,7 +31,7 @@ TEST(DTypeTest, Bf16RoundsToNearestEven) {
   EXPECT_TRUE(std::signbit(floatFromBf16(bf16FromFloat(-0.0f))));
 }
 
-TEST(DTypeTest, ElementsRoundTripThroughMemory) {
+TEST(SizesAndTypes, StoredElementsAreConvertedToTheirDtype) {
   double buffer[2];
   storeElement(buffer, DType::I64, 1, int64_t{-7});
   EXPECT_EQ(loadElement(buffer, DType::I64, 1), Scalar(int64_t{-7}));
@@ -42,7 +43,7 @@ TEST(DTypeTest, ElementsRoundTripThroughMemory) {
   EXPECT_EQ(toInt(1e30), std::numeric_limits<int64_t>::max());
 }
 
-TEST(SizeTest, FoldsAndCompares) {
+TEST(SizesAndTypes, SizesFoldAndCompare) {
   const Size t = Size::symbol("t");
   EXPECT_EQ(Size(2) * t, t * Size(2));
   EXPECT_EQ(t - t, Size(0));
@@ -53,7 +54,7 @@ TEST(SizeTest, FoldsAndCompares) {
   EXPECT_FALSE(t == Size::symbol("h"));
 }
 
-TEST(SizeTest, PrintsInfixWithNeededBrackets) {
+TEST(SizesAndTypes, SizesPrintInfixWithNeededBrackets) {
   const Size t = Size::symbol("t");
   EXPECT_EQ((Size(2) * t + Size(1)).str(), "2*t + 1");
   EXPECT_EQ((Size(2) * (t + Size(1))).str(), "2*(t + 1)");
@@ -62,7 +63,7 @@ TEST(SizeTest, PrintsInfixWithNeededBrackets) {
   EXPECT_EQ((t - (t + Size(1))).str(), "t - (t + 1)");
 }
 
-TEST(SizeTest, EvaluationIsCheckedAndNamesTheExpression) {
+TEST(SizesAndTypes, SizeErrorsNameTheExpression) {
   const Size t = Size::symbol("t");
   const SizeBindings big = {{"t", int64_t{1} << 40}};
   EXPECT_EQ((t + Size(1)).evaluate(lookupIn(big)), (int64_t{1} << 40) + 1);
@@ -75,7 +76,7 @@ TEST(SizeTest, EvaluationIsCheckedAndNamesTheExpression) {
 
 DeviceMesh mesh2x3() { return {"m", {{MeshAxis::Y, 2}, {MeshAxis::X, 3}}, {}}; }
 
-TEST(MeshTest, TeamsRunAlongAnyAxis) {
+TEST(SizesAndTypes, MeshTeamsRunAlongAnyAxis) {
   const DeviceMesh mesh = mesh2x3();
   EXPECT_EQ(mesh.size(), 6);
   EXPECT_EQ(mesh.coordinate(4, MeshAxis::Y), 1);
@@ -89,7 +90,7 @@ TEST(MeshTest, TeamsRunAlongAnyAxis) {
   EXPECT_EQ(sub.positionOf(0), -1);
 }
 
-TEST(MeshTest, TakesItsSizeFromTheJob) {
+TEST(SizesAndTypes, MeshTakesItsSizeFromTheJob) {
   DeviceMesh mesh = {"m", {{MeshAxis::Y, 2}, {MeshAxis::X, DeviceMesh::kFromJob}}, {}};
   EXPECT_EQ(mesh.str(), "@m = [y=2, x=ranks]");
   EXPECT_EQ(messageOf([&] { concretizeMesh(mesh, 3); }),
@@ -101,7 +102,7 @@ TEST(MeshTest, TakesItsSizeFromTheJob) {
             "mesh @m = [x=4] needs 4 ranks, the job has 2");
 }
 
-TEST(ShardingTest, BlocksCoverTheAxisOnceWhateverTheSizes) {
+TEST(SizesAndTypes, BlocksCoverTheAxisOnceForAnySize) {
   const DeviceMesh mesh = mesh2x3();
   const std::vector<std::vector<MeshAxis>> splits = {
       {MeshAxis::X}, {MeshAxis::Y}, {MeshAxis::Y, MeshAxis::X}, {MeshAxis::X, MeshAxis::Y}};
@@ -121,7 +122,7 @@ TEST(ShardingTest, BlocksCoverTheAxisOnceWhateverTheSizes) {
   }
 }
 
-TEST(ShardingTest, GatheringTheInnerAxisGivesTheOuterBlock) {
+TEST(SizesAndTypes, GatheringTheInnerMeshAxisGivesTheOuterBlock) {
   const DeviceMesh mesh = mesh2x3();
   for (int64_t n : {5, 7, 10, 11}) {
     for (int64_t rank = 0; rank < 6; ++rank) {
@@ -135,7 +136,7 @@ TEST(ShardingTest, GatheringTheInnerAxisGivesTheOuterBlock) {
   }
 }
 
-TEST(TensorTest, DescribesMemory) {
+TEST(SizesAndTypes, TensorDescriptionsGiveStridesAndBytes) {
   EXPECT_EQ(stridesFor({2, 3, 4}, {0, 2, 1}), (std::vector<int64_t>{12, 1, 3}));
   TensorDesc desc = denseDesc(DType::F32, {2, 3});
   EXPECT_TRUE(desc.isContiguous());

@@ -1,0 +1,75 @@
+"""Checks the names of GoogleTest suites and tests. Fails in these cases:
+
+- Two files define the same suite. Filters and ctest entries could not distinguish them.
+- The name of a suite ends in "Test".
+- The name of a suite or a test contains a word that the project has replaced by another one.
+
+Argument: the root of the sources.
+"""
+
+import pathlib
+import re
+import sys
+
+REPLACED = {
+    "Product": "Matmul",
+    "Products": "Matmuls",
+    "HostValue": "ByValueInput",
+    "HostValues": "ByValueInputs",
+    "Placed": "Indexed",
+    "Lanes": "CopyChannels",
+    "Trace": "Unroll, RunProfile or Timeline",
+    "Board": "JobMonitor",
+    "Anew": "Again",
+    "Told": "Reported",
+    "Whole": "Unsplit, Unsharded or Full",
+}
+
+TEST = re.compile(r"^\s*(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+
+
+def replaced_words(name):
+    """Returns the entries of REPLACED whose CamelCase words are in the name, next to each other."""
+    words = re.findall(r"[A-Z][a-z]*|[a-z]+|\d+", name)
+    found = []
+    for old in REPLACED:
+        parts = re.findall(r"[A-Z][a-z]*", old)
+        starts = range(len(words) - len(parts) + 1)
+        if any(words[i : i + len(parts)] == parts for i in starts):
+            found.append(old)
+    return found
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    faults = []
+    file_of = {}
+    tests = 0
+    for path in sorted((root / "tests").rglob("*")):
+        if path.suffix not in (".cpp", ".h"):
+            continue
+        file = path.relative_to(root)
+        for suite, test in TEST.findall(path.read_text(encoding="utf-8")):
+            tests += 1
+            for old in replaced_words(test):
+                faults.append(f"{file}: {suite}.{test}: use {REPLACED[old]} instead of {old}")
+            first = file_of.setdefault(suite, file)
+            if first is file:
+                if suite.endswith("Test"):
+                    faults.append(f"{file}: {suite}: the name of a suite must not end in Test")
+                for old in replaced_words(suite):
+                    faults.append(f"{file}: {suite}: use {REPLACED[old]} instead of {old}")
+            elif first != file:
+                faults.append(f"{file}: {suite}: {first} defines this suite too")
+    for fault in sorted(set(faults)):
+        print(fault)
+    if tests == 0:
+        print(f"check_test_names: no tests in {root / 'tests'}")
+    if faults or tests == 0:
+        return 1
+    print(f"check_test_names: ok, {tests} tests in {len(file_of)} suites")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
