@@ -1,12 +1,13 @@
-# The few commands a newcomer needs; everything else is CMake (see CMakePresets.json and docs/contributing.md).
+# The commands for a first look. Everything else uses CMake (see CMakePresets.json and
+# docs/contributing.md).
 .PHONY: help setup build run test format clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make run      find or install what is missing, build, run the example fusion and check its result"
-	@echo "make test     the same set-up, then every test, the sanitizers and a minute of fuzzing"
+	@echo "make run      install missing packages, build, run the example fusion and check its result"
+	@echo "make test     install missing packages, then run every test, the sanitizers and a minute of fuzzing"
 	@echo "make build    build everything in release mode (build/release)"
-	@echo "make format   clang-format over all sources"
+	@echo "make format   run clang-format on all sources"
 	@echo "make clean    remove build/"
 
 setup:

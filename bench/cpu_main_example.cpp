@@ -1,5 +1,6 @@
-// Time of examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU, against the copy
-// bandwidth of as many threads measured in the same run. Prints one JSON object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU, and compares it
+// with the copy bandwidth of the same number of threads, measured in the same run. Prints one JSON
+// object.
 //
 //   bench_cpu_main_example [FILE [THREADS]]
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ namespace {
 
 using namespace heddle;
 
-// One memcpy on each of several threads over its part of two large buffers.
+// Copies between two large buffers on several threads; each thread copies its part.
 class ParallelCopy {
  public:
   explicit ParallelCopy(int threads) : threads_(threads), from_(kBytes, 1), to_(kBytes, 2) {}
@@ -35,7 +36,7 @@ class ParallelCopy {
     for (std::thread& worker : workers) worker.join();
   }
 
-  // Bytes read and written a second.
+  // Returns the bytes read and written per second.
   static double bandwidth(double ms) { return 2.0 * static_cast<double>(kBytes) / (ms * 1e-3); }
 
  private:
@@ -56,7 +57,7 @@ void run(const std::string& path, int threads) {
   bench::MainExample example(path, *device);
   ParallelCopy copy(threads);
   const auto fusion = [&] { example.executable->run(example.arguments).wait(); };
-  // Taken in turn, so that other work on the machine slows both.
+  // The measurements alternate, so that other work on the machine slows both.
   std::vector<double> copy_ms;
   std::vector<double> fusion_ms;
   for (int i = 0; i < 5; ++i) {

@@ -1,7 +1,7 @@
-// Causal attention of bf16 [16, 32, 2048, 128] and its backward, which computes the forward again,
-// through a FusionExecutor on GPU 0, as bench/peers/torch_attention.py times them. Prints one JSON
-// object a line; taken_mib is what the GPU's memory has lost to the runs: results, workspace, what
-// the library loads.
+// Times causal attention of bf16 [16, 32, 2048, 128] and its backward, which computes the forward
+// again, through a FusionExecutor on GPU 0. bench/peers/torch_attention.py times the same in
+// PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that the runs take:
+// results, workspace, and memory for code that the library loads.
 //
 //   bench_cuda_attention [ROUNDS]
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@ constexpr int kRepeats = 5;
 struct Case {
   const char* name;
   std::vector<const char*> inputs;
-  int products;  // of [tokens, tokens] and the width, over the lower triangle
+  int products;  // matrix products of [tokens, tokens] with the width, over the lower triangle
   Fusion fusion;
 };
 
@@ -55,7 +55,7 @@ Case causalAttention(bool backward) {
   return result;
 }
 
-// The median of a run, in ms.
+// Returns the median time of a run in ms.
 double timeOf(host::FusionExecutor& executor, const std::vector<host::Argument>& inputs,
               host::Device& device, int rounds) {
   host::RunOptions options;
@@ -64,7 +64,7 @@ double timeOf(host::FusionExecutor& executor, const std::vector<host::Argument>&
                          [&] { executor.run(inputs, options); });
 }
 
-// Taken of the GPU's memory, by whomever.
+// Returns the GPU memory in use, by all processes.
 size_t usedBytes() {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

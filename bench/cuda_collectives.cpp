@@ -1,8 +1,9 @@
-// Collectives through a host program against the same NCCL calls made by hand, on all GPUs of the
-// machine, a thread and a rank a GPU, the two in turn. GPU time by events of one collective among
-// several in a program (gpu_us) and of a program that is nothing else, its run included (alone_us);
-// the host time of one Communicate with its Wait against one raw call. One JSON object a kind and
-// size.
+// Times collectives of a host program and the same calls of NCCL, alternating, on all GPUs of the
+// machine, with one thread and one rank per GPU. Prints one JSON object per kind and size:
+// - gpu_us: GPU time by events of one collective among several in a program
+// - alone_us: GPU time of a program with only this collective, including the start of the run
+// - host_us: host time of one Communicate with its Wait
+// - nccl_*: the same for plain calls of NCCL
 //
 //   bench_cuda_collectives [BYTES ...]     default 16 KiB to 1 GiB; bytes of the larger buffer
 #include <cuda_runtime_api.h>
@@ -48,7 +49,7 @@ void rawAllToAll(const void* in, void* out, size_t part, int, ncclComm_t comm,
   check(ncclAlltoAll(in, out, part, ncclFloat, comm, stream), "ncclAlltoAll");
 }
 #else
-// Every rank to every rank, as this NCCL has no call for it.
+// Sends from every rank to every rank, because this NCCL has no all-to-all.
 void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t comm,
                  cudaStream_t stream) {
   const auto at = [&](auto* base, int rank) { return base + static_cast<size_t>(rank) * part; };
@@ -62,7 +63,7 @@ void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t c
 }
 #endif
 
-// Sizes count parts: a whole is one part of each rank.
+// Sizes are in parts: an unsplit tensor consists of one part per rank.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"allreduce", "f32[@m.x, c] shard(@m)", "f32[@m.x, c] shard(@m)", " op=sum",
@@ -85,7 +86,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// `posts` collectives one after the other, each with its wait, on one buffer.
+// Returns a program with `posts` collectives on one buffer, each followed by its wait.
 host::Program programOf(const Kind& kind, int64_t part, int posts) {
   std::string text = fmt::format(
       "heddle 1\nmesh @m = [x=ranks]\nprogram main(%x: {}) -> (%y) with c = {} {{\n"
@@ -166,14 +167,15 @@ class Rank {
     return {memory, desc, std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); })};
   }
 
-  // Median microseconds of each, in turn, on the GPU; the slowest rank counts.
+  // Returns the median GPU time of each in microseconds, measured alternately. The slowest rank
+  // counts.
   std::pair<double, double> gpuPair(const std::function<void()>& ours,
                                     const std::function<void()>& raw, int64_t bytes) {
     const int runs = bytes > (64 << 20) ? 10 : 40;
     std::vector<double> a, b;
     for (int i = 0; i < runs + 5; ++i) {
       const double ours_us = gpuUs(ours), raw_us = gpuUs(raw);
-      if (i < 5) continue;  // the first ones plan and connect
+      if (i < 5) continue;  // the first rounds plan and connect
       a.push_back(ours_us);
       b.push_back(raw_us);
     }
@@ -185,7 +187,7 @@ class Rank {
     return 1e3 * timer_->ms(work);
   }
 
-  // Median host microseconds to issue it, the GPU idle.
+  // Returns the median host time to issue the work, in microseconds, with an idle GPU.
   double hostUs(const std::function<void()>& work) {
     const double ns = bench::medianOf(50, 0, [&] {
       check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
@@ -206,7 +208,7 @@ class Rank {
 
   std::unique_ptr<comm::World> world_;
   std::unique_ptr<host::Device> device_;
-  ncclComm_t raw_ = nullptr;  // with the process until its end
+  ncclComm_t raw_ = nullptr;  // lives until the process ends
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<bench::GpuTimer> timer_;
 };
@@ -217,7 +219,7 @@ int main(int argc, char** argv) {
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
-    std::fprintf(stderr, "bench_cuda_collectives: needs two GPUs or more, found %d %s\n", gpus,
+    std::fprintf(stderr, "bench_cuda_collectives: needs at least two GPUs, found %d %s\n", gpus,
                  why.c_str());
     return 77;
   }

@@ -1,9 +1,12 @@
-// What a collective costs the product beside it, by copy engines (Communicate::carrier) and by
-// NCCL's kernels, on all GPUs of the machine, a thread and a rank a GPU: GPU time of 16 products,
-// of 8 collectives, and of both on streams of their own. One JSON object a case.
+// Measures how much a collective slows a matrix product that runs at the same time: by copy engines
+// (Communicate::carrier) and by NCCL's kernels. Uses all GPUs of the machine, with one thread and
+// one rank per GPU. Prints the GPU time of 16 matrix products, of 8 collectives, and of both on
+// separate streams, as one JSON object per case.
 //
-//   bench_cuda_copy_channels [--mib LIST] [ROWS ...]    rows of a product with [3584, 8192] in bf16,
-//   default 1024; the collectives' longer buffer, default 16
+//   bench_cuda_copy_channels [--mib LIST] [ROWS ...]
+//
+// ROWS: rows of a matrix product with [3584, 8192] in bf16, default 1024. --mib: the collectives'
+// longer buffer, default 16.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -34,7 +37,7 @@ constexpr int kCollectives = 8;
 
 struct Kind {
   const char* name;
-  bool cuts_in, cuts_out;  // one part of the longer buffer
+  bool cuts_in, cuts_out;  // the buffer is one part of the longer buffer
   const char* more;
 };
 constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},
@@ -78,7 +81,7 @@ std::string textOf(const Kind& kind, const std::string& by, int ranks, const Siz
   return text + "}\n";
 }
 
-// Random numbers: of zeros a product is faster.
+// Uses random numbers, because matrix products of zeros are faster.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
   const HostTensor values = randomTensor(desc.dtype, desc.sizes, 1, "bench");
   return host::toDevice(device, device.allocator(), values, desc);
@@ -88,7 +91,7 @@ double runProgram(const std::string& text, host::Device& device, comm::World& wo
   const host::Program program = host::parseProgram(text);
   const SizeBindings sizes(program.size_defaults.begin(), program.size_defaults.end());
   host::ExecutableOptions options;
-  options.passes.overlap = false;  // streams are as the text says
+  options.passes.overlap = false;  // the text assigns the streams
   host::Executable executable(program, {&device, &world, nullptr}, options);
   std::vector<host::Argument> arguments;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -138,10 +141,10 @@ void runRank(const std::vector<Sizes>& all_sizes, std::unique_ptr<comm::World> w
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Products beside collectives on several GPUs.");
+  CLI::App app("Matrix products beside collectives on several GPUs.");
   std::vector<int64_t> rows = {1024}, mib = {16};
-  app.add_option("rows", rows, "of a product with [3584, 8192]");
-  app.add_option("--mib", mib, "of the longer buffer")->delimiter(',');
+  app.add_option("rows", rows, "rows of a matrix product with [3584, 8192]");
+  app.add_option("--mib", mib, "MiB of the longer buffer")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   std::vector<Sizes> sizes;
   for (int64_t each : rows) {
@@ -150,7 +153,7 @@ int main(int argc, char** argv) {
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
-    std::fprintf(stderr, "bench_cuda_copy_channels: needs two GPUs or more, found %d %s\n", gpus,
+    std::fprintf(stderr, "bench_cuda_copy_channels: needs at least two GPUs, found %d %s\n", gpus,
                  why.c_str());
     return 77;
   }

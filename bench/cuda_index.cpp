@@ -1,8 +1,8 @@
-// Sorting, the first of lines, lookups, scattered sums and running sums through a FusionExecutor on
-// GPU 0: time on the GPU, and what the inputs and outputs, moved once, come to a second
-// (bench/peers/torch_index.py times the same ones). Prints one JSON object a line.
+// Times sort, topk, lookups, scatter_add and cumsum through a FusionExecutor on GPU 0. Prints one
+// JSON object per line with the GPU time and the bytes per second if inputs and outputs moved once.
+// bench/peers/torch_index.py times the same ops in PyTorch.
 //
-//   bench_cuda_index [ROUNDS [FILTER]]   those whose name has FILTER in it
+//   bench_cuda_index [ROUNDS [FILTER]]   only cases whose name contains FILTER
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -21,9 +21,9 @@ using namespace heddle;
 
 struct Case {
   const char* name;
-  const char* inputs;  // what makes them on the device
+  const char* inputs;  // the fusion that creates them on the device
   const char* fusion;
-  double bytes;  // read and written at the least
+  double bytes;  // read and written at least
   int repeats;
 };
 

@@ -1,5 +1,5 @@
-// GPU time of examples/gelu_backward_bias_grad.fusion at its default sizes, against the copy
-// bandwidth of the same GPU measured in the same run. Prints one JSON object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the GPU, and compares it
+// with the copy bandwidth of the same GPU, measured in the same run. Prints one JSON object.
 //
 //   bench_cuda_main_example [FILE]
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@ namespace {
 using namespace heddle;
 using bench::check;
 
-// Bytes a second of a device-to-device copy, counting bytes read and written.
+// Returns the bytes per second of a device-to-device copy, counting bytes read and written.
 double copyBandwidth(cudaStream_t stream) {
   const size_t bytes = size_t{1} << 30;
   void* from = nullptr;

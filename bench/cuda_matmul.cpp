@@ -1,6 +1,6 @@
-// Matrix products through an Executable on GPU 0: time on the GPU (bench/peers/torch_matmul.py
-// times the same ones), and the host's time of a CallLibrary against a plain loop of cublasLtMatmul
-// over the same operands. Prints one JSON object a line.
+// Times matrix products through an Executable on GPU 0 (bench/peers/torch_matmul.py times the same
+// ones), and the host work of a CallLibrary against a plain loop of cublasLtMatmul with the same
+// operands. Prints one JSON object per line.
 //
 //   bench_cuda_matmul [ROUNDS]
 #include <cublasLt.h>
@@ -65,10 +65,10 @@ void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int 
   std::fflush(stdout);
 }
 
-constexpr int kCalls = 200;  // below what the driver queues before it makes the host wait
+constexpr int kCalls = 200;  // fewer than the driver queues before the host has to wait
 constexpr int64_t kSize = 64;
 
-// A square product as one writes it straight on cuBLASLt.
+// A square matrix product, called directly on cuBLASLt.
 class RawMatmul {
  public:
   RawMatmul() {

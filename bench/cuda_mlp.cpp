@@ -1,17 +1,18 @@
-// The tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the machine, a
-// thread and an NCCL rank a GPU, or under mpirun a process each: GPU time with communication on the
-// main stream, beside the computation, and in chunks. One JSON object a case; the peer is
-// bench/peers/torch_mlp.py.
+// Times the tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the
+// machine, with one thread and one NCCL rank per GPU, or under mpirun with one process per rank.
+// Measures the GPU time with communication on the main stream, beside the computation, and split
+// into chunks. Prints one JSON object per case. bench/peers/torch_mlp.py times the same in PyTorch.
 //
-//   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N] [--block
-//   FILE] [TOKENS
-//   ...]
+//   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N]
+//                                [--block FILE] [TOKENS ...]
 //
-// TOKENS: default 4096 16384; hidden 8192, features 28672 by default, bf16. --batch: tensors are
-// [batch, TOKENS / batch, ...], and sp_mlp spreads axis 1. --overlap: like
-// off,auto,4,4:16, where the second number is that of NCCL's thread blocks for the chunks, instead
-// of copy engines. gelu is the epilogue of the first product ("epilogue"), or an op of the fusion
-// and so a kernel of its own.
+// TOKENS: default 4096 16384. The hidden size is 8192, features are 28672 by default, in bf16.
+// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1.
+// --overlap: for example off,auto,4,4:16; the second number is the number of thread blocks that
+// NCCL uses for the chunks, in place of copy engines.
+//
+// gelu is the epilogue of the first matrix product ("epilogue"), or an op of the fusion and
+// therefore a kernel of its own ("op").
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -53,7 +54,7 @@ fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
 }}
 )";
 
-// Device memory filled with random numbers: zeros would make the GPU clock higher.
+// Returns device memory filled with random numbers. With zeros the GPU would clock higher.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
   const int64_t part = std::min<int64_t>(desc.numel(), int64_t{1} << 20);
   const HostTensor values = randomTensor(desc.dtype, {part}, 1, "bench");
@@ -83,7 +84,7 @@ double medianMs(cudaStream_t stream, comm::World& world, const std::function<voi
 struct Case {
   std::string name;
   std::string text;
-  std::vector<std::pair<std::string, int64_t>> sizes;  // instead of the text's
+  std::vector<std::pair<std::string, int64_t>> sizes;  // replace the defaults of the text
   std::string gelu;
 };
 
@@ -125,10 +126,10 @@ double worst(comm::World& world, double ms) {
 
 struct Times {
   double gpu_ms;
-  double host_ms;  // to issue a run
+  double host_ms;  // host time to issue a run
 };
 
-// The largest over the ranks.
+// Returns the largest times of all ranks.
 Times runCase(const Case& bench, const std::string& overlap, host::Device& device,
               comm::World& world) {
   host::CompileOptions options;
@@ -180,7 +181,7 @@ void runRank(const std::vector<Case>& cases, const std::vector<std::string>& ove
   world->barrier();
 }
 
-// `batch` 0: tensors of two axes.
+// Returns the cases. With `batch` 0, tensors have two axes.
 std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t features,
                           int64_t batch) {
   const std::string spread = batch > 0 ? ", 1: x" : ", 0: x";
@@ -205,7 +206,7 @@ std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t fe
   return cases;
 }
 
-// A file of f32 fusion text, in bf16.
+// Reads a fusion of f32 from a file and converts it to bf16.
 Case blockOf(const std::string& path) {
   std::ifstream in(path);
   HEDDLE_USER_CHECK(in.good(), "cannot read {}", path);
@@ -244,8 +245,8 @@ int main(int argc, char** argv) {
   std::string block;
   int64_t features = 28672;
   int64_t batch = 0;
-  app.add_option("--features", features, "of all GPUs together");
-  app.add_option("--batch", batch, "an axis of so many before the tokens");
+  app.add_option("--features", features, "features, of all GPUs together");
+  app.add_option("--batch", batch, "size of a batch axis before the tokens");
   app.add_option("tokens", tokens, "numbers of tokens");
   app.add_option("--overlap", overlaps, "off, auto, N, N:CTAS")->delimiter(',');
   app.add_option("--gpus", sizes, "numbers of GPUs; default: all")->delimiter(',');
@@ -254,7 +255,7 @@ int main(int argc, char** argv) {
   std::string why;
   const int gpus = host::cudaDeviceCount(why);
   if (gpus < 2) {
-    std::fprintf(stderr, "bench_cuda_mlp: needs two GPUs or more, found %d %s\n", gpus,
+    std::fprintf(stderr, "bench_cuda_mlp: needs at least two GPUs, found %d %s\n", gpus,
                  why.c_str());
     return 77;
   }

@@ -11,8 +11,8 @@ inline void check(cudaError_t status, const char* call) {
   if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
 }
 
-// Times what is enqueued on a stream between two events, so that the host's part does not count
-// where the GPU is the slower one.
+// Times the work that is enqueued on a stream between two events. The host's time does not count,
+// unless the host is slower than the GPU.
 class GpuTimer {
  public:
   explicit GpuTimer(cudaStream_t stream) : stream_(stream) {
@@ -43,7 +43,7 @@ class GpuTimer {
   cudaEvent_t end_ = nullptr;
 };
 
-// Median milliseconds on the GPU of one of `repeats` calls in a row.
+// Returns the median GPU time in milliseconds of one of `repeats` consecutive calls.
 template <class Work>
 double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) {
   GpuTimer timer(stream);
@@ -56,7 +56,8 @@ double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) 
          repeats;
 }
 
-// Median nanoseconds of the host to issue one of the `calls` of `issue`, the stream idle before.
+// Returns the median host time in nanoseconds to issue one of the `calls` of `issue`. The stream is
+// idle before each measurement.
 template <class Issue>
 double medianIssueNs(cudaStream_t stream, int rounds, int calls, const Issue& issue) {
   const auto idle = [&] { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };

@@ -1,5 +1,5 @@
-// Host time of an instruction in a steady run: a program of many instructions on a device that does
-// nothing. Prints one JSON object a line.
+// Times the host work of an instruction in a steady run: a program of many instructions on a device
+// that does nothing. Prints one JSON object per line.
 //
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ using namespace heddle;
 
 constexpr int kInstructions = 1000;
 
-// Plans and loads real kernels of the CPU device but launches nothing, so that the cost of filling
-// argument blocks counts and the cost of kernels does not.
+// Plans and loads kernels of the CPU device but launches none. Thus the cost of filling argument
+// blocks counts, and the cost of kernels does not.
 class DryDevice : public host::Device {
  public:
   host::DeviceKind kind() const override { return host::DeviceKind::Cpu; }
@@ -93,7 +93,7 @@ program bench(%x: f32[n, n], %y: f32[n, n]) -> (%z) with n = 16 {{
                      kInstructions, body);
 }
 
-// Median nanoseconds an instruction.
+// Returns the median nanoseconds per instruction.
 double measure(host::Device& device, const std::string& body, int per_trip, int runs) {
   host::Executable executable(host::parseProgram(programText(body), "bench"),
                               {&device, nullptr, nullptr});

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, for a machine that has one (or two): builds, runs the gpu tests, then
-# compute-sanitizer over them, then the examples and the benchmarks with their peers.
+# Runs everything that needs a GPU, on a machine with one GPU or more: builds, runs the gpu tests,
+# runs them under compute-sanitizer, and runs the examples and the benchmarks, also those of
+# PyTorch.
 #
 #   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi|sanitize_nccl|starts ...]
 #
-# Without stages all but the last three run, which want two GPUs. Logs and benchmark lines (one JSON object each) go to RESULT_DIR. A failed stage is
-# said at the end and makes the exit code 1; later stages still run.
+# Without stages, all but the last three run; those need two GPUs. Logs and benchmark lines (one
+# JSON object each) are written to RESULT_DIR. After a failed stage the later stages still run; the
+# script names the failed stages at the end and exits with 1.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 results=$(realpath -m "${1:?usage: bench/gpu.sh RESULT_DIR [stage ...]}")
@@ -15,7 +17,7 @@ stages=("$@")
 mkdir -p "$results"
 build=build/release
 failed=()
-# Run by four ranks of one process on one GPU.
+# Examples that run with four ranks of one process on one GPU.
 sharded="tp_mlp sp_mlp layer_norm_sharded embedding_vocab_sharded dp_tp_2d attention_tp transformer_block_tp
   pipeline_2stage between_meshes all_reshardings"
 
@@ -87,7 +89,7 @@ bench() {
   return $status
 }
 
-# On two GPUs or more.
+# Needs at least two GPUs.
 multi() {
   local status=0
   $build/bin/bench_cuda_collectives >"$results/multi.jsonl" || status=1
@@ -102,8 +104,8 @@ multi() {
   return $status
 }
 
-# On two GPUs: heddle's kernels beside NCCL's. Those of NCCL wait for each other and write to each other's memory on
-# purpose, so they are not looked at.
+# Needs two GPUs. Checks heddle's kernels in the presence of NCCL's. NCCL's kernels are excluded,
+# because they wait for each other and write to each other's memory on purpose.
 sanitize_nccl() {
   local status=0 sanitizer tool file name
   case $(compute-sanitizer --help 2>&1) in
@@ -135,7 +137,8 @@ sanitize_nccl() {
   return $status
 }
 
-# On two GPUs: what it costs to make NCCL's communicators, one a team and number of thread blocks.
+# Needs two GPUs. Measures the time to create NCCL's communicators, one per team and number of
+# thread blocks.
 starts() {
   local status=0 file overlap
   : >"$results/starts.txt"

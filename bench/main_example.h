@@ -17,7 +17,7 @@ namespace heddle::bench {
 struct MainExample {
   std::unique_ptr<host::Executable> executable;
   std::vector<host::Argument> arguments;
-  double bytes = 0;  // of its tensors, each once
+  double bytes = 0;  // of its inputs and outputs, each counted once
 
   MainExample(const std::string& path, host::Device& device) {
     std::ifstream file(path);

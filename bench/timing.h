@@ -8,8 +8,8 @@
 #include <exception>
 #include <vector>
 
-// How the benchmarks time: the median of several rounds, after some that plan, compile and fill
-// pools.
+// The benchmarks report the median of several rounds. The first rounds do not count, because they
+// plan, compile and fill pools.
 namespace heddle::bench {
 
 constexpr int kWarm = 3;
@@ -19,7 +19,8 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// The median of `rounds` calls of `time`, which returns one time, after `warm` that do not count.
+// Returns the median of `rounds` calls of `time`, which returns one time. `warm` calls before them
+// do not count.
 template <class Time>
 double medianOf(int rounds, int warm, const Time& time) {
   std::vector<double> times;
@@ -30,7 +31,7 @@ double medianOf(int rounds, int warm, const Time& time) {
   return median(std::move(times));
 }
 
-// Nanoseconds that the host spends in `work`.
+// Returns the nanoseconds that the host spends in `work`.
 template <class Work>
 double hostNs(Work&& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -38,7 +39,8 @@ double hostNs(Work&& work) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// main() of a benchmark: what `run` throws goes to stderr, and makes the exit code 1.
+// Runs main() of a benchmark: an exception of `run` is printed to stderr, and the exit code is then
+// 1.
 template <class Run>
 int runGuarded(const Run& run) {
   try {

@@ -1,4 +1,4 @@
-# Language level, warnings, sanitizers, ccache and where outputs go.
+# Language level, warnings, sanitizers, ccache and output folders.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,7 +10,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g -D_GLIBCXX_ASSERTIONS")
-# The checks of the undefined-behaviour sanitizer make optimized compilation two to three times as slow.
+# With the checks of the undefined-behaviour sanitizer, optimized compilation takes two to three
+# times as long.
 set(heddle_sanitize_level -O1)
 if(HEDDLE_SANITIZE MATCHES "undefined")
   set(heddle_sanitize_level -O0)
@@ -22,16 +23,17 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
-# What most files include, compiled once: a fifth of the time of a fresh build. ccache knows it only with settings
-# of its own, and saves more.
+# Precompiles the headers that most files include, which saves a fifth of the time of a fresh build.
+# ccache supports precompiled headers only with special settings, and saves more.
 set(heddle_precompile_default ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER)
   set(heddle_precompile_default OFF)
 endif()
 option(HEDDLE_PRECOMPILE "Precompile common headers" ${heddle_precompile_default})
 
-# Warnings are errors only with the compiler whose warnings we know: a newer one must not stop a user's build, and
-# in precompiled system headers GCC 12 warns of what is not there.
+# Warnings are errors only with the compiler versions that the project is tested with, so that a
+# newer compiler does not break a user's build. With precompiled headers, GCC 12 emits false
+# warnings for system headers.
 set(heddle_werror_default OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13
    AND NOT HEDDLE_SANITIZE AND NOT HEDDLE_PRECOMPILE)
@@ -46,12 +48,12 @@ if(HEDDLE_SANITIZE)
   if(HEDDLE_SANITIZE MATCHES "undefined")
     list(APPEND heddle_sanitize_flags -fno-sanitize-recover=undefined)
   endif()
-  # The sanitizers make GCC see uninitialized reads that are not there.
+  # With sanitizers, GCC reports uninitialized reads that do not exist.
   target_compile_options(heddle_options INTERFACE ${heddle_sanitize_flags} -Wno-maybe-uninitialized)
   target_link_options(heddle_options INTERFACE ${heddle_sanitize_flags})
 endif()
 
-# The layout of the build tree is the layout of an installation, so that the modules are found the same way.
+# The build tree has the layout of an installation, so that the modules are found in the same way.
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")

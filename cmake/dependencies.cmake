@@ -1,4 +1,4 @@
-# What heddle needs, and what it uses where it is present.
+# Required libraries, and optional ones, which are used if they are present.
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED)
@@ -30,7 +30,7 @@ if(HEDDLE_WITH_NCCL AND heddle_have_cuda)
   endif()
 endif()
 
-# The graph library of cuDNN 9, which the older ones have not.
+# The graph library exists from cuDNN 9 on.
 set(heddle_have_cudnn OFF)
 if(HEDDLE_WITH_CUDNN AND heddle_have_cuda)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
@@ -45,7 +45,7 @@ endif()
 
 set(heddle_have_mpi OFF)
 if(HEDDLE_WITH_MPI)
-  # heddle calls the C interface only, so the deprecated C++ bindings need not be there.
+  # heddle calls only the C interface, so the deprecated C++ bindings may be missing.
   set(MPI_CXX_SKIP_MPICXX ON)
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)

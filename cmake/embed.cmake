@@ -1,5 +1,6 @@
-# Embeds text files as C++ strings. As a script (cmake -P, with INPUT, OUTPUT and NAME) it writes one .cpp;
-# included, it defines heddle_embed_header(), which adds that .cpp to a list of sources.
+# Embeds text files as C++ strings. Run as a script (cmake -P, with INPUT, OUTPUT and NAME), this
+# file writes one .cpp. Included, it defines heddle_embed_header(), which adds that .cpp to a list
+# of sources.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${INPUT}" text)
   file(WRITE "${OUTPUT}" "#include <string_view>
@@ -16,7 +17,7 @@ endif()
 
 set(heddle_embed_script "${CMAKE_CURRENT_LIST_FILE}")
 
-# FILE -> kRuntimeHeader_<stem>, in a generated source appended to the list OUT.
+# Embeds FILE as kRuntimeHeader_<stem>, in a generated source that is appended to the list OUT.
 function(heddle_embed_header file out)
   cmake_path(GET file STEM stem)
   set(generated "${PROJECT_BINARY_DIR}/generated/runtime_${stem}.cpp")

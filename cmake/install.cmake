@@ -1,13 +1,13 @@
-# `cmake --install` and the package that find_package(heddle) reads.
+# Rules of `cmake --install`, and the package for find_package(heddle).
 include(CMakePackageConfigHelpers)
 
 install(TARGETS heddle_core EXPORT heddle_targets LIBRARY DESTINATION lib)
 if(heddle_modules)
   install(TARGETS ${heddle_modules} LIBRARY DESTINATION lib)
 endif()
-foreach(room IN LISTS heddle_rooms)
-  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${room}")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${room}" DESTINATION include/heddle
+foreach(folder IN LISTS heddle_folders)
+  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}" DESTINATION include/heddle
       FILES_MATCHING PATTERN "*.h" PATTERN "runtime" EXCLUDE)
   endif()
 endforeach()

@@ -1,5 +1,6 @@
-# libheddle and its modules. Folders are globbed: a new file needs no edit here.
-set(heddle_rooms ir codegen comm host)
+# libheddle and its modules. The sources of each folder are globbed, so a new file needs no change
+# here.
+set(heddle_folders ir codegen comm host)
 set(heddle_module_folders codegen/cuda host/device/cuda host/device/cudnn comm/cuda comm/nccl comm/mpi)
 
 function(heddle_glob out)
@@ -11,7 +12,7 @@ function(heddle_glob out)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-heddle_glob(core_sources ${heddle_rooms})
+heddle_glob(core_sources ${heddle_folders})
 foreach(folder IN LISTS heddle_module_folders)
   list(FILTER core_sources EXCLUDE REGEX "/${folder}/")
 endforeach()
@@ -29,15 +30,17 @@ add_library(heddle::heddle ALIAS heddle_core)
 set_target_properties(heddle_core PROPERTIES
   OUTPUT_NAME heddle EXPORT_NAME heddle
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-# Templates are compiled once a batch instead of once a file: half the time of a sanitizer build, and of a first build.
-# With ccache a build after a change is a matter of single files.
+# Unity builds compile templates once per batch of files, not once per file. This halves the time of
+# a sanitizer build and of a first build. With ccache, single files are better, because a change
+# then affects only few of them.
 function(heddle_batch target)
   if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
 endfunction()
 heddle_batch(heddle_core)
-# Loops over elements, which -O2 of GCC 12 leaves scalar, and nobody reads the flags of floating point exceptions.
+# The -O2 of GCC 12 does not vectorize the loops of this file. Nobody reads the flags of floating
+# point exceptions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp" PROPERTIES
     COMPILE_OPTIONS "-O3;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
@@ -56,14 +59,17 @@ if(HEDDLE_PRECOMPILE)
     <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/graph/fusion.h")
 endif()
 
-# A symbol of a module used by the core is an error here rather than at the first dlopen.
+# With this option, the core does not link if it uses a symbol of a module. Otherwise the first
+# dlopen would fail.
 target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
 if(HEDDLE_SANITIZE)
-  # Inline functions of the headers stay the checked ones, whatever a program has of them.
+  # Keeps the sanitized version of inline functions of the headers, even if a program contains
+  # another version.
   target_link_options(heddle_core PRIVATE LINKER:-Bsymbolic-functions)
 endif()
 
-# heddle_module(NAME FOLDERS ... LIBRARIES ... INCLUDES ...): a part the core loads with dlopen on first use.
+# heddle_module(NAME FOLDERS ... LIBRARIES ... INCLUDES ...) adds a module, which the core loads
+# with dlopen on first use.
 set(heddle_modules)
 function(heddle_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "FOLDERS;LIBRARIES;INCLUDES")

@@ -1,8 +1,8 @@
 # The command line tools: tools/<folder>/*.cpp.
 
-# What a user runs: the tool and every module that can be built here.
+# Everything that a user runs: the tool and every module that can be built.
 add_custom_target(heddle_product DEPENDS heddle_core ${heddle_modules})
-# The fuzzer, or nothing while it has no sources.
+# The fuzzer; empty if it has no sources.
 add_custom_target(heddle_fuzzer)
 
 # Random fusions, for the fuzzer and the tests.

@@ -12,56 +12,60 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
-// Text to be compiled, with the name of its entry points. One text may hold several. Cpp: the
-// names in it are of no other text, so that several texts, one behind the other, are a text.
+// Source text of one or several kernels. Names in a Cpp text occur in no other Cpp text, so the
+// concatenation of several texts is again a valid text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
   bool operator==(const KernelSource&) const = default;
 };
 
-// What a compiler made of a KernelSource: a cubin, or a shared object that is also a file.
+// The result of compiling a KernelSource: a cubin for CUDA, a shared object for C++.
 struct KernelImage {
-  std::vector<std::byte> bytes;
-  std::string path;  // Cpp: where to dlopen it; Cuda: empty
+  std::vector<std::byte> bytes;  // Cuda; may be empty for Cpp, where the file holds them
+  std::string path;              // Cpp: the file to dlopen; Cuda: empty
 };
 
-// Compiles for one machine. Thread-safe.
+// Compiles for one GPU architecture or one kind of CPU. Thread-safe.
 class KernelCompiler {
  public:
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
-  // Compiler and version, options, architecture or CPU features: all that decides the image
-  // besides the source text and the runtime header.
+  // Returns everything that decides the image besides the source text and the runtime header:
+  // compiler, version, options, and the architecture or CPU features.
   virtual std::string identity() const = 0;
-  // UserError with the compiler's log and the source with line numbers when it does not compile.
+  // Returns the image. Throws UserError if the source does not compile; the message contains the
+  // compiler's log and the source with line numbers.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
-  // How many sources are best compiled as one text, for whose image each of them may ask.
+  // Returns how many sources are best compiled as one text. The image of that text then serves each
+  // of these sources.
   virtual size_t mostAtOnce() const { return 1; }
 };
 
-// One launch of one entry point. The argument block is a struct of the kernel's own layout; it is
-// complete but for pointers and run-time scalars, which are patched at their places.
+// One launch of one entry point. The argument block is a struct whose layout the kernel decides. It
+// is complete except for pointers and run-time scalars, which each run patches at the given
+// offsets.
 struct LaunchStage {
   std::string entry;
   std::vector<std::byte> args;
   struct PointerPatch {
     int32_t offset;   // into args
-    int32_t operand;  // inputs, then outputs; kWorkspace: the workspace
+    int32_t operand;  // index among inputs, then outputs; or kWorkspace
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
   struct ScalarPatch {
     int32_t offset;
     int32_t operand;  // index among the inputs
-    DType dtype;      // the type the kernel expects there
+    DType dtype;      // the type that the kernel expects there
     bool operator==(const ScalarPatch&) const = default;
   };
   std::vector<PointerPatch> pointers;
   std::vector<ScalarPatch> scalars;
-  // Cuda: a grid of `grid` x `grid_y` blocks of `block` threads, `shared_bytes` of dynamic shared
-  // memory. Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t
-  // tile_end)` and there are `grid` tiles, in any order and on any threads.
+  // Cuda: a grid of `grid` x `grid_y` blocks of `block` threads, with `shared_bytes` of dynamic
+  // shared memory.
+  // Cpp: the function is `void entry(const void* args, int64_t tile_begin, int64_t tile_end)`.
+  // There are `grid` tiles, which may run in any order and on any thread.
   int64_t grid = 1;
   int32_t grid_y = 1;
   int32_t block = 1;
@@ -69,12 +73,12 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// A kernel chosen and laid out for one set of shapes. Stages run in order on one stream; no stage
-// is there when there is nothing to do (an empty output).
+// A kernel and its launches for one set of shapes. The stages run in order on one stream. There are
+// no stages if there is nothing to compute (an empty output).
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
-  int64_t workspace_bytes = 0;  // needs no initial value
+  int64_t workspace_bytes = 0;  // its initial contents do not matter
 };
 
 }  // namespace heddle::codegen

@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// FNV-1a with a seed and a final mix: for names that only have to be unlikely to collide.
+// Computes FNV-1a with a seed and a final mix, for names whose collision only has to be unlikely.
 inline uint64_t hash64(const std::string& text, uint64_t seed = 0) {
   uint64_t h = 14695981039346656037ull ^ seed;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;

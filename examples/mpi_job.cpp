@@ -1,11 +1,11 @@
-// heddle inside an MPI program that started MPI itself and goes on using it: each rank holds its
-// columns of one weight and its rows of another, heddle multiplies through both and sums over the
-// ranks, and the program checks the result with loops and an allreduce of its own.
+// heddle inside an MPI program that starts MPI itself and continues to use it. Each rank holds its
+// columns of one weight and its rows of another. heddle multiplies by both and sums over the ranks.
+// The program checks the result with loops and an allreduce of its own.
 //
 //   mpirun -n 4 build/release/bin/mpi_job
 //
-// heddle calls MPI from a thread of its own, so the program asks for MPI_THREAD_MULTIPLE. It never
-// finalises MPI that it has not started.
+// heddle calls MPI from its own thread, so the program requests MPI_THREAD_MULTIPLE. heddle does
+// not finalize an MPI that it has not started.
 #include <mpi.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ constexpr int64_t kTokens = 32;
 constexpr int64_t kHidden = 48;
 constexpr int64_t kFeaturesPerRank = 24;
 
-// y = relu(x w1) w2, the features between the two spread over the ranks.
+// Builds y = relu(x w1) w2. The features between the two matrix products are sharded over the
+// ranks.
 Fusion buildFusion(int ranks) {
   FusionBuilder b("mlp");
   const Size tokens = Size::symbol("tokens");
@@ -53,13 +54,13 @@ Fusion buildFusion(int ranks) {
   return std::move(b).build();
 }
 
-// A number for each element of the whole tensor, so that no rank has to send weights.
+// Returns an element of the unsharded tensor, so that no rank has to send weights.
 float element(int which, int64_t row, int64_t column) {
   return static_cast<float>(std::sin(0.37 * which + 0.11 * static_cast<double>(row) +
                                      0.23 * static_cast<double>(column)));
 }
 
-// Rows and columns [row, row + rows) x [column, column + columns) of tensor `which`.
+// Returns the rows and columns [row, row + rows) x [column, column + columns) of tensor `which`.
 HostTensor block(int which, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   HostTensor tensor(DType::F32, {rows, columns});
   for (int64_t i = 0; i < rows; ++i) {
@@ -70,7 +71,7 @@ HostTensor block(int which, int64_t row, int64_t rows, int64_t column, int64_t c
   return tensor;
 }
 
-// The same by loops: this rank's part, then the program's own allreduce.
+// Computes the same with loops: this rank's part, then the program's own allreduce.
 std::vector<double> expected(const HostTensor& x, const HostTensor& w1, const HostTensor& w2) {
   std::vector<double> y(static_cast<size_t>(kTokens * kHidden), 0.0);
   for (int64_t t = 0; t < kTokens; ++t) {
@@ -111,7 +112,7 @@ double runOn(host::Device& device, comm::World& world) {
   const auto place = [&](const HostTensor& local, std::vector<int64_t> whole,
                          std::vector<int64_t> offset) {
     TensorDesc desc = denseDesc(DType::F32, local.sizes);
-    desc.global = std::move(whole);  // heddle knows by it that this is a part
+    desc.global = std::move(whole);  // tells heddle that this is a block
     desc.offset = std::move(offset);
     return host::toDevice(device, device.allocator(), local, desc);
   };
@@ -122,7 +123,7 @@ double runOn(host::Device& device, comm::World& world) {
   double error = 0;
   for (int run = 0; run < 3; ++run) {
     const host::Outputs outputs = executor.run(arguments);
-    // The program's own messages may go on meanwhile.
+    // The program may communicate meanwhile.
     MPI_Barrier(MPI_COMM_WORLD);
     outputs.wait();
     const HostTensor y = host::toHost(device, std::get<host::Tensor>(outputs[0]));
@@ -139,14 +140,14 @@ int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   if (provided < MPI_THREAD_MULTIPLE) {
-    std::fprintf(stderr, "mpi_job: this MPI has no MPI_THREAD_MULTIPLE\n");
+    std::fprintf(stderr, "mpi_job: this MPI does not support MPI_THREAD_MULTIPLE\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   double error = 0;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    // A rank a GPU where each has one, else the CPU.
+    // One GPU per rank if there are enough, else the CPU.
     std::string why;
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
     try {
       error = runOn(*device, *world);
     } catch (const std::exception& e) {
-      world->fail(e.what());  // so that the others hear why, not only who
+      world->fail(e.what());  // so that the other ranks report the reason too
       throw;
     }
     if (rank == 0) {
@@ -165,14 +166,14 @@ int main(int argc, char** argv) {
                   error);
     }
   } catch (const std::exception& e) {
-    // Here the World is gone, and with it the others have heard of this: their run() or wait()
-    // throws. MPI_Finalize would wait for them and they may wait for this rank in calls of their
-    // own, so a job that has failed ends by MPI_Abort, when all have said what they know.
+    // The World is already destroyed, and the other ranks have been notified: their run() or wait()
+    // throws. MPI_Finalize would wait for them, and they may wait for this rank in MPI calls of
+    // their own. So a failed job ends with MPI_Abort, after all ranks have printed what they know.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
     std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  // MPI is the program's: still there after heddle is gone.
+  // The program owns MPI, which stays usable after heddle is gone.
   MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
   return error < 1e-3 ? 0 : 1;

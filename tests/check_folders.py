@@ -2,8 +2,8 @@
 """Checks the include directives of all sources. Usage: check_folders.py ROOT
 
 Rules:
- - A file includes project headers of its own folder and of folders that stand earlier in
-   tests/folder_order.txt. tools, tests, bench and examples stand above all of them.
+ - A file includes project headers of its own folder and of folders that come earlier in
+   tests/folder_order.txt. tools, tests, bench and examples come after all of them.
  - comm and codegen do not include each other.
  - The core includes no header of an optional module, because modules are loaded at run time.
  - Headers of CUDA, cuDNN, NCCL and MPI are included by modules only.
@@ -48,7 +48,7 @@ def top_of(path):
 
 
 def module_of(folder, table):
-    """The module that compiles this folder, or None for the core."""
+    """Returns the module that compiles this folder, or None for the core."""
     for prefix, module in table.items():
         if folder == prefix or folder.startswith(prefix + "/"):
             return module
@@ -65,7 +65,7 @@ def sources(root, order):
 
 
 def check_project_include(path, target, order):
-    """What is wrong when file `path` includes the project file `target`, or None."""
+    """Returns what is wrong if file `path` includes the project file `target`, or None."""
     source, into = os.path.dirname(path), os.path.dirname(target)
     module = module_of(into, MODULES)
     allowed = (module_of(source, MODULES), module_of(source, COMPILED_IN))
@@ -76,14 +76,14 @@ def check_project_include(path, target, order):
     if into not in order:
         return f"{into} is not in tests/folder_order.txt"
     if order[into] > order[source]:
-        return f"{into} stands above {source} in tests/folder_order.txt"
+        return f"{into} comes after {source} in tests/folder_order.txt"
     if {top_of(source), top_of(into)} == {"comm", "codegen"}:
         return "comm and codegen do not include each other"
     return None
 
 
 def check_system_include(path, target):
-    """What is wrong when file `path` includes the header `target` of no project folder, or None."""
+    """Returns what is wrong if file `path` includes `target`, a header of no project folder, or None."""
     source = os.path.dirname(path)
     if CCCL.match(target):
         return "NVRTC needs seconds to compile CCCL"
@@ -129,7 +129,7 @@ def main():
     wrong = [text for path in files for text in check_file(root, path, order, tops)]
     for folder, count in sorted(collections.Counter(map(os.path.dirname, files)).items()):
         if count > MOST_FILES:
-            wrong.append(f"{folder}: {count} files, at most {MOST_FILES}")
+            wrong.append(f"{folder}: {count} files, at most {MOST_FILES} are allowed")
         if top_of(folder) not in TOP and folder not in order:
             wrong.append(f"{folder}: is not in tests/folder_order.txt")
     for folder in order:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if clang-format would change a source file, and names each such file. Argument: the root of the sources.
-# Versions of clang-format differ in details. Only the version that the project is formatted with is a judge.
+# Fails if clang-format would change a source file, and names each such file. Argument: the root of
+# the sources. Versions of clang-format differ in details, so only the version that the project is
+# formatted with counts.
 set -euo pipefail
 cd "$1"
 

@@ -20,7 +20,7 @@ block_limit=60  # seconds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The root of a repository, as far as the pages need it.
+# The root of a repository, with the parts that the pages need.
 root=$work/heddle
 mkdir -p "$root/build"
 ln -s "$source_dir/examples" "$root/examples"
@@ -28,7 +28,8 @@ ln -s "$build_dir" "$root/build/release"
 
 export PATH="$build_dir/bin:$PATH"
 export HEDDLE_CACHE_DIR="$work/cache"
-# Several ranks share a few cores, often as root in a container; as in tests/CMakeLists.txt.
+# Several ranks share a few cores, often as root in a container. The settings are those of
+# tests/CMakeLists.txt.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_btl_vader_single_copy_mechanism=none
@@ -38,8 +39,8 @@ heddle devices >"$work/devices.txt"
 have_mpi=no
 if command -v mpirun >/dev/null && grep -q '^mpi  *present' "$work/devices.txt"; then have_mpi=yes; fi
 
-# split PAGE FOLDER: FOLDER/NNN.sh, NNN.info (line and fence of the block) and, where there is one, NNN.output; README's
-# program goes to FOLDER/program.cpp.
+# split PAGE FOLDER: writes each block to FOLDER/NNN.sh, its line and fence to NNN.info, and its
+# output block, if it has one, to NNN.output. The program of README goes to FOLDER/program.cpp.
 split() {
   awk -v folder="$2" -v page="$1" '
     function complain(why) { printf "%s:%d: %s\n", page, FNR, why > "/dev/stderr"; failed = 1; exit 1 }
@@ -68,9 +69,10 @@ split() {
   ' "$1"
 }
 
-# script BLOCK: the shell script that runs it where the block before it ended, with the variables that it exported. Its
-# arguments are the files state, failures and last. It writes "STATUS COMMAND" for each command that fails, and the status
-# of the last command.
+# script BLOCK: prints the shell script that runs the block in the folder where the block before it
+# ended, with the variables that it exported. The arguments of that script are the files state,
+# failures and last. It writes "STATUS COMMAND" for each command that fails, and the status of the
+# last command.
 script() {
   cat <<'PROLOGUE'
 . "$1"
@@ -104,15 +106,15 @@ matches() {
 bad=0 ran=0 skipped=0
 state=$work/state failures=$work/failures last=$work/last
 
-# report PAGE LINE WHY: with what the block printed.
+# report PAGE LINE WHY: prints the fault and the output of the block.
 report() {
   echo "$1:$2: $3"
   sed 's/^/    /' "$work/out.txt" | tail -60
   bad=1
 }
 
-# wrong_status FAILS: says what is wrong with the exit statuses of the block that ran last, if anything is. FAILS is what
-# follows `sh` in the fence.
+# wrong_status FAILS: prints the fault of the exit statuses of the last block, if there is one.
+# FAILS is the text after `sh` in the fence.
 wrong_status() {
   local count status
   count=$(wc -l <"$failures")
@@ -128,7 +130,8 @@ wrong_status() {
   fi
 }
 
-# run_page PAGE: stops at the first bad block, on which the later ones may depend.
+# run_page PAGE: runs the blocks of a page. Stops at the first bad block, because later ones may
+# depend on it.
 run_page() {
   local page=$1 blocks block line kind missing limit
   blocks=$work/blocks/$page

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build and builds examples/embed against the installation, as another project would; then runs it.
+# Installs a build, builds examples/embed against the installation, as another project would, and
+# runs it.
 # Arguments: the root of the sources, the build folder.
 set -euo pipefail
 source_dir=$1
@@ -8,7 +9,7 @@ build_dir=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.txt"
-# MPI must not be needed by a program that runs on one device.
+# A program that runs on one device must not need MPI.
 cmake -G Ninja -S "$source_dir/examples/embed" -B "$work/build" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON \
   -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$work/bin"
@@ -25,4 +26,4 @@ for program in "$work"/bin/*; do
   "$program"
   ran=$((ran + 1))
 done
-[ "$ran" -gt 0 ] || { echo "check_package: examples/embed made no program" >&2; exit 1; }
+[ "$ran" -gt 0 ] || { echo "check_package: examples/embed built no program" >&2; exit 1; }

@@ -1,5 +1,6 @@
-// A C++ program that is one rank of a job and loses a peer: it gets an exception and goes on by
-// itself. Arguments: a host program, a fault as for heddle run --inject. For tests/mpi_losses.sh.
+// A C++ program that is one rank of a job and loses another rank. It gets an exception and
+// continues by itself. Arguments: a host program, and a fault as for heddle run --inject. For
+// tests/mpi_losses.sh.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -48,7 +49,7 @@ int main(int argc, char** argv) {
   } catch (const UserError& error) {
     std::fprintf(stderr, "embedded rank %d goes on: %s\n", world->rank(), error.what());
     std::fflush(stderr);
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // until the others have said so too
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // lets the other ranks print it too
     return 5;
   }
   return 0;

@@ -1,7 +1,11 @@
-// A rank of a C++ program throws an exception of its own past the World. Arguments: who starts MPI
-// (heddle or program); when rank 1 throws (first: before its first run, later: after it, never);
-// how a rank ends that has caught one (abort, finalize or return); its device (cpu or cuda). Exit
-// code 77 without a GPU for each rank. For tests/job_leaves.sh.
+// A rank of a C++ program throws an exception of its own, which destroys the World. For
+// tests/job_leaves.sh. Arguments:
+// - who starts MPI: heddle or program
+// - when rank 1 throws: first (before its first run), later (after it) or never
+// - how a rank ends after it has caught an exception: abort, finalize or return
+// - the device: cpu or cuda
+//
+// Exits with 77 if there are fewer GPUs than ranks.
 #include <mpi.h>
 
 #include <algorithm>
@@ -43,7 +47,8 @@ void runRank(const std::string& when, int gpu) {
   const auto world = host::makeJobWorld(device->kind(), std::max(gpu, 0));
   const bool throws = world->rank() == 1;
   const auto leave = [&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the others wait for this rank
+    // After this time the other ranks wait for this one.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     world->fail("its reason");
     throw std::runtime_error("thrown by the program");
   };

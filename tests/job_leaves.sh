@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A rank of a C++ program leaves by an exception of its own: its catch runs, the others hear who and why, the job ends
-# with an error, and nothing is left behind. Arguments: the program of job_leaves.cpp, the number of ranks, their device.
-# Skipped (77) without as many GPUs.
+# One rank of a C++ program leaves with an exception of its own. Its catch block runs, the other
+# ranks report which rank failed and why, the job ends with an error, and no process is left.
+# Arguments: the program of job_leaves.cpp, the number of ranks, their device. Skipped (77) if there
+# are fewer GPUs than ranks.
 set -euo pipefail
 program=$1
 ranks=$2
@@ -9,7 +10,7 @@ device=$3
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$program" "$work/program"  # by whose path its processes are known
+cp "$program" "$work/program"  # this path identifies its processes
 bad=0
 
 complain() {
@@ -17,7 +18,7 @@ complain() {
   cat "$work/err.txt"
   bad=1
 }
-# job CODES ARGUMENTS: the job ends with one of the exit codes, in time.
+# job CODES ARGUMENTS: requires that the job ends in time with one of the exit codes.
 job() {
   local codes=$1 code=0
   shift
@@ -28,19 +29,19 @@ job() {
   [[ " $codes " == *" $code "* ]] || complain "exit code $code, $codes expected"
   sleep 0.2
   for process in /proc/[0-9]*; do
-    ! { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/program" || complain "$process is left behind"
+    ! { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/program" || complain "$process is still running"
   done
 }
-# left CODES ARGUMENTS: the same, and all ranks say what they have caught; on a GPU their streams and communicators may
-# take longer than they have to end, so that heddle says it there.
+# left CODES ARGUMENTS: requires also that every rank prints what it has caught. On a GPU, heddle
+# may print it instead, if streams and communicators take longer to end than the time limit.
 left() {
   job "$@"
-  [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not say what it threw"
+  [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not print what it threw"
   for rank in $(seq 0 $((ranks - 1))); do
     local says="rank $rank caught:"
     if [ "$device" = cuda ]; then says+="|heddle: rank $rank:"; fi
     [ "$rank" -eq 1 ] || grep -qE "^($says) .*rank 1 (failed|left).*its reason" "$work/err.txt" ||
-      complain "rank $rank does not say why it ends"
+      complain "rank $rank does not print why it ends"
   done
 }
 

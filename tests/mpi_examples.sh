@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The sharded examples one after the other as jobs of several processes, each against its reference.
-# Arguments: the heddle command, the number of ranks, from 2 on, the device. Skipped (77) without as many GPUs.
-# Two examples have a mesh that not every job can hold, which is then refused with a message of its own: dp_tp_2d lies
-# on two rows of ranks, and the meshes of between_meshes name ranks 0 to 3.
+# Runs the sharded examples, one after the other, as jobs of several processes, and compares each
+# with its reference. Arguments: the heddle command, the number of ranks (at least 2), the device.
+# Skipped (77) if there are fewer GPUs than ranks. Two examples have a mesh that does not fit every
+# job: dp_tp_2d needs two rows of ranks, and the meshes of between_meshes name ranks 0 to 3. Other
+# jobs must reject them with a message of their own.
 set -euo pipefail
 heddle=$1
 ranks=$2
@@ -29,7 +30,7 @@ refuse() {
   local out code=0
   out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$2" --device "$device" 2>&1 </dev/null) || code=$?
   if [ "$code" -eq 2 ] && grep -qF "$1" <<<"$out"; then return; fi
-  echo "mpi_examples: $2: exit code $code, 2 and '$1' expected:"
+  echo "mpi_examples: $2: exit code $code; expected 2 and '$1':"
   echo "$out"
   bad=1
 }
@@ -40,7 +41,7 @@ for name in sp_mlp layer_norm_sharded embedding_vocab_sharded attention_tp trans
 done
 if [ $((ranks % 2)) -eq 0 ]; then check dp_tp_2d.fusion; else refuse "the job has $ranks rank(s), not a multiple of 2" dp_tp_2d.fusion; fi
 if [ "$ranks" -ge 4 ]; then check between_meshes.fusion; else refuse ", the job has $ranks rank(s)" between_meshes.fusion; fi
-# A test of its own with fewer.
+# Jobs with fewer ranks have a separate test.
 [ "$ranks" -lt 4 ] || check moe_dispatch_combine.hostir
 [ "$bad" -eq 0 ] && echo "mpi_examples: ok"
 exit "$bad"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What goes wrong in a job of several processes: mpirun returns 2, and stderr has the reason once.
-# Arguments: the heddle command, the number of ranks.
+# Faults of a job of several processes: mpirun must return 2, and stderr must contain the reason
+# once. Arguments: the heddle command, the number of ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 export work
 bad=0
 
-# expect REASON COMMAND: every rank runs the shell command, which knows its number as $rank.
+# expect REASON COMMAND: every rank runs the shell command, in which $rank is its number.
 expect() {
   local reason=$1 code=0 count
   shift
@@ -18,7 +18,7 @@ expect() {
     >"$work/out.txt" 2>"$work/err.txt" </dev/null || code=$?
   count=$(grep -cF "$reason" "$work/err.txt" || true)
   if [ "$code" -eq 2 ] && [ "$count" -eq 1 ] && [ ! -s "$work/out.txt" ]; then return; fi
-  echo "mpi_faults: $*: exit code $code (2 expected), '$reason' said $count times (1 expected)"
+  echo "mpi_faults: $*: exit code $code (expected 2), '$reason' printed $count times (expected once)"
   cat "$work/out.txt" "$work/err.txt"
   bad=1
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A rank on another host dies: the one that is left knows who and where. Skipped (77) where two hosts cannot be had.
-# Arguments: the heddle command.
+# A rank on another host dies. The remaining rank must report which rank it was and where. Skipped
+# (77) if two hosts cannot be created. Arguments: the heddle command.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A rank of a job of several processes that throws, is killed, stopped or told to end in the middle of a run: every
-# other rank ends and says who, where and why; nothing is left behind; and ranks that are only slow are waited for.
-# Arguments: the heddle command, the number of ranks, the program of embed_losses.cpp.
+# A rank of a job of several processes throws, is killed, is stopped or is told to end during a run.
+# Every other rank must end and print which rank was lost, where and why, and no process may be
+# left. Ranks that are only slow must not end the job. Arguments: the heddle command, the number of
+# ranks, the program of embed_losses.cpp.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -30,7 +31,7 @@ for argument in "$@"; do
 done
 exec c++ "$@"
 TEXT
-# Its child is out of reach of what mpirun tells the ranks.
+# Its child process does not receive the signals that mpirun sends to the ranks.
 cat >"$work/stuck_compiler" <<'TEXT'
 #!/bin/sh
 for argument in "$@"; do
@@ -40,7 +41,7 @@ exec c++ "$@"
 TEXT
 chmod +x "$work/slow_compiler" "$work/stuck_compiler"
 mkdir "$work/tmp"
-# Tells the process to end when the destructors of its statics have run.
+# Sends SIGTERM to the process after the destructors of its statics have run.
 cat >"$work/late.cpp" <<'TEXT'
 #include <signal.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ __attribute__((destructor)) static void end(void) { raise(SIGTERM); }
 TEXT
 c++ -shared -fPIC "$work/late.cpp" -o "$work/late.so"
 
-# job COMMAND: every rank runs the shell command, which knows its number as $rank. Sets $code.
+# job COMMAND: every rank runs the shell command, in which $rank is its number. Sets $code.
 job() {
   code=0
   "${MPIEXEC:-mpirun}" -n "$ranks" sh -c "rank=\$OMPI_COMM_WORLD_RANK; $*" \
@@ -60,13 +61,13 @@ complain() {
   cat "$work/out.txt" "$work/err.txt"
   bad=1
 }
-# said COUNT TEXT: that many lines of stderr have the text.
+# said COUNT TEXT: requires that COUNT lines of stderr contain TEXT.
 said() {
   local count
   count=$(grep -cF -- "$2" "$work/err.txt" || true)
-  [ "$count" -eq "$1" ] || complain "'$2' said $count times, $1 expected ($name)"
+  [ "$count" -eq "$1" ] || complain "'$2' printed $count times, expected $1 ($name)"
 }
-# Processes of the last job, which have the folder in their command lines.
+# Prints the processes of the last job. Their command lines contain the work folder.
 leftovers() {
   echo "$work/" | grep -slaF -f - /proc/[0-9]*/cmdline | cut -d/ -f3 || true
 }
@@ -75,9 +76,10 @@ nothing_left() {
     [ -n "$(leftovers)" ] || return 0
     sleep 0.5
   done
-  complain "processes are left behind: $(leftovers) ($name)"
+  complain "processes are still there: $(leftovers) ($name)"
 }
-# lost CODE COMMAND: the job ends with the code, and every rank but 1 says once that rank 1 is to blame.
+# lost CODE COMMAND: requires that the job ends with CODE, and that every rank except rank 1 prints
+# once that rank 1 caused it.
 lost() {
   local expected=$1
   shift
@@ -108,9 +110,9 @@ lost 137 '$run $work/sum.hostir --inject rank=1,instr=5,die'
 said "$others" "ends: rank 1 is lost in run 1"
 said "$others" "killed, or ended without leaving"
 grep -qE "^  rank 1 \(pid [0-9]+ on .*\): gone, in run 1 .*instruction 5" "$work/err.txt" ||
-  complain "the last instruction of the dead rank is not said"
+  complain "the last instruction of the dead rank is not printed"
 grep -qF "communicating, in run 1 communicating at $sum" "$work/err.txt" ||
-  complain "the instruction of a rank that waits is not said"
+  complain "the instruction of a rank that waits is not printed"
 
 lost 2 '$run $work/sum.hostir --inject rank=1,instr=1,stall --patience 1'
 said "$others" "ends: rank 1 is lost in run 1 computing at $copy"
@@ -122,13 +124,14 @@ said "$others" "ends: rank 1 is lost"
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -STOP $$) & fi; $slow'
 said "$others" "ends: rank 1 is lost"
 grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
-  complain "the reason of a stopped rank is not said"
+  complain "the reason of a stopped rank is not printed"
 
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
 
-# All are told to end at once, and the first that is gone has mpirun kill the rest: each speaks before.
-# Processes of the job that handle SIGTERM: mpirun and its ranks.
+# mpirun tells all ranks to end at once and kills the rest when the first one is gone. Every rank
+# must print its reason before.
+# Prints the processes of the job that handle SIGTERM: mpirun and its ranks.
 handling() {
   for process in $(leftovers); do
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null || true)
@@ -151,7 +154,7 @@ name='told to end after its last destructor'
 job 'if [ $rank = 1 ]; then export LD_PRELOAD=$work/late.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0; fi
   $run $work/sum.hostir'
 [ "$code" -eq 143 ] || complain "exit code $code, 143 expected ($name)"
-said 1 "heddle: rank 1 ends: told to end by signal 15 as it leaves its job"
+said 1 "heddle: rank 1 ends: told to end by signal 15 while it leaves its job"
 
 name='ends while it compiles'
 job 'if [ $rank = 1 ]; then export HEDDLE_CXX=$work/stuck_compiler HEDDLE_CACHE_DIR=$work/stuck TMPDIR=$work/tmp; fi
@@ -160,17 +163,18 @@ job 'if [ $rank = 1 ]; then export HEDDLE_CXX=$work/stuck_compiler HEDDLE_CACHE_
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
 said "$others" " ends: rank 0 failed"
 nothing_left
-[ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are left behind: $(ls "$work/tmp") ($name)"
+[ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are still there: $(ls "$work/tmp") ($name)"
 
-# Before there is a monitor_options monitor. The first rank that ends has mpirun tell the others to end.
+# Faults before the job monitor exists. The first rank that ends makes mpirun tell the others to
+# end.
 name='stopped before the start'
 job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
-# The stopped rank speaks too when mpirun's SIGCONT comes with its SIGTERM.
+# The stopped rank prints its reason too if mpirun's SIGCONT arrives with its SIGTERM.
 waits=$(grep -cF "it waits for all ranks to start and to find each other by MPI" "$work/err.txt" || true)
-[ "$waits" -ge "$others" ] || complain "$waits ranks said what they wait for, $others expected ($name)"
-grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not said ($name)"
-grep -qE "^  rank 1 \(pid [0-9]+ on .*\): stopped" "$work/err.txt" || complain "who is stopped is not said"
+[ "$waits" -ge "$others" ] || complain "$waits ranks printed what they wait for, expected $others ($name)"
+grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not printed ($name)"
+grep -qE "^  rank 1 \(pid [0-9]+ on .*\): stopped" "$work/err.txt" || complain "the stopped rank is not printed"
 nothing_left
 
 fine '$run $work/sum.hostir --deadline 1 --inject rank=1,instr=1,delay=3s'
@@ -180,7 +184,7 @@ fine '$run $work/sum.hostir --trace $work/trace.json'
 for rank in $(seq 0 "$others"); do
   grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
 done
-# A C++ program gets an exception on every rank that is left, and goes on by itself.
+# A C++ program gets an exception on every remaining rank, and continues by itself.
 embedded() {
   name=$*
   job "$@"
@@ -198,16 +202,16 @@ name=corrupt
 job '$run $work/neg.fusion --check=full --inject rank=1,instr=1,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted run, 1 expected"
 
-# The copy of one rank alone: instruction 15 makes the replicated result.
+# Corrupts the copy of one rank only: instruction 15 computes the replicated result.
 name='corrupt copy'
 job '$run examples/tp_mlp.fusion --check --inject rank=1,instr=15,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted copy, 1 expected"
-grep -qF "%z, the copy of rank 1, WRONG in" "$work/out.txt" || complain "the wrong copy is not said"
+grep -qF "%z, the copy of rank 1, WRONG in" "$work/out.txt" || complain "the wrong copy is not printed"
 
 shared_files=$(find /dev/shm /tmp -maxdepth 1 \( -name 'heddle-status-*' -o -name 'heddle-copy_channels-*' \) -user "$(id -u)" -newer "$work/sum.hostir" 2>/dev/null || true)
 sleep 1
 for monitor in $shared_files; do
-  [ ! -e "$monitor" ] || complain "$monitor is left behind"
+  [ ! -e "$monitor" ] || complain "$monitor is still there"
 done
 [ "$bad" -eq 0 ] && echo "mpi_losses: ok"
 exit "$bad"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A rank with a GPU that throws, dies, stalls or is stopped between collectives that others wait for on their device:
-# every other rank ends within 10 s, non-zero, says who is to blame, and leaves nothing behind; the next job works.
-# Arguments: the heddle command, the number of ranks, and how the collective goes ("lane=1": by copy engines). Skipped
-# (77) without as many GPUs.
+# A rank with a GPU throws, dies, stalls or is stopped between collectives that other ranks wait for
+# on their device. Every other rank must end within 10 s with an error and print which rank caused
+# it. No process may be left, and the next job must work. Arguments: the heddle command, the number
+# of ranks, and the carrier of the collective ("lane=1": copy engines). Skipped (77) if there are
+# fewer GPUs than ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -14,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-sed "s/op=sum/op=sum ${3:-}/" tests/losses.hostir >"$work/sum.hostir"  # processes are known by the folder in their command lines
+sed "s/op=sum/op=sum ${3:-}/" tests/losses.hostir >"$work/sum.hostir"  # this path identifies the processes
 export program=$work/sum.hostir
 
 complain() {
@@ -27,24 +28,25 @@ leftovers() {
     if { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$program"; then echo "${process#/proc/}"; fi
   done
 }
-# lost SECONDS COMMAND: the fault comes so long after the start, and 10 s later, at most, the job has ended.
+# lost SECONDS COMMAND: the fault occurs SECONDS after the start. Requires that the job ends within
+# 10 s after it.
 lost() {
   local most=$(($1 + 10)) begin=$SECONDS code=0
   shift
   timeout 90 "${MPIEXEC:-mpirun}" -n "$ranks" sh -c "rank=\$OMPI_COMM_WORLD_RANK; $*" >"$work/out.txt" 2>&1 </dev/null || code=$?
   [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || complain "exit code $code ($*)"
   [ $((SECONDS - begin)) -le "$most" ] || complain "$((SECONDS - begin)) s, at most $most expected ($*)"
-  grep -qF "$blamed" "$work/out.txt" || complain "nobody says who is to blame ($*)"
+  grep -qF "$blamed" "$work/out.txt" || complain "no rank prints which rank caused it ($*)"
   sleep 1
-  [ -z "$(leftovers)" ] || complain "processes are left behind: $(leftovers) ($*)"
+  [ -z "$(leftovers)" ] || complain "processes are still there: $(leftovers) ($*)"
 }
 export run="exec $heddle run --device cuda $program"
 blamed=" ends: rank 1 "
-start=10  # MPI, CUDA and NCCL, with room
+start=10  # for MPI, CUDA and NCCL, with a margin
 
 lost $start '$run --inject rank=1,instr=1,throw'
 lost $start '$run --inject rank=1,instr=5,die'
-if [ -n "${3:-}" ]; then blamed=" ends: rank "; fi  # which stream does not move is seen by nobody when all is issued
+if [ -n "${3:-}" ]; then blamed=" ends: rank "; fi  # after everything is issued, no rank can see whose stream stopped
 lost $start '$run --inject rank=1,instr=1,stall --patience 1'
 blamed=" ends: rank 1 "
 lost $((start + 10)) 'if [ $rank = 1 ]; then (sleep 10; kill -KILL $$) & fi; $run --deadline 3 --inject rank=1,instr=1,delay=60s'
@@ -53,7 +55,7 @@ lost $((start + 10)) 'if [ $rank = 1 ]; then (sleep 10; kill -STOP $$) & fi; $ru
 code=0
 timeout 90 "${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run examples/tp_mlp.fusion --device cuda --check=full --trace "$work/trace.json" \
   >"$work/out.txt" 2>&1 </dev/null || code=$?
-[ "$code" -eq 0 ] || complain "exit code $code of the job after them"
+[ "$code" -eq 0 ] || complain "exit code $code of the job after the faults"
 for rank in $(seq 0 $((ranks - 1))); do
   grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
 done

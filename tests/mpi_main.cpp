@@ -1,6 +1,6 @@
-// The main() of tests that run under mpirun: every rank runs the same GoogleTest suites. It starts
-// nothing of MPI, which is the transport's business. Rank 0 prints the progress, and each rank
-// prints its own failures with its number.
+// The main() of tests that run under mpirun. Every rank runs the same GoogleTest suites. It does
+// not start MPI, because the transport does. Rank 0 prints the progress, and each rank prints its
+// own failures with its number.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// What ctest takes for "skipped" (SKIP_RETURN_CODE): no test ran.
+// ctest counts this exit code as "skipped" (SKIP_RETURN_CODE): no test ran.
 constexpr int kAllSkipped = 77;
 
 std::string rankOfJob() {
@@ -27,7 +27,7 @@ class RankedFailures : public testing::EmptyTestEventListener {
   }
   void OnTestEnd(const testing::TestInfo&) override { test_ = "outside a test"; }
 
-  // GoogleTest holds its lock here, so it must not be asked for the current test. One write a
+  // GoogleTest holds its lock here, so this must not ask it for the current test. One write per
   // failure keeps the lines of two ranks apart.
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;

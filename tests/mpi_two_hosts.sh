@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A job of two ranks on two hosts: network namespaces with an address and a host name each, and TCP between them.
-# Skipped (77) where namespaces cannot be made. Arguments: the program and what it is to do.
+# Runs a job of two ranks on two hosts: two network namespaces, each with an address and a host
+# name, connected by TCP. Skipped (77) if namespaces cannot be created. Arguments: the program and
+# its arguments.
 set -euo pipefail
 
 a=heddleA$$ b=heddleB$$ work=
@@ -25,7 +26,7 @@ for end in "$a a$$" "$b b$$"; do
   ip -n "$host" link set "$link" up
 done
 
-# What mpirun calls in place of ssh: HOST COMMAND...
+# mpirun calls this in place of ssh: HOST COMMAND...
 work=$(mktemp -d)
 cat >"$work/agent" <<TEXT
 #!/bin/sh
@@ -34,7 +35,7 @@ exec ip netns exec $b unshare --uts sh -c "hostname $b; \$*"
 TEXT
 chmod +x "$work/agent"
 
-# Without shared memory: processes of one host only can have that.
+# No shared memory: only processes of one host can share it.
 export OMPI_MCA_btl=self,tcp OMPI_MCA_plm_rsh_agent=$work/agent
 export OMPI_MCA_btl_tcp_if_include=10.213.7.0/24 OMPI_MCA_oob_tcp_if_include=10.213.7.0/24
 ip netns exec "$a" unshare --uts sh -c "hostname $a; exec \"\$@\"" sh \

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every test: the release build with all labels but `big`, then what the sanitizers can see, then a minute of fuzzing.
-# The tests of one build run while the next one is built: many of them wait rather than compute. Stops at the first
-# stage that fails, and shows what it said. Ends with the time by label.
+# Runs every test: the release build with all labels except `big`, then the tests with sanitizers,
+# then a minute of fuzzing. The tests of one build run while the next one is built, because many
+# tests wait more than they compute. Stops at the first stage that fails and shows its output. Ends
+# with the time per label.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,7 @@ rm -f "$logs"/*.log
 
 step() { printf '\n== %s [%dm%02ds]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# build PRESET [TARGET...]: only what is named, or everything.
+# build PRESET [TARGET...]: builds the named targets, or everything.
 build() {
   local preset=$1 log=$logs/build_$1.txt
   shift
@@ -24,7 +25,8 @@ build() {
   grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
-# The sanitizers need their fixed shadow addresses, which a randomized layout of many bits can take.
+# The sanitizers need fixed addresses for their shadow memory. A randomized address space layout may
+# already use them.
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 
@@ -43,7 +45,7 @@ fuzz() {
     "${fixed_layout[@]}" build/asan/bin/heddle-fuzz --seconds 60 </dev/null >"$logs/fuzz.log" 2>&1
 }
 
-# begin NAME COMMAND...: in the background, its output in $logs/NAME.log.
+# begin NAME COMMAND...: runs the command in the background. Its output goes to $logs/NAME.log.
 declare -A pids
 begin() {
   local name=$1
@@ -52,7 +54,7 @@ begin() {
   "$@" &
   pids[$name]=$!
 }
-# finish NAME: waits for it and says how it went; when it failed, with the tests that did.
+# finish NAME: waits for it and prints its result, with the failed tests if there are any.
 finish() {
   local name=$1 status=0
   wait "${pids[$name]}" || status=$?
@@ -70,7 +72,7 @@ build release
 begin release run_ctest release release -LE '^(big|mpi)$'
 build asan tests_unit tests_cpu heddle_fuzzer
 finish release
-# Ranks that poll for each other take the cores from a build, and it from them.
+# Ranks that poll for each other compete with a build for the cores, so nothing is built meanwhile.
 begin mpi run_ctest mpi release -L '^mpi$'
 finish mpi
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A sanitizer watches how code runs, and the cases of one loop run alike: under it one in so many
-// is taken.
+// A sanitizer checks how code runs, and the cases of a loop run alike. With a sanitizer only one
+// case of kOneIn runs.
 namespace heddle::testing {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Finds what heddle is built and tested with. When something is missing it prints the apt-get line that brings it, and
-# runs that line if it may (as root). With nothing missing it touches no network.
+# Finds the programs and libraries that heddle is built and tested with. If some are missing, the
+# script prints the apt-get command that installs them, and runs it if it is root. If nothing is
+# missing, it uses no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +23,7 @@ compiler_is_new_enough() {
 #include <barrier>' | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
 }
 
-# Lets CMake look for the libraries; sets `missing`. Argument: --fresh or nothing.
+# Lets CMake look for the libraries and sets `missing`. Argument: --fresh or nothing.
 probe() {
   mkdir -p "$probe_dir"
   cmake ${1:+"$1"} -G Ninja -S tools/setup -B "$probe_dir" >"$probe_dir/log.txt" 2>&1 || {
@@ -33,7 +34,7 @@ probe() {
   mapfile -t missing < <(grep . "$probe_dir/missing.txt" || true)
 }
 
-# Sets `missing` to the Debian packages that would bring what is not here.
+# Sets `missing` to the Debian packages of everything that is missing.
 find_missing() {
   missing=()
   compiler_is_new_enough || missing+=(g++)
@@ -42,12 +43,14 @@ find_missing() {
   have python3 || missing+=(python3)
   have clang-format || missing+=(clang-format)
   if [ ${#missing[@]} -gt 0 ]; then
-    # Without these the libraries cannot be probed: name them all, what is installed stays as it is.
+    # Without these programs the libraries cannot be probed. So this lists all of them; apt-get
+    # leaves installed ones as they are.
     missing+=("${libraries[@]}")
     return
   fi
   probe ""
-  # A library that was missing may have come since: what CMake remembers of it must go.
+  # A library that was missing may have been installed since. --fresh discards CMake's cached
+  # results.
   [ ${#missing[@]} -eq 0 ] || probe --fresh
 }
 
@@ -81,7 +84,7 @@ find_missing
 echo "setup: missing, install with:"
 echo "  apt-get install -y --no-install-recommends ${missing[*]}"
 if ! have apt-get; then
-  echo "setup: there is no apt-get here: bring these by other means, then try again" >&2
+  echo "setup: there is no apt-get: install these packages by other means, then try again" >&2
   exit 1
 fi
 if [ "$(id -u)" -ne 0 ]; then

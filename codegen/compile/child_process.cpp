@@ -35,7 +35,7 @@ std::string readAll(int fd) {
   }
 }
 
-// What outlives this process unless it sees to it.
+// Resources that outlive this process unless they are removed: child processes and folders.
 struct Outliving {
   std::mutex mutex;
   bool ended = false;
@@ -43,13 +43,14 @@ struct Outliving {
   std::set<std::string> folders;
 };
 
-// Never destroyed: threads may run on as the process exits.
+// Never destroyed, because threads may still use it while the process exits.
 Outliving& outliving() {
   static Outliving* const one = new Outliving;
   return *one;
 }
 
-// Its pid stays its own until it is no longer listed.
+// Removes the pid from the list before the pid is reaped. A listed pid therefore never names a
+// process that somebody else started.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -68,7 +69,7 @@ struct RunningProcess {
   pid_t parent = 0;
 };
 
-// All that run on this machine, by /proc/PID/stat: PID (NAME) STATE PARENT ...
+// Returns all processes of this machine, from /proc/PID/stat: PID (NAME) STATE PARENT ...
 std::vector<RunningProcess> runningProcesses() {
   std::vector<RunningProcess> found;
   std::error_code error;
@@ -86,8 +87,8 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// The processes and what they have started, all stopped: each is stopped before it is asked for its
-// children, so that there are no more of them.
+// Stops the processes and their descendants, and returns all of them. A process is stopped before
+// its children are looked up, so it cannot start further ones.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();
@@ -101,15 +102,16 @@ std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   return all;
 }
 
-// A compiler that is told to end removes its own temporary files.
+// Sends SIGTERM first, because a compiler then removes its own temporary files. Kills the remaining
+// processes after 0.2 s.
 void endAll(const std::vector<pid_t>& all) {
-  constexpr int kLooks = 20;
-  constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
+  constexpr int kPolls = 20;
+  constexpr auto kPollingInterval = std::chrono::milliseconds(10);
   for (pid_t pid : all) kill(pid, SIGTERM);
   for (pid_t pid : all) kill(pid, SIGCONT);
   std::vector<pid_t> left = all;
-  for (int look = 0; look < kLooks && !left.empty(); ++look) {
-    std::this_thread::sleep_for(kBetweenLooks);
+  for (int poll = 0; poll < kPolls && !left.empty(); ++poll) {
+    std::this_thread::sleep_for(kPollingInterval);
     std::vector<pid_t> still;
     for (const RunningProcess& process : runningProcesses()) {
       if (std::find(left.begin(), left.end(), process.pid) != left.end())
@@ -120,7 +122,8 @@ void endAll(const std::vector<pid_t>& all) {
   for (pid_t pid : left) kill(pid, SIGKILL);
 }
 
-// 0, or the error. Pids of children that are there are always listed.
+// Starts a program. Returns 0 or the error. Starting and listing happen under one lock, so every
+// running child is listed.
 int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
   std::lock_guard lock(outliving().mutex);
   if (outliving().ended) return ECANCELED;
@@ -134,7 +137,7 @@ int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** ar
 ProcessResult runProcess(const std::vector<std::string>& command) {
   ProcessResult result;
   int ends[2];
-  // Close-on-exec: a child that another thread starts must not hold our pipe open.
+  // Close-on-exec: a child that another thread starts must not keep our pipe open.
   if (pipe2(ends, O_CLOEXEC) != 0) {
     result.output = fmt::format("pipe2: {}", std::strerror(errno));
     return result;
@@ -172,7 +175,7 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // Out of memory: what is left is left, and the process ends all the same.
+    // Out of memory: the remaining programs and folders stay, and the process still exits.
   }
 }
 
@@ -180,7 +183,8 @@ TempFolder::TempFolder() {
   const char* base = std::getenv("TMPDIR");
   path_ = fmt::format("{}/heddle-XXXXXX", base != nullptr && *base != 0 ? base : "/tmp");
   std::lock_guard lock(outliving().mutex);
-  HEDDLE_USER_CHECK(!outliving().ended, "no temporary folder: this process is at its end");
+  HEDDLE_USER_CHECK(!outliving().ended,
+                    "cannot create a temporary folder: this process is exiting");
   HEDDLE_USER_CHECK(mkdtemp(path_.data()) != nullptr, "mkdtemp({}): {}", path_,
                     std::strerror(errno));
   outliving().folders.insert(path_);

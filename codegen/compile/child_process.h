@@ -7,20 +7,21 @@ namespace heddle::codegen {
 
 struct ProcessResult {
   bool started = false;
-  int exit_code = -1;  // 128 + signal when it was killed
-  std::string output;  // stdout and stderr in the order they came
+  int exit_code = -1;  // 128 + signal if a signal killed it
+  std::string output;  // stdout and stderr, in the order in which they arrived
 };
 
-// Runs a program (looked up on PATH) with no shell between and waits for it. Thread-safe.
+// Runs a program (looked up on PATH) without a shell and waits for its end. Thread-safe.
 ProcessResult runProcess(const std::vector<std::string>& command);
 
-// For a process that is about to _exit, while other threads may be in runProcess: ends the programs
-// there and all they have started, and removes every TempFolder. It can have neither from here on.
-// Takes 0.2 s where a program does not heed SIGTERM. Thread-safe.
+// Ends all programs of runProcess with their descendants, and removes every TempFolder. Call this
+// right before _exit(); other threads may still be in runProcess. Afterwards no program can be
+// started and no TempFolder can be created. Takes 0.2 s if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A fresh folder only this user may enter, removed with all it holds. UserError when none can be
-// made under $TMPDIR (else /tmp).
+// A new folder that only this user may enter. The destructor removes it with its contents. The
+// constructor throws UserError if it cannot create the folder under $TMPDIR (or /tmp if that is
+// unset).
 class TempFolder {
  public:
   TempFolder();
@@ -33,7 +34,7 @@ class TempFolder {
   std::string path_;
 };
 
-// `text` with a number before each line, for error messages.
+// Returns `text` with a number before each line, for error messages.
 std::string numberLines(const std::string& text);
 
 }  // namespace heddle::codegen

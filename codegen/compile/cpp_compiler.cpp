@@ -11,11 +11,11 @@
 namespace heddle::codegen {
 namespace {
 
-// -fno-math-errno and -fno-trapping-math allow vector code and change no value; -fwrapv makes i64
-// overflow wrap as PyTorch's does. -ffp-contract=off: a value has the same bits whether or not a
-// multiplication and an addition meet in one kernel, so results do not depend on segmentation.
-// -mprefer-vector-width=512: GCC takes 32 bytes of Intel's AVX-512 otherwise, and libmvec's forms
-// for 64 bytes (runtime/cpu_math.h) are the quicker ones.
+// -fno-math-errno, -fno-trapping-math: allow vector code and change no value. -fwrapv: i64 overflow
+// wraps, as in PyTorch. -ffp-contract=off: a value has the same bits whether or not a
+// multiplication and an addition are in one kernel, so results do not depend on segmentation.
+// -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512,
+// but libmvec's functions for 64 bytes (runtime/cpu_math.h) are faster.
 const std::vector<std::string> kFlags = {
     "-std=c++17",
     "-O3",
@@ -32,8 +32,9 @@ const std::vector<std::string> kFlags = {
 #endif
 };
 
-// Measured with GCC 12, user time: 10 kernels take 1.9 s one by one, 1.2 s in two runs, 1.1 s in
-// one. On two cores two runs are the quickest; a run for each kernel would be on ten.
+// User time measured with GCC 12: 10 kernels take 1.9 s one by one, 1.2 s in two runs, 1.1 s in one
+// run. In elapsed time, two runs are fastest on two cores; one run per kernel would be fastest on
+// ten.
 constexpr size_t kMostAtOnce = 16;
 
 std::string readFile(const std::string& path) {
@@ -73,7 +74,7 @@ class CppCompiler : public KernelCompiler {
                       "{} failed with exit code {} on a kernel:\n{}\n{}", program_,
                       result.exit_code, result.output, numberLines(text));
     std::string image = readFile(out);
-    HEDDLE_USER_CHECK(!image.empty(), "{} left no kernel at {}", program_, out);
+    HEDDLE_USER_CHECK(!image.empty(), "{} wrote no kernel to {}", program_, out);
     const std::byte* bytes = reinterpret_cast<const std::byte*>(image.data());
     return {bytes, bytes + image.size()};
   }
@@ -84,7 +85,8 @@ class CppCompiler : public KernelCompiler {
   bool mvec_;
 };
 
-// Can the compiler make a shared object with our flags (and -lmvec)? Its messages go to `why`.
+// Returns whether the compiler creates a shared object with our flags (and -lmvec). Appends its
+// messages to `why`.
 bool works(const std::string& program, bool mvec, std::string& why) {
   TempFolder folder;
   std::string in = folder.path() + "/probe.cpp";
@@ -100,8 +102,8 @@ bool works(const std::string& program, bool mvec, std::string& why) {
   return false;
 }
 
-// Compiler, version, flags and what -march=native means here: predefined macros name every CPU
-// feature the compiler may use.
+// Returns compiler, version, flags and the predefined macros. The macros name every CPU feature
+// that -march=native lets the compiler use on this machine.
 std::string identify(const std::string& program, bool mvec) {
   ProcessResult version = runProcess({program, "--version"});
   ProcessResult macros =

@@ -7,8 +7,8 @@
 
 namespace heddle::codegen {
 
-// The host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on PATH); nullptr when none works,
-// with the reason in `why`.
+// Creates a compiler that runs the host's C++ compiler ($HEDDLE_CXX, else c++, g++ or clang++ on
+// PATH). Returns nullptr if none works, with the reason in `why`.
 std::unique_ptr<KernelCompiler> makeCppCompiler(std::string& why);
 
 }  // namespace heddle::codegen

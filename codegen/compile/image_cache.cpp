@@ -20,10 +20,10 @@ namespace {
 
 using Image = std::shared_ptr<const KernelImage>;
 
-// Compilers are processes or libraries that use one core each.
+// A compiler is a process or a library call that uses one core.
 size_t coresToUse() { return std::max(1u, std::thread::hardware_concurrency()); }
 
-// Runs work(i) for every i below `count` on a few threads; `work` throws nothing.
+// Runs work(i) for every i below `count` on a few threads. `work` must not throw.
 template <class Work>
 void forEachOnThreads(size_t count, const Work& work) {
   std::atomic<size_t> next{0};
@@ -36,13 +36,13 @@ void forEachOnThreads(size_t count, const Work& work) {
   for (std::thread& helper : helpers) helper.join();
 }
 
-// One source of a call: what becomes of it.
+// One source of a call, and its result.
 struct Wanted {
   const KernelSource* source;
   ImageKey key;
   Image image;
   std::exception_ptr error;
-  bool mine = false;  // this thread makes it
+  bool mine = false;  // this thread compiles or loads it
 };
 
 using Group = std::vector<Wanted*>;
@@ -50,7 +50,7 @@ using Group = std::vector<Wanted*>;
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
-  // Cores that have nothing else to do take a text each, if it is worth starting the compiler.
+  // Gives idle cores a text each, if the text is large enough to be worth a start of the compiler.
   const size_t least = std::max<size_t>(1, most / 3);
   const size_t count = std::max(fewest, std::min(coresToUse(), wanted.size() / least));
   std::vector<Group> groups(count);
@@ -67,10 +67,11 @@ struct ImageCache::Impl {
   std::atomic<int64_t> compiled{0};
   std::mutex mutex;
   std::condition_variable finished;
-  std::map<std::string, Image> images;  // key -> image; null while some thread makes it
+  std::map<std::string, Image> images;  // key -> image; null while a thread compiles or loads it
 
-  // Takes what others have made and marks what this thread is to make. Waits while there is
-  // nothing to make and something that others are making. False: all images are there.
+  // Takes the images that exist and claims those that no other thread has claimed. Waits if there
+  // is nothing to claim but other threads still work on some images. Returns false if all images
+  // are there.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -90,8 +91,8 @@ struct ImageCache::Impl {
     }
   }
 
-  // A claim ends with an image or, after an error, open to others: they try for themselves and meet
-  // the same error.
+  // Publishes the claimed images. After an error the claim is dropped instead: other threads then
+  // try for themselves and get the same error.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -115,8 +116,8 @@ struct ImageCache::Impl {
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 
-  // Of several that do not compile together each is compiled alone: the error is that of one
-  // kernel, and the others are there.
+  // If several sources do not compile together, each is compiled alone. Then only the faulty one
+  // has an error, and the others have images.
   void compileOrSplit(const Group& group, const KernelCompiler& compiler) noexcept {
     try {
       compileGroup(group, compiler);
@@ -153,10 +154,11 @@ std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sourc
   std::vector<Wanted> wanted;
   for (const KernelSource* source : sources) {
     HEDDLE_CHECK(source->target == compiler.target(),
-                 "a kernel source and a compiler of another kind");
+                 "the kernel source and the compiler have different targets");
     wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr, false});
   }
-  // Nobody waits while others wait for him: what is claimed is made and published first.
+  // A thread compiles and publishes its own claims before it waits for other threads, so two
+  // threads never wait for each other.
   while (impl_->claim(wanted)) {
     try {
       impl_->make(wanted, compiler);

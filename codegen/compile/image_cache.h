@@ -9,26 +9,31 @@
 
 namespace heddle::codegen {
 
-// Images on disk. Key = full source text + runtime header + compiler identity, hashed; files are
-// written under a private name and renamed, so many processes may share a folder; a damaged file
-// is recompiled and replaced; a folder that cannot be written is used as it is, said once on
-// stderr; the oldest files go when the folder exceeds `max_bytes`. Thread-safe; one image is
-// compiled once even when several threads ask for it.
+// A cache of kernel images on disk. Thread-safe; many processes may share a folder.
+// - The key is a hash of source text, runtime header and compiler identity. The full key text is
+//   stored and compared.
+// - A file is written under a private name and then renamed. A damaged file is compiled again and
+//   replaced.
+// - If the folder cannot be written, the cache only reads it and says so once on stderr.
+// - If the folder exceeds `max_bytes`, the least recently used images are removed.
+// - An image is compiled only once, even if several threads request it.
 //
-// Sources asked for together, of which neither this object nor the folder has an image, are
-// compiled in as few runs as the compiler says, several runs at a time; one that does not compile
-// is compiled alone again, for its error, and does no harm to the others.
+// Requested sources that are neither in memory nor in the folder are compiled in as few compiler
+// runs as the compiler and the number of cores suggest, several runs at a time. If a joint run
+// fails, each of its sources is compiled alone, so that only the faulty one reports an error.
 class ImageCache {
  public:
-  // Default folder: $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle.
+  // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,
+  // else heddle-cache-UID in the system's temporary folder.
   explicit ImageCache(std::string folder = defaultFolder(), int64_t max_bytes = int64_t{1} << 30);
   ~ImageCache();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);
-  // One image a source; an image may be that of several. Throws the first error by position.
+  // Returns one image per source; several sources may share an image. If sources fail, throws the
+  // error of the first one in the order of `sources`.
   std::vector<std::shared_ptr<const KernelImage>> get(
       const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
-  int64_t compiled() const;  // sources compiled by this object, not found on disk
+  int64_t compiled() const;  // sources that this object compiled; those found on disk do not count
   static std::string defaultFolder();
 
  private:

@@ -33,7 +33,7 @@ std::string checksumLine(const std::string& image) {
   return fmt::format("{} {:016x}\n", image.size(), hash64(image, 1));
 }
 
-// A name beside `path` that only this process uses.
+// Returns a name next to `path` that only this process uses.
 fs::path temporaryFor(const fs::path& path) {
   static std::atomic<int> counter{0};
   fs::path temporary = path;
@@ -41,7 +41,7 @@ fs::path temporaryFor(const fs::path& path) {
   return temporary;
 }
 
-// Readers see the old file, the new one or none.
+// Replaces `path` atomically: readers see the old file, the new file or none.
 bool renameOrRemove(const fs::path& temporary, const fs::path& path) {
   std::error_code error;
   fs::rename(temporary, path, error);
@@ -67,14 +67,14 @@ bool writeAtomically(const fs::path& path, const std::string& bytes) {
   return renameOrRemove(temporary, path);
 }
 
-// False where links are not to be had: the caller writes a copy.
+// Returns false if the file system has no hard links; the caller then writes a copy.
 bool linkAtomically(const fs::path& from, const fs::path& path) {
   const fs::path temporary = temporaryFor(path);
   std::error_code error;
   fs::create_hard_link(from, temporary, error);
   if (error) return false;
   const bool renamed = renameOrRemove(temporary, path);
-  // Two names of one file already: rename() leaves both.
+  // If both names already were one file, rename() leaves both.
   fs::remove(temporary, error);
   return renamed;
 }
@@ -85,13 +85,13 @@ struct Entry {
   int64_t bytes = 0;
 };
 
-// What the folder holds, by stem. Files of several links count in parts.
+// Returns the entries of the folder by stem. A file with several links counts in equal parts.
 std::map<std::string, Entry> entriesOf(const fs::path& folder) {
   std::map<std::string, Entry> entries;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
     const std::string extension = file.path().extension().string();
-    // What a killed process left half written.
+    // A killed process may have left this half-written file.
     if (extension == ".tmp" &&
         file.last_write_time(error) < fs::file_time_type::clock::now() - std::chrono::hours(1)) {
       fs::remove(file.path(), error);
@@ -130,7 +130,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) const {
   const fs::path path = pathOf(key);
   const std::optional<std::string> bytes = readWhole(path);
   if (!note || !bytes || *note != checksumLine(*bytes) + key.text) return nullptr;
-  // The age of the key file is when the entry was last wanted; eviction goes by it.
+  // The time of the key file says when the entry was last used; evict() sorts by it.
   std::error_code ignored;
   fs::last_write_time(note_path, fs::file_time_type::clock::now(), ignored);
   auto image = std::make_shared<KernelImage>();
@@ -173,7 +173,8 @@ bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::stri
   const fs::path first = pathOf(*keys.front());
   for (const ImageKey* key : keys) {
     const bool linked = key != keys.front() && linkAtomically(first, pathOf(*key));
-    // Without its key an image is never read, so a crash between the two writes costs a compile.
+    // An image without its key is never read, so a crash between the two writes costs only a
+    // compilation.
     if ((!linked && !writeAtomically(pathOf(*key), image)) ||
         !writeAtomically(folder_ / (key->stem + ".key"), checksumLine(image) + key->text)) {
       complain(std::strerror(errno));
@@ -185,7 +186,8 @@ bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::stri
   return true;
 }
 
-// A shared object must be somewhere: in a folder of our own, gone with this object.
+// Writes the shared object to a temporary folder, because dlopen needs a file. The folder is
+// removed together with this object.
 std::string ImageFiles::keep(const ImageKey& key, const std::string& image) {
   std::lock_guard lock(mutex_);
   if (!own_folder_) own_folder_.emplace();
@@ -199,13 +201,13 @@ void ImageFiles::complain(const std::string& what) {
   if (complained_) return;
   complained_ = true;
   fmt::print(stderr,
-             "heddle: the kernel cache {} takes no files ({}); kernels are compiled "
+             "heddle: cannot write to the kernel cache {} ({}); kernels are compiled "
              "again in each process\n",
              folder_.string(), what);
 }
 
-// Removes the least recently wanted entries until the folder fits. An open or mapped image stays
-// usable after its name is gone.
+// Removes the least recently used entries until the folder fits. An image that is open or mapped
+// stays usable after its file is removed.
 void ImageFiles::evict(const std::set<std::string>& keep) const {
   int64_t total = 0;
   std::vector<Entry> by_age;

@@ -14,8 +14,8 @@
 
 namespace heddle::codegen {
 
-// What decides an image, and the name of its files, made of it. The whole text is kept in a file
-// and compared.
+// Everything that decides an image, and the name of its files, which is a hash of it. The full text
+// is stored in a file and compared.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -23,19 +23,20 @@ struct ImageKey {
   Target target;
 };
 
-// The folder behind an ImageCache (codegen/kernel.h says how it behaves). A Cpp image has to be a
-// file of its own for dlopen, so an entry is two files: STEM.cubin (or STEM.so) with the image, and
-// STEM.key with the checksum of the image and the key, written last. The bytes of a Cpp image stay
-// in its file. Thread-safe.
+// The folder of an ImageCache (see codegen/compile/image_cache.h). An entry consists of two files,
+// because dlopen needs the image of a C++ kernel as a file of its own:
+//   STEM.cubin or STEM.so   the image
+//   STEM.key                the checksum of the image and the key text, written last
+// The bytes of a C++ image are only in its file, not in memory. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
-  // nullptr: not there, or damaged.
+  // Returns nullptr if the image is missing or damaged.
   std::shared_ptr<const KernelImage> load(const ImageKey& key) const;
-  // Stores an image that serves all of `keys`, under each: one file with several links where the
-  // file system has them. Another process may put another image under the name of a key, but only
-  // one that serves this key: so each key gets the path of its own name.
+  // Stores one image under each of `keys`, all of which it serves: one file with several hard
+  // links, or copies if the file system has no links. Each key gets the path of its own name.
+  // Another process may replace the file of a name, but only by an image that serves the same key.
   std::vector<std::shared_ptr<const KernelImage>> save(const std::vector<const ImageKey*>& keys,
                                                        std::vector<std::byte> bytes);
 
@@ -50,7 +51,7 @@ class ImageFiles {
   int64_t max_bytes_;
   std::mutex mutex_;
   bool complained_ = false;
-  std::optional<TempFolder> own_folder_;  // where shared objects go when `folder_` takes none
+  std::optional<TempFolder> own_folder_;  // holds shared objects if `folder_` is not writable
 };
 
 }  // namespace heddle::codegen

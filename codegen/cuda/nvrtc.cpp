@@ -13,7 +13,7 @@ void check(nvrtcResult result, const char* call) {
   HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "{}: {}", call, nvrtcGetErrorString(result));
 }
 
-// Frees the program on every way out.
+// Owns an NVRTC program.
 class Program {
  public:
   explicit Program(const std::string& text) {
@@ -53,8 +53,8 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      // No contraction: a value has the same bits whether or not a product and a sum meet in one
-      // kernel.
+      // No contraction: a value has the same bits whether or not a multiplication and an addition
+      // are in one kernel.
       : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;

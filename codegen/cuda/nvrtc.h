@@ -7,11 +7,12 @@
 
 namespace heddle::codegen {
 
-// NVRTC for `arch` such as "sm_90": source to cubin. Needs no GPU and no driver.
+// Creates a compiler that uses NVRTC to compile sources to cubins for `arch`, such as "sm_90".
+// Needs no GPU and no driver.
 std::unique_ptr<KernelCompiler> makeNvrtcCompiler(const std::string& arch);
 
-// The same under a plain name, for those who load libheddle_cuda.so with dlopen. The caller owns
-// the result; nullptr when NVRTC cannot start.
+// The same function under an unmangled name, for callers that load libheddle_cuda.so with dlopen.
+// The caller owns the result. Returns nullptr if NVRTC cannot start.
 extern "C" KernelCompiler* heddleMakeNvrtcCompiler(const char* arch);
 
 }  // namespace heddle::codegen

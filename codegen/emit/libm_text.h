@@ -6,8 +6,9 @@
 
 namespace heddle::codegen {
 
-// For generated C++: definitions of the functions of libm that a computation calls, as
-// codegen/runtime/cpu_math.h describes them. Guarded, so that kernels may share a file.
+// Returns C++ definitions of the libm functions that a computation calls, in the form that
+// codegen/runtime/cpu_math.h describes. Guards around each definition let several kernels share a
+// file.
 std::string libmText(const Computation& computation);
 
 }  // namespace heddle::codegen

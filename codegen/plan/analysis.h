@@ -6,28 +6,29 @@
 
 namespace heddle::codegen {
 
-// Where the store of an output stands: inside the loop over the whole space, or after the
-// reductions, over the kept axes.
+// Position of the store of an output: inside the loop over the full space, or after the reductions,
+// over the kept axes only.
 enum class Place : uint8_t { Loop, Finish };
 
-// The structure of a kernel segment: its one iteration space and where each value's axes lie in
-// it. Axes are numbered in order of first appearance.
+// The structure of a kernel segment: its one iteration space, and the axis of the space that each
+// axis of each value maps to. Axes of the space are numbered in order of first appearance.
 struct Analysis {
-  std::vector<std::vector<int>> axes;  // [value][logical axis]: axis of the space, -1: broadcast
+  std::vector<std::vector<int>> axes;  // [value][logical axis]: axis of the space; -1: broadcast
   std::vector<bool> reduced;           // per axis of the space
   std::vector<bool> after;             // per value: depends on a reduction of this segment
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output
-  // Values read at computed places alone: segment inputs that do not move with the space.
+  // Values that are read only at computed indices: inputs of the segment that do not follow the
+  // axes of the space.
   std::vector<bool> indexed_only;  // per value
-  std::vector<int> coordinates;    // axes of the space of which a body needs the index, ascending
+  std::vector<int> coordinates;    // axes whose index a body needs, ascending
 };
 
-// UserError with the words of whyNotOneKernel() when it is not one kernel.
+// Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if it is not one kernel.
 Analysis analyze(const Fusion& segment);
 
-// Why the segment cannot be one generated kernel, or empty when it can: the rules by which
-// segmentation cuts (ir/analysis/kernel_rules.h).
+// Returns why the segment cannot be one generated kernel, or an empty string if it can. These are
+// the rules by which segmentation separates ops (ir/analysis/kernel_rules.h).
 std::string whyNotOneKernel(const Fusion& segment);
 
 }  // namespace heddle::codegen

@@ -8,19 +8,19 @@
 
 namespace heddle::codegen {
 
-// The place along one logical axis of a tensor read at computed places.
+// The index along one logical axis of a tensor that is read at computed indices.
 struct PlaceAlong {
-  int node = -1;          // its value, an i64 node of the same body; -1: none
-  int coordinate = -1;    // else the index along this coordinate of the space; -1: 0
-  bool local = false;     // the index within the rank's block
+  int node = -1;          // an i64 node of the same body that holds the index; -1: none
+  int coordinate = -1;    // without a node: a coordinate of the space; -1: index 0
+  bool local = false;     // the coordinate counts within the rank's block
   bool reversed = false;  // extent - 1 - index
-  int64_t shift = 0;      // taken off the index
-  bool checked = false;   // may lie outside
-  bool in_block = false;  // of a tensor that has only a block here: elsewhere there is 0
+  int64_t shift = 0;      // subtracted from the index
+  bool checked = false;   // the index may be outside of the tensor
+  bool in_block = false;  // the rank holds only a block; elements of other blocks read 0
 };
 
-// One value of a kernel body, held in a type that holds its dtype (valueType()): a bf16 as a float
-// that bf16 can hold, an i8 as an i64 in its range.
+// One value of a kernel body. Its C++ or CUDA type can represent every value of its dtype
+// (valueType()): a bf16 is a float that bf16 can represent, an i8 is an i64 in the range of i8.
 struct Node {
   enum class Kind : uint8_t {
     Load,        // element of tensor `index` of the space

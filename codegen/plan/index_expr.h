@@ -6,11 +6,11 @@
 
 namespace heddle::codegen {
 
-// An index of a generated kernel as data: integers, loop variables and kernel parameters under
-// add, mul, floor-div and mod, all non-negative. Every node carries a proven range [lo, hi] for
-// the sizes of this plan, from which the width of the index type follows. Identities that hold for
-// every size (x*1, x+0, x*0) are folded on construction and nothing else, so that the printed text
-// depends on the structure only. An immutable value.
+// An index expression of a generated kernel: integers, loop variables and kernel parameters,
+// combined by add, mul, floor-div and mod. All values are non-negative. Every node has a range [lo,
+// hi] that is proven for the sizes of this plan and decides the width of the index type. The
+// constructors fold only identities that are true for every size (x*1, x+0, x*0). Therefore the
+// printed text depends only on the structure of the expression. Objects are immutable.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };
@@ -33,7 +33,7 @@ class IndexExpr {
   int64_t lo() const;
   int64_t hi() const;  // saturates at the largest int64
 
-  std::string str() const;  // C++ and CUDA alike: `(k / n1) * s0 + r`
+  std::string str() const;  // valid in C++ and CUDA: `(k / n1) * s0 + r`
 
  private:
   struct Node;

@@ -11,20 +11,21 @@
 
 namespace heddle::codegen {
 
-// The argument block of one entry point. The plan owns the layout; the text repeats it as a struct
-// and asserts its size. Every field takes 8 bytes: a pointer, an i64, an f64 or a bool.
+// The argument block of one entry point. This class decides the layout; the kernel text declares
+// the same struct and asserts its size. Every field takes 8 bytes: a pointer, an i64, an f64 or a
+// bool.
 class ArgumentLayout {
  public:
   struct Field {
     std::string name;
     std::string type;  // in the kernel language
     int32_t offset = 0;
-    bool index = false;  // a local of the kernel's index type
+    bool index = false;  // the kernel copies it to a local of its index type
   };
   void addPointer(const std::string& name, int32_t operand);
-  IndexExpr addSize(const std::string& name, int64_t value);  // its parameter
-  void addOffset(const std::string& name, int64_t value);     // an i64 whatever the index type
-  // The kernel gets bool, (every integer type) i64 or (every float type) f64.
+  IndexExpr addSize(const std::string& name, int64_t value);  // returns its parameter
+  void addOffset(const std::string& name, int64_t value);     // always an i64
+  // The kernel receives a bool as bool, every integer as i64 and every float as f64.
   void addScalar(const std::string& name, int32_t operand, DType dtype);
 
   const std::vector<Field>& fields() const { return fields_; }
@@ -40,20 +41,21 @@ class ArgumentLayout {
   std::vector<LaunchStage::ScalarPatch> scalars_;
 };
 
-// How an access moves from lane to lane.
+// Stride of an access between neighbouring lanes.
 enum class LaneStride : uint8_t { Zero, One, Any };
 
-// One tensor in the loops. Element of lane i: kept_offset + reduced_offset + i * lane stride.
+// One tensor as the loops access it. The element of lane i is at kept_offset + reduced_offset + i *
+// lane_stride.
 struct Access {
-  std::string name;  // also the field with its pointer
+  std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
   bool output = false;
-  IndexExpr kept_offset;     // over the coordinates of kept axes
-  IndexExpr reduced_offset;  // over the coordinates of reduced axes
+  IndexExpr kept_offset;     // from the coordinates of kept axes
+  IndexExpr reduced_offset;  // from the coordinates of reduced axes
   LaneStride lane = LaneStride::Zero;
   IndexExpr lane_stride;
-  // Every item starts at a multiple of the lane count from the pointer: if the pointer is aligned,
-  // all items are.
+  // Every item starts at a multiple of the lane count, in elements from the pointer. If the pointer
+  // is aligned, all items are aligned.
   bool aligned_items = false;
 };
 
@@ -63,55 +65,57 @@ struct Coordinate {
   IndexExpr value;
 };
 
-// A coordinate of the space that bodies ask for: `axis` + the lane where `lanes` + `offset`.
+// A coordinate of the space that bodies use: `axis`, plus the lane if `lanes`, plus `offset`.
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
-  bool lanes = false;  // lanes lie along it
-  std::string offset;  // the field with the block's start; empty: no body asks for it
+  bool lanes = false;  // lanes run along this axis
+  std::string offset;  // the field with the block's start; empty: no body uses it
 };
 
-// A tensor read at computed places: extents and strides per logical axis.
+// A tensor that is read at computed indices, with extents and strides per logical axis.
 struct IndexedAccess {
-  std::string name;  // also the field with its pointer
+  std::string name;  // also the name of the field with its pointer
   DType dtype = DType::F32;
   std::vector<IndexExpr> extents;
   std::vector<IndexExpr> strides;
-  // Per axis that is looked up in blocks, else empty: the fields with the block's start and the
-  // unsharded extent.
+  // The fields with the block's start and with the unsharded extent, per axis that is looked up in
+  // blocks; empty for other axes.
   std::vector<std::string> begins;
   std::vector<std::string> wholes;
 };
 
-// One kernel over one space, the same data for both emitters. The phases in order: start the
-// accumulators at their identities; the loop body over the reduced items; combine the accumulators
-// of lanes and threads; then the finish body, or, when `partial`, a store of the accumulators.
+// One kernel over one space; both emitters use the same data. The phases of a kernel are, in order:
+// 1. start the accumulators at their identities
+// 2. the loop body over the reduced items
+// 3. combine the accumulators of lanes and threads
+// 4. the finish body, or a store of the accumulators if `partials` is not empty
 struct LoopNest {
   std::string entry;
   Schedule schedule;
   Computation computation;
   ArgumentLayout args;
-  std::vector<Access> accesses;             // as the tensors of the space
-  std::vector<AxisCoordinate> coordinates;  // as those of the space
-  std::vector<IndexedAccess> indexed;       // as those of the space
+  std::vector<Access> accesses;             // in the order of Space::tensors
+  std::vector<AxisCoordinate> coordinates;  // in the order of Space::coordinates
+  std::vector<IndexedAccess> indexed;       // in the order of Space::indexed
   std::vector<Coordinate> kept;
   std::vector<Coordinate> reduced;  // empty: no reduction
   IndexExpr kept_items;
   IndexExpr reduced_items;
   IndexExpr lane_extent;      // elements along the lane axis
-  IndexExpr lane_start;       // the coordinate along it of lane 0
-  IndexExpr chunk;            // elements of an item; the constant `lanes` on CUDA
-  IndexExpr span;             // reduced items in each of the splits
-  IndexExpr splits;           // variable "split" runs over them
+  IndexExpr lane_start;       // coordinate of lane 0 along the lane axis
+  IndexExpr chunk;            // elements per item; the constant `lanes` on CUDA
+  IndexExpr span;             // reduced items per split
+  IndexExpr splits;           // the variable "split" runs over them
   IndexExpr items_per_tile;   // Cpp
-  IndexExpr reduced_count;    // elements that one finished value combines, for averages
-  std::vector<int> partials;  // accesses that take the accumulators; empty: finish instead
-  bool wide_index = false;    // some index does not fit 32 bits
+  IndexExpr reduced_count;    // elements combined in one finished value, for averages
+  std::vector<int> partials;  // accesses that store the accumulators; empty: finish
+  bool wide_index = false;    // an index does not fit in 32 bits
 };
 
 struct NestRequest {
   std::string entry;
   Schedule schedule;
-  Space space;  // with workspace tensors at the end, as `partials` says
+  Space space;  // ends with workspace tensors if `partials` names any
   Computation computation;
   std::vector<int> partials;
   int64_t reduced_count = 1;

@@ -9,18 +9,22 @@
 
 namespace heddle::codegen {
 
-// How the space of one launch is mapped to the machine.
+// How the space of one launch is mapped to blocks and threads (CUDA) or tiles (C++).
 //
-//   Pointwise        every element on its own; lanes along the innermost kept axis
-//   InnerReduction   the innermost reduced axis is contiguous: lanes along it
-//   OuterReduction   the innermost kept axis is contiguous: lanes along it, one accumulator each
+//   Pointwise        each element is independent; lanes run along the innermost kept axis
+//   InnerReduction   the innermost reduced axis is contiguous: lanes run along it
+//   OuterReduction   the innermost kept axis is contiguous: lanes run along it, an accumulator each
 //
-// An *item* is `chunk` neighbours along the lane axis. CUDA: a thread takes an item at a time,
-// chunk == lanes, `unroll` items in flight; a reduction has block / reduce_threads items of kept
-// space and reduce_threads threads for each. Cpp: one simple loop over an item; lanes is the number
-// of accumulators; a tile is `items_per_tile` items.
-// With splits > 1 the reduced items are cut in `splits` ranges; each writes its accumulators to the
-// workspace and a second launch combines them in order: no atomics, the same result every run.
+// An *item* is `chunk` neighbours along the lane axis.
+// - CUDA: a thread computes one item at a time, with `unroll` items in flight, and chunk == lanes.
+//   In a reduction, a block computes block / reduce_threads items of kept space, with
+//   reduce_threads threads for each.
+// - Cpp: an item is one simple loop, `lanes` is the number of accumulators, and a tile is
+//   `items_per_tile` items.
+//
+// If splits > 1, the reduced items are divided into `splits` ranges. Each range writes its
+// accumulators to the workspace, and a second launch combines them in order. This needs no atomics,
+// so the result is the same in every run.
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {
@@ -28,22 +32,22 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::Pointwise;
   int32_t lanes = 1;
   int64_t chunk = 1;
-  bool exact = false;  // CUDA: the lane axis is a multiple of lanes, no item is cut short
+  bool exact = false;  // CUDA: the lane axis is a multiple of lanes; every item is full
   int32_t unroll = 1;
   int32_t block = 1;
   int32_t reduce_threads = 1;
   int64_t splits = 1;
   int64_t items_per_tile = 1;
 
-  // The axis of `space` along which lanes lie.
+  // Returns the axis of `space` along which lanes run.
   size_t laneAxis(const Space& space) const;
 };
 
-// Items of kept and of reduced space under `schedule`.
+// Return the number of items of kept and of reduced space under `schedule`.
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
-// `may_split`: a workspace may be used.
+// Chooses the schedule for `space`. `may_split` permits splits, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
 std::string describe(const Schedule& schedule, const Space& space);

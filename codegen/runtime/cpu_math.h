@@ -1,12 +1,16 @@
-// Functions of the op table for generated C++ kernels, after cpu_runtime.h.
+// Functions of the op table for generated C++ kernels. This text follows cpu_runtime.h and
+// cpu_vector_math.h.
 //
-// GCC puts calls of libmvec into the vector part of a loop and calls of libm into the rest, and
-// their last bits differ, as do those of libmvec's functions for vectors of different widths. So
-// loops call functions with names of our own, hd_sinf, which exist for one element and for every
-// width and all come down to one form of libmvec's: that for 64 bytes where there is AVX-512 (but
-// for the few that are quicker otherwise), else that for 32. So an element has the same bits
-// wherever it stands. The text of a kernel defines those that it needs (codegen/emit/libm_text.h).
-// Where there is no libmvec, all is libm's.
+// GCC calls libmvec in the vector part of a loop and libm in its remainder. The last bits of their
+// results differ, and so do those of libmvec's functions for different vector widths. Therefore
+// loops call functions with names of our own, such as hd_sinf. These exist for one element and for
+// every vector width, and each of them calls the same function of libmvec:
+// - with AVX-512, the function for vectors of 64 bytes, except for a few functions that are faster
+//   with two vectors of 32 bytes
+// - otherwise, the function for vectors of 32 bytes
+//
+// Thus an element has the same bits at every position. The text of a kernel defines the functions
+// that it needs (codegen/emit/libm_text.h). Without libmvec, loops call libm.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)
@@ -23,7 +27,7 @@ struct VectorOf {
 template <class T, int bytes>
 using Vector = typename VectorOf<T, bytes>::Type;
 
-// Part `index` of a vector, and the vector of two equal parts.
+// Return part `index` of a vector, and the vector that consists of two equal parts.
 template <class Part, class Whole>
 HD_INLINE Part partOf(const Whole& whole, int index) {
   Part part;
@@ -38,7 +42,7 @@ HD_INLINE Whole joined(const Part& low, const Part& high) {
   return whole;
 }
 #if __GNUC__ >= 12
-// In registers: what is stored in two parts is slow to load as one.
+// Joins in registers, because a load of 64 bytes right after two stores of 32 bytes is slow.
 template <>
 HD_INLINE Vector<float, 64> joined(const Vector<float, 32>& a, const Vector<float, 32>& b) {
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -48,7 +52,7 @@ HD_INLINE Vector<double, 64> joined(const Vector<double, 32>& a, const Vector<do
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 #endif
-// `x`, an element or a vector, as often as `Whole` holds it.
+// Returns a vector that repeats `x` (an element or a shorter vector) until it is full.
 template <class Whole, class X>
 HD_INLINE Whole repeated(const X& x) {
   if constexpr (sizeof(X) < 16) {
@@ -61,8 +65,8 @@ HD_INLINE Whole repeated(const X& x) {
     return x;
   }
 }
-// The function that has `form` in libmvec, of operands of another width: shorter ones are repeated,
-// longer ones taken in two parts.
+// Calls `form`, a function of libmvec, for operands of another width. Shorter operands are
+// repeated; longer ones are processed in two parts.
 template <class X, class Whole, class... Wholes, class... Xs>
 HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
   if constexpr (sizeof(X) > sizeof(Whole)) {
@@ -76,8 +80,8 @@ HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
 #define HD_V16(T) hd::Vector<T, 16>
 #define HD_V32(T) hd::Vector<T, 32>
 #define HD_V64(T) hd::Vector<T, 64>
-// A function of one operand (v) or two (vv): `name` is known to nobody, `symbol` is what loops
-// call.
+// Defines a function of one operand (v) or two (vv). `symbol` is the name that loops call; `name`
+// is used nowhere else.
 #define HD_OPERANDS_v(type) type
 #define HD_OPERANDS_vv(type) type, type
 #define HD_FORM_v(type, name, symbol, base)                              \
@@ -217,7 +221,8 @@ inline double erfinvStart(double x) {
   q = q * far + 2.83297682;
   return (w < 5 ? p : q) * x;
 }
-// One Halley step from the small side of erf near 1, where 1 - a is exact.
+// Takes one Halley step. For a >= 0.5 it computes erf(y) - a as (1 - a) - erfc(y), because 1 - a is
+// exact there.
 inline double erfinvStep(double a, double y) {
   const double low = erf(y) - a;
   const double high = (1 - a) - erfc(y);
@@ -258,7 +263,8 @@ inline bool isfinite(bool) { return true; }
 inline long long bitwise_not(long long x) { return ~x; }
 inline bool bitwise_not(bool x) { return !x; }
 
-// A NaN on either side wins; the forms without branches vectorize.
+// A NaN in either operand is the result. These expressions have no branches, so loops over them
+// vectorize.
 inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
 inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 inline long long maximum(long long a, long long b) { return a > b ? a : b; }
@@ -267,7 +273,7 @@ inline float minimum(float a, float b) { return (a < b) | (a != a) ? a : b; }
 inline double minimum(double a, double b) { return (a < b) | (a != a) ? a : b; }
 inline long long minimum(long long a, long long b) { return a < b ? a : b; }
 inline bool minimum(bool a, bool b) { return a & b; }
-// A number wins over NaN.
+// The result is NaN only if both operands are NaN.
 inline float fmax(float a, float b) { return (a >= b) | (b != b) ? a : b; }
 inline double fmax(double a, double b) { return (a >= b) | (b != b) ? a : b; }
 inline long long fmax(long long a, long long b) { return a > b ? a : b; }
@@ -277,8 +283,8 @@ inline double fmin(double a, double b) { return (a <= b) | (b != b) ? a : b; }
 inline long long fmin(long long a, long long b) { return a < b ? a : b; }
 inline bool fmin(bool a, bool b) { return a & b; }
 
-// Division: an integer by 0 gives 0, and 0 remains; -1 apart, since the lowest integer has no
-// opposite.
+// Integer division by 0 gives 0, and so does the remainder. Division by -1 is a special case,
+// because the negative of the lowest integer overflows.
 inline long long div_trunc(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
 }
@@ -308,7 +314,8 @@ inline float remainder(float a, float b) { return remainderOf(a, b); }
 inline double remainder(double a, double b) { return remainderOf(a, b); }
 inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
-// By a number rather than a tensor: PyTorch takes roots, which differ at -0.0 and -inf.
+// The exponent is a number, not a tensor. PyTorch then computes roots for 0.5 and -0.5, which
+// differ from pow() at -0.0 and -inf.
 template <class T>
 inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -340,7 +347,7 @@ inline float softplus(float x, float beta, float threshold) {
 inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// Exact at both ends.
+// The result is exact for weights 0 and 1.
 template <class T>
 inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
@@ -348,8 +355,8 @@ inline T lerpOf(T a, T b, T weight) {
 inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
 inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
 
-// Philox4x32-10: key seed, counter (index, offset), the first two words of the result. J. Salmon et
-// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words of the
+// result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 inline long long philox(long long seed, long long offset, long long index) {
   unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
   unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);

@@ -1,7 +1,8 @@
-// Runtime of generated C++ kernels: types, conversions, memory. It stands before every kernel text
-// and includes no header, so that compiling a kernel costs little.
+// Runtime of generated C++ kernels: types, conversions, memory. It precedes every kernel text. It
+// includes no header, so that kernels compile fast.
 
-// What loops must hold to be vectorized, however much else is compiled with them.
+// For functions that must be inlined into loops to be vectorized. A plain `inline` function may
+// stay a call if the text is large.
 #define HD_INLINE __attribute__((always_inline)) inline
 
 namespace hd {
@@ -43,7 +44,7 @@ inline float floatOf(unsigned bits) {
   return x;
 }
 
-// To nearest even; a NaN stays a quiet NaN.
+// Rounds to nearest even; a NaN stays a quiet NaN.
 inline unsigned bf16Bits(float x) {
   const unsigned bits = bitsOf(x);
   const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -52,9 +53,9 @@ inline unsigned bf16Bits(float x) {
 }
 inline float roundBf16(float x) { return floatOf(bf16Bits(x) << 16); }
 
-// A float of `width` bits: a sign, an exponent with `bias`, `mantissa` bits. What is too large
-// becomes `overflow`: infinity, or the largest where there is none. No branches, so that loops
-// vectorize.
+// A float of `width` bits: a sign, an exponent with `bias`, and `mantissa` bits. Values that are
+// too large become `overflow`: infinity, or the largest value if the format has no infinity. There
+// are no branches, so that loops vectorize.
 template <int width, int mantissa, int bias, unsigned overflow, unsigned nan, bool infinite = true>
 struct SmallFloat {
   static constexpr unsigned rebias = (127u - bias) << 23;
@@ -62,7 +63,7 @@ struct SmallFloat {
 
   static HD_INLINE unsigned bits(float x) {
     constexpr int dropped = 23 - mantissa;
-    // A float whose unit in the last place is the smallest number of the format.
+    // A float whose unit in the last place is the smallest positive value of the format.
     constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
     const unsigned magnitude = bitsOf(x) & 0x7fffffffu;
     const unsigned half = (1u << (dropped - 1)) - 1u + ((magnitude >> dropped) & 1u);
@@ -98,12 +99,12 @@ inline float roundF16(float x) { return f16Value(f16Bits(x)); }
 inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
 inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 
-// Integers are computed in i64 and wrap to their type; floats saturate, and NaN is 0.
+// Integers are computed in i64 and wrap to their type. A float saturates, and NaN becomes 0.
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
-// What truncates to 0, and NaN, is made 0 beforehand: some compilers take a conversion to an
-// integer and back for trunc(), which would keep the sign of a zero.
+// Replaces `limited` by 0 if `x` is NaN or truncates to 0. Some compilers use trunc() for a
+// conversion to an integer and back, and trunc() would keep the sign of a zero.
 template <class F>
 inline F kept(F x, F limited) {
   return (x >= 1) | (x <= -1) ? limited : 0;
@@ -138,9 +139,9 @@ inline float get(BFloat16 x) { return floatOf((unsigned)x.bits << 16); }
 inline float get(float x) { return x; }
 inline double get(double x) { return x; }
 
-// A read at a computed place. One unsigned comparison covers both ends of an axis.
-inline bool inside(long long place, long long extent) {
-  return (unsigned long long)place < (unsigned long long)extent;
+// Returns whether a computed index is inside of an axis. One unsigned comparison covers both ends.
+inline bool inside(long long index, long long extent) {
+  return (unsigned long long)index < (unsigned long long)extent;
 }
 template <class T>
 inline T fetch(const T* from) {
@@ -153,7 +154,7 @@ inline T put(V x) {
 }
 template <>
 inline BFloat16 put<BFloat16, float>(float x) {
-  // The value is rounded already.
+  // The value is already rounded.
   return {(unsigned short)(bitsOf(x) >> 16)};
 }
 template <>

@@ -1,7 +1,8 @@
-// Functions of f32 for generated C++ kernels, after cpu_runtime.h: without branches, tables and
-// calls, so that loops over them vectorize and every element has the same bits in any lane, in the
-// vector part of a loop or in its rest. Errors are at most 2 units in the last place. The
-// coefficients are interpolations at Chebyshev nodes of the function named beside them.
+// Functions of f32 for generated C++ kernels. This text follows cpu_runtime.h. The functions have
+// no branches, tables or calls. Therefore loops over them vectorize, and an element has the same
+// bits in every lane, in the vector part of a loop and in its remainder. Errors are at most 2 units
+// in the last place. The polynomials interpolate the functions named next to their coefficients at
+// Chebyshev nodes.
 
 namespace hd {
 
@@ -11,18 +12,18 @@ HD_INLINE float mad(float a, float b, float c) { return __builtin_fmaf(a, b, c);
 HD_INLINE float mad(float a, float b, float c) { return a * b + c; }
 #endif
 
-// To the nearest whole number, as number and as integer, for |x| < 2^22.
+// Rounds to the nearest integer, as a float and as an int. Requires |x| < 2^22.
 struct Whole {
   float number;
   int integer;
 };
 HD_INLINE Whole nearest(float x) {
-  const float shifted = x + 12582912.0f;  // 1.5 * 2^23: the fraction has no bits
+  const float shifted = x + 12582912.0f;  // 1.5 * 2^23: no bits are left for a fraction
   return {shifted - 12582912.0f, (int)(bitsOf(shifted) - 0x4b400000u)};
 }
 HD_INLINE float powerOf2(int n) { return floatOf((unsigned)(n + 127) << 23); }  // -126 <= n <= 127
 
-// x = n log(2) + rest, |rest| <= log(2) / 2; expm1 is that of the rest.
+// Splits x = n log(2) + r with |r| <= log(2) / 2, and computes expm1(r).
 struct Reduced {
   int n;
   float expm1;
@@ -38,13 +39,13 @@ HD_INLINE Reduced reduceExp(float x) {
   return {n.integer, mad(p * r, r, r)};
 }
 
-// NaN stays in both.
+// Both keep NaN.
 HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
 HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 
 HD_INLINE float exp(float x) {
   const Reduced e = reduceExp(atMost(atLeast(x, -105.0f), 90.0f));
-  // In two steps: 2^n alone may be too large or too small.
+  // Scales in two steps, because 2^n alone may overflow or underflow.
   const int half = e.n >> 1;
   return (e.expm1 + 1.0f) * powerOf2(half) * powerOf2(e.n - half);
 }

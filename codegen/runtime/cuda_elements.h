@@ -1,5 +1,5 @@
-// Elements of any dtype for heddle's own CUDA kernels: stands before the text of
-// codegen/runtime/cuda_library.h and cuda_product.h.
+// Elements of any dtype for heddle's own CUDA kernels. This text precedes those of
+// codegen/runtime/cuda_lines.h, cuda_library.h and cuda_product.h.
 
 namespace hdl {
 
@@ -7,7 +7,7 @@ typedef long long I64;
 typedef unsigned long long U64;
 typedef unsigned U32;
 
-// DType of ir/base/dtype.h, in its order.
+// The values of DType (ir/base/dtype.h), in the same order.
 enum Type { kBool, kU8, kI8, kI32, kI64, kF8E4M3, kF8E5M2, kF16, kBF16, kF32, kF64 };
 
 __device__ inline float fromHalf(U32 bits) {
@@ -30,7 +30,7 @@ __device__ inline unsigned short toHalf(float x) {
     U32 rounded = size + 0xfffu + ((size >> 13) & 1u);
     return (unsigned short)(sign | ((rounded - 0x38000000u) >> 13));
   }
-  // A multiple of 2^-24: adding 2^23 leaves it, rounded, in the last bits.
+  // The result is a multiple of 2^-24. Adding 2^23 rounds it and leaves it in the last bits.
   float scaled = __uint_as_float(size) * 16777216.0f + 8388608.0f;
   return (unsigned short)(sign | (__float_as_uint(scaled) & 0x7fffffu));
 }
@@ -41,14 +41,15 @@ __device__ inline unsigned short toBf16(float x) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// As an f16 the byte of an e4m3 lacks 8 of the bias of its exponent; its NaN would be a number.
+// Read as an f16, the byte of an e4m3 gives its value times 2^-8, and its NaN would be a number.
 __device__ inline float fromE4M3(U32 bits) {
   if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
   return fromHalf((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0f;
 }
 __device__ inline float fromE5M2(U32 bits) { return fromHalf(bits << 8); }
 
-// To a byte with an exponent of `bias` and `mantissa` bits; what is too large becomes `overflow`.
+// Rounds to a byte with an exponent of `bias` and `mantissa` bits. Values that are too large become
+// `overflow`.
 __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 overflow) {
   U32 bits = __float_as_uint(x);
   U32 sign = (bits >> 24) & 0x80u;
@@ -58,7 +59,8 @@ __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 over
   const U32 dropped = 23u - mantissa;
   U32 rounded;
   if (size < rebias + (1u << 23)) {
-    // Added to a float whose last bit is the smallest number, it is rounded to a multiple of that.
+    // Adds a float whose last bit is the smallest value of the format. The sum is thereby rounded
+    // to a multiple of that value.
     const U32 big = (127u + 24u - bias - mantissa) << 23;
     rounded = __float_as_uint(__uint_as_float(size) + __uint_as_float(big)) - big;
   } else {
@@ -69,7 +71,7 @@ __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 over
 
 __device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
 
-// Floats are computed in double or float and rounded once, integers wrap.
+// Floats are computed in double or float and rounded once. Integers wrap.
 __device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
   switch (type) {
     case kF64:

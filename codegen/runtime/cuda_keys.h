@@ -1,22 +1,22 @@
-// Elements as unsigned integers in the same order, and where lines of them come from and go to.
-// Behind the text of cuda_lines.h.
+// Maps elements to unsigned integers (keys) with the same order, and loads and stores lines of
+// them. A *place* is the index of an element in its line. This text follows that of cuda_lines.h.
 
 namespace hdl {
 
 constexpr int kDigits = 256;
-constexpr int kWarpLine = 256;  // a line that a warp sorts
-constexpr int kTile = 4096;     // elements that a block holds
+constexpr int kWarpLine = 256;  // longest line that a warp sorts
+constexpr int kTile = 4096;     // elements that a block holds at a time
 constexpr U32 kNoPlace = 0xffffffffu;
 constexpr U32 kAllLanes = 0xffffffffu;
 
-// How the bits of an element become a key: 8 bits for bool and the 8-bit integers, else 32, or 64.
+// How the bits of an element become a key. A key has 32 or 64 bits.
 template <class K>
 struct KeyRule {
   bool real;
-  int shift;  // half types stand in the upper half of a key
+  int shift;  // f16 and bf16 use the upper half of the key
   K infinity;
-  K most;  // of an integer: a bool is 0 or 1
-  K turned;
+  K most;    // largest integer: bits of a bool are limited to 1
+  K turned;  // bits that are inverted
 };
 template <class K>
 __device__ inline KeyRule<K> keyRuleOf(I64 type, I64 flip) {
@@ -39,20 +39,21 @@ __device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
     bits <<= rule.shift;
     const K size = bits & ~sign;
     key = bits != size ? ~bits : bits | sign;
-    if (size == 0) key = sign;  // -0 is 0
+    if (size == 0) key = sign;  // -0 equals 0
     if (size > rule.infinity) key = (K) ~(K)0;
   }
   return key ^ rule.turned;
 }
-// Of an index the key is the target it names, or `extent` when it names none.
+// Returns the key of an index: the target that it names, or `extent` if it names none.
 __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
-  // Targets that lie before the first one wrap around to beyond the last.
+  // Targets before the first one wrap around and are beyond the last one.
   const U64 target = index - (U64)args.first_target;
   return target < (U64)args.extent ? target : (U64)args.extent;
 }
 
-// A line that is to be sorted: elements of a tensor or an index, or keys and places.
+// Position of an unsorted line: elements of a tensor or of an index tensor, or keys with their
+// places.
 struct Source {
   I64 begin;
   I64 stride;
@@ -108,8 +109,8 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Elements first, first + step ... of a line; beyond the end stands what comes last. All loads go
-// out before the first is used.
+// Loads elements first, first + step, ... of a line as keys. Beyond the end, keys are the largest
+// possible ones, which sort last. All loads are issued before the first result is used.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&place)[J]) {
@@ -134,7 +135,7 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
   }
 }
 
-// Where element i of a sorted line goes. The result of argsort has the first `extent` places.
+// Position of the elements of a sorted line. The result of argsort holds the first `extent` places.
 struct Target {
   I64 begin;
   I64 stride;
@@ -154,7 +155,7 @@ __device__ inline void put(const Args& args, const Target& target, I64 i, K key,
   }
 }
 
-// keys[0] and places[0] of a group of lines.
+// Writes keys[0] and places[0] of a group of lines.
 template <class K>
 __device__ void makeKeys(const Args& args) {
   constexpr int J = 4;

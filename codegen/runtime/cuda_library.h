@@ -1,15 +1,16 @@
-// CUDA kernels of the library functions that heddle has itself: cumsum, argsort, scatter and
-// scatter_add (host/device/cuda_library_launches.h launches them and says what they need), behind
-// the text of cuda_select.h. Nothing depends on the order in which blocks or threads run: atomics
-// only count, in integers.
+// CUDA kernels of the library functions that heddle implements itself: cumsum, argsort, scatter and
+// scatter_add. This text follows that of cuda_select.h. host/device/cuda_library_launches.h
+// launches the kernels and documents their arguments. No result depends on the order in which
+// blocks or threads run: atomics only count, in integers.
 
 namespace hdl {
 
-constexpr int kItems = 4;  // neighbours of a line that a thread scans
+constexpr int kItems = 4;  // neighbouring elements of a line that one thread scans
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-// One chunk of one line. Each element is read and written by one thread, so it works in place.
+// Scans one chunk of one line. Each element is read and written by one thread, so the scan works in
+// place.
 template <class V>
 __device__ void scanChunk(const Args& args, I64 line, I64 chunk, V* shared) {
   const I64 in = offsetOf(args.lines, 1, line);
@@ -52,7 +53,7 @@ __device__ void scanChunks(const Args& args) {
   }
 }
 
-// totals[line][chunk] = the sum of the chunk.
+// Writes totals[line][chunk], the sum of the chunk.
 template <class V>
 __device__ void addChunks(const Args& args) {
   __shared__ V shared[kWarps];
@@ -72,7 +73,7 @@ __device__ void addChunks(const Args& args) {
   }
 }
 
-// A line a thread: neighbouring lines lie side by side.
+// Scans one line per thread, for neighbouring lines that are adjacent in memory.
 template <class V>
 __device__ void scanColumns(const Args& args) {
   for (I64 line = firstItem(); line < args.lines.count; line += itemStep()) {
@@ -88,9 +89,10 @@ __device__ void scanColumns(const Args& args) {
   }
 }
 
-// --- what sorted lines are for -------------------------------------------------------------------
+// --- scatter and the result of argsort -----------------------------------------------------------
 
-// starts[line][t] = how many keys of the line are below t, for t in 0 .. extent. Keys of 32 bits.
+// Writes starts[line][t], the number of keys of the line that are below t, for t in 0 .. extent.
+// Requires keys of 32 bits.
 __device__ inline void findStarts(const Args& args) {
   const U32* keys = (const U32*)args.keys[args.from];
   for (I64 item = firstItem(); item < args.group * (args.extent + 1); item += itemStep()) {
@@ -110,8 +112,8 @@ __device__ inline void findStarts(const Args& args) {
   }
 }
 
-// One element of the result: its sources are neighbours now, in their own order. A few of them are
-// under way at a time.
+// Computes one element of the result. Its sources are neighbours after the sort, in their original
+// order. A few loads are in flight at a time.
 template <class V>
 __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* places, I64 first,
                                            I64 last, I64 out, I64 value, I64 source) {
@@ -137,7 +139,7 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
 __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
-    // The dimension along which the result is densest goes by first.
+    // The dimension along which the result is densest varies fastest.
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent
                                         : args.group;
@@ -166,7 +168,7 @@ __device__ inline void combine(const Args& args) {
       } else {
         copyElement(args.in_type, args.out, at[0], args.in[0], at[1]);
       }
-    } else if (args.in_type == kF32) {  // a type that is known is loaded without a branch
+    } else if (args.in_type == kF32) {  // a constant type is loaded without a branch
       addSources<double>(args, kF32, places, first, last, at[0], at[1], at[2]);
     } else if (args.in_type == kBF16) {
       addSources<double>(args, kBF16, places, first, last, at[0], at[1], at[2]);
@@ -178,7 +180,7 @@ __device__ inline void combine(const Args& args) {
   }
 }
 
-// The first `extent` of each line of places.
+// Writes the first `extent` places of each line to the result.
 __device__ inline void putPlaces(const Args& args) {
   for (I64 item = firstItem(); item < args.group * args.extent; item += itemStep()) {
     const I64 line = item / args.extent;
@@ -190,8 +192,8 @@ __device__ inline void putPlaces(const Args& args) {
 
 }  // namespace hdl
 
-// The host compiles the kernels for keys of 32 bits (HDL_PART 1), of 64 bits (2) and the others (0)
-// apart, each when it is wanted.
+// The host compiles three parts separately, each at its first use: kernels for keys of 32 bits
+// (HDL_PART 1), for keys of 64 bits (2), and the others (0).
 #ifdef HDL_PART
 #define HDL_HAS(part) (HDL_PART == part)
 #else

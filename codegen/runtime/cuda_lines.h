@@ -1,9 +1,11 @@
-// Lines along an axis and what the blocks of cuda_sort.h and cuda_library.h share: stands before
-// them, behind the text of cuda_elements.h.
+// Lines along an axis, and functions that the blocks of the following kernels share. This text
+// follows that of cuda_elements.h and precedes those of cuda_keys.h, cuda_sort.h, cuda_select.h and
+// cuda_library.h.
 
 namespace hdl {
 
-// The host fills this struct: LibraryArgs of host/device/cuda_library_launches.h, member by member.
+// The host fills this struct. It has the same members as LibraryArgs in
+// host/device/cuda_library_launches.h, in the same order.
 struct Lines {
   I64 count;
   I64 axes;
@@ -55,12 +57,12 @@ struct Args {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// --- places --------------------------------------------------------------------------------------
+// --- positions -----------------------------------------------------------------------------------
 
-// Where line `line` of an operand begins, in elements.
+// Returns the position at which line `line` of an operand begins, in elements.
 __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   I64 offset = 0;
-  HDL_ROLLED  // divisions are long
+  HDL_ROLLED  // an unrolled loop would be long code, because of the divisions
       for (int axis = (int)lines.axes - 1; axis >= 0; --axis) {
     I64 next = axis == 0 ? 0 : line / lines.sizes[axis];
     offset += (line - next * lines.sizes[axis]) * lines.strides[operand][axis];
@@ -72,8 +74,8 @@ __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
 __device__ inline I64 firstItem() { return (I64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 
-// The sum over the threads before this one; `total`: over all. Ends behind a barrier, and another
-// one must follow before the next call.
+// Returns the sum over the threads before this one; `total` is the sum over all threads. It passes
+// one barrier. The caller must place another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {
   int lane = (int)threadIdx.x % 32;

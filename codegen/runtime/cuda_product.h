@@ -1,14 +1,15 @@
-// CUDA kernels of matrix products that no library computes, and what is applied to a product behind
-// a library (host/device/fallback_matmul.h says when), behind the text of cuda_elements.h. Operands
-// of any strides; the terms of an element are added in their order, so the bits of a result do not
-// depend on the launch.
+// CUDA kernels for matrix products that no library computes, and for bias and activation after a
+// library's matrix product (host/device/fallback_matmul.h says when). This text follows that of
+// cuda_elements.h. Operands may have any strides. The terms of an element are added in order, so
+// the bits of a result do not depend on the launch.
 
 namespace hdp {
 
 using hdl::I64;
 using hdl::U64;
 
-// The host fills this struct: ProductArgs of host/device/fallback_matmul.h, member by member.
+// The host fills this struct. It has the same members as ProductArgs in
+// host/device/fallback_matmul.h, in the same order.
 struct Args {
   const void* a;
   const void* b;
@@ -24,20 +25,20 @@ struct Args {
   I64 row_strides[3];
   I64 column_strides[3];
   I64 bias_stride;
-  I64 types[3];  // of a, b and c; the bias is of c's
+  I64 types[3];  // of a, b and c; the bias has the type of c
   I64 activation;
 };
 
 constexpr int kThreads = 256;
-constexpr int kTile = 64;   // rows and columns of c that a block makes
-constexpr int kTerms = 16;  // of the sums, that are in shared memory at a time
+constexpr int kTile = 64;   // rows and columns of c that a block computes
+constexpr int kTerms = 16;  // terms of the sums in shared memory at a time
 constexpr int kSide = 16;   // threads along an edge of the tile
 constexpr int kOwn = kTile / kSide;
 
 __device__ inline double tangent(double x) { return ::tanh(x); }
 __device__ inline float tangent(float x) { return ::tanhf(x); }
 
-// Activation of host/device/device.h, in its order. NaN stays.
+// The values of Activation (host/device/device.h), in the same order. NaN stays NaN.
 template <class V>
 __device__ inline V activated(V x, I64 activation) {
   if (activation == 1) return x < V(0) ? V(0) : x;
@@ -51,7 +52,8 @@ __device__ inline U64 activated(U64 x, I64 activation) {
   return activation == 1 && (I64)x < 0 ? 0 : x;
 }
 
-// What c's type holds of an integer, with its sign: an activation is behind the wrapping.
+// Wraps an integer to the type of c, keeping the sign, because the activation applies to the
+// wrapped value.
 template <class V>
 __device__ inline V wrapped(I64, V x) {
   return x;
@@ -79,8 +81,8 @@ __device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
   return offsets;
 }
 
-// Terms `base` and on of the rows of a, or columns of b, from `first` on; 0 beyond the end. Threads
-// that are neighbours read along the denser of the two axes.
+// Loads kTerms terms, from `base` on, of kTile rows of a or columns of b, from `first` on; elements
+// beyond the end are 0. Neighbouring threads read along the denser of the two axes.
 template <class V>
 __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
                                 V (*tile)[kTile]) {
@@ -155,7 +157,7 @@ __device__ void multiply(const Args& args) {
   }
 }
 
-// Bias and activation where the product stands already, in c.
+// Applies bias and activation in place to the matrix product in c.
 template <class V>
 __device__ void finish(const Args& args) {
   const I64 count = args.batches * args.m * args.n;

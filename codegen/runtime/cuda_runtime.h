@@ -1,5 +1,5 @@
-// Runtime of generated CUDA kernels. It stands before every kernel text and includes nothing, so
-// that NVRTC has little to read. Kernel text spells no intrinsic and no PTX itself.
+// Runtime of generated CUDA kernels. It precedes every kernel text. It includes nothing, so that
+// NVRTC has little to read. Kernel text contains no intrinsics and no PTX.
 
 namespace hd {
 
@@ -32,17 +32,17 @@ __device__ inline double infF64() { return __longlong_as_double(0x7ff00000000000
 __device__ inline float nanF32() { return __int_as_float(0x7fc00000); }
 __device__ inline double nanF64() { return __longlong_as_double(0x7ff8000000000000ll); }
 
-// --- bf16: to nearest even; a NaN stays a quiet NaN ---------------------------------------------
+// --- bf16: rounds to nearest even; a NaN stays quiet ---------------------------------------------
 
-// The packed conversion runs at a multiple of the rate of the single one, and with the value in
-// the upper half its result is the float already.
+// The throughput of the packed conversion is a multiple of that of the single one. With the value
+// in the upper half, the result already is the float.
 __device__ inline float roundBf16(float x) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
   return __uint_as_float(bits);
 }
 
-// --- floats of fewer bits: to nearest even; what is too large becomes inf, in f8e4m3 448 ---------
+// --- smaller floats: round to nearest even; overflow gives inf (f8e4m3: 448) ---------------------
 
 __device__ inline unsigned short f16Bits(float x) {
   unsigned short bits;
@@ -55,13 +55,13 @@ __device__ inline float f16Value(unsigned short bits) {
   return x;
 }
 
-// A byte of a sign, an exponent with `bias` and `mantissa` bits. What is too large becomes
-// `overflow`: infinity, or the largest where there is none.
+// Converts to a byte with a sign, an exponent with `bias`, and `mantissa` bits. Values that are too
+// large become `overflow`: infinity, or the largest value if the format has no infinity.
 template <int mantissa, int bias, unsigned overflow>
 __device__ inline unsigned char f8Bits(float x) {
   constexpr int dropped = 23 - mantissa;
   constexpr unsigned rebias = (127u - bias) << 23;
-  // A float whose unit in the last place is the smallest number of the format.
+  // A float whose unit in the last place is the smallest positive value of the format.
   constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
   const unsigned bits = __float_as_uint(x);
   const unsigned magnitude = bits & 0x7fffffffu;
@@ -75,7 +75,7 @@ __device__ inline unsigned char f8Bits(float x) {
 }
 __device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7eu>(x); }
 __device__ inline unsigned char f8e5m2Bits(float x) { return f8Bits<2, 15, 0x7cu>(x); }
-// Read as an f16, the byte lacks 8 of the bias of its exponent; its NaN would be a number.
+// Read as an f16, the byte gives its value times 2^-8, and its NaN would be a number.
 __device__ inline float f8e4m3Value(unsigned char x) {
   const unsigned magnitude = x & 0x7fu;
   const float value = f16Value((unsigned short)((x & 0x80u) << 8 | magnitude << 7)) * 256.0f;
@@ -87,12 +87,12 @@ __device__ inline float roundF16(float x) { return f16Value(f16Bits(x)); }
 __device__ inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
 __device__ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 
-// --- integers are computed in i64 and wrap to their type; floats saturate, and NaN is 0 ----------
+// --- integers are computed in i64 and wrap to their type; floats saturate, NaN becomes 0 ---------
 
 __device__ inline long long wrapU8(long long x) { return (unsigned char)x; }
 __device__ inline long long wrapI8(long long x) { return (signed char)x; }
 __device__ inline long long wrapI32(long long x) { return (int)x; }
-// A NaN is no less and no greater than anything: fmin and fmax take the limit instead.
+// NaN needs a case of its own, because fmin and fmax would return the limit.
 __device__ inline long long saturate(float x, float lowest, float highest) {
   return x != x ? 0 : (int)::fminf(::fmaxf(x, lowest), highest);
 }
@@ -103,7 +103,7 @@ __device__ inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0
 __device__ inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
 __device__ inline long long saturateI8(float x) { return saturate(x, -128.0f, 127.0f); }
 __device__ inline long long saturateI8(double x) { return saturate(x, -128.0, 127.0); }
-// The conversions of the hardware saturate; that of a NaN differs with the width.
+// The conversions of the hardware saturate. Only for NaN does their result depend on the width.
 __device__ inline long long saturateI32(float x) { return x != x ? 0 : __float2int_rz(x); }
 __device__ inline long long saturateI32(double x) { return x != x ? 0 : __double2int_rz(x); }
 __device__ inline long long saturateI64(float x) { return x != x ? 0 : __float2ll_rz(x); }
@@ -127,7 +127,7 @@ struct Put {
 };
 template <>
 struct Put<BFloat16, float> {
-  // The value is rounded already.
+  // The value is already rounded.
   __device__ static BFloat16 from(float x) { return {(unsigned short)(__float_as_uint(x) >> 16)}; }
 };
 template <>
@@ -151,8 +151,7 @@ __device__ inline T put(V x) {
   return Put<T, V>::from(x);
 }
 
-// --- memory: `count` of kLanes neighbours, in wide accesses when `whole` (all are aligned)
-// --------
+// --- memory: `count` of kLanes neighbours; wide accesses if `whole` (all are aligned) ------------
 
 template <int kBytes>
 struct Word;
@@ -177,7 +176,7 @@ struct Word<16> {
   typedef uint4 Type;
 };
 
-// kLanes elements as words of up to 16 bytes.
+// Holds kLanes elements as words of up to 16 bytes.
 template <int kLanes, class T>
 union Pack {
   static constexpr int kBytes = kLanes * sizeof(T);
@@ -244,12 +243,12 @@ __device__ inline void storeStrided(T* to, const T (&from)[kLanes], Index stride
   }
 }
 
-// A read at a computed place. One unsigned comparison covers both ends of an axis.
-__device__ inline bool inside(long long place, long long extent) {
-  return (unsigned long long)place < (unsigned long long)extent;
+// Returns whether a computed index is inside of an axis. One unsigned comparison covers both ends.
+__device__ inline bool inside(long long index, long long extent) {
+  return (unsigned long long)index < (unsigned long long)extent;
 }
-// Memory that is read in this way is written by no thread of the kernel, so that the load may pass
-// stores and may come from the read-only cache.
+// Loads an element that no thread of the kernel writes. The load may therefore be reordered with
+// stores and may use the read-only cache.
 template <class T>
 __device__ inline T fetch(const T* from) {
   typedef Pack<1, T> P;
@@ -258,7 +257,7 @@ __device__ inline T fetch(const T* from) {
   return pack.lane[0];
 }
 
-// --- blocks and warps ---------------------------------------------------------------------------
+// --- blocks and warps ----------------------------------------------------------------------------
 
 __device__ inline int thread() { return (int)threadIdx.x; }
 __device__ inline int threads() { return (int)blockDim.x; }
@@ -267,7 +266,8 @@ __device__ inline long long blocks() { return (long long)gridDim.x; }
 __device__ inline int blockRow() { return (int)blockIdx.y; }
 __device__ inline void barrier() { __syncthreads(); }
 
-// The value of the thread whose number in the warp differs by `mask`. All 32 take part.
+// Return the value of the thread whose lane differs by `mask` (xor). All 32 threads of the warp
+// must call it.
 __device__ inline float fromPartner(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }

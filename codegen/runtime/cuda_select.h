@@ -1,15 +1,16 @@
-// The first of long lines, stable, without sorting the rest. Behind the text of cuda_sort.h.
+// Selects the first elements of long lines in sort order without sorting the rest. The selection is
+// stable. This text follows that of cuda_sort.h.
 
 namespace hdl {
 
 template <class K>
 struct Chosen {
-  K mask;  // bits that decide
-  K last;  // elements below are taken, of those that are equal the first `equals`
+  K mask;  // bits of a key that are compared
+  K last;  // keys below are taken; of the equal ones, the first `equals`
   U32 equals;
 };
 
-// What the threads of a block share when they choose.
+// Shared memory of a block that selects.
 struct Choice {
   U32 found[kDigits];
   U32 sums[kWarps];
@@ -19,7 +20,7 @@ struct Choice {
   U32 equal[kWarps];
 };
 
-// Digit by digit from the highest: which one holds the last element that is taken.
+// Finds the last key to take, digit by digit from the highest.
 template <class K, int J>
 __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count, U32 keep,
                                   Choice& shared) {
@@ -96,8 +97,8 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
   }
 }
 
-// The first `keep` of each tile, in the order of their places, become lines of keys and places of
-// chunks * keep elements.
+// Writes the first `keep` elements of each tile, in the order of their places. The result is lines
+// of keys and places of chunks * keep elements.
 template <class K>
 __device__ void selectTiles(const Args& args) {
   constexpr int J = kTile / kThreads;

@@ -1,23 +1,27 @@
-// Sorting lines, stable: by key, and by place where keys are equal.
-// Behind the text of cuda_keys.h. A line of up to kWarpLine elements is sorted by a warp, of up to
-// kTile by a block, both from where it stands to where it is wanted; a longer one by digits, a
-// kernel for each step. No result depends on the order in which blocks or threads run.
+// Sorts lines by key, and by place where keys are equal, so the sort is stable. This text follows
+// that of cuda_keys.h.
+// - A warp sorts a line of up to kWarpLine elements.
+// - A block sorts a line of up to kTile elements. Both load the line from its source and store it
+//   to its destination.
+// - A longer line is sorted by digits, with one kernel per step.
+//
+// No result depends on the order in which blocks or threads run.
 
 namespace hdl {
 
-// --- a line a warp: bitonic, by key and then by place --------------------------------------------
+// --- one line per warp: bitonic sort by key and then by place ------------------------------------
 
 template <class K>
 __device__ inline bool isAbove(K key, U32 place, K other, U32 other_place) {
   return key > other || (key == other && place > other_place);
 }
 
-// Lane l ends with elements l * J to l * J + J - 1.
+// After the sort, lane l holds elements l * J to l * J + J - 1.
 template <class K, int J>
 __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
   const int first = (int)(threadIdx.x % 32) * J;
   for (int size = 2; size <= 32 * J; size *= 2) {
-    for (int step = size / 2; step >= J; step /= 2) {  // partners are lanes
+    for (int step = size / 2; step >= J; step /= 2) {  // the partner is in another lane
       const bool low = (first & step) == 0;
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
@@ -31,7 +35,7 @@ __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
       }
     }
     HDL_UNROLL
-    for (int step = J / 2; step > 0; step /= 2) {  // partners are of one lane
+    for (int step = J / 2; step > 0; step /= 2) {  // the partner is in the same lane
       if (2 * step > size) continue;
       HDL_UNROLL
       for (int j = 0; j < J; ++j) {
@@ -85,15 +89,15 @@ __device__ void sortWarps(const Args& args) {
   }
 }
 
-// --- a tile a block: by digits, the last ones first ----------------------------------------------
+// --- one tile per block: by digits, the lowest first ---------------------------------------------
 
-// What the threads of a block share when they rank a tile.
+// Shared memory of a block that ranks a tile.
 struct Ranks {
-  U32 before[kWarps][kDigits];  // elements of a digit in earlier warps and of all lower digits
+  U32 before[kWarps][kDigits];  // elements with the digit in earlier warps, and with lower digits
   U32 sums[kWarps];
 };
 
-// Element j of this thread in the order of a tile of kThreads * J.
+// Returns the index of element j of this thread in a tile of kThreads * J elements.
 template <int J>
 __device__ inline int tileItem(int j) {
   return (int)(threadIdx.x / 32) * 32 * J + j * 32 + (int)(threadIdx.x % 32);
@@ -104,8 +108,8 @@ __device__ inline int digitOf(K key, I64 shift) {
   return (int)((key >> shift) & (kDigits - 1));
 }
 
-// Where each element goes when the tile is ordered by one digit. Begins and ends with no barrier:
-// one must stand between two calls.
+// Computes the position of each element if the tile is ordered by one digit. Does not synchronize
+// at its start and end, so the caller must place a barrier between two calls.
 template <class K, int J>
 __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
   const int warp = (int)threadIdx.x / 32;
@@ -115,11 +119,11 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   HDL_UNROLL
   for (int j = 0; j < J; ++j) {
     const int digit = digitOf(key[j], shift);
-    const U32 peers = __match_any_sync(kAllLanes, digit);
-    const U32 lower = peers & lower_lanes;
+    const U32 same_digit = __match_any_sync(kAllLanes, digit);
+    const U32 lower = same_digit & lower_lanes;
     rank[j] = shared.before[warp][digit] + (U32)__popc(lower);
     __syncwarp();
-    if (lower == 0) shared.before[warp][digit] += (U32)__popc(peers);
+    if (lower == 0) shared.before[warp][digit] += (U32)__popc(same_digit);
     __syncwarp();
   }
   __syncthreads();
@@ -137,7 +141,7 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
 }
 
-// The elements of a tile at their ranks. Its barriers are what rankByDigit and moveByDigit rely on
+// Moves the elements of a tile to their ranks. rankByDigit and moveByDigit rely on its barriers
 // between two uses of shared memory.
 template <class T, int J>
 __device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
@@ -182,10 +186,9 @@ __device__ void sortTiles(const Args& args) {
   }
 }
 
-// --- long lines: keys[from] and places[from] become keys[1 - from] and places[1 - from]
-// -----------
+// --- long lines: from keys[from] and places[from] to keys[1 - from] and places[1 - from] ---------
 
-// counts[line][digit][chunk] = how often the chunk holds the digit.
+// Writes counts[line][digit][chunk], the number of elements of the chunk with the digit.
 template <class K>
 __device__ void countDigits(const Args& args) {
   constexpr int J = kTile / kThreads;
@@ -213,14 +216,15 @@ __device__ void countDigits(const Args& args) {
   }
 }
 
-// Moves the elements of each chunk to where the summed counts say, ordered by digit first, so that
-// neighbours go to neighbours.
+// Moves the elements of each chunk to the positions that the summed counts give. The elements are
+// first ordered by digit in shared memory, so that neighbouring threads write neighbouring
+// elements.
 template <class K>
 __device__ void moveByDigit(const Args& args) {
   constexpr int J = kTile / kThreads;
   __shared__ K moved[kTile];
   __shared__ Ranks shared;
-  __shared__ U32 base[kDigits];  // wraps: where a digit begins in the line, less where in the tile
+  __shared__ U32 base[kDigits];  // start of a digit in the line minus its start in the tile
   for (I64 item = blockIdx.x; item < args.group * args.chunks; item += gridDim.x) {
     const I64 line = item / args.chunks;
     const I64 chunk = item - line * args.chunks;
@@ -239,6 +243,7 @@ __device__ void moveByDigit(const Args& args) {
     rankByDigit(key, args.shift, rank, shared);
     const I64 at = (line * kDigits + (I64)threadIdx.x) * args.chunks + chunk;
     const bool first = threadIdx.x == 0 && chunk == 0;
+    // The difference may wrap; the sum below wraps back.
     base[threadIdx.x] = (first ? 0u : (U32)args.counts[at - 1]) - shared.before[0][threadIdx.x];
     moveToRanks(key, rank, moved);
     moveToRanks(place, rank, (U32*)moved);

@@ -1,6 +1,6 @@
-// heddle inside another application: a fusion built in C++, run on the application's own stream
-// with memory from its own allocator. No MPI, no files. Runs on the CPU, and on GPU 0 when there is
-// one.
+// heddle inside another application: a fusion built in C++, which runs on the application's own
+// stream with memory from its own allocator. No MPI, no files. Runs on the CPU, and on GPU 0 if
+// there is one.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -46,8 +46,8 @@ std::vector<double> plainLoop(const HostTensor& x, const HostTensor& bias, doubl
   return y;
 }
 
-// The application's memory: one slab, handed out from the front. What is given back may still be in
-// use by work on the stream, so it is handed out again only after reset(), when the work is over.
+// The application's memory: one slab, allocated from the front. Work on the stream may still use a
+// deallocated block, so the memory is reused only after reset(), when the work has completed.
 class Arena : public host::Allocator {
  public:
   Arena(host::Allocator& source, int64_t bytes)
@@ -71,7 +71,7 @@ class Arena : public host::Allocator {
     std::lock_guard lock(mutex_);
     --blocks_;
   }
-  // Blocks that were not given back; 0 makes the slab free again.
+  // Returns the number of blocks that were not deallocated. If it is 0, the slab is free again.
   int64_t reset() {
     std::lock_guard lock(mutex_);
     if (blocks_ == 0) used_ = 0;
@@ -126,7 +126,7 @@ bool runOn(host::Device& device) {
   const int64_t left = arena.reset();
   device.destroyStream(stream);
   const bool good = error < 1e-2 && left == 0;
-  std::printf("  against a plain loop: largest error %.2g; blocks not given back: %lld: %s\n",
+  std::printf("  against a plain loop: largest error %.2g; blocks not deallocated: %lld: %s\n",
               error, static_cast<long long>(left), good ? "ok" : "WRONG");
   return good;
 }

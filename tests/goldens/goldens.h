@@ -15,18 +15,19 @@
 #include "ir/text/fusion_text.h"
 #include "ir/types/host_tensor.h"
 
-// Cases of tests/goldens/*.json (common.py says what they hold), and the fusions that compute them.
+// Reads the cases of tests/goldens/*.json, whose content common.py describes, and builds the
+// fusions that compute them.
 namespace heddle::testing {
 
 struct Golden {
   std::string family;
   std::string call;                // "softmax(%x0, axis=1)"
-  std::vector<std::string> setup;  // statements before it: "%t0 = permute(%x1, axes=[1, 0])"
+  std::vector<std::string> setup;  // statements before the call: "%t0 = permute(%x1, axes=[1, 0])"
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
   double ulps = 4;
   bool sums = false;
-  bool reference = false;  // no device runs it
+  bool reference = false;  // only the reference evaluator runs the case
   std::string text;        // the case in short, for messages
 
   std::string op() const { return call.substr(0, call.find('(')); }
@@ -52,7 +53,7 @@ inline std::string typeText(const HostTensor& tensor) {
   return fmt::format("{}[{}]", name(tensor.dtype), fmt::join(tensor.sizes, ", "));
 }
 
-// The cases of one family: tests/goldens/FAMILY.json.
+// Reads the cases of one family from tests/goldens/FAMILY.json.
 inline std::vector<Golden> readGoldens(const std::string& family) {
   std::ifstream file("tests/goldens/" + family + ".json");
   const nlohmann::json json = nlohmann::json::parse(file);
@@ -80,7 +81,7 @@ inline std::vector<Golden> readGoldens(const std::string& family) {
 
 inline std::vector<std::string> goldenFamilies() {
   std::vector<std::string> families;
-  std::error_code absent;  // run from another folder: none
+  std::error_code absent;  // run from another folder: no families
   for (const auto& entry : std::filesystem::directory_iterator("tests/goldens", absent)) {
     if (entry.path().extension() == ".json") families.push_back(entry.path().stem().string());
   }
@@ -88,7 +89,7 @@ inline std::vector<std::string> goldenFamilies() {
   return families;
 }
 
-// A statement with %x0, %x1, ... named %PREFIX0, ... and %t0, ... named %PREFIXt0, ...
+// Renames %x0, %x1, ... of a statement to %PREFIX0, ... and %t0, ... to %PREFIXt0, ...
 inline std::string renamed(const std::string& statement, const std::string& prefix) {
   std::string text;
   for (size_t i = 0; i < statement.size(); ++i) {
@@ -102,9 +103,10 @@ inline std::string renamed(const std::string& statement, const std::string& pref
   return text;
 }
 
-// One fusion that computes several cases. The inputs of case i are c<i>_0, c<i>_1, ..., its results
-// r<i>_0, ...; the outputs are all results in order. `joined`: all results are of one shape, and an
-// expression that reads all of them follows (one more output), so that they may be one kernel.
+// Builds one fusion that computes several cases. The inputs of case i are c<i>_0, c<i>_1, ..., and
+// its results r<i>_0, ... The outputs are all results in order. `joined` requires that all results
+// have one shape. It adds an expression that reads all of them, and one more output, so that they
+// may form one kernel.
 inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = false) {
   std::string inputs;
   std::string body;
@@ -141,7 +143,8 @@ inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = 
 
 inline Fusion fusionOf(const Golden& golden) { return fusionOf({&golden}); }
 
-// The sum of the finite operands: what a sum in any order may be off by is relative to it.
+// Returns the sum of the absolute values of the finite operands. The rounding error of a sum in any
+// order is relative to it.
 inline double magnitude(const Golden& golden) {
   double sum = 0;
   for (const HostTensor& input : golden.inputs) {
@@ -153,23 +156,24 @@ inline double magnitude(const Golden& golden) {
   return sum;
 }
 
-// The last place of 1, and what a tiny value may be off by: the smallest normal number, of f16,
-// whose small numbers are not small at all, four of its units there.
+// `unit` is the last place of 1. `normal` is the error allowed for tiny values: the smallest normal
+// number, but for f16 only four units of its subnormal numbers, because the smallest normal number
+// of f16 is not tiny.
 struct Precision {
   double unit;
   double normal;
 };
 inline Precision precisionOf(DType dtype) {
-  if (isFloat8(dtype)) return {0, 0};  // made by casts only: exact
+  if (isFloat8(dtype)) return {0, 0};  // only casts create f8 values, and casts are exact
   if (dtype == DType::F16) return {std::ldexp(1.0, -10), std::ldexp(1.0, -22)};
   if (dtype == DType::BF16) return {std::ldexp(1.0, -7), 1.2e-38};
   if (dtype == DType::F32) return {std::ldexp(1.0, -23), 1.2e-38};
   return {std::ldexp(1.0, -52), 2.3e-308};
 }
 
-// Empty when right. Integers and bools are equal; floats differ by at most `ulps` units in the last
-// place of their dtype: of the element (what is below the smallest normal number may be 0) or,
-// where sums may cancel, of the sum of the operands.
+// Returns an empty text if the output is right. Integers and bools must be equal. Floats may differ
+// by `ulps` units in the last place of their dtype. The units are relative to the element, or to
+// the sum of the operands where sums may cancel. Values below the smallest normal number may be 0.
 inline std::string compare(const HostTensor& got, const Golden& golden, size_t output) {
   const HostTensor& expected = golden.outputs.at(output);
   if (got.dtype != expected.dtype || got.sizes != expected.sizes) {

@@ -1,8 +1,7 @@
-// heddle-fuzz: mutates the text of the examples and feeds it to every reader of text. An input that
-// makes a reader crash, or throw anything but UserError, is written to a file whose path is
-// printed.
-// Built with a sanitizer, set ASAN_OPTIONS and UBSAN_OPTIONS to abort_on_error=1, so that its
-// findings are crashes too.
+// heddle-fuzz: mutates the text of the examples and passes it to every reader of text. If a reader
+// crashes or throws anything but UserError, the input is written to a file, and its path is
+// printed. With a build that uses a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
+// UBSAN_OPTIONS, so that findings of the sanitizer are crashes too.
 #include <signal.h>
 #include <unistd.h>
 
@@ -52,7 +51,7 @@ std::vector<std::string> filesOf(std::string_view extension, const std::string& 
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == extension) paths.push_back(entry.path());
   }
-  std::sort(paths.begin(), paths.end());  // the order of a folder is not the same everywhere
+  std::sort(paths.begin(), paths.end());  // the order of files in a folder depends on the system
   std::vector<std::string> seeds;
   for (const fs::path& path : paths) seeds.push_back(readFile(path));
   return seeds;
@@ -67,7 +66,7 @@ std::vector<std::string> seedsOf(const Target& target, const std::string& folder
   return seeds;
 }
 
-// Words that change what a text means more often than random bytes do.
+// Words that change the meaning of a text more often than random bytes do.
 constexpr std::string_view kWords[] = {"%",
                                        "(",
                                        ")",
@@ -144,7 +143,8 @@ class Mutator {
   size_t below(size_t limit) { return limit == 0 ? 0 : random_() % limit; }
   const std::string& pick(const std::vector<std::string>& list) { return list[below(list.size())]; }
 
-  // Begin and length of a token near a random place: a run of word characters, or one other byte.
+  // Returns begin and length of a token near a random position: a run of word characters, or one
+  // other byte.
   std::pair<size_t, size_t> token(const std::string& text) {
     auto isWord = [&](size_t i) { return std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
     size_t begin = below(text.size());
@@ -175,7 +175,7 @@ class Mutator {
       case 2:
         text.insert(at, text.substr(at, length));
         break;
-      case 3: {  // one token in place of another
+      case 3: {  // replace a token by another one
         const auto [from, size] = token(text);
         text.replace(at, length, text.substr(from, size));
         break;
@@ -192,13 +192,13 @@ class Mutator {
       case 7:
         text.insert(line_at, text.substr(line_at, line_length));
         break;
-      case 8: {  // a line of another example
+      case 8: {  // insert a line of another example
         const std::string& other = pick(seeds);
         const auto [from, size] = line(other);
         text.insert(line_at, other.substr(from, size));
         break;
       }
-      default: {  // the same bytes many times: deep nesting, long lists
+      default: {  // repeat the same bytes many times: deep nesting, long lists
         std::string run;
         for (size_t n = below(2000); n > 0 && run.size() < 8000; --n)
           run += text.substr(at, length);
@@ -233,7 +233,8 @@ std::string pathOf(const Options& options, const Target& target, std::string_vie
   return (fs::path(options.out) / file).string();
 }
 
-// The input at work and where the handler of a crash writes it: a handler may not ask for memory.
+// The current input, and the path to which the crash handler writes it. A signal handler must not
+// allocate memory.
 struct Current {
   const std::string* text = nullptr;
   const std::string* path = nullptr;
@@ -253,7 +254,7 @@ extern "C" void onCrash(int signal_number) {
 }
 
 void watchCrashes() {
-  // A stack overflow leaves no stack to handle itself on.
+  // After a stack overflow, the handler needs a stack of its own.
   static char stack[65536];
   stack_t alternative = {};
   alternative.ss_sp = stack;
@@ -350,18 +351,20 @@ int dispatch(const Options& options) {
 int main(int argc, char** argv) {
   heddle::fuzz::Options options;
   CLI::App app(
-      "Feeds mutated examples to the readers of heddle's text forms; with --soak, runs random\n"
-      "fusions on a device against the reference.");
-  app.add_option("--seconds", options.seconds, "How long to run")->capture_default_str();
-  app.add_option("--seed", options.seed, "Decides all inputs")->capture_default_str();
-  app.add_option("--examples", options.examples, "Folder of the seeds")->capture_default_str();
-  app.add_option("--out", options.out, "Folder for inputs that fail")->capture_default_str();
-  app.add_option("--replay", options.replay,
-                 "Check this file instead; a .fusion with its .npy files beside it is run");
-  app.add_flag("--soak", options.soaks, "Random fusions, seed after seed");
-  app.add_option("--device", options.device, "Of --soak and --replay: cpu, cuda or none")
+      "Passes mutated examples to the readers of heddle's text forms; with --soak, runs random\n"
+      "fusions on a device and compares them with the reference.");
+  app.add_option("--seconds", options.seconds, "Seconds to run")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed; it decides all inputs")->capture_default_str();
+  app.add_option("--examples", options.examples, "Folder of the examples to mutate")
       ->capture_default_str();
-  app.add_option("--count", options.count, "Of --soak: this many fusions, however long it takes");
+  app.add_option("--out", options.out, "Folder for failing inputs")->capture_default_str();
+  app.add_option(
+      "--replay", options.replay,
+      "Check this file instead; a .fusion file with .npy files in the same folder is run");
+  app.add_flag("--soak", options.soaks, "Run random fusions, one per seed");
+  app.add_option("--device", options.device, "For --soak and --replay: cpu, cuda or none")
+      ->capture_default_str();
+  app.add_option("--count", options.count, "For --soak: number of fusions; replaces --seconds");
   app.add_option("--write", options.write,
                  "Write this many random fusions with inputs and outputs to --out instead");
   app.add_option("--without", options.without, "Kinds of ops to leave out: full, iota, index, ...")

@@ -49,7 +49,7 @@ random::GeneratorOptions generatorOf(const SoakOptions& options) {
   return generator;
 }
 
-// A fresh cache folder: images of random fusions are used once.
+// A new cache folder, because images of random fusions are used only once.
 struct Images {
   fs::path folder = fs::temp_directory_path() / fmt::format("heddle-fuzz-{}", ::getpid());
   codegen::ImageCache cache{folder.string()};

@@ -8,24 +8,24 @@ namespace heddle::fuzz {
 
 struct SoakOptions {
   double seconds = 10;
-  int64_t count = 0;  // of fusions; 0: as many as the time allows
+  int64_t count = 0;  // number of fusions; 0: as many as the time allows
   uint64_t seed = 1;
-  std::string device = "cpu";  // cpu, cuda, or none: only what needs no device
+  std::string device = "cpu";  // cpu, cuda, or none: only checks that need no device
   std::string out = "fuzz-failures";
   bool reduces = true;
   std::vector<std::string> without;  // kinds of ops to leave out: scan, scatter, index, ...
   int most_failures = 10;
 };
 
-// Random fusions, seed after seed, on a device against the reference. One that fails is reduced and
-// written; returns 1 when any did.
+// Runs random fusions, one per seed, on a device and compares the results with the reference. A
+// failing fusion is reduced and written to a file. Returns 1 if a fusion failed.
 int soak(const SoakOptions& options);
 
-// Fusions, inputs, outputs of the reference and the bounds of each element as .npy, for
-// tests/goldens/torch_fusions.py.
+// Writes fusions with their inputs, the outputs of the reference and the bounds of each element as
+// .npy files, for tests/goldens/torch_fusions.py.
 int writeCases(const SoakOptions& options);
 
-// One file that soak() wrote, laid out as it was.
+// Runs one case that soak() wrote, with the same memory layouts.
 int replayCase(const std::string& file, const std::string& device);
 
 }  // namespace heddle::fuzz

@@ -11,7 +11,8 @@
 namespace heddle::fuzz {
 namespace {
 
-// What parses must verify, and must print as a text that parses to the same graph.
+// Requires that a text that parses also verifies, and that its printed form parses to the same
+// graph.
 void checkFusion(const std::string& text) {
   const Fusion fusion = parseFusion(text, "fuzz");
   verify(fusion);
@@ -20,16 +21,16 @@ void checkFusion(const std::string& text) {
   try {
     again = parseFusion(printed, "printed");
   } catch (const UserError& error) {
-    HEDDLE_CHECK(false, "what print() made does not parse: {}\n{}", error.what(), printed);
+    HEDDLE_CHECK(false, "the text of print() does not parse: {}\n{}", error.what(), printed);
   }
-  HEDDLE_CHECK(print(again) == printed, "printing what was printed differs:\n{}\n{}", printed,
+  HEDDLE_CHECK(print(again) == printed, "printing the parsed text differs:\n{}\n{}", printed,
                print(again));
-  // A nan among the attributes differs from itself.
+  // A NaN attribute differs from itself.
   HEDDLE_CHECK(sameGraph(fusion, again) || printed.find("nan") != std::string::npos,
-               "another graph came back:\n{}", printed);
+               "the parsed graph differs:\n{}", printed);
 }
 
-// The same for a host program, but verify may refuse what parses.
+// Requires the same of a host program, except that verify may reject it.
 void checkProgram(const std::string& text) {
   const host::Program program = host::parseProgram(text, "fuzz");
   const std::string printed = host::print(program);
@@ -37,17 +38,18 @@ void checkProgram(const std::string& text) {
   try {
     again = host::parseProgram(printed, "printed");
   } catch (const UserError& error) {
-    HEDDLE_CHECK(false, "what print() made does not parse: {}\n{}", error.what(), printed);
+    HEDDLE_CHECK(false, "the text of print() does not parse: {}\n{}", error.what(), printed);
   }
-  HEDDLE_CHECK(host::print(again) == printed, "printing what was printed differs:\n{}\n{}", printed,
+  HEDDLE_CHECK(host::print(again) == printed, "printing the parsed text differs:\n{}\n{}", printed,
                host::print(again));
   HEDDLE_CHECK(host::sameProgram(program, again) || printed.find("nan") != std::string::npos,
-               "another program came back:\n{}", printed);
+               "the parsed program differs:\n{}", printed);
   host::verify(program);
 }
 
-// What the examples are lowered to: the examples show what people write, these what lowering does.
-constexpr int64_t kRanks = 4;  // which all of them can take
+// Returns the host programs that the examples are lowered to. Examples of host programs show what
+// people write; these show what lowering creates.
+constexpr int64_t kRanks = 4;  // all examples support this number
 std::vector<std::string> loweredPrograms(const std::vector<std::string>& fusions) {
   std::vector<std::string> programs;
   for (const std::string& text : fusions) {

@@ -11,7 +11,8 @@ namespace heddle::tools {
 namespace {
 
 constexpr int64_t kSample = 4096;
-// Elements that one sampled output may make the reference evaluate of each value on the way.
+// Limit on the elements of each intermediate value that the reference evaluates for one sampled
+// output.
 constexpr int64_t kSampleReads = int64_t{1} << 22;
 constexpr int64_t kLeastSample = 64;
 
@@ -23,7 +24,7 @@ double tolerance(DType dtype) {
     case DType::I32:
     case DType::I64:
       return 0;
-    // What is cast to them may differ by a rounding: one unit in the last place.
+    // A value cast to f8 may differ by a rounding, which is one unit in the last place.
     case DType::F8E4M3:
       return 0.125;
     case DType::F8E5M2:
@@ -40,7 +41,8 @@ double tolerance(DType dtype) {
   return 0;
 }
 
-// The longest reduction behind each value: how many elements one element of it reads.
+// Returns for each value the longest reduction that it depends on: the number of elements read for
+// one of its elements.
 std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   const auto numel = [&](ValueId id) {
     int64_t count = 1;
@@ -62,8 +64,8 @@ std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   return reads;
 }
 
-// The bound of each value: the loosest of the types in which an op behind it computes and rounds.
-// What only moves elements rounds nothing.
+// Returns the bound of each value: that of the loosest type in which an op before it computes and
+// rounds. Ops that only move elements do not round.
 std::vector<double> tolerancesOf(const Fusion& fusion) {
   std::vector<double> loosest(fusion.values().size(), 0);
   for (const Expression& expr : fusion.exprs()) {
@@ -81,8 +83,8 @@ std::vector<double> tolerancesOf(const Fusion& fusion) {
   return loosest;
 }
 
-// Spread over the whole range with a stride that is no multiple of usual row lengths, and where
-// copies of the output differ.
+// Returns sample indices over the full range, with a stride that is not a multiple of usual row
+// lengths, and the first index at which each copy differs.
 std::vector<int64_t> sampleOf(int64_t numel, int64_t reads,
                               const std::vector<Gathered::Difference>& differences) {
   std::vector<int64_t> picked;
@@ -113,13 +115,13 @@ bool isRight(double got, double expected, double allowed) {
   return std::fabs(got - expected) <= allowed;
 }
 
-// What the reference says of some elements of one output.
+// The reference values of all or some elements of one output.
 struct Expected {
-  HostTensor values;           // of all elements; without data: of some
-  std::vector<int64_t> at;     // these, as linear indices in the whole output, ascending
+  HostTensor values;           // all elements; without data if only some were evaluated
+  std::vector<int64_t> at;     // linear indices of these elements in the output, ascending
   std::vector<Scalar> picked;  // parallel to `at`
   double tolerance = 0;        // relative
-  double largest = 0;          // magnitude of a finite one
+  double largest = 0;          // largest magnitude of a finite element
 
   bool isWhole() const { return values.data != nullptr; }
   int64_t count() const { return isWhole() ? values.numel() : static_cast<int64_t>(at.size()); }
@@ -135,7 +137,8 @@ struct Expected {
   }
 };
 
-// `local`: where an element lies in `got`, -1: not there.
+// Compares `got` with `expected`. `local` maps a linear index of the output to an index in `got`,
+// or to -1 if `got` does not contain the element.
 template <class Local>
 void compare(OutputCheck& check, const HostTensor& got, const Expected& expected,
              const Gathered& output, Local local) {
@@ -162,7 +165,7 @@ void compare(OutputCheck& check, const HostTensor& got, const Expected& expected
   }
 }
 
-// The whole output, then the copies that differ from it.
+// Checks the gathered output, then each copy that differs from it.
 void checkOutput(std::vector<OutputCheck>& checks, const std::string& name, const Gathered& output,
                  Expected& expected) {
   expected.findLargest();

@@ -13,7 +13,8 @@ void line(const char* what, const std::string& text) {
   std::printf("%-10s %s\n", what, text.c_str());
 }
 
-// The version, which is the second line; the options and CPU features that follow fill pages.
+// Returns only the version, which is the second line. The options and CPU features after it fill
+// pages.
 std::string versionOf(const std::string& identity) {
   const size_t program = identity.find('\n');
   if (program == std::string::npos) return identity;

@@ -59,13 +59,13 @@ std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
   return descs;
 }
 
-// What libraries compute on the device whose kernels are shown.
+// Returns what libraries compute on the device whose kernels are shown.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
 }
 
-// Schedule and source of every kernel of one rank, each kernel once.
+// Adds schedule and source of every kernel of one rank, each kernel once.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, {}, rank, ranks};
@@ -115,7 +115,8 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Collectives beside products: in how many chunks, of what and why, as comments.
+// Returns comments that say, for each collective next to a matrix product, into how many chunks it
+// is split and why.
 std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
                        const host::PassOptions& passes) {
   if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
@@ -158,7 +159,7 @@ int dumpCommand(const Options& options) {
   const SizeBindings set = settingsOf(source, options).sizes;
   source = withSizes(std::move(source), set);
   HEDDLE_USER_CHECK(options.format != "dot" || options.stage == "segments",
-                    "--format dot draws segments only: add --stage segments");
+                    "--format dot shows only segments: add --stage segments");
   const int ranks = options.ranks > 0 ? options.ranks : 1;
   std::vector<Piece> pieces;
   const auto* fusion = std::get_if<Fusion>(&source);
@@ -176,7 +177,7 @@ int dumpCommand(const Options& options) {
     if (wants(options, "schedule") || wants(options, "kernel")) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
-      // Ranks differ only in files: on stdout rank 0 stands for all.
+      // Only --dump-dir writes every rank; on stdout, rank 0 serves as the example.
       const int shown = options.dump_dir.empty() ? 1 : ranks;
       for (int rank = 0; rank < shown; ++rank) {
         dumpKernels(program, sizes, rank, ranks, options, pieces);
@@ -195,7 +196,7 @@ int dumpCommand(const Options& options) {
     return 0;
   }
   for (const Piece& piece : pieces) {
-    // One piece is printed bare, so that it can be piped into a file and parsed.
+    // A single piece is printed without a title, so that its text can be parsed.
     if (pieces.size() > 1) std::fputs(("# ==== " + piece.title + "\n").c_str(), stdout);
     std::fputs(piece.text.c_str(), stdout);
   }

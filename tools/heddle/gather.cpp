@@ -5,7 +5,8 @@
 namespace heddle::tools {
 namespace {
 
-// A block as it travels: offsets, sizes, elements; nothing from a rank that holds none.
+// Encodes a block for the exchange: offsets, sizes, elements. A rank that holds no block sends an
+// empty string.
 std::string encode(const HostTensor& local, const TensorDesc& desc) {
   std::string bytes;
   if (!desc.held) return bytes;
@@ -33,7 +34,8 @@ Block decode(const std::string& bytes, int rank, const TensorDesc& desc) {
   return block;
 }
 
-// `filled`: which elements of the whole are there already.
+// Copies block `index` into the gathered tensor and records where it differs. `filled` says which
+// elements are already set.
 void place(Gathered& all, std::vector<bool>& filled, size_t index) {
   const Block& block = all.blocks[index];
   const auto width = static_cast<size_t>(sizeOf(all.whole.dtype));

@@ -9,11 +9,11 @@
 
 namespace heddle::tools {
 
-// One output of all ranks.
+// One output, gathered from all ranks.
 struct Gathered {
-  HostTensor whole;           // unsharded; each element as the lowest rank has it that holds it
-  std::vector<Block> blocks;  // by rank, of those that hold some
-  // Blocks in which some element has other bits than in `whole`, and the first such element.
+  HostTensor whole;           // unsharded; each element comes from the lowest rank that holds it
+  std::vector<Block> blocks;  // in rank order, of the ranks that hold elements
+  // Blocks that differ from `whole` in a bit, with the first element that differs.
   struct Difference {
     size_t block = 0;
     int64_t first = 0;  // row-major in `whole`
@@ -21,20 +21,21 @@ struct Gathered {
   };
   std::vector<Difference> differences;
 
-  std::string reduced;  // of which reductions over parts it is the result; empty: of none
+  std::string reduced;  // the reductions that combined the parts of ranks; empty: none
 
-  // The rank from which `whole` has the element; -1: nobody holds it.
+  // Returns the rank from which `whole` has the element; -1: no rank holds it.
   int holderOf(int64_t linear) const;
 };
 
-// Where an element of `whole` lies in a block; -1: not in it.
+// Converts a linear index of `whole` to an index in the block; -1: the block does not hold it.
 int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole);
-// And back.
+// Converts an index in the block to a linear index of `whole`.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
-// Puts the blocks of one output together on rank 0 (the others get an empty one). Every rank's own
-// copy is compared bit by bit where several hold an element. Parts of a partial value are reduced
-// before, and count as one copy, of the first rank of their team. Collective over the job.
+// Gathers the blocks of one output on rank 0; the other ranks get an empty result. If several ranks
+// hold an element, their copies are compared bit by bit. Parts of a partial value are reduced
+// first; the result counts as one copy, held by the first rank of their team. Collective over the
+// job.
 Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
                       const std::optional<PartialState>& partial = std::nullopt);
 

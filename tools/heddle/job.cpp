@@ -63,16 +63,18 @@ const char* firstSet(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-// The rank's place on its host decides its GPU.
+// Selects the GPU by the rank's index on its machine.
 int gpuOfThisProcess(host::DeviceKind kind) {
   if (kind != host::DeviceKind::Cuda) return 0;
-  const char* place = firstSet({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
-  const int ordinal = place == nullptr ? 0 : std::atoi(place);
+  const char* local_rank =
+      firstSet({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+  const int ordinal = local_rank == nullptr ? 0 : std::atoi(local_rank);
   const int count = gpus();
-  HEDDLE_USER_CHECK(ordinal < count,
-                    "rank {} of this host needs a GPU of its own, there are {}; several ranks can "
-                    "share one GPU in one process: --ranks N without mpirun",
-                    ordinal, count);
+  HEDDLE_USER_CHECK(
+      ordinal < count,
+      "rank {} of this machine needs its own GPU, but there are {}; several ranks can "
+      "share one GPU in one process: --ranks N without mpirun",
+      ordinal, count);
   return ordinal;
 }
 
@@ -134,9 +136,9 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Does `work` on every process of the job and answers whether it has failed nowhere. Of the ranks
-// with the same error the first says it, before any of them goes on: mpirun ends the others as soon
-// as one has gone with an exit code.
+// Does `work` on every process of the job. Returns whether it failed nowhere. The first rank with
+// an error prints it for all ranks with the same error, before any rank continues: as soon as one
+// process exits with an error code, mpirun ends the others.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);
@@ -151,7 +153,7 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
-// UserError that names the first setting that differs, equal on all ranks.
+// Throws a UserError that names the first setting that differs. All ranks throw the same error.
 void checkSettings(const std::map<std::string, std::string>& mine, comm::World& world) {
   using Settings = std::map<std::string, std::string>;
   std::vector<Settings> all;
@@ -175,8 +177,8 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
   }
 }
 
-// A rank that has a process of its own. What ends it, ends the process at once: no transport is in
-// a state to be closed in good order.
+// Runs the rank of this process. An error ends the process at once, because no transport can then
+// be closed in an orderly way.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
                       const Body& body) {
   int code = 2;
@@ -197,7 +199,7 @@ void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor
   endFailedProcess(monitor, reason, code);
 }
 
-// The process's rank of an mpirun job. False where the job could not begin.
+// Runs this process's rank of an mpirun job. Returns false if the job could not start.
 bool runProcess(const JobOptions& options, const Prepare& prepare, const Body& body) {
   const comm::MpiModule& mpi = host::mpiModule();
   catchEndSignal();

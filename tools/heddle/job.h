@@ -12,7 +12,7 @@
 
 namespace heddle::tools {
 
-// One rank of the job, as its thread sees it. Rank 0 prints.
+// One rank of the job, as its thread sees it. Only rank 0 prints.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -22,39 +22,45 @@ struct Rank {
 };
 
 struct JobOptions {
-  std::string device;        // "cpu", "cuda", "null"; empty: the best present
-  int ranks = 0;             // 0: one, or all of an mpirun job
+  std::string device;        // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
+  int ranks = 0;             // 0: one rank, or all ranks of an mpirun job
   int64_t adversarial = -1;  // CPU: seed, or -1
-  int64_t memory_limit = 0;  // CPU: bytes of each rank's device, or 0
-  double deadline = 10;      // of the monitor_options job monitor
-  double patience = 600;
-  double start = 60;  // seconds for the ranks of the job to come together; 0: for ever
-  // What all ranks of an mpirun job must have been given alike, by name: compared after `prepare`.
+  int64_t memory_limit = 0;  // CPU: bytes of each rank's device; 0: no limit
+  double deadline = 10;      // seconds; JobMonitorOptions::deadline
+  double patience = 600;     // seconds; JobMonitorOptions::patience
+  double start = 60;         // seconds within which all ranks must start; 0: no limit
+  // Settings that must be equal on all ranks of an mpirun job, by name. They are compared after
+  // `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
 };
 
-// `heddle: reason` on stderr, in one piece.
+// Prints `heddle: reason` to stderr in one write, so that lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// The caller's fault, which this or another process of the job has said already.
+// Thrown for a fault of the caller that this or another process of the job has already printed.
 struct AlreadySaid : std::exception {};
 
-// The place of a process that mpirun started, known before the job has come together.
+// The rank of a process that mpirun started. It is known before the job has started.
 struct ProcessRank {
   int rank = 0;
   int ranks = 1;
 };
 std::optional<ProcessRank> processRank();
 
-// Runs `prepare` once a process and then `body` on every rank that lives in it, each on a thread of
-// its own, and waits. `prepare` gets the number of ranks, does what fails alike on all of them and
-// answers with the program, which must be the same everywhere. Errors up to there are said by one
-// rank each (by the first of those that have the same), and MPI ends in good order. A rank whose
-// `body` throws, or whose process is killed, stopped or leaves, takes the others down: in one
-// process the cause is thrown again here, naming the rank when there are several; a process of an
-// mpirun job prints it and ends with 2 (3 for a bug of ours), also when mpirun tells it to end.
-// CUDA ranks of one process share GPU 0 or, when there are enough GPUs, have one each with NCCL
-// between them.
+// Runs `prepare` once per process, then runs `body` for every rank of the process, each on its own
+// thread, and waits for all of them.
+// - `prepare` receives the number of ranks and returns the program, which must be the same on all
+//   ranks. It should do all work that fails on all ranks alike.
+// - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
+// - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
+//   other ranks then end.
+// - In a job of one process, runJob throws the cause again. The message names the rank if there are
+//   several.
+// - In an mpirun job, each process prints the cause and exits with code 2, or with 3 for a bug in
+//   heddle. The same applies if mpirun tells the process to end; before the start and at the end
+//   of the job the code is then 128 + signal.
+// - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
+//   and NCCL connects them.
 void runJob(const JobOptions& options,
             const std::function<const host::Program&(int ranks)>& prepare,
             const std::function<void(const Rank&)>& body);

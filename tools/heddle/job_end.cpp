@@ -14,31 +14,32 @@
 namespace heddle::tools {
 namespace {
 
-using VectorClock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kLostCode = 2;
-constexpr int kSignalCode = 128;  // plus the signal's number, as a shell counts
+constexpr int kSignalCode = 128;  // plus the signal number, as in a shell
 constexpr auto kStartGoodbye = std::chrono::milliseconds(500);
-// For the others to print: of the deadline, and in seconds. mpirun leaves them two.
+// Time for the other ranks to print: a part of the deadline, and at most this many seconds. mpirun
+// grants two seconds.
 constexpr double kGoodbyePart = 0.2;
 constexpr double kLongestGoodbye = 2;
 constexpr auto kNap = std::chrono::milliseconds(10);
 
 std::atomic<int> end_signal{0};
-std::atomic<bool> somebody_looks{false};
+std::atomic<bool> signal_is_polled{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// What a signal handler can say: made before it may be called, and there after the destructors of
-// statics, as the handler is.
+// The message of the signal handler. It is formatted before the handler may run, and it stays valid
+// after the destructors of statics, because the handler may still run then.
 char last_words[128];
 size_t last_words_bytes = 0;
 
-// Some thread has taken the end of the process upon itself.
+// A thread has started to end the process.
 std::atomic<bool> ends{false};
-// on_failure has been called, and has said what there was to say.
+// on_failure has printed everything that there is to print.
 std::atomic<bool> told{false};
-// While a WatcherPoll lives.
-std::atomic<comm::JobMonitor*> job_board{nullptr};
+// Set while a WatcherPoll lives.
+std::atomic<comm::JobMonitor*> job_monitor{nullptr};
 std::atomic<double> goodbye{0};  // seconds
 
 void sayLastWords() {
@@ -46,7 +47,7 @@ void sayLastWords() {
 }
 
 void onEndSignal(int signal) {
-  if (somebody_looks.load()) return end_signal.store(signal);
+  if (signal_is_polled.load()) return end_signal.store(signal);
   sayLastWords();
   _exit(kSignalCode + signal);
 }
@@ -55,16 +56,17 @@ void onEndSignal(int signal) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// On the thread that has set `ends`. Who only follows another rank's failure says who it was on the
-// job monitor's thread, which may be on its way.
+// Ends the process. Only the thread that has set `ends` calls this. If this rank only follows
+// another rank's failure, the thread of the job monitor prints which rank failed, so this thread
+// waits for it.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
-  comm::JobMonitor* const monitor = job_board.load();
+  comm::JobMonitor* const monitor = job_monitor.load();
   if (monitor == nullptr) _exit(code);
-  const auto until = VectorClock::now() + std::chrono::duration<double>(goodbye.load());
+  const auto until = SteadyClock::now() + std::chrono::duration<double>(goodbye.load());
   const auto naps = [&] {
     std::this_thread::sleep_for(kNap);
-    return VectorClock::now() < until;
+    return SteadyClock::now() < until;
   };
   const auto hasSpoken = [&] {
     return told.load() || monitor->entry(monitor->rank()).state == comm::RankState::Failed;
@@ -77,7 +79,7 @@ void onEndSignal(int signal) {
   _exit(code);
 }
 
-// The lines of the ranks, which follow the first one.
+// Returns the lines of the ranks, which follow the first line.
 std::string positionsIn(const comm::JobFailure& failure) {
   const size_t line = failure.text.find('\n');
   return line == std::string::npos ? std::string() : failure.text.substr(line);
@@ -92,8 +94,9 @@ void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor
   if (!failure_ && monitor != nullptr && monitor->failed()) failure_ = monitor->failure();
 }
 
-// What a rank says of itself is the cause, if the job monitor names it; what the job monitor has
-// found out otherwise is more than the others' errors, which follow from it.
+// Chooses the cause. If the job monitor names a rank that has reported its own error, that error is
+// the cause. If the monitor has found the failure in another way, its text is the cause, because
+// the errors of the ranks only follow from it.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);
@@ -113,10 +116,10 @@ void RankErrors::rethrow(int ranks) {
 void catchEndSignal() {
   const std::optional<ProcessRank> process = processRank();
   const std::string words =
-      fmt::format("heddle: rank {} ends: told to end by signal {} as it leaves its job\n",
+      fmt::format("heddle: rank {} ends: told to end by signal {} while it leaves its job\n",
                   process ? process->rank : 0, SIGTERM);
   last_words_bytes = words.copy(last_words, sizeof last_words);
-  somebody_looks.store(true);
+  signal_is_polled.store(true);
   struct sigaction action = {};
   action.sa_handler = onEndSignal;
   action.sa_flags = SA_RESTART;
@@ -128,36 +131,37 @@ const std::atomic<int>& endSignal() { return end_signal; }
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
   say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));
-  // When the first goes mpirun ends all at once: others speak before that.
+  // mpirun ends all processes when the first one exits. This leaves time for the others to print.
   std::this_thread::sleep_for(kStartGoodbye);
   _exit(signal != 0 ? kSignalCode + signal : kLostCode);
 }
 
 WatcherPoll::WatcherPoll(comm::JobMonitor& monitor, double deadline) {
   goodbye.store(std::min(kGoodbyePart * deadline, kLongestGoodbye));
-  job_board.store(&monitor);
+  job_monitor.store(&monitor);
 }
 
 WatcherPoll::~WatcherPoll() {
-  somebody_looks.store(false);
+  signal_is_polled.store(false);
   const int signal = end_signal.load();
   if (signal != 0 && !ends.exchange(true)) {
     sayLastWords();
     told.store(true);
     leave(kSignalCode + signal);
   }
-  // In this order: a thread that sets `ends` later finds no job monitor.
-  job_board.store(nullptr);
+  // This order ensures that a thread that sets `ends` later finds no job monitor.
+  job_monitor.store(nullptr);
   if (ends.load()) waitForEnd();
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
-  // The one to blame says only what it has thrown itself.
+  // The rank that caused the failure prints only the error that it has thrown itself.
   if (failure.rank != rank || failure.told)
     say(fmt::format("rank {} ends: {}", rank, failure.text));
   told.store(true);
   if (ends.exchange(true)) return;
-  // The job monitor's thread goes on: what it knows is still to get to other hosts.
+  // Uses a new thread, because the job monitor's thread still has to send what it knows to other
+  // machines.
   std::thread([] { leave(kLostCode); }).detach();
 }
 

@@ -8,16 +8,17 @@
 
 #include "comm/monitor/job_monitor.h"
 
-// How the ranks of a job that fails come to their end.
+// How the ranks of a job end after a failure.
 namespace heddle::tools {
 
-// The errors of ranks that are threads of this process, and what their monitor_options job monitors
-// say.
+// Collects the errors of ranks that are threads of this process, and the failure that their job
+// monitors report.
 class RankErrors {
  public:
-  // `job monitor`: nullptr when it was not made.
+  // Stores an error of `rank`. `monitor` is nullptr if the rank failed before it created one.
   void keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor);
-  // The cause, if anything was kept, with a line for each rank of a job of several.
+  // Throws the cause if an error was stored. In a job of several ranks the message has a line per
+  // rank.
   void rethrow(int ranks);
 
  private:
@@ -27,32 +28,34 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// From here on a SIGTERM is left for who looks at endSignal(): comm::StartTimeout, then the
-// monitor_options job monitor, as long as a WatcherPoll lives. Afterwards it ends the process.
+// Catches SIGTERM from now on. The handler stores the signal for endSignal(), which
+// comm::StartTimeout and then the job monitor poll. After the last WatcherPoll is destroyed, the
+// handler ends the process itself.
 void catchEndSignal();
-// On a thread of comm::StartTimeout: prints why the job has not started and ends this process.
+// Prints why the job has not started and ends this process. Runs on a thread of comm::StartTimeout.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
-// The signal that came; for JobMonitorOptions::end_signal.
+// Returns the caught signal, or 0, for JobMonitorOptions::end_signal.
 const std::atomic<int>& endSignal();
-// As long as it lives the monitor_options job monitor of this process, which outlives it, looks at
-// endSignal(), and what ends the process asks it for the other ranks. When the process is at its
-// end by then, the destructor does not return.
+// While this object lives, the job monitor of this process polls endSignal(), and the functions
+// that end the process ask the monitor whether other ranks have printed. The monitor must outlive
+// this object. If the process is already ending, the destructor does not return.
 class WatcherPoll {
  public:
-  // `deadline`: that of the job monitor.
+  // `deadline` is JobMonitorOptions::deadline, in seconds.
   WatcherPoll(comm::JobMonitor& monitor, double deadline);
   ~WatcherPoll();
   WatcherPoll(const WatcherPoll&) = delete;
   WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
-// A process that is one rank ends when the others have printed too, or after a part of the deadline
-// that is left for it: as soon as one is gone mpirun kills the rest. Compilers that it has started
-// end before it.
+// A process that is one rank waits before it ends until the other ranks have printed, but at most
+// for a part of the deadline. The reason is that mpirun kills all other processes as soon as one is
+// gone. Compilers that the process has started end first.
 
-// JobMonitorOptions::on_failure: prints the failure, and has a thread of its own end the process.
+// Prints the failure and lets a new thread end the process. Serves as
+// JobMonitorOptions::on_failure.
 void endProcess(int rank, const comm::JobFailure& failure);
-// The rank has thrown: says why and ends the process.
+// Prints why the rank has thrown and ends the process.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);
 

@@ -11,7 +11,7 @@
 namespace heddle::tools {
 namespace {
 
-// Whole numbers from `least` on, with a message that says so.
+// Accepts integers from `least` on.
 CLI::Validator atLeast(int64_t least) {
   return CLI::Validator(
       [least](std::string& text) {
@@ -19,7 +19,7 @@ CLI::Validator atLeast(int64_t least) {
         const bool is_number = CLI::detail::lexical_cast(text, value);
         return is_number && value >= least
                    ? std::string()
-                   : fmt::format("{} is no whole number from {} on", text, least);
+                   : fmt::format("{} is not an integer of at least {}", text, least);
       },
       "");
 }
@@ -30,9 +30,11 @@ void addFile(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--set", o.set, "a size or a scalar: t=16, S0=2.5; may be repeated");
   app.add_option("--skip", o.skip, "leave out a pass by name; may be repeated");
-  app.add_option("--overlap", o.overlap,
-                 "communication beside computation: off; auto, with products next to collectives "
-                 "cut in chunks where that pays; or the number of chunks")
+  app.add_option(
+         "--overlap", o.overlap,
+         "how communication overlaps computation: off; auto, which splits matrix products and "
+         "the collectives next to them into chunks if the cost model expects a gain; or the "
+         "number of chunks")
       ->check(CLI::IsMember({"off", "auto"}) |
               CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
 }
@@ -46,56 +48,61 @@ void addRun(CLI::App& app, Options& o) {
       "  heddle run examples/tp_mlp.fusion --ranks 2 --trace out.json   (open it in "
       "ui.perfetto.dev)\n"
       "  mpirun -n 3 heddle run examples/tp_mlp.fusion --device cpu --inject rank=2,instr=7,die\n"
-      "Ranks tell each other where they are. When one fails, is killed or stopped, or leaves in "
-      "the\n"
-      "middle of a run, the others end within the deadline, and each prints who, where and why.");
+      "Ranks report their progress to each other. If a rank fails, is killed or stopped, or "
+      "leaves\n"
+      "during a run, the others end within the deadline. Each prints which rank was lost, where, "
+      "and\n"
+      "why.");
   addFile(*run, o);
-  run->add_option("--device", o.device, "cpu, cuda or null; default: the best present")
+  run->add_option("--device", o.device,
+                  "cpu, cuda or null; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda", "null"}));
   run->add_option("--input", o.input,
-                  "a tensor from a file: T4=x.npy; others are filled from the "
-                  "seed; may be repeated");
+                  "a tensor from a file: T4=x.npy; may be repeated; other tensors are filled "
+                  "from the seed");
   run->add_option("--output-dir", o.output_dir, "write every output as NAME.npy into this folder");
-  run->add_option("--seed", o.seed, "seed of the inputs that are not given");
-  // A flag, so that `--check FILE` does not take the file for its value.
+  run->add_option("--seed", o.seed, "seed for the inputs that are not given");
+  // This is a flag, so that `--check FILE` does not take the file as its value.
   run->add_flag("--check{sample}", o.check,
                 "compare with the reference: --check=full, or --check for a sample of elements")
       ->check(CLI::IsMember({"full", "sample"}));
-  run->add_option("--reference", o.reference,
-                  "with --check: a fusion with the same inputs by name and the same outputs, which "
-                  "the outputs are compared with; of a host program by default the fusion of the "
-                  "same name beside it");
-  run->add_option("--repeat", o.repeat, "runs to time after the first")->check(atLeast(1));
+  run->add_option(
+      "--reference", o.reference,
+      "with --check: the fusion to compare with; it has inputs of the same names and the "
+      "same outputs; default for a host program: the fusion of the same name in the "
+      "same folder");
+  run->add_option("--repeat", o.repeat, "number of timed runs after the first run")
+      ->check(atLeast(1));
   run->add_flag("--json", o.json, "print one JSON object instead of text");
-  run->add_flag("!--no-verify", o.verify, "run a program that verify would reject");
+  run->add_flag("!--no-verify", o.verify, "run a program even if verify rejects it");
   run->add_option("--adversarial", o.adversarial,
-                  "CPU: order the streams by this seed, as late as dependencies allow")
+                  "CPU: delay work by this seed for as long as the dependencies allow")
       ->check(atLeast(0));
   run->add_option("--deadline", o.deadline,
-                  "seconds in which all ranks end once one of them is lost (default 10)")
+                  "seconds within which all ranks end after one of them is lost (default 10)")
       ->check(CLI::PositiveNumber);
-  run->add_option("--patience", o.patience,
-                  "seconds after which a job is ended in which nothing moves, though all ranks are "
-                  "alive, as "
-                  "when one stalls (default 600, 0: never)")
+  run->add_option(
+         "--patience", o.patience,
+         "seconds without progress on any rank after which the job ends, for example because "
+         "a rank stalls (default 600, 0: never)")
       ->check(CLI::NonNegativeNumber);
   run->add_option("--start-limit", o.start,
-                  "seconds for the ranks of the job to come together (default 60, 0: for ever)")
+                  "seconds within which all ranks of the job must start (default 60, 0: no limit)")
       ->check(CLI::NonNegativeNumber);
   run->add_option(
       "--inject", o.inject,
-      "a fault on purpose, as rank R issues instruction I: rank=R,instr=I,KIND with KIND "
-      "die, throw, stall, delay=5s or corrupt. A rank that stalls looks like one that computes for "
-      "long: the job ends after --patience seconds, not after the deadline");
+      "inject a fault when rank R issues instruction I: rank=R,instr=I,KIND with KIND die, throw, "
+      "stall, delay=5s or corrupt. A rank that stalls looks like one that computes for a long "
+      "time: the job ends after --patience seconds, not after the deadline");
   run->add_option("--trace", o.trace,
-                  "write the last run of all ranks as one timeline (Chrome JSON) into this file");
+                  "write one timeline of the last run of all ranks (Chrome JSON) into this file");
   run->add_option("--memory-limit", o.memory_limit,
                   "CPU: bytes that each rank's device may hold, inputs included")
       ->check(atLeast(1));
 }
 
 void addDump(CLI::App& app, Options& o) {
-  CLI::App* dump = app.add_subcommand("dump", "Shows what a file becomes, stage by stage.");
+  CLI::App* dump = app.add_subcommand("dump", "Shows the stages of compiling a file.");
   dump->footer(
       "Example:\n  heddle dump examples/softmax.fusion --stage segments\n"
       "  heddle dump examples/tp_mlp.fusion --ranks 2 --stage host --format json");
@@ -104,9 +111,10 @@ void addDump(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"fusion", "segments", "schedule", "kernel", "host", "all"}));
   dump->add_option("--format", o.format, "text, dot (segments only) or json")
       ->check(CLI::IsMember({"text", "dot", "json"}));
-  dump->add_option("--device", o.device, "whose kernels: cpu or cuda (default cpu)")
+  dump->add_option("--device", o.device, "target of the kernels: cpu or cuda (default cpu)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  dump->add_option("--dump-dir", o.dump_dir, "write one file a stage, segment and rank here");
+  dump->add_option("--dump-dir", o.dump_dir,
+                   "write one file per stage, kernel and rank into this folder");
 }
 
 void addOthers(CLI::App& app, Options& o) {
@@ -115,14 +123,14 @@ void addOthers(CLI::App& app, Options& o) {
   addFile(*verify, o);
   CLI::App* devices = app.add_subcommand("devices", "Lists devices and transports.");
   devices->footer("Example:\n  heddle devices");
-  CLI::App* ops = app.add_subcommand("ops", "Lists the ops that a fusion may call, one a line.");
+  CLI::App* ops = app.add_subcommand("ops", "Lists the ops that a fusion may call, one per line.");
   ops->footer("Example:\n  heddle ops | grep library");
-  ops->add_flag("--markdown", o.markdown, "as docs/ops.md, with notes");
+  ops->add_flag("--markdown", o.markdown, "print the text of docs/ops.md, which has notes");
 }
 
 int dispatch(const CLI::App& app, Options options) {
   if (app.got_subcommand("run")) return runCommand(options);
-  // The others need no peers: under mpirun rank 0 speaks for all.
+  // The other commands do not communicate: under mpirun only rank 0 runs them.
   if (const std::optional<ProcessRank> process = processRank()) {
     if (process->rank != 0) return 0;
     if (options.ranks == 0) options.ranks = process->ranks;
@@ -142,8 +150,8 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 
-// Help, or a fault of the command line, which under mpirun is mostly that of all ranks: rank 0 says
-// it at once and its exit ends the others while they wait.
+// Prints help or a fault of the command line. Under mpirun most such faults occur on all ranks.
+// Rank 0 prints its fault at once, and its exit ends the other ranks while they wait.
 int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const std::optional<ProcessRank> process = processRank();
   const bool waits = process && process->rank != 0;
@@ -169,7 +177,7 @@ int main(int argc, char** argv) {
   heddle::tools::Options options;
   CLI::App app(
       "heddle: runs fused tensor programs on one or many devices.\n"
-      "Exit codes: 0 good, 1 the check failed, 2 the caller's fault, 3 a bug in heddle.");
+      "Exit codes: 0 success, 1 the check failed, 2 a fault of the caller, 3 a bug in heddle.");
   app.require_subcommand(1);
   heddle::tools::addRun(app, options);
   heddle::tools::addDump(app, options);

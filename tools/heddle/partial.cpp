@@ -13,61 +13,61 @@
 namespace heddle::tools {
 namespace {
 
-// `turn`: how far the part is behind the one in which the element stands out, which is another for
-// each element.
-double floatPart(ReduceOp op, DType dtype, double whole, int64_t turn) {
+// Returns the part of a float element. `distance` counts the parts from the one with the special
+// value of this element; that one differs from element to element.
+double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   const double twice = toDouble(roundTo(dtype, 2 * whole));
   switch (op) {
     case ReduceOp::Sum:
-      if (!std::isfinite(twice)) return turn == 0 ? whole : 0;
-      return turn == 0 ? twice : (turn == 1 ? -whole : 0);
+      if (!std::isfinite(twice)) return distance == 0 ? whole : 0;
+      return distance == 0 ? twice : (distance == 1 ? -whole : 0);
     case ReduceOp::Avg:
       if (!std::isfinite(twice)) return whole;
-      return turn == 0 ? twice : (turn == 1 ? 0 : whole);
+      return distance == 0 ? twice : (distance == 1 ? 0 : whole);
     case ReduceOp::Prod:
-      return turn == 0 ? -whole : (turn == 1 ? -1 : 1);
+      return distance == 0 ? -whole : (distance == 1 ? -1 : 1);
     case ReduceOp::Max:
-      return turn == 0 ? whole : whole - 1;
+      return distance == 0 ? whole : whole - 1;
     case ReduceOp::Min:
-      return turn == 0 ? whole : whole + 1;
+      return distance == 0 ? whole : whole + 1;
   }
   return whole;
 }
 
-// Sums and products wrap.
-int64_t integerPart(ReduceOp op, DType dtype, int64_t whole, int64_t turn) {
+// Returns the part of an integer element. Sums and products wrap.
+int64_t integerPart(ReduceOp op, DType dtype, int64_t whole, int64_t distance) {
   const auto bits = static_cast<uint64_t>(whole);
   switch (op) {
     case ReduceOp::Sum:
-      return static_cast<int64_t>(turn == 0 ? 2 * bits : (turn == 1 ? 0 - bits : 0));
+      return static_cast<int64_t>(distance == 0 ? 2 * bits : (distance == 1 ? 0 - bits : 0));
     case ReduceOp::Prod:
-      return static_cast<int64_t>(turn == 0 ? 0 - bits : (turn == 1 ? ~uint64_t{0} : 1));
+      return static_cast<int64_t>(distance == 0 ? 0 - bits : (distance == 1 ? ~uint64_t{0} : 1));
     case ReduceOp::Max:
-      return turn == 0 || identityOf(op, dtype) == Scalar(whole) ? whole : whole - 1;
+      return distance == 0 || identityOf(op, dtype) == Scalar(whole) ? whole : whole - 1;
     case ReduceOp::Min:
-      return turn == 0 || identityOf(op, dtype) == Scalar(whole) ? whole : whole + 1;
+      return distance == 0 || identityOf(op, dtype) == Scalar(whole) ? whole : whole + 1;
     case ReduceOp::Avg:
       break;
   }
   userError("partial(avg) of {} needs a float type", name(dtype));
 }
 
-Scalar partOfElement(ReduceOp op, DType dtype, const Scalar& whole, int64_t turn) {
+Scalar partOfElement(ReduceOp op, DType dtype, const Scalar& whole, int64_t distance) {
   if (std::holds_alternative<bool>(whole)) {
-    return turn == 0 ? whole : Scalar(op == ReduceOp::Prod || op == ReduceOp::Min);
+    return distance == 0 ? whole : Scalar(op == ReduceOp::Prod || op == ReduceOp::Min);
   }
   if (const int64_t* integer = std::get_if<int64_t>(&whole)) {
-    return roundTo(dtype, integerPart(op, dtype, *integer, turn));
+    return roundTo(dtype, integerPart(op, dtype, *integer, distance));
   }
-  return roundTo(dtype, floatPart(op, dtype, std::get<double>(whole), turn));
+  return roundTo(dtype, floatPart(op, dtype, std::get<double>(whole), distance));
 }
 
-// That of one axis.
-HostTensor partAlong(const HostTensor& whole, ReduceOp op, int64_t place, int64_t parts) {
+// Returns the part at `position` along one axis.
+HostTensor partAlong(const HostTensor& whole, ReduceOp op, int64_t position, int64_t parts) {
   HostTensor part(whole.dtype, whole.sizes);
   for (int64_t i = 0; i < whole.numel(); ++i) {
-    const int64_t turn = (place + parts - i % parts) % parts;
-    part.set(i, partOfElement(op, whole.dtype, whole.at(i), turn));
+    const int64_t distance = (position + parts - i % parts) % parts;
+    part.set(i, partOfElement(op, whole.dtype, whole.at(i), distance));
   }
   return part;
 }

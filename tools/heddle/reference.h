@@ -7,16 +7,16 @@
 
 namespace heddle::tools {
 
-// A fusion that a program is held against: it has the same inputs by name and the same outputs in
-// order, of the same types and unsharded sizes.
+// A fusion whose outputs a program must reproduce. It has inputs of the same names, and the same
+// outputs in the same order with the same types and unsharded sizes.
 struct Reference {
   Fusion fusion;
-  Inputs inputs;  // as the fusion orders them, with its sizes
+  Inputs inputs;  // in the order of the fusion, with its sizes
 };
 
-// The reference of --reference PATH for a job of `ranks`. Tensors of `inputs` that are not given
-// yet are filled from the seed, as every rank fills its part of them. UserError naming the first
-// thing in which the two differ.
+// Reads the reference of --reference PATH for a job of `ranks` ranks. Tensors of `inputs` without
+// data are filled from the seed, with the same values that the ranks use for their parts. Throws a
+// UserError that names the first difference between the fusion and the program.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
                         uint64_t seed, int ranks);
 

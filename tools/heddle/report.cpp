@@ -90,12 +90,12 @@ std::string reportText(const Report& r) {
       text += differenceText(r.output_names[i], r.outputs[i], one);
     }
   }
-  text += fmt::format("time     {:.3f} ms a run (median of {}), first run {:.1f} ms\n",
+  text += fmt::format("time     {:.3f} ms per run (median of {}), first run {:.1f} ms\n",
                       1e3 * median(r.seconds), r.seconds.size(), 1e3 * r.prepare_seconds);
   text += fmt::format("memory   {} at the peak, temporaries and outputs of one rank\n",
                       bytesText(r.stats.peak_bytes));
   if (r.stats.communicators > 0) {
-    text += fmt::format("start    {} communicator(s) of rank 0, made in {:.1f} ms\n",
+    text += fmt::format("start    {} communicator(s) of rank 0, created in {:.1f} ms\n",
                         r.stats.communicators, 1e3 * r.stats.communicator_seconds);
   }
   for (const OutputCheck& check : r.checks) {

@@ -8,7 +8,7 @@
 
 namespace heddle::tools {
 
-// What rank 0 knows after a run.
+// The results of a run, on rank 0.
 struct Report {
   std::string file;
   std::string device;
@@ -18,11 +18,11 @@ struct Report {
   std::vector<std::string> segments;  // "g0 kernel: ..."
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
-  std::vector<double> seconds;  // per timed run, each until the device had finished
-  double prepare_seconds = 0;   // the first run: planning, compiling, running
+  std::vector<double> seconds;  // per timed run, until the device has finished
+  double prepare_seconds = 0;   // the first run: planning, compiling and running
   host::Executable::Stats stats;
-  std::string check_mode;  // empty: no check was asked for
-  std::string reference;   // the file that the outputs were compared with, if it is another
+  std::string check_mode;  // empty: no check was requested
+  std::string reference;   // the file of the reference, if it is not the fusion itself
   std::vector<OutputCheck> checks;
 
   bool passed() const;

@@ -40,7 +40,7 @@ double secondsSince(VectorClock::time_point start) {
   return std::chrono::duration<double>(VectorClock::now() - start).count();
 }
 
-// `sizes`: those of the run.
+// Returns the program of a file. `sizes` are the sizes of the run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
                         const Options& options) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
@@ -50,7 +50,7 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
                        host::attentionOptions(chooseDevice(options.device), sizes));
 }
 
-// This rank's part of every input, on its device.
+// Copies this rank's part of every input to its device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs, uint64_t seed) {
   std::vector<host::Argument> arguments;
@@ -91,7 +91,7 @@ std::vector<std::string> inputTexts(const Source& source, const host::Program& p
       texts.push_back(fmt::format("%{}", specs[i].name));
     }
     if (const auto partial = partialOf(program, program.inputs[i])) {
-      texts.back() += fmt::format(", in parts of which it is the {}", describe(*partial));
+      texts.back() += fmt::format(", given as parts; it is their {}", describe(*partial));
     }
   }
   return texts;
@@ -133,14 +133,14 @@ void collectOutputs(const Rank& rank, const host::Program& program, const host::
   }
 }
 
-// What a process makes once, before its ranks begin.
+// Everything that a process creates once, before its ranks start.
 struct Job {
   std::optional<host::InjectedFault> fault;
   Source source;
   Inputs inputs;
   host::Program program;
   std::string reference_file;
-  std::optional<Reference> reference;  // instead of the fusion itself
+  std::optional<Reference> reference;  // if it is not the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
 };
 
@@ -149,13 +149,14 @@ host::InjectedFault faultOf(const std::string& spec, int ranks) {
   HEDDLE_USER_CHECK(fault.rank < ranks, "--inject {}: rank={}, the job has {} rank(s)", spec,
                     fault.rank, ranks);
   HEDDLE_USER_CHECK(fault.kind != host::InjectedFault::Kind::Stall || ranks > 1,
-                    "--inject {}: nobody would notice a stall in a job of one rank", spec);
+                    "--inject {}: a stall needs another rank that notices it; the job has one rank",
+                    spec);
   fault.is_process = processRank().has_value();
   return fault;
 }
 
-// Here, where all ranks refuse it before anything runs; what a plan alone knows is told by the
-// rank.
+// Checks the fault before anything runs, so that all ranks reject it. Errors that only a plan
+// reveals are reported by the faulty rank.
 void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks) {
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
@@ -170,7 +171,8 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
                     fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
 }
 
-// What gives another result, or none, where one rank has it and another has not.
+// Returns the settings that must be equal on all ranks, because a difference would give a wrong
+// result or none.
 std::map<std::string, std::string> sharedSettings(const Options& options) {
   std::map<std::string, std::string> settings = {
       {"--device", std::string(host::name(chooseDevice(options.device)))},
@@ -190,12 +192,12 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   return settings;
 }
 
-// The fusion that the outputs are compared with, where it is another one: of a host program that of
-// the same name beside it, unless --reference gives one. Empty: none.
+// Returns the file of the reference if it is not the source itself: --reference, or for a host
+// program the fusion of the same name in the same folder. Empty: there is none.
 std::string referenceOf(const Source& source, const Options& options) {
   if (options.check.empty()) {
-    HEDDLE_USER_CHECK(options.reference.empty(),
-                      "--reference {}: nothing is compared without --check", options.reference);
+    HEDDLE_USER_CHECK(options.reference.empty(), "--reference {}: it has no effect without --check",
+                      options.reference);
     return "";
   }
   HEDDLE_USER_CHECK(options.device != "null", "--check: the null device computes nothing");
@@ -206,8 +208,8 @@ std::string referenceOf(const Source& source, const Options& options) {
       std::filesystem::path(options.file).replace_extension(".fusion");
   std::error_code error;
   HEDDLE_USER_CHECK(std::filesystem::exists(beside, error) && beside != options.file,
-                    "--check: {} is a host program, which has no reference of its own; give a "
-                    "fusion that computes the same by --reference FILE, or as {}",
+                    "--check: {} is a host program, so it needs a reference; give a "
+                    "fusion that computes the same with --reference FILE, or as {}",
                     options.file, beside.string());
   return beside.string();
 }
@@ -229,7 +231,7 @@ Job prepareJob(const Options& options, int ranks) {
   return job;
 }
 
-// One file of all ranks. Collective.
+// Writes one timeline of all ranks. Collective.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
   const std::string clock = comm::hostClock();
   const std::vector<std::string> all =
@@ -247,7 +249,7 @@ void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::strin
 void runRank(const Rank& rank, const Job& job, const Options& options, Report& report) {
   host::ExecutableOptions executable_options;
   executable_options.passes = passOptions(options, {});
-  executable_options.verify = false;  // prepareJob() has seen to all ranks
+  executable_options.verify = false;  // prepareJob() has verified the program for all ranks
   executable_options.inject = job.fault;
   const host::Context context{rank.device, rank.world, job.images.get(), rank.monitor, {}};
   host::Executable executable(job.program, context, executable_options);
@@ -256,7 +258,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
 
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
-  // The outputs of a run go before the next begins: two must not be in memory at once.
+  // The outputs of a run are released before the next run, so that memory holds them only once.
   host::RunProfile profile;
   host::RunOptions run_options;
   const auto timedRun = [&] {

@@ -17,7 +17,7 @@
 namespace heddle::tools {
 namespace {
 
-// "name=value" of an option.
+// Splits "name=value" of an option.
 std::pair<std::string, std::string> splitPair(const std::string& option, const std::string& text) {
   const size_t at = text.find('=');
   HEDDLE_USER_CHECK(at != std::string::npos && at > 0 && at + 1 < text.size(),
@@ -41,7 +41,7 @@ Scalar parseScalar(const std::string& option, const std::string& text, DType dty
     return rounded;
   }
   HEDDLE_USER_CHECK(rest == end && error == std::errc() && isFloat(dtype),
-                    "{}: '{}' is no value of type {}", option, text, name(dtype));
+                    "{}: '{}' is not a value of type {}", option, text, name(dtype));
   return roundTo(dtype, value);
 }
 
@@ -207,8 +207,8 @@ Inputs makeInputs(const Source& source, const Options& options) {
     try {
       inputs.tensors.back() = randomTensor(spec.tensor.dtype, sizes, options.seed, spec.name);
     } catch (const std::bad_alloc&) {
-      userError("input %{}: out of memory: {}{} does not fit into this host", spec.name,
-                name(spec.tensor.dtype), str(sizes));
+      userError("input %{}: out of memory: {}{} does not fit in the memory of this machine",
+                spec.name, name(spec.tensor.dtype), str(sizes));
     }
   }
   return inputs;

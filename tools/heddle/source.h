@@ -15,10 +15,10 @@ namespace heddle::tools {
 // A fusion or a host program, read from a file.
 using Source = std::variant<Fusion, host::Program>;
 
-// UserError when the file cannot be read or does not parse.
+// Reads and parses a file. Throws UserError if it cannot be read or does not parse.
 Source readSource(const std::string& path);
 
-// One input as the user named it.
+// One input, by the name in the file.
 struct InputSpec {
   std::string name;
   bool is_scalar = false;
@@ -27,19 +27,20 @@ struct InputSpec {
 };
 std::vector<InputSpec> inputsOf(const Source& source);
 
-// What --set gave, sorted into sizes and scalars.
+// The values of --set, divided into sizes and scalars.
 struct Settings {
-  SizeBindings sizes;                     // with the file's defaults behind them
+  SizeBindings sizes;                     // includes the file's defaults for sizes that are not set
   std::map<std::string, Scalar> scalars;  // by input name
 };
 Settings settingsOf(const Source& source, const Options& options);
 
-// With these as the defaults of its sizes: what inputs do not tell, as a factor of their sizes may
-// be, is what the file says, and the defaults decide how a fusion is lowered, on all ranks alike.
+// Makes `sizes` the defaults of the file's sizes. Runs use the defaults for sizes that the inputs
+// do not determine, such as factors of an extent. The defaults also decide how a fusion is lowered,
+// equally on all ranks.
 Source withSizes(Source source, const SizeBindings& sizes);
 
-// The unsharded inputs of a run: npy files where given, else filled from the seed. Sizes that the
-// files fix are put into `settings`. The same on every rank.
+// The unsharded inputs of a run: .npy files where given, else values from the seed. Sizes that the
+// files determine are added to `sizes`. The result is the same on every rank.
 struct Inputs {
   std::vector<HostTensor> tensors;  // per input; empty for scalars
   std::vector<Scalar> scalars;      // per input; unused for tensors
@@ -47,7 +48,8 @@ struct Inputs {
 };
 Inputs makeInputs(const Source& source, const Options& options);
 
-// Sizes of the symbols that the file's tensors use and nothing gives a value: UserError names them.
+// Requires a value for every symbol in the sizes of the file's tensors. Otherwise throws a
+// UserError that names the symbol.
 void requireSizes(const Source& source, const SizeBindings& sizes);
 
 }  // namespace heddle::tools

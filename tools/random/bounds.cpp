@@ -21,7 +21,8 @@ std::vector<double> all(const HostTensor& tensor, double error) {
   return std::vector<double>(static_cast<size_t>(tensor.numel()), error);
 }
 
-// Elements go to other places, and their bounds with them. Operand 1 is an index or a fill.
+// Returns bounds of ops that move elements: the bounds move with the elements. Operand 1 is an
+// index or a fill value.
 std::vector<double> movedErrors(const ReferenceContext& context, const Expression& expr,
                                 const std::vector<const Bounded*>& operands,
                                 const HostTensor& result) {
@@ -34,7 +35,7 @@ std::vector<double> movedErrors(const ReferenceContext& context, const Expressio
   }
   std::vector<double> errors = applyTo(context, expr, moved);
   for (double& e : errors) {
-    if (std::isnan(e)) e = 0;  // nothing was read there, which every device must see
+    if (std::isnan(e)) e = 0;  // an index outside of the operand: every device must give NaN
   }
   return errors;
 }
@@ -83,7 +84,7 @@ std::vector<double> errorsOf(const ReferenceContext& context, const Expression& 
   HEDDLE_CHECK(false, "no error bound for {}", expr.op->name);
 }
 
-std::string placeOf(int64_t linear, const std::vector<int64_t>& sizes) {
+std::string indexText(int64_t linear, const std::vector<int64_t>& sizes) {
   std::vector<int64_t> at(sizes.size());
   for (size_t i = sizes.size(); i-- > 0; linear /= sizes[i]) at[i] = linear % sizes[i];
   return str(at);
@@ -215,7 +216,7 @@ Comparison compare(const HostTensor& got, const Bounded& expected) {
     if (agrees(got.at(i), want, error)) continue;
     if (result.wrong++ > 0) continue;
     result.first_wrong =
-        fmt::format("{}: got {}, expected {} within {:.2g}", placeOf(i, got.sizes),
+        fmt::format("{}: got {}, expected {} within {:.2g}", indexText(i, got.sizes),
                     printScalar(got.at(i)), printScalar(want), std::max(error, 0.0));
   }
   return result;

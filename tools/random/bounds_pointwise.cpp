@@ -16,7 +16,7 @@ struct Operand {
   double error = 0;
 };
 
-// What an operand may be, as the op reads it.
+// Samples of the values that an operand may have, as the op reads it.
 struct Samples {
   std::array<double, 16> at;
   size_t count = 0;
@@ -32,7 +32,7 @@ struct Samples {
 
 bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// How far `b` is from `a`; kUnknown when one is a number and the other is not.
+// Returns the distance of `b` from `a`; kUnknown if only one of them is a number.
 double distance(double a, double b) {
   if (isSame(a, b)) return 0;
   const double d = std::fabs(a - b);
@@ -54,7 +54,7 @@ class PointwiseBound {
       if (operand.error == kUnknown) return kUnknown;
       inexact = inexact || operand.error != 0;
     }
-    // A NaN has a sign, but no op says which.
+    // The sign of a NaN is not defined by any op.
     if (op_.name == "signbit" && std::isnan(toDouble(operands[0].value))) return kUnknown;
     if (!isFloat(compute_)) return inexact ? ofIntegers(operands) : 0;
     if (exact_ && !inexact) return signOpen(operands, result) ? kZeroOfAnySign : 0;
@@ -70,7 +70,7 @@ class PointwiseBound {
     return boundAfterRounding(result_, toDouble(chosen.value), chosen.error, toDouble(result));
   }
 
-  // Floats with bounds that are read as integers or bools.
+  // Handles floats with bounds that are read as integers or bools.
   double ofIntegers(const std::vector<Operand>& operands) const {
     for (const Operand& operand : operands) {
       if (operand.error <= 0) continue;
@@ -84,7 +84,7 @@ class PointwiseBound {
     return 0;
   }
 
-  // Two zeros of which either may be taken.
+  // Returns whether the op may select either of two zeros.
   bool signOpen(const std::vector<Operand>& operands, const Scalar& result) const {
     const bool picks = op_.name == "maximum" || op_.name == "minimum" || op_.name == "fmax" ||
                        op_.name == "fmin" || op_.name == "clamp";
@@ -130,7 +130,7 @@ class PointwiseBound {
     return samples;
   }
 
-  // The largest distance from `centre` over all combinations of samples.
+  // Returns the largest distance from `centre` over all combinations of samples.
   double spread(const std::vector<Operand>& operands, double centre) const {
     std::array<Samples, kMostOperands> samples;
     for (size_t i = 0; i < operands.size(); ++i) samples[i] = samplesOf(operands, i);
@@ -150,8 +150,8 @@ class PointwiseBound {
     return largest;
   }
 
-  // a - b q, with q = a / b cut to an integer, is linear in a and b while q is one number: its
-  // extremes are at the corners. Else it takes any value from 0 to b.
+  // a - b q, where q is a / b rounded to an integer, is linear in a and b as long as q is constant.
+  // Its extremes are then at the corners. Otherwise it may have any value from 0 to b.
   double sawtooth(const std::vector<Operand>& operands, double centre) const {
     const bool is_fmod = op_.name == "fmod";
     if ((!is_fmod && op_.name != "remainder") || !std::isfinite(centre)) return 0;
@@ -175,7 +175,7 @@ class PointwiseBound {
     return farthest;
   }
 
-  // What another implementation of the op may be off by for the same operands.
+  // Returns by how much another implementation of the op may differ for the same operands.
   double ownError(const double* centre, double y) const {
     if (overflowsWithin(centre)) return kUnknown;
     if (!std::isfinite(y)) return 0;
@@ -187,7 +187,7 @@ class PointwiseBound {
       for (const double sign : {-1.0, 1.0}) {
         operands[i] = centre[i] * (1 + sign * kOperandUlps * ulp);
         const double d = distance(y, at(operands));
-        // At the end of the domain there is nothing to see on the other side.
+        // Beyond the end of the domain, the op has no value to compare with.
         if (d < kUnknown) moved = std::max(moved, d);
       }
     }
@@ -199,9 +199,9 @@ class PointwiseBound {
     return op_.text.starts_with("hd::") && op_.text.find("hd::", 4) == op_.text.npos;
   }
 
-  // A text of several operations may have terms that its type does not hold.
+  // Intermediate terms of an op that consists of several operations may overflow its type.
   bool overflowsWithin(const double* centre) const {
-    // A threshold of softplus beyond which exp() is infinite in f32.
+    // Beyond this threshold of softplus, exp() is infinite in f32.
     if (op_.name == "softplus" && compute_ == DType::F32 && centre[2] > 80) return true;
     double product = 1;
     for (int i = 0; i < op_.arity; ++i) {
@@ -211,7 +211,8 @@ class PointwiseBound {
     return op_.arity > 1 && !isOneCall() && product > (compute_ == DType::F64 ? 1e308 : 3e38);
   }
 
-  // A text of several operations may cancel: sums of its terms are about as large as operands.
+  // Terms of an op that consists of several operations may cancel. Each term is about as large as
+  // the operands.
   double cancellation(const double* centre) const {
     if (isOneCall() && op_.name != "lgamma") return 0;
     double largest = 0;

@@ -1,4 +1,4 @@
-// Bounds of what goes over many elements, and of what moves them.
+// Bounds of ops that combine many elements or move them.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// The product and the sum of a scatter are known rounded only: half a unit more, of a type in which
-// that is more than the bound has room for.
+// Multiplications and additions of a scatter are rounded to its type. For types that are coarser
+// than the bound allows, this adds half a unit.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
@@ -30,7 +30,7 @@ bool anyUnknown(const std::vector<Element>& elements) {
                      [](const Element& e) { return !(e.error < kUnknown); });
 }
 
-// Sums of few small integers are exact in any order.
+// Returns whether the sum is exact in every order, as sums of a few small integers are.
 bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) {
   return elements.size() <= 2 ||
          (size * computeUlp(dtype) < 1 &&
@@ -38,7 +38,7 @@ bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) 
                       [](const Element& e) { return e.value == std::nearbyint(e.value); }));
 }
 
-// A sum in any order, in the type that `dtype` is computed in.
+// Returns the bound of a sum in any order, in the type in which `dtype` is computed.
 double sumError(const std::vector<Element>& elements, DType dtype, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -66,8 +66,8 @@ double prodError(const std::vector<Element>& elements, DType dtype, double value
   double raw = 1;
   double high = 1;
   double low = 1;
-  double up = 1;    // no partial product is larger
-  double down = 1;  // none is smaller, but for zeros
+  double up = 1;    // upper limit of partial products
+  double down = 1;  // lower limit, except for zeros
   for (const Element& e : elements) {
     const double v = std::fabs(e.value);
     const double error = std::max(e.error, 0.0);
@@ -121,8 +121,8 @@ double reducedError(ReduceOp op, const std::vector<Element>& elements, const Hos
   return kUnknown;
 }
 
-// The places of all combinations of inner steps, from `place`.
-std::vector<int64_t> innerPlaces(const Accesses& accesses, int64_t place) {
+// Returns the offsets of all combinations of inner steps, starting from `place`.
+std::vector<int64_t> innerOffsets(const Accesses& accesses, int64_t place) {
   std::vector<int64_t> places = {place};
   for (size_t axis = 0; axis < accesses.inner_sizes.size(); ++axis) {
     std::vector<int64_t> grown;
@@ -146,7 +146,7 @@ Element elementAt(const Bounded& bounded, int64_t i) {
   return {toDouble(bounded.value.at(i)), bounded.errors[static_cast<size_t>(i)]};
 }
 
-// Whether all of the line is sorted with certainty: `order` are its elements as sorted.
+// Returns whether the order of the line is certain. `order` holds its elements after sorting.
 bool isSettled(const std::vector<Element>& order, bool descending) {
   const bool exact =
       std::all_of(order.begin(), order.end(), [](const Element& e) { return e.error <= 0; });
@@ -181,13 +181,14 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
       place += rest % result.sizes[axis] * accesses.operands[0].strides[axis];
     }
     std::vector<Element> elements;
-    for (int64_t at : innerPlaces(accesses, place)) elements.push_back(elementAt(operand, at));
+    for (int64_t at : innerOffsets(accesses, place)) elements.push_back(elementAt(operand, at));
     errors[static_cast<size_t>(i)] = reducedError(*expr.op->reduce_op, elements, result, i);
   }
   return errors;
 }
 
-// Of matmul and linear. The activations stretch no distance by more than kSteepest.
+// Returns the bounds of matmul and linear. The activations increase no distance by more than
+// kSteepest.
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<const Bounded*>& operands,
                                  const HostTensor& result) {

@@ -6,13 +6,15 @@
 
 namespace heddle::random {
 
-// A case as files: PATH.fusion, PATH.NAME.npy for each tensor input, and PATH.layouts, one line an
-// input that is not dense: `NAME offset strides...`. Scalars become defaults of the fusion.
+// Write and read a case as files: PATH.fusion, PATH.NAME.npy for each tensor input, and
+// PATH.layouts with a line `NAME offset strides...` for each input that is not dense. Scalars
+// become defaults of the fusion.
 void writeCase(const FusionCase& fusion_case, const std::string& path);
 FusionCase readCase(const std::string& fusion_file);
 
-// `heddle run PATH.fusion --input ... --check=full`, for files that writeCase made. It lays inputs
-// out densely: what fails by a layout needs `heddle-fuzz --replay PATH.fusion`.
+// Returns the command `heddle run PATH.fusion --input ... --check=full` for the files of writeCase.
+// This command uses dense inputs; for a fault that depends on a layout, use `heddle-fuzz --replay
+// PATH.fusion`.
 std::string replayCommand(const FusionCase& fusion_case, const std::string& path);
 
 }  // namespace heddle::random

@@ -10,7 +10,7 @@
 
 namespace heddle::random {
 
-// What a seed decides: the same numbers on every machine.
+// Random choices that depend only on the seed; they are the same on every machine.
 class Choices {
  public:
   explicit Choices(uint64_t seed) : random_(seed) {}
@@ -40,13 +40,14 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// Numbers of about 1, now and then whole ones; with `special` a few NaN, infinities, zeros of both
-// signs, the least and the largest.
+// Returns numbers of magnitude 1, some of them integers. With `special`, some are NaN, infinities,
+// zeros of both signs, and the least and largest values of the type.
 HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);
 
-// A layout for `values`; a stretched axis makes the values along it equal.
+// Returns a layout for `values`. If it stretches an axis, the values along this axis are made
+// equal.
 InputLayout randomLayout(Choices& choices, HostTensor& values);
 
 }  // namespace heddle::random

@@ -18,7 +18,7 @@ namespace {
 
 bool hasBigValues(double v) { return std::fabs(v) > 1e6; }
 
-// Whether a value is fit to be compared and to be computed with.
+// Returns whether a value can be compared and used by further ops.
 bool isUseful(const Bounded& bounded, Choices& choices) {
   const auto count = static_cast<double>(bounded.errors.size());
   if (count == 0) return choices.oneIn(3);
@@ -34,7 +34,8 @@ bool isUseful(const Bounded& bounded, Choices& choices) {
   return vague <= 0.04 * count && (strange <= 0.3 * count || choices.oneIn(20));
 }
 
-// Whether a float that no integer of the result's type holds is read as one.
+// Returns whether the op reads a float as an integer although no integer of the result type equals
+// it.
 bool isWildCast(const Fusion& fusion, const Expression& expr,
                 const std::vector<const Bounded*>& operands) {
   const DType to = fusion.tensor(expr.outputs[0]).dtype;
@@ -58,7 +59,7 @@ class Generator {
     makeSizes();
     makeInputs();
     const int64_t ops = choices_.between(options_.min_ops, options_.max_ops);
-    // Small fusions as often as large ones.
+    // Small fusions are as frequent as large ones.
     const int64_t wanted = choices_.oneIn(2) ? ops : std::min<int64_t>(ops, 5 + ops % 12);
     for (int64_t tries = 0; made_ < wanted && tries < 30 * wanted; ++tries) tryOp();
     makeOutputs();
@@ -150,7 +151,7 @@ class Generator {
         values_.resize(builder_.fusion().values().size());
         return;
       }
-    } catch (const UserError&) {  // operands that do not fit
+    } catch (const UserError&) {  // the operands do not fit
       values_.resize(builder_.fusion().values().size());
       return;
     }
@@ -158,7 +159,7 @@ class Generator {
     builder_ = std::move(trial);
   }
 
-  // False when a new value is of no use.
+  // Evaluates the new expressions. Returns false if a new value is not useful.
   bool evaluateFrom(const Fusion& fusion, size_t first) {
     const ReferenceContext context{fusion, inputs_, sizes_};
     for (size_t e = first; e < fusion.exprs().size(); ++e) {
@@ -177,7 +178,7 @@ class Generator {
     return true;
   }
 
-  // The values nobody reads, as many as fit, and now and then one that is read.
+  // Chooses the outputs: as many unused values as allowed, and sometimes a used one.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
     const std::vector<std::vector<ExprId>> users = fusion.users();

@@ -11,15 +11,15 @@
 
 namespace heddle::random {
 
-// How a tensor input lies in memory, in elements: strides 0 for a stretched axis, and `offset`
-// elements before the first, which misaligns it.
+// Memory layout of a tensor input, in elements. A stretched axis has stride 0. The first element is
+// at `offset`, which misaligns the tensor.
 struct InputLayout {
   std::vector<int64_t> strides;
   int64_t offset = 0;
   bool operator==(const InputLayout&) const = default;
 };
 
-// A fusion with everything a run needs.
+// A fusion with everything that a run needs.
 struct FusionCase {
   Fusion fusion;
   ReferenceInputs inputs;
@@ -30,24 +30,26 @@ struct FusionCase {
 struct GeneratorOptions {
   int min_ops = 5;
   int max_ops = 60;
-  bool layouts = true;          // inputs with gaps, in other orders, stretched, misaligned
-  std::vector<OpKind> without;  // kinds to leave out
-  bool wild_casts = true;       // integers of NaN, infinities and what is out of range
-  bool gelu_products = true;    // with gelu, which cuBLASLt computes less exactly than the bounds
-  int64_t max_elements = 4096;  // of any value
+  bool layouts = true;  // inputs with gaps, other memory orders, stretched axes, misalignment
+  std::vector<OpKind> without;  // kinds of ops to leave out
+  bool wild_casts = true;       // casts to integers of NaN, infinities and values out of range
+  bool gelu_products = true;    // matrix products with gelu; cuBLASLt's gelu exceeds the bounds
+  int64_t max_elements = 4096;  // largest number of elements of a value
 };
 
-// A valid fusion, decided by the seed alone (for one op table and one reference). Every row of the
-// op table takes part by its kind, arity and attributes, every dtype by kAllDTypes, so that new
-// ones come in by themselves; what an op refuses, the builder refuses, and another is tried. An op
-// whose result is mostly unknown, NaN or infinite (tools/random/bounds.h) is dropped again, so that
-// what is left can be compared.
+// Returns a valid fusion that depends only on the seed, the op table and the reference.
+// - Every row of the op table takes part by its kind, arity and attributes, and every dtype by
+//   kAllDTypes. New ops and dtypes therefore take part without a change here.
+// - If the builder rejects an op, another one is tried.
+// - An op whose result is mostly unknown, NaN or infinite (tools/random/bounds.h) is dropped again,
+//   so that the remaining values can be compared.
 FusionCase randomCase(uint64_t seed, const GeneratorOptions& options = {});
 
-// Rows of the op table that the generator cannot make; a test holds this list empty.
+// Returns the rows of the op table that the generator cannot create. A test requires that there are
+// none.
 std::vector<std::string_view> unknownRows();
 
-// Every input dense, at an aligned place.
+// Returns dense and aligned layouts for all inputs.
 std::vector<InputLayout> denseLayouts(const FusionCase& fusion_case);
 
 }  // namespace heddle::random

@@ -116,7 +116,7 @@ bool OpMaker::isLeftOut(OpKind kind) const {
 ValueId OpMaker::tensor(bool with_axes) {
   const auto count = static_cast<int64_t>(context_.values.size());
   for (int64_t tries = 4 * count; tries > 0; --tries) {
-    // The latest values twice as often: chains grow long.
+    // The later half of the values is chosen more often, so that chains of ops grow long.
     const int64_t from = choices_.oneIn(2) ? count / 2 : 0;
     const auto id = static_cast<ValueId>(choices_.between(from, count - 1));
     if (!b_.fusion().value(id).is_scalar && (!with_axes || rank(id) > 0)) return id;
@@ -155,7 +155,7 @@ ValueId OpMaker::partner(ValueId x) {
     for (size_t i = 1; i <= std::min(sizes.size(), other.size()); ++i) {
       const int64_t a = number(sizes[sizes.size() - i]);
       const int64_t c = number(other[other.size() - i]);
-      // An extent that is 1 only in this run does not stretch.
+      // An extent that is 1 only in this run is not stretched.
       const bool stretches =
           sizes[sizes.size() - i].isConstant(1) || other[other.size() - i].isConstant(1);
       fits = fits && (a == c || stretches);

@@ -11,26 +11,26 @@
 
 namespace heddle::random {
 
-// What the ops of a random fusion are made from.
+// The material for the ops of a random fusion.
 struct OpContext {
   const SizeBindings& sizes;
   const std::vector<Size>& extents;                           // for new axes
   const std::vector<std::shared_ptr<const Bounded>>& values;  // by ValueId
-  const std::vector<OpKind>& without;                         // kinds to leave out
-  bool gelu_products = true;                                  // products with gelu
+  const std::vector<OpKind>& without;                         // kinds of ops to leave out
+  bool gelu_products = true;                                  // matrix products with gelu
 };
 
 DType randomDType(Choices& choices);
 
-// Puts one random op, with the helpers it needs, on a builder.
+// Adds one random op, with the helper ops that it needs, to a builder.
 class OpMaker {
  public:
   OpMaker(FusionBuilder& builder, Choices& choices, const OpContext& context)
       : b_(builder), choices_(choices), context_(context) {}
 
-  // False, or a UserError of the builder, when what was chosen does not fit.
+  // Adds an op. Returns false, or throws a UserError of the builder, if the choices do not fit.
   bool make();
-  // Whether make() has a way to put this row.
+  // Returns whether make() can create this row.
   static bool knows(const OpDef& op);
 
  private:

@@ -1,4 +1,4 @@
-// New tensors, and elements at computed places.
+// Ops that create tensors, and ops that access elements at computed indices.
 #include <algorithm>
 
 #include "ir/base/error.h"
@@ -51,7 +51,7 @@ bool OpMaker::pad() {
   return true;
 }
 
-// An i64 tensor of `sizes` with places within `extent`, now and then one outside.
+// Returns an i64 tensor of `sizes` with indices below `extent`; sometimes an index is outside.
 ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   ValueId index = kNoValue;
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
@@ -69,7 +69,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
-// One of the extents that are numbers, but for that of `whole_axis`, becomes less.
+// Reduces one of the constant extents, except that of `whole_axis`.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
   const auto axis = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;

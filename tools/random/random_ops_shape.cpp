@@ -1,4 +1,4 @@
-// Ops that change shapes, and products.
+// Ops that change shapes, and matrix products.
 #include <algorithm>
 #include <optional>
 
@@ -42,7 +42,7 @@ bool OpMaker::broadcast() {
   return true;
 }
 
-// With a new axis where there is none to stretch.
+// Adds a new axis if there is no axis to stretch.
 bool OpMaker::expand() {
   ValueId x = tensor();
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
@@ -62,19 +62,19 @@ bool OpMaker::expand() {
 bool OpMaker::reshape() {
   const ValueId x = tensor();
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
-  if (sizes.size() >= 2 && choices_.oneIn(2)) {  // two neighbours become one
+  if (sizes.size() >= 2 && choices_.oneIn(2)) {  // join two neighbouring axes
     const auto at = choices_.below(static_cast<int64_t>(sizes.size()) - 1);
     sizes[static_cast<size_t>(at)] =
         sizes[static_cast<size_t>(at)] * sizes[static_cast<size_t>(at) + 1];
     sizes.erase(sizes.begin() + at + 1);
-  } else if (!sizes.empty() && choices_.oneIn(2)) {  // one is cut in two
+  } else if (!sizes.empty() && choices_.oneIn(2)) {  // split an axis
     const auto at = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
     const int64_t n = number(sizes[at]);
     const int64_t part = choices_.pick<int64_t>({2, 3, 4, 5, 7});
     if (n == 0 || n % part != 0) return false;
     sizes[at] = Size(n / part);
     sizes.insert(sizes.begin() + static_cast<int64_t>(at) + 1, Size(part));
-  } else if (sizes.size() >= 2 && choices_.oneIn(2)) {  // regrouped
+  } else if (sizes.size() >= 2 && choices_.oneIn(2)) {  // regroup the elements
     std::reverse(sizes.begin(), sizes.end());
   } else {
     sizes.insert(sizes.begin() + choices_.below(static_cast<int64_t>(sizes.size()) + 1), Size(1));
@@ -94,7 +94,7 @@ bool OpMaker::slice() {
     const int64_t n = number(stops[axis]);
     const int64_t start = choices_.below(std::min<int64_t>(n, 4));
     if (choices_.oneIn(2) && n > start) stops[axis] = Size(choices_.between(start + 1, n));
-    if (choices_.oneIn(20)) stops[axis] = Size(start);  // nothing is left
+    if (choices_.oneIn(20)) stops[axis] = Size(start);  // an empty slice
     starts[axis] = Size(start);
     if (choices_.oneIn(3)) steps[axis] = choices_.between(1, 3);
   }
@@ -142,7 +142,7 @@ bool OpMaker::linear() {
     }
     ProductOptions options;
     if (isFloat(a.dtype)) options.activation = choices_.pick({"none", "relu", "gelu_tanh"});
-    // The gelu of cuBLASLt is further off than the bounds take it to be.
+    // The gelu of cuBLASLt is less exact than the bounds require.
     if (!context_.gelu_products && options.activation == "gelu_tanh") options.activation = "relu";
     b_.linear(x, w, bias, options);
     return true;

@@ -10,7 +10,7 @@
 namespace heddle::random {
 namespace {
 
-// Every value of the reference, by id.
+// Returns all values of the reference, by id.
 std::vector<HostTensor> allValues(const FusionCase& from) {
   const ReferenceContext context{from.fusion, from.inputs, from.sizes};
   std::vector<HostTensor> values(from.fusion.values().size());
@@ -54,7 +54,7 @@ class Rebuilder {
   }
 
  private:
-  // What stands for a value before copying; the value itself where an input will.
+  // Returns the value that replaces `id`, or `id` itself if an input will replace it.
   ValueId routed(ValueId id) const {
     for (auto found = edits_.replaced.find(id); found != edits_.replaced.end() && found->second;
          found = edits_.replaced.find(id)) {
@@ -131,7 +131,7 @@ class Rebuilder {
   FusionCase result_;
 };
 
-// The first elements along each axis.
+// Returns the first elements along each axis.
 HostTensor cutTo(const HostTensor& tensor, const std::vector<int64_t>& sizes) {
   TensorDesc block = denseDesc(tensor.dtype, sizes);
   block.global = tensor.sizes;
@@ -154,11 +154,11 @@ FusionCase resized(const FusionCase& from, const SizeBindings& sizes) {
     for (size_t axis = 0; axis < symbolic.size(); ++axis) {
       extents.push_back(symbolic[axis].evaluate(lookupIn(sizes)));
       HEDDLE_USER_CHECK(extents.back() >= 0 && extents.back() <= tensor.sizes[axis],
-                        "axis {} of %{} would grow", axis, result.fusion.value(id).name);
+                        "axis {} of %{} would have to grow", axis, result.fusion.value(id).name);
     }
     tensor = cutTo(tensor, extents);
   }
-  return result;  // strides of what was larger are legal for what is smaller
+  return result;  // strides of the larger tensor are legal for the smaller one
 }
 
 FusionCase withScalarDefaults(const FusionCase& from) {

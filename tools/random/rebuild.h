@@ -8,22 +8,22 @@
 
 namespace heddle::random {
 
-// What becomes of a fusion: the values computed by `replace`d expressions come from another value,
-// or become inputs that hold what the reference gives them.
+// Changes to a fusion. The values computed by `replaced` expressions come from another value, or
+// become inputs that hold the values of the reference.
 struct Edits {
-  std::vector<ValueId> outputs;                        // empty: as they are
-  std::map<ValueId, std::optional<ValueId>> replaced;  // nullopt: an input of its own
+  std::vector<ValueId> outputs;                        // empty: unchanged
+  std::map<ValueId, std::optional<ValueId>> replaced;  // nullopt: becomes an input
 };
 
-// The same case after edits, without what no output needs. UserError when an op refuses its new
-// operands.
+// Returns the case after `edits`, without values that no output needs. Throws UserError if an op
+// rejects its new operands.
 FusionCase rebuild(const FusionCase& from, const Edits& edits);
 
-// The same case at other sizes of its symbols, inputs cut to their new extents. UserError when one
-// would have to grow.
+// Returns the case with other sizes of its symbols; inputs keep their first elements. Throws
+// UserError if an input would have to grow.
 FusionCase resized(const FusionCase& from, const SizeBindings& sizes);
 
-// The scalars of the case as defaults of its fusion.
+// Returns the case with its scalars as defaults of the fusion.
 FusionCase withScalarDefaults(const FusionCase& from);
 
 }  // namespace heddle::random

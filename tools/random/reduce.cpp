@@ -39,14 +39,14 @@ class Reducer {
       best_ = std::move(candidate);
       return true;
     } catch (const std::exception&) {
-      return false;  // no valid fusion, or none that can be judged
+      return false;  // not a valid fusion, or one that cannot be checked
     }
   }
   bool attempt(const Edits& edits) {
     return attempt([&] { return rebuild(best_, edits); });
   }
 
-  // What every step makes smaller.
+  // Returns a measure of the case that every step reduces.
   int64_t weight() const {
     int64_t sum =
         static_cast<int64_t>(best_.fusion.values().size() + best_.fusion.outputs().size());
@@ -54,14 +54,15 @@ class Reducer {
     return sum;
   }
 
-  // The first value that fails by itself becomes the only output; else as few outputs as do.
+  // Makes the first value that fails alone the only output. If there is none, removes as many
+  // outputs as possible.
   void dropOutputs() {
     const std::vector<Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {
       const bool only = best_.fusion.outputs() == expr.outputs;
       if (!only && attempt(Edits{{expr.outputs[0]}, {}})) return;
     }
-    attempt(Edits{});  // without what no output needs
+    attempt(Edits{});  // drops values that no output needs
     for (size_t i = 0; best_.fusion.outputs().size() > 1 && i < best_.fusion.outputs().size();) {
       std::vector<ValueId> fewer = best_.fusion.outputs();
       fewer.erase(fewer.begin() + static_cast<int64_t>(i));
@@ -69,7 +70,7 @@ class Reducer {
     }
   }
 
-  // Values that could be inputs instead.
+  // Returns the values that could become inputs.
   std::vector<ValueId> computed() const {
     std::vector<ValueId> ids;
     for (const Expression& expr : best_.fusion.exprs()) {
@@ -81,7 +82,8 @@ class Reducer {
     return ids;
   }
 
-  // Everything before some value at once, by halves: a long fusion is short after few tries.
+  // Turns the first part of the computed values into inputs at once: half of them, then up to 3/4
+  // of the rest, then up to 7/8. A long fusion thus becomes short after a few tries.
   void cutHalves() {
     for (size_t parts = 2; parts <= 8; parts *= 2) {
       const std::vector<ValueId> ids = computed();
@@ -102,7 +104,7 @@ class Reducer {
     }
   }
 
-  // An operand of the same type and sizes in place of a value.
+  // Replaces a value by an operand of the same type and sizes.
   bool bypass() {
     for (const Expression& expr : best_.fusion.exprs()) {
       const ValueId out = expr.outputs[0];

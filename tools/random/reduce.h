@@ -6,13 +6,16 @@
 
 namespace heddle::random {
 
-// Whether a case still shows the fault. What it throws counts as no.
+// Returns whether a case still shows the fault. An exception counts as false.
 using StillFails = std::function<bool(const FusionCase&)>;
 
-// A smaller case that still fails: outputs, expressions and inputs are dropped, values become
-// inputs that hold what the reference gives them, extents shrink, layouts become dense and numbers
-// simple, each step kept only when the fault stays. Ends when no step helps, or after `limit`
-// tries.
+// Returns a smaller case that still fails. Each step is kept only if the fault remains:
+// - drop outputs and expressions
+// - turn values into inputs that hold the values of the reference
+// - shrink extents
+// - make layouts dense and numbers simple
+//
+// Ends when no step helps, or after `limit` tries.
 FusionCase reduce(FusionCase failing, const StillFails& still_fails, int limit = 2000);
 
 }  // namespace heddle::random

@@ -1,4 +1,4 @@
-// What of a random fusion can be checked without running a kernel.
+// Checks of a random fusion that run no kernel.
 #include <cstring>
 #include <map>
 
@@ -40,7 +40,7 @@ void expectSame(const Fusion& fusion, const std::vector<HostTensor>& a,
   }
 }
 
-// The inputs of a case by name, for another Fusion with the same inputs.
+// Returns the inputs of a case for another Fusion with inputs of the same names.
 ReferenceInputs inputsFor(const Fusion& fusion, const FusionCase& fusion_case) {
   ReferenceInputs inputs;
   for (ValueId id : fusion.inputs()) {
@@ -58,8 +58,8 @@ void checkText(const FusionCase& fusion_case, const std::vector<HostTensor>& exp
   const Fusion& fusion = fusion_case.fusion;
   const std::string text = print(fusion);
   const Fusion parsed = parseFusion(text, "printed");
-  HEDDLE_CHECK(print(parsed) == text, "printing what was printed differs:\n{}", print(parsed));
-  HEDDLE_CHECK(sameGraph(fusion, parsed), "the parsed fusion is another");
+  HEDDLE_CHECK(print(parsed) == text, "printing the parsed text differs:\n{}", print(parsed));
+  HEDDLE_CHECK(sameGraph(fusion, parsed), "the parsed fusion differs");
   const ReferenceInputs inputs = inputsFor(parsed, fusion_case);
   expectSame(fusion, evaluateReference(parsed, inputs, fusion_case.sizes), expected,
              "the parsed fusion");
@@ -89,8 +89,8 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
   expectSame(fusion_case.fusion, got, want, "sparse evaluation");
 }
 
-// Every expression is in one group or on the host, groups come in an order in which they can run,
-// and run one by one they give the same bits.
+// Checks that every expression is in one group or on the host, that groups are in an order in which
+// they can run, and that they give the same bits when they run one by one.
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;
@@ -99,7 +99,7 @@ void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>&
     for (ExprId e : segmented.groups[g].exprs) {
       ++groups_of[static_cast<size_t>(e)];
       HEDDLE_CHECK(segmented.group_of[static_cast<size_t>(e)] == static_cast<int>(g),
-                   "expression {} says another group", e);
+                   "group_of of expression {} names another group", e);
     }
   }
   for (size_t e = 0; e < groups_of.size(); ++e) {
@@ -118,7 +118,7 @@ void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>&
         part_inputs.scalars[id] = scalars.at(whole);
         continue;
       }
-      HEDDLE_CHECK(known.contains(whole), "%{} is read before it is made", part.value(id).name);
+      HEDDLE_CHECK(known.contains(whole), "%{} is read before it is computed", part.value(id).name);
       part_inputs.tensors[id] = known.at(whole);
     }
     const std::vector<HostTensor> made = evaluateReference(part, part_inputs, fusion_case.sizes);
