@@ -30,8 +30,8 @@ std::string whyNotWidth(const Fusion& fusion, ValueId id, const SizeBindings& si
   const std::optional<int64_t> width = valueOf(size, sizes);
   if (!width) return fmt::format("the width {} is not known", size.str());
   if (*width >= kWidthStep && *width <= kMostWidth && *width % kWidthStep == 0) return {};
-  return fmt::format("cuDNN takes widths of {}, {}, ... {}, not {}", kWidthStep, 2 * kWidthStep,
-                     kMostWidth, *width);
+  return fmt::format("cuDNN supports widths of {}, {}, ... {}, found {}", kWidthStep,
+                     2 * kWidthStep, kMostWidth, *width);
 }
 
 const Size& tokensOf(const Fusion& fusion, ValueId id) {
@@ -39,6 +39,7 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
+// The reason appears in `heddle dump --stage segments`.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -50,7 +51,9 @@ std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const 
   const std::optional<int64_t> queries = valueOf(tokensOf(fusion, attention.q), sizes);
   for (ValueId id : {attention.q, attention.k}) {
     const Size& size = tokensOf(fusion, id);
-    if (!valueOf(size, sizes)) return fmt::format("the tokens {} are not known", size.str());
+    if (!valueOf(size, sizes)) {
+      return fmt::format("the number of tokens {} is not known", size.str());
+    }
   }
   return whyNotTokens(attention.causal, *queries, *keys, version);
 }
@@ -92,21 +95,22 @@ SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes) {
 
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version) {
   if (cudnn_version < kVersionOfBackward) {
-    return fmt::format("its backward needs cuDNN {}, found {}", kVersionOfBackward, cudnn_version);
+    return fmt::format("the backward needs cuDNN {}, found {}", kVersionOfBackward, cudnn_version);
   }
   if (queries == 0) return "there are no queries";
   if (keys == 0) return "there are no keys";
-  if (queries == 1) return "cuDNN's backward has no right results for a single query";
+  if (queries == 1) return "cuDNN's backward returns wrong results for a single query";
   if (keys % kKeyTile == 0) return {};
   if (!causal || queries > keys) {
     return fmt::format(
-        "cuDNN's backward takes keys in multiples of {}, not {}, unless all behind "
-        "the last are masked",
+        "cuDNN's backward needs a multiple of {} keys, found {}; other numbers need a causal mask "
+        "and no more queries than keys",
         kKeyTile, keys);
   }
   if (cudnn_version >= kVersionOfPartialTiles) return {};
-  return fmt::format("before cuDNN {} its backward takes keys in multiples of {}, not {}; found {}",
-                     kVersionOfPartialTiles, kKeyTile, keys, cudnn_version);
+  return fmt::format(
+      "before cuDNN {} the backward needs a multiple of {} keys, found {} keys and cuDNN {}",
+      kVersionOfPartialTiles, kKeyTile, keys, cudnn_version);
 }
 
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
@@ -117,6 +121,8 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(value(fusion.tensor(id).domain.back().extent));
   }
+  // Only the conditions of whyNotSizes() are recorded, not the numbers of tokens. New numbers then
+  // rarely change the decision.
   const int64_t keys = value(tokensOf(fusion, attention.k));
   result.push_back(std::min<int64_t>(keys, 1));
   if (!attention.backward) return result;

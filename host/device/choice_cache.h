@@ -7,17 +7,19 @@
 
 namespace heddle::host {
 
-// Choices among algorithms, in memory and as files beside the kernel images: one file a key, named
-// by its hash, with the key and the choice as two lines. `identity` (device and library version)
-// stands in front of every key. Files that are damaged or of another key are as good as absent; a
-// folder that takes no files keeps nothing beyond the process. Safe for threads and for processes.
+// Stores choices among algorithms, in memory and as files next to the kernel images.
+// - Each key has one file, named by a hash of identity and key. Its lines are `identity` (device
+//   and library version), the key, and the choice.
+// - A file that is damaged or belongs to another key is ignored.
+// - If the folder cannot be written, choices last only as long as the process.
+// - Thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:
   ChoiceCache(std::string folder, std::string identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
   std::optional<std::string> find(const std::string& key);
-  void put(const std::string& key, const std::string& choice);
+  void put(const std::string& key, const std::string& choice);  // replaces an earlier choice
 
  private:
   std::string pathOf(const std::string& key) const;

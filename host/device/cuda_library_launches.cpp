@@ -9,18 +9,19 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kMostBlocks = 4096;  // each walks over the rest
+constexpr int64_t kMostBlocks = 4096;  // the blocks loop over the remaining work
 constexpr int64_t kScanChunk = 8192;
-// Of codegen/runtime/cuda_keys.h: a line that a warp sorts, elements that a block holds.
+// As in codegen/runtime/cuda_keys.h: the longest line that a warp sorts, and the elements that a
+// block holds.
 constexpr int64_t kWarpLine = 256;
 constexpr int64_t kTile = 4096;
 constexpr int64_t kWarps = kLibraryThreads / 32;
 constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;
-// Elements and targets of the lines that are sorted at one time: bounds the workspace.
+// Elements and targets of the lines that are sorted together. It bounds the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
-// hdl::Type of cuda_library.h, which lists the dtypes in the same order.
+// Returns the hdl::Type of a dtype. Both enums list the dtypes in the same order.
 int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
@@ -30,10 +31,10 @@ int keyBits(DType dtype) {
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
 }
 
-// A half type fills the upper half of its key.
+// Returns 16 for a half type, whose bits are the upper half of its key.
 int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
-// Takes blocks of 256-byte aligned memory; with no memory it only counts.
+// Splits the workspace into 256-byte aligned parts. If there is no memory, it only counts bytes.
 class Carver {
  public:
   explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
@@ -67,13 +68,13 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   return args;
 }
 
-int64_t blocksFor(int64_t items, int64_t a_block) {
-  return std::clamp<int64_t>(ceilDiv(items, a_block), 1, kMostBlocks);
+int64_t blocksFor(int64_t items, int64_t items_per_block) {
+  return std::clamp<int64_t>(ceilDiv(items, items_per_block), 1, kMostBlocks);
 }
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-constexpr int64_t kColumnLines = 4096;  // enough for a thread each to fill the device
+constexpr int64_t kColumnLines = 4096;  // enough lines to fill the device with one thread per line
 constexpr int64_t kShortScan = 64;
 
 bool scansColumns(const LibraryArgs& args) {
@@ -83,7 +84,8 @@ bool scansColumns(const LibraryArgs& args) {
   return args.lines.count >= kColumnLines && (side_by_side || args.n <= kShortScan);
 }
 
-// Chunks that fill the device when the lines do not.
+// Returns the number of chunks per line. Lines are split only if there are too few of them to fill
+// the device.
 int64_t scanChunks(const LibraryArgs& args) {
   constexpr int64_t kEnoughLines = 512;
   return args.lines.count >= kEnoughLines ? 1 : ceilDiv(args.n, kScanChunk);
@@ -97,8 +99,10 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
     args.totals = nullptr;
     return launcher.launch(LibraryKernel::Scan, blocks, args);
   }
+  // Three launches: the total of each chunk, the running sums of these totals, then the scan of
+  // each chunk, which starts from the running sum of the chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // summed where they are, a line a block
+  LibraryArgs totals;  // scanned in place, one line per block
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);
@@ -132,10 +136,10 @@ int64_t cumsumWorkspace(const LibraryCall& call) {
 
 // --- sorting -------------------------------------------------------------------------------------
 
-// Lines of keys, sorted in groups, and the memory for it.
+// Sorts lines of keys in groups, and divides the workspace for that.
 struct Sorter {
   LibraryArgs args;
-  bool wide = false;  // keys of 64 bits
+  bool wide = false;  // the keys have 64 bits
   int64_t groups = 0;
   int64_t bytes = 0;
 
@@ -146,9 +150,10 @@ struct Sorter {
   }
   bool isShort() const { return args.n <= kTile; }
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
-  // Elements of a line that a step leaves of `n`.
+  // Returns how many of the `n` elements of a line one selection step keeps.
   int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }
-  bool putsPlaces() const { return args.by_index == 0 && isShort(); }  // by itself
+  // Returns whether the sort itself writes the result, so that no further launch is needed.
+  bool putsPlaces() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
@@ -159,16 +164,18 @@ struct Sorter {
   void select(LibraryLauncher& launcher);
 };
 
+// Decides how many lines form a group, and divides the workspace of one group. All groups reuse the
+// same memory, in stream order.
 void Sorter::layOut(void* workspace) {
   constexpr int64_t kMostElements = (int64_t{1} << 32) - 2;
   HEDDLE_USER_CHECK(args.n <= kMostElements && args.extent <= kMostElements,
-                    "lines of {} elements and {} targets: CUDA sorts lines of up to {}", args.n,
+                    "lines of {} elements and {} targets: on CUDA a line may have up to {}", args.n,
                     args.extent, kMostElements);
   if (selects()) args.keep = std::max<int64_t>(args.extent, 1);
   args.to_keys = putsPlaces() ? 0 : 1;
   const int64_t held = selects() ? chosenOf(args.n) : args.n;
-  const int64_t a_line = held + (args.by_index != 0 ? args.extent + 1 : 0);
-  args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(a_line, 1), 1,
+  const int64_t per_line = held + (args.by_index != 0 ? args.extent + 1 : 0);
+  args.group = std::clamp<int64_t>(kGroupElements / std::max<int64_t>(per_line, 1), 1,
                                    std::max<int64_t>(args.lines.count, 1));
   groups = ceilDiv(args.lines.count, args.group);
   args.chunks = ceilDiv(args.n, kTile);
@@ -196,7 +203,7 @@ void Sorter::beginGroup(int64_t index) {
   args.from = 0;
 }
 
-// What follows finds the result in keys[from] and places[from], unless putsPlaces().
+// Sorts one group. The result is in keys[from] and places[from], unless putsPlaces().
 void Sorter::sort(LibraryLauncher& launcher) {
   if (args.n == 0) return;
   if (isShort()) return sortShort(launcher);
@@ -211,7 +218,9 @@ void Sorter::sortShort(LibraryLauncher& launcher) const {
 }
 
 void Sorter::select(LibraryLauncher& launcher) {
-  args.from = 1;  // where nothing is yet
+  // The first step reads the tensor and writes to buffer 0. Each later step reads the candidates
+  // from one buffer and writes to the other.
+  args.from = 1;
   do {
     args.chunks = ceilDiv(args.n, kTile);
     launch(LibraryKernel::Select32, blocksFor(args.group * args.chunks, 1), args, launcher);
@@ -225,7 +234,9 @@ void Sorter::select(LibraryLauncher& launcher) {
 void Sorter::sortByDigits(LibraryLauncher& launcher) {
   const int64_t blocks = blocksFor(args.group * args.chunks, 1);
   launch(LibraryKernel::Keys32, blocks, args, launcher);
-  LibraryArgs counts;  // of each line: summed over digits, then chunks
+  // The running sums of the counts, over digits and then chunks, are the positions at which each
+  // chunk writes the keys of each digit.
+  LibraryArgs counts;
   counts.out = args.counts;
   counts.in[0] = args.counts;
   counts.totals = args.totals;
@@ -267,15 +278,16 @@ Sorter scatterOf(const LibraryCall& call) {
   args.by_index = 1;
   args.index_type = typeOf(call.in_descs[1]->dtype);
   args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
-  args.bits = std::bit_width(static_cast<uint64_t>(args.extent));  // `extent`: nowhere
-  // What is nearest in the result's memory goes by fastest.
+  // The key `extent` means that the index is outside of the result.
+  args.bits = std::bit_width(static_cast<uint64_t>(args.extent));
+  // The index with the smallest stride in the result changes fastest, so that stores coalesce.
   const auto inner = [](const LineSpace& space) {
     return space.axes == 0 ? INT64_MAX : space.strides[0][static_cast<size_t>(space.axes) - 1];
   };
-  const int64_t along = args.extent > 1 ? args.axis_strides[0] : INT64_MAX;
+  const int64_t targets = args.extent > 1 ? args.axis_strides[0] : INT64_MAX;
   const int64_t lanes = inner(args.lanes);
   const int64_t lines = inner(args.lines);
-  args.order = lanes <= along && lanes <= lines ? 0 : along <= lines ? 1 : 2;
+  args.order = lanes <= targets && lanes <= lines ? 0 : targets <= lines ? 1 : 2;
   sorter.layOut(call.workspace);
   return sorter;
 }
@@ -294,14 +306,14 @@ int64_t libraryStepsWorkspace(const LibraryCall& call) {
 
 void librarySteps(const LibraryCall& call, LibraryLauncher& launcher) {
   if (call.function == LibraryFunction::Cumsum) return cumsum(call, launcher);
-  const Sorter whole = sorterOf(call);
-  for (int64_t group = 0; group < whole.groups; ++group) {
-    Sorter sorter = whole;
+  const Sorter all_groups = sorterOf(call);
+  for (int64_t group = 0; group < all_groups.groups; ++group) {
+    Sorter sorter = all_groups;
     sorter.beginGroup(group);
     sorter.sort(launcher);
     LibraryArgs& args = sorter.args;
     if (!call.scatters()) {
-      if (whole.putsPlaces()) continue;
+      if (all_groups.putsPlaces()) continue;
       launcher.launch(LibraryKernel::Places, blocksFor(args.group * args.extent, kLibraryThreads),
                       args);
       continue;

@@ -4,15 +4,18 @@
 
 namespace heddle::host {
 
-// How the library functions become launches of the CUDA kernels of codegen/runtime/cuda_library.h.
-// Knows no CUDA, so that it is tested without a GPU.
-//   cumsum: a line a thread where neighbouring lines lie side by side, else a line a block; few
-//     long lines are cut into chunks, whose totals are summed first.
-//   argsort: keys of each line are sorted, in a warp or a block when they are few, else by digits
-//     of 8 bits. Where few places of a long line are wanted, those of each tile are chosen, and of
-//     these again, until a block holds the rest.
-//   scatter: the index is sorted in the same way, stable, so that the sources of one target are
-//     neighbours in row-major order; then each element of the result takes or adds its own.
+// Translates library functions into launches of the CUDA kernels of codegen/runtime/cuda_library.h.
+// The code here does not use CUDA, so that tests can run it without a GPU.
+//   cumsum: a block scans a line. If there are many lines, and they are short or neighbours in
+//     memory, a thread scans a line. If there are few long lines, they are split into chunks, whose
+//     totals are summed first.
+//   argsort: the keys of each line are sorted. A warp or a block sorts a short line; a radix sort
+//     with digits of 8 bits sorts a long one. If the result needs only few elements of a long line,
+//     each tile selects that many candidates. The candidates are selected from again until a block
+//     can hold them.
+//   scatter: the index is sorted in the same way. The sort is stable, so the sources of one target
+//     become neighbours in row-major order. Then each element of the result takes or adds its
+//     sources.
 
 enum class LibraryKernel : uint8_t {
   Scan,
@@ -41,39 +44,40 @@ inline constexpr const char* kLibraryEntries[] = {
     "hdlStarts",     "hdlCombine",    "hdlPlaces"};
 inline constexpr int kLibraryThreads = 256;  // of every block
 
-// hdl::Args of the kernels, member by member.
+// The argument struct of the kernels. It equals hdl::Args member by member. A "place" is the index
+// of an element in its line; it moves together with the key of the element.
 struct LibraryArgs {
   void* out = nullptr;
   const void* in[3] = {};
   LineSpace lines;
-  LineSpace lanes;  // scatter: along which the index is the same
-  int64_t axis_strides[4] = {};
+  LineSpace lanes;               // scatter: the axes along which the index does not change
+  int64_t axis_strides[4] = {};  // along the axis, by operand as in LineSpace
   void* keys[2] = {};
   uint32_t* places[2] = {};
   uint32_t* starts = nullptr;
   int64_t* counts = nullptr;
   void* totals = nullptr;
-  int64_t n = 0;       // elements of a line; scatter: of its source
-  int64_t extent = 0;  // argsort: of a line of the result; scatter: targets
+  int64_t n = 0;       // elements of a line; scatter: of the source
+  int64_t extent = 0;  // argsort: elements of a line of the result; scatter: number of targets
   int64_t first_target = 0;
-  int64_t first_line = 0;  // of those that are sorted together
-  int64_t group = 0;       // how many they are
-  int64_t chunk = 0;
-  int64_t chunks = 0;
-  int64_t keep = 0;       // elements that are chosen of a tile
-  int64_t from = 0;       // which keys and places hold the lines
-  int64_t shift = 0;      // of the digit
-  int64_t first_bit = 0;  // of those of a key that differ
-  int64_t bits = 0;       // up to here
-  int64_t order = 0;      // combine: 0: lanes move fastest, 1: targets, 2: lines
+  int64_t first_line = 0;  // first line of the group that is sorted together
+  int64_t group = 0;       // number of lines of the group
+  int64_t chunk = 0;       // elements of a chunk
+  int64_t chunks = 0;      // chunks of a line
+  int64_t keep = 0;        // elements that each tile selects
+  int64_t from = 0;        // index of the keys and places that hold the lines
+  int64_t shift = 0;       // lowest bit of the current digit
+  int64_t first_bit = 0;   // lowest bit in which keys can differ
+  int64_t bits = 0;        // one past the highest bit in which keys can differ
+  int64_t order = 0;       // combine: the fastest index; 0: lanes, 1: targets, 2: lines
   int64_t in_type = 0;
   int64_t out_type = 0;
   int64_t index_type = 0;  // i64 or i32
-  int64_t flip = 0;        // bits of a key that are turned: descending
-  int64_t add = 0;
-  int64_t by_index = 0;
-  int64_t by_keys = 0;  // what is sorted is keys and places already
-  int64_t to_keys = 0;  // what a warp or a block sorts becomes keys and places
+  int64_t flip = 0;        // mask of the key bits to invert, for a descending sort
+  int64_t add = 0;         // 1: scatter_add, 0: scatter
+  int64_t by_index = 0;    // 1: the index of a scatter is sorted, 0: the elements of a tensor
+  int64_t by_keys = 0;     // 1: the input of the sort is already keys and places
+  int64_t to_keys = 0;     // 1: a warp or block writes sorted keys and places, 0: it writes `out`
 };
 
 class LibraryLauncher {
@@ -82,10 +86,11 @@ class LibraryLauncher {
   virtual void launch(LibraryKernel kernel, int64_t blocks, const LibraryArgs& args) = 0;
 };
 
-// Pointers of the call are not looked at. UserError for what the kernels cannot do: lines of 2^32
-// elements or targets, f8 that is summed or sorted.
+// Returns the workspace bytes of a call; its pointers are ignored. UserError if the kernels cannot
+// compute the call: a line has 2^32 - 1 or more elements or targets, or an f8 type would be summed
+// or sorted.
 int64_t libraryStepsWorkspace(const LibraryCall& call);
-// In stream order. The result has elements.
+// Launches the kernels of a call in stream order. The result must have at least one element.
 void librarySteps(const LibraryCall& call, LibraryLauncher& launcher);
 
 }  // namespace heddle::host

@@ -10,18 +10,18 @@
 
 namespace heddle::host {
 
-// libheddle_cuda: `extern "C" const CudaModule* heddleCudaModule()`, loaded by
-// host/device/load_module.h.
+// The entry points of libheddle_cuda, which exports `extern "C" const CudaModule*
+// heddleCudaModule()`. host/device/load_module.h loads it.
 struct CudaModule {
-  // GPUs that can be used, or 0 with the reason in `why`.
+  // Returns the number of usable GPUs, or 0 with the reason in `why`.
   int (*deviceCount)(std::string& why);
-  // UserError when there is no such GPU.
+  // Creates the device of one GPU. UserError if there is no such GPU.
   std::unique_ptr<Device> (*makeDevice)(int ordinal);
-  // `size` ranks of this process on GPU `device`, each to be used by a thread of its own.
+  // Creates `size` ranks of this process that share GPU `device`. One thread uses each rank.
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
-  // The reduction that those ranks use: comm::reduceOnHost for memory of GPU `device`.
+  // Creates the reduction that those ranks use: comm::reduceOnHost for memory of GPU `device`.
   comm::DeviceReduce (*makeReduce)(int device);
-  // Of a device that makeDevice() made.
+  // Returns the ordinal of a device that makeDevice() created.
   int (*ordinalOf)(const Device& device);
 };
 

@@ -7,7 +7,7 @@
 namespace heddle::host {
 namespace {
 
-std::string place(int32_t instruction, const std::vector<std::string>* texts) {
+std::string messagePrefix(int32_t instruction, const std::vector<std::string>* texts) {
   if (instruction < 0) return "";
   if (texts == nullptr || static_cast<size_t>(instruction) >= texts->size()) {
     return fmt::format("instruction {}: ", instruction);
@@ -45,13 +45,14 @@ void ErrorSink::report(std::exception_ptr error, int32_t instruction) noexcept {
 void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const {
   std::exception_ptr error;
   int32_t instruction = -1;
+  // Copied, so that the mutex is not held while an exception propagates.
   {
     std::lock_guard lock(mutex_);
     error = error_;
     instruction = instruction_;
   }
   if (!error) return;
-  const std::string where = place(instruction, instruction_texts);
+  const std::string where = messagePrefix(instruction, instruction_texts);
   try {
     std::rethrow_exception(error);
   } catch (const UserError& e) {

@@ -22,29 +22,32 @@
 
 namespace heddle::host {
 
-// What an allocator adds to the bare exception, as "; ..." to append: the API that failed, what is
-// free. Empty when it says nothing.
+// Returns what an allocator adds to the bare exception (the API that failed, the free memory) as
+// "; ...", ready to append to a message. Returns "" if the allocator adds nothing.
 std::string saidBy(const std::bad_alloc& why);
 
 enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
 std::string_view name(DeviceKind kind);
 
-// Opaque handles. Cuda: cudaStream_t and cudaEvent_t, so that a caller may pass its own stream.
-// Cpu, Null: pointers the device made. A null stream is the device's default stream, which orders
-// nothing but its own work (Cuda: CUDA's default stream).
+// Opaque handles. On CUDA they are cudaStream_t and cudaEvent_t, so that a caller may pass its own
+// stream. On the CPU and the null device they are pointers that the device created. A null stream
+// is the device's default stream. It orders only its own work; on CUDA it is CUDA's default stream.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
 
 class WorkObserver;
 
-// The first error of one run. Work that was enqueued behind it is skipped. Thread-safe.
+// Holds the first error of one run. Work of the run that has not begun is then skipped. Thread-safe.
 class ErrorSink {
  public:
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Keeps the first; `instruction` is its index in the program.
+  // Stores the error if it is the first one. `instruction` is the index of the failed instruction
+  // in the program, or -1.
   void report(std::exception_ptr error, int32_t instruction) noexcept;
-  // Throws the error again with the instruction's index in front of its message, if there is one.
+  // Throws the stored error and returns if there is none. The message starts with the index of the
+  // instruction, if known, and with its text, if `instruction_texts` has it. UserError remains
+  // UserError; std::bad_alloc becomes UserError; every other exception becomes InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
   void clear();
 
@@ -55,36 +58,43 @@ class ErrorSink {
   int32_t instruction_ = -1;
 };
 
-// Whose work it is: errors that surface after the call go to `errors`, which outlives the work;
-// work enqueued behind the first of them is skipped. With no sink an error is printed on stderr.
+// Names the run and the instruction that a piece of work belongs to.
+//
+// Errors:    an error that occurs after the call has returned is reported to `errors`. Work with
+//            the same sink that has not begun is then skipped. Without a sink the error is printed
+//            on stderr.
+// Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;
-  int32_t instruction = -1;
-  WorkObserver* observer = nullptr;  // nullptr: nobody observes the work
-  int32_t step = -1;                 // of the plan
+  int32_t instruction = -1;          // its index in the program
+  WorkObserver* observer = nullptr;  // nullptr: the work is not observed
+  int32_t step = -1;                 // index of the step in the plan
 };
 
-// Is told when a stream begins and ends a piece of work. Devices whose streams are threads call it
-// from the thread that does the work; the other devices never call it. Outlives the work.
+// Is called when a stream begins and ends a piece of work. Devices whose streams are threads call
+// it from the thread that does the work. The other devices never call it.
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
-  // `communicates`: the work waits for other ranks. The result is given to end().
+  // `communicates` says that the work waits for other ranks. The device passes the result to end()
+  // as `begun`.
   virtual int64_t begin(const Issue& issue, bool communicates) noexcept = 0;
   virtual void end(const Issue& issue, bool communicates, int64_t begun) noexcept = 0;
 };
 
-// Where memory comes from. `stream` orders it: memory may be used on that stream at once, and
-// memory given back may be handed out again to later work on the same stream. Thread-safe.
+// Allocates device memory in stream order. Work on `stream` may use new memory at once. Memory that
+// was freed on `stream` may be allocated again by later calls on the same stream. Thread-safe.
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // 256-byte aligned; `bytes` > 0. Throws std::bad_alloc when there is no memory.
+  // Returns memory with 256-byte alignment. `bytes` must be positive. Throws std::bad_alloc if
+  // there is not enough memory.
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
+  // Frees memory after the work that `stream` already holds. `bytes` is the size of the allocation.
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
-// Counts what goes through to another allocator. Thread-safe.
+// Passes calls on to another allocator and counts the bytes that are allocated. Thread-safe.
 class TrackingAllocator : public Allocator {
  public:
   explicit TrackingAllocator(Allocator& inner) : inner_(inner) {}
@@ -100,20 +110,25 @@ class TrackingAllocator : public Allocator {
   std::atomic<int64_t> peak_{0};
 };
 
-// What is applied to each element of a product before its one rounding.
+// The function that is applied to each element of a matrix product before the result is rounded
+// once. GeluTanh is the tanh approximation (Hendrycks and Gimpel 2016).
 enum class Activation : uint8_t { None, Relu, GeluTanh };
 
-// The gelu of cuBLASLt, used but for f64, is off by 2e-5 of what is added up in f32, and by what a
-// half type rounds away before it; heddle's own, for f64, and the CPU's have the one rounding only.
-//
-// c = activation(a x b + bias) for row-major logical matrices, described by strides in elements:
+// A matrix product c = activation(a x b + bias) of row-major logical matrices:
 //   a [batch..., m, k], b [batch..., k, n], c [batch..., m, n], bias [n].
-// Batch axes are matched from the right; a and b may lack some or have extent 1 there. Accumulates
-// in f32 (f64 for f64, wrapping around for integers); one dtype, but for c (and bias) of f8 types:
-// f32, f16, bf16 or the same. Any strides; the device copies what its library cannot read.
+//
+// Batch:      batch axes are matched from the right. a and b may lack a batch axis or have extent 1
+//             there.
+// Strides:    any, in elements. The device copies an operand that its library cannot read.
+// Dtypes:     a, b and c have one dtype. Exception: a and b have f8 types, which may differ, and c
+//             is f32, f16 or bf16. The bias has the dtype of c.
+// Arithmetic: floats accumulate in f32, f64 in f64. Integers wrap. A bool result is the OR of ANDs.
+// Gelu:       the CPU and heddle's own CUDA kernels (host/device/fallback_matmul.h) round only
+//             once. The gelu of cuBLASLt has an error of 2e-5 of the f32 sum, and a half type is
+//             rounded before it.
 struct MatmulSpec {
-  // The largest power of two, up to 256, that divides each address when every buffer is 256-byte
-  // aligned. A run with operands that are aligned less is right, but may be slower.
+  // For each operand the largest power of two, up to 256, that divides its address if every buffer
+  // is 256-byte aligned. A run with a smaller alignment is correct but may be slower.
   struct Alignment {
     int64_t a = 256;
     int64_t b = 256;
@@ -129,7 +144,7 @@ struct MatmulSpec {
   Activation activation = Activation::None;
   bool tf32 = false;  // f32 operands may be rounded to 10 bits of mantissa
   Alignment alignment;
-  int32_t spare_sms = 0;  // of a GPU, that the product leaves to what runs beside it
+  int32_t spare_sms = 0;  // SMs of the GPU that the matrix product leaves to concurrent work
   bool operator==(const MatmulSpec&) const = default;
 };
 
@@ -138,11 +153,13 @@ struct MatmulOperands {
   const void* b = nullptr;
   const void* bias = nullptr;  // nullptr: none
   void* c = nullptr;
-  void* workspace = nullptr;  // workspaceBytes(), 256-byte aligned; its content does not matter
+  void* workspace = nullptr;  // workspaceBytes(), 256-byte aligned, not initialised
 };
 
-// A product with everything settled but its addresses. Immutable: several threads may run it. It
-// outlives the work it enqueues, and its device outlives it.
+// A matrix product for which everything except the addresses is decided.
+//
+// Threads:   immutable; several threads may run it.
+// Lifetimes: it must outlive the work that it enqueues, and its device must outlive it.
 class PreparedMatmul {
  public:
   virtual ~PreparedMatmul() = default;
@@ -150,12 +167,14 @@ class PreparedMatmul {
   virtual void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const = 0;
 };
 
-// What a library's choice among its algorithms depends on, as text, and the choice.
+// Maps a question to the chosen algorithm of a library. Both are text. A question contains all that
+// the choice depends on.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
-// Memory, streams, events and work of one device. All work is enqueued on a stream and runs in its
-// order; calls return before the work is done. Thread-safe, except that one stream is used by one
-// thread at a time.
+// Memory, streams, events and work of one device. Work is enqueued on a stream and runs in stream
+// order. A call returns before its work is done.
+//
+// Threads: thread-safe, except that only one thread at a time may use a stream.
 class Device {
  public:
   virtual ~Device() = default;
@@ -164,64 +183,72 @@ class Device {
   virtual Allocator& allocator() = 0;           // the device's own pool
 
   virtual Stream createStream() = 0;
-  // Of its work and that of other streams, a GPU begins this first.
+  // Creates a stream whose waiting work a GPU starts before that of other streams.
   virtual Stream createUrgentStream() { return createStream(); }
   virtual void destroyStream(Stream stream) noexcept = 0;  // waits for its work
   virtual Event createEvent() = 0;
   virtual void destroyEvent(Event event) noexcept = 0;
   virtual void recordEvent(Event event, Stream stream) = 0;
-  // Later work on `stream` starts after the work before the latest recordEvent; an event that was
-  // never recorded is done.
+  // Delays later work on `stream` until the work before the latest recordEvent() is done. An event
+  // that was never recorded counts as done.
   virtual void waitEvent(Stream stream, Event event) = 0;
   virtual bool eventDone(Event event) = 0;
-  virtual void synchronize(Event event) = 0;  // the host waits
-  // Cuda: an event that also keeps the time, and the time from one to another, both done.
+  virtual void synchronize(Event event) = 0;  // blocks the calling thread
+  // Creates an event that also stores the time (CUDA; elsewhere a plain event).
   virtual Event createTimer() { return createEvent(); }
+  // Returns the seconds between two timers. Both must be done. Returns 0 except on CUDA.
   virtual double secondsBetween(Event, Event) { return 0; }
-  // Cuda: a named range of the calling thread for profilers, around what it enqueues.
+  // Marks what the calling thread enqueues as a named range for profilers (CUDA only).
   virtual void beginRange(const char*) {}
   virtual void endRange() {}
 
-  // Source, compiled for this device; nullptr: no compiler here (Cpu: codegen::makeCppCompiler says
-  // why). Found or made at the first call.
+  // Returns the compiler for this device, which the first call finds or creates. Returns nullptr if
+  // there is none; codegen::makeCppCompiler gives the reason for the CPU.
   virtual const codegen::KernelCompiler* compiler() const = 0;
+  // Loads one entry point of an image. The device owns the handle.
   virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
-  // `args` is copied before the call returns.
+  // Enqueues one launch. `args` is copied before the call returns.
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
-  // UserError for sizes that do not fit and for what the device's library does not compute. An
-  // algorithm is taken from `choices`; where they have none it is the library's first guess, which
-  // is the same in every process.
+
+  // Prepares a matrix product. The algorithm comes from `choices`. If it is not there, the first
+  // proposal of the library is used, which is the same in every process.
+  // Errors: UserError if sizes or dtypes disagree, or if the device's library cannot compute this
+  // matrix product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
-  // The keys that prepareMatmul() looks up in its choices; none when there is nothing to choose.
+  // Returns the questions that prepareMatmul() looks up in its choices. Empty if there is nothing
+  // to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
-  // The choice for one key, of this device or of a peer's, measured on `stream` unless it is known
-  // already; empty: no choice was made.
+  // Answers one question of this device or of another rank's device. Measures on `stream` unless
+  // the answer is already known. Returns "" if no choice was made.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
-  // Whether algorithmQuestions() ever asks: the same on every rank of a job.
+  // Returns whether algorithmQuestions() can return questions. The result must be the same on every
+  // rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
-  // Bytes that library() wants for calls with these descriptors; pointers are not looked at.
-  // UserError when the device has no such function for these types or sizes.
+
+  // Returns the workspace bytes that library() needs for calls with these descriptors. Pointers are
+  // ignored. UserError if the device has no such function for these dtypes or sizes.
   virtual int64_t libraryWorkspace(const LibraryCall& call) const = 0;
-  // The result has elements.
+  // Enqueues a library function. The result must have at least one element.
   virtual void library(const LibraryCall& call, Stream stream, const Issue& issue) = 0;
-  // A collective on `stream`; the group is copied with its lists of counts. UserError when the
-  // transport cannot reach this device's memory.
+  // Enqueues a group of collectives. The group is copied with its lists of counts. UserError if the
+  // transport cannot access this device's memory.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
-  // Device or host memory on either side (the device tells which). Bytes are contiguous.
+  // Copies contiguous bytes. Each side is device or host memory; the device detects which.
   virtual void copy(void* dst, const void* src, int64_t bytes, Stream stream,
                     const Issue& issue) = 0;
   virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
-  // Runs `task` on the host in stream order: Check, Print, the reference evaluator. It must neither
-  // call the device nor wait for other work of it.
+  // Runs `task` on the host in stream order (for Check, Print and the reference evaluator). The
+  // task must not call the device and must not wait for other work of the device.
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 };
 
-// UserError naming what is missing: the module, a driver, or that GPU.
+// Creates the device of one GPU. UserError that names what is missing: the module, a driver, or
+// that GPU.
 std::unique_ptr<Device> makeCudaDevice(int ordinal);
-// 0 with the reason in `why` when CUDA cannot be used here.
+// Returns the number of usable GPUs, or 0 with the reason in `why`.
 int cudaDeviceCount(std::string& why);
 
 }  // namespace heddle::host

@@ -7,18 +7,17 @@
 
 namespace heddle::host {
 
-// A tensor in device memory; without data where the rank is outside of the tensor's mesh
-// (`desc.held`). `owner` keeps the memory alive: empty when the caller owns it.
+// A tensor in device memory. A rank outside of the tensor's mesh has no data (`desc.held`).
 struct Tensor {
   void* data = nullptr;
   TensorDesc desc;
-  std::shared_ptr<void> owner;
-  // As an input: `data` is in host memory. Such a tensor has no axes and is passed by value: run()
-  // has read its element when it returns. On a device that is the host, too.
+  std::shared_ptr<void> owner;  // keeps the memory alive; empty if the caller owns the memory
+  // For an input: `data` is in host memory. The tensor must have no axes and is passed by value:
+  // run() reads its element before it returns, also on a CPU device.
   bool in_host_memory = false;
 };
 
-// A tensor or a scalar, as given to a run or returned from one.
+// A tensor or a scalar that is passed to a run or returned by one.
 using Argument = std::variant<Tensor, Scalar>;
 
 }  // namespace heddle::host

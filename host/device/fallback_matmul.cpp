@@ -10,12 +10,12 @@ namespace {
 
 constexpr int64_t kProductTile = 64;
 constexpr int64_t kMostProductBlocks = 65536;
-// Extents that matrices of f8 need: rows of 16 bytes, whatever their number.
+// The dense extent of an f8 matrix must be a multiple of this (16 bytes). The other may be any.
 constexpr int64_t kFloat8Multiple = 16;
 
 ProductArgs productArgs(const MatmulShape& shape) {
   HEDDLE_USER_CHECK(shape.batch.size() <= ProductArgs::kMostBatchAxes,
-                    "matmul of {}: {} batch axes that lie apart in memory, at most {}",
+                    "matmul of {}: {} batch axes are separate in memory; at most {} are supported",
                     name(shape.a_dtype), shape.batch.size(), ProductArgs::kMostBatchAxes);
   ProductArgs args;
   args.m = shape.m;
@@ -38,11 +38,11 @@ ProductArgs productArgs(const MatmulShape& shape) {
   return args;
 }
 
-bool takesFloat8(const MatmulSpec& spec) {
+bool supportsFloat8(const MatmulSpec& spec) {
   const bool types = spec.a.dtype == DType::F8E4M3 || spec.b.dtype == DType::F8E4M3;
   if (!types || isFloat8(spec.c.dtype)) return false;
   const MatmulShape shape = matmulShape(spec);
-  // As layoutMatmul(): the transposed product is computed where the columns of c are dense.
+  // layoutMatmul() computes the transposed matrix product if the columns of c are dense.
   const MatrixLayout c = layoutOf(shape.m, shape.n, shape.c);
   const int64_t columns = c.fits && c.transposed && !shape.has_bias ? shape.m : shape.n;
   return shape.k > 0 && shape.k % kFloat8Multiple == 0 && columns % kFloat8Multiple == 0;
@@ -59,7 +59,7 @@ std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8) {
       part.bias.reset();
       part.activation = Activation::None;
     }
-    return has_float8 && takesFloat8(part) ? std::optional(part) : std::nullopt;
+    return has_float8 && supportsFloat8(part) ? std::optional(part) : std::nullopt;
   }
   if (dtype == DType::F64 && spec.activation == Activation::GeluTanh) {
     part.activation = Activation::None;
@@ -83,7 +83,8 @@ ProductLaunch fallbackMatmul(const MatmulSpec& spec) {
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part) {
   const DType dtype = spec.c.dtype;
   HEDDLE_CHECK(dtype == DType::F32 || dtype == DType::F64,
-               "a product of {} would be rounded before it is finished", name(dtype));
+               "a matrix product of {} would be rounded before the bias and activation",
+               name(dtype));
   MatmulSpec rest = spec;
   if (part.bias) rest.bias.reset();
   const MatmulShape shape = matmulShape(rest);

@@ -7,18 +7,19 @@
 
 namespace heddle::host {
 
-// How a matrix product on CUDA becomes calls of cuBLASLt and launches of the kernels of
-// codegen/runtime/cuda_product.h. Knows no CUDA, so that it is tested without a GPU. heddle's own
-// kernels multiply what cuBLASLt does not (integers, which wrap, bools, and f8 where it cannot),
-// and apply what it is not exact enough for, its gelu of f64 having constants of f32, or what it
-// has not: a bias of f32 behind f8.
+// Splits a matrix product on CUDA into calls of cuBLASLt and launches of heddle's own kernels
+// (codegen/runtime/cuda_product.h). The code here does not use CUDA, so that tests can run it
+// without a GPU. heddle's own kernels compute:
+// - matrix products that cuBLASLt does not support: integers (which wrap), bools, and some f8;
+// - gelu of f64, because the gelu of cuBLASLt has f32 constants;
+// - an f32 bias after an f8 matrix product, which cuBLASLt does not have.
 
 enum class ProductKernel : uint8_t { Integers, Singles, Doubles, FinishSingles, FinishDoubles };
 inline constexpr const char* kProductEntries[] = {"hdpIntegers", "hdpSingles", "hdpDoubles",
                                                   "hdpFinishSingles", "hdpFinishDoubles"};
 inline constexpr int kProductThreads = 256;  // of every block
 
-// hdp::Args of the kernels, member by member.
+// The argument struct of the kernels. It equals hdp::Args member by member.
 struct ProductArgs {
   static constexpr size_t kMostBatchAxes = 8;
 
@@ -31,8 +32,8 @@ struct ProductArgs {
   int64_t k = 0;
   int64_t batches = 1;
   int64_t axes = 0;
-  int64_t sizes[kMostBatchAxes] = {};
-  int64_t strides[3][kMostBatchAxes] = {};
+  int64_t sizes[kMostBatchAxes] = {};       // of the batch axes, outermost first
+  int64_t strides[3][kMostBatchAxes] = {};  // of a, b and c, like the arrays below
   int64_t row_strides[3] = {};
   int64_t column_strides[3] = {};
   int64_t bias_stride = 0;
@@ -46,15 +47,19 @@ struct ProductLaunch {
   ProductArgs args;  // without addresses
 };
 
-// The part of the product that cuBLASLt computes: the whole, the same with less behind the sums, or
-// nothing. Of f8 (`has_float8`: from sm_89 on) it takes all but e5m2 by e5m2, to a wider type, with
-// k and the columns of the result that lie dense in multiples of 16.
+// Returns the part of the matrix product that cuBLASLt computes: all of it, all of it except the
+// bias or the activation, or nothing. cuBLASLt computes an f8 matrix product if:
+// - the GPU has f8 tensor cores (`has_float8`: sm_89 and later),
+// - a or b is e4m3, and c is wider than f8,
+// - k and the dense extent of c are multiples of 16, and k is positive.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
-// The whole product. UserError beyond ProductArgs::kMostBatchAxes batch axes that are not one in
-// memory.
+// Returns the launch that computes the full matrix product. UserError if more than
+// ProductArgs::kMostBatchAxes batch axes remain after those that form one axis in memory are
+// merged.
 ProductLaunch fallbackMatmul(const MatmulSpec& spec);
-// What `part` leaves to be done where the product stands.
+// Returns the launch that applies to c, in place, what `part` leaves out of `spec`. c must be f32
+// or f64, so that it is not rounded before.
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part);
 
 }  // namespace heddle::host

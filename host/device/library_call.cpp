@@ -11,7 +11,7 @@ const TensorDesc* descOf(const LibraryCall& call, size_t operand) {
   return operand == 0 ? call.out_desc : call.in_descs[operand - 1];
 }
 
-// An axis of one element is stretched over that of the result.
+// Returns 0 for an axis of one element, which is broadcast along that axis of the result.
 int64_t strideOf(const TensorDesc* desc, size_t axis) {
   if (desc == nullptr || desc->sizes[axis] == 1) return 0;
   return desc->strides[axis];
@@ -31,10 +31,10 @@ bool continues(const LineSpace& space, size_t outer, size_t inner) {
   return true;
 }
 
-// Puts the axis behind those of larger strides, as the result lies in memory.
+// Inserts the axis after those that have larger strides in the result.
 void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   HEDDLE_USER_CHECK(static_cast<size_t>(space.axes) < LineSpace::kMostAxes,
-                    "a library function on {}: more than {} axes beside axis {}",
+                    "a library function on {} has more than {} axes besides axis {}",
                     str(call.out_desc->sizes), LineSpace::kMostAxes, call.axis);
   const int64_t stride = strideOf(call.out_desc, axis);
   auto at = static_cast<size_t>(space.axes++);
@@ -51,9 +51,9 @@ void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
 void merge(LineSpace& space) {
   size_t kept = 0;
   for (size_t i = 1; i < static_cast<size_t>(space.axes); ++i) {
-    const bool one = continues(space, kept, i);
-    const int64_t size = space.sizes[i] * (one ? space.sizes[kept] : 1);
-    if (!one) ++kept;
+    const bool merges = continues(space, kept, i);
+    const int64_t size = space.sizes[i] * (merges ? space.sizes[kept] : 1);
+    if (!merges) ++kept;
     space.sizes[kept] = size;
     for (auto& strides : space.strides) strides[kept] = strides[i];
   }
@@ -97,7 +97,8 @@ LineShape lineShapeOf(const LibraryCall& call) {
 void refuseFloat8Sums(const LibraryCall& call) {
   const DType dtype = call.in_descs[0]->dtype;
   HEDDLE_USER_CHECK(!isFloat8(dtype) || call.function == LibraryFunction::Scatter,
-                    "a library function on {}: it is neither summed nor sorted", name(dtype));
+                    "a library function on {}: f8 types can be neither summed nor sorted",
+                    name(dtype));
 }
 
 }  // namespace heddle::host

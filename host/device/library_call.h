@@ -9,14 +9,19 @@ namespace heddle::host {
 
 enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 
-// One call of a function that works on whole lines along an axis; what it means is told by the
-// builder's member of the same name (ir/graph/builder.h). Of a scatter the tensor and the result
-// may be the same block of a sharded axis: the index counts from the start of the unsharded one,
-// and what it puts in other blocks is dropped. Any strides >= 0 and all dtypes, except that f8 is
-// neither summed nor sorted; an index is i64 or i32. Sums of floats are made in f64 and rounded
-// once (cumsum: once an element), those of integers wrap; sources are added in row-major order. Of
-// an argsort the result may have fewer places than the line: the first. Deterministic on each
-// device.
+// One call of a function that works on lines along an axis. The member of FusionBuilder with the
+// same name defines the function (ir/graph/builder.h).
+//
+// Strides:       any that are not negative.
+// Dtypes:        all, except that f8 can be neither summed nor sorted. An index is i64 or i32.
+// Sums:          float sums are computed in f64 and rounded once (cumsum: once per element).
+//                Integer sums wrap. Sources are added in row-major order.
+// Sharded axis:  the tensor and the result of a scatter may be one block of a sharded axis. The
+//                index counts from the start of the unsharded axis. Elements for other blocks are
+//                dropped.
+// Short argsort: the result may be shorter than the line. It then holds the first indices of the
+//                sorted line.
+// Determinism:   a device returns the same bits in every run.
 struct LibraryCall {
   static constexpr size_t kMostInputs = 3;
   LibraryFunction function = LibraryFunction::Cumsum;
@@ -24,9 +29,9 @@ struct LibraryCall {
   bool descending = false;                       // argsort
   std::array<const void*, kMostInputs> in = {};  // scatter: tensor, index, source
   void* out = nullptr;
-  std::array<const TensorDesc*, kMostInputs> in_descs = {};  // these outlive the enqueued work
-  const TensorDesc* out_desc = nullptr;
-  // Device::libraryWorkspace() bytes, 256-byte aligned, ordered by the stream.
+  std::array<const TensorDesc*, kMostInputs> in_descs = {};  // must outlive the enqueued work
+  const TensorDesc* out_desc = nullptr;                      // as in_descs
+  // Device::libraryWorkspace() bytes with 256-byte alignment, used in stream order.
   void* workspace = nullptr;
 
   bool scatters() const {
@@ -34,10 +39,13 @@ struct LibraryCall {
   }
 };
 
-// The lines of a call along its axis: how many there are, and where each begins. Operand 0 is the
-// result, operand i + 1 input i. Axes of one element are left out, neighbours that are one axis in
-// the memory of all operands are merged; the line that is counted last by the result's memory moves
-// fastest. Holds no heap memory.
+// The lines of a call along its axis: their number, and the first element of each. Operand 0 is the
+// result; operand i + 1 is input i.
+// - Axes of one element are left out.
+// - Adjacent axes that form one axis in the memory of every operand are merged.
+// - Axes are ordered by the strides of the result, largest first. Lines with neighbouring numbers
+//   are therefore neighbours in the result's memory.
+// - The struct holds no heap memory.
 struct LineSpace {
   static constexpr size_t kMostAxes = 8;
   static constexpr size_t kMostOperands = LibraryCall::kMostInputs + 1;
@@ -46,26 +54,28 @@ struct LineSpace {
   int64_t sizes[kMostAxes] = {};
   int64_t strides[kMostOperands][kMostAxes] = {};
 
-  // Where line `line` of an operand begins, in elements.
+  // Returns the offset of the first element of line `line` of an operand, in elements.
   int64_t offset(size_t operand, int64_t line) const;
 };
 
-// All lines, or those axes only along which the index of a scatter changes, or does not: an axis of
-// one element or of stride 0. UserError when more than kMostAxes are left.
+// Selects all axes of the lines, or only those along which the index of a scatter changes
+// (OfIndex), or only those along which it does not (NotOfIndex: the index has one element or
+// stride 0 there).
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
+// Returns the lines of a call. UserError if more than kMostAxes axes with several elements are
+// selected, before any are merged.
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 
-// Along the axis: elements of the result, of the source or of what is scanned, strides by operand
-// as in LineSpace.
+// What one line looks like along the axis.
 struct LineShape {
-  int64_t extent = 0;
-  int64_t n = 0;
-  int64_t first = 0;  // the unsharded index of the result's first element
-  int64_t strides[LineSpace::kMostOperands] = {};
+  int64_t extent = 0;                              // elements of the result
+  int64_t n = 0;                                   // elements of the input; scatter: of the source
+  int64_t first = 0;                               // unsharded index of the result's first element
+  int64_t strides[LineSpace::kMostOperands] = {};  // by operand, as in LineSpace
 };
 LineShape lineShapeOf(const LibraryCall& call);
 
-// UserError for f8 that would be summed or sorted.
+// Throws UserError if the call would sum or sort an f8 type.
 void refuseFloat8Sums(const LibraryCall& call);
 
 }  // namespace heddle::host

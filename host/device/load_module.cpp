@@ -18,16 +18,16 @@ std::string folderOfThisLibrary() {
   return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
-std::vector<std::string> placesOf(const char* library) {
-  std::vector<std::string> places;
+std::vector<std::string> pathsOf(const char* library) {
+  std::vector<std::string> paths;
   const std::string own = folderOfThisLibrary();
-  if (!own.empty()) places.push_back(own + "/" + library);
+  if (!own.empty()) paths.push_back(own + "/" + library);
   const char* configured = std::getenv("HEDDLE_MODULE_DIR");
   if (configured != nullptr && *configured != '\0') {
-    places.push_back(std::string(configured) + "/" + library);
+    paths.push_back(std::string(configured) + "/" + library);
   }
-  places.emplace_back(library);
-  return places;
+  paths.emplace_back(library);
+  return paths;
 }
 
 template <class Module>
@@ -47,15 +47,15 @@ const Module& require(const Module* (*find)(std::string&)) {
 
 }  // namespace
 
-// The loader keeps one copy of a library however often it is asked, so nothing is kept here. Local
-// binding keeps the symbols of, say, one MPI away from those of the program.
+// Nothing is cached here, because the loader itself keeps one copy of each library. RTLD_LOCAL
+// prevents the symbols of, for example, one MPI from replacing those of the program.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
-  for (const std::string& place : placesOf(library)) {
-    void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+  for (const std::string& path : pathsOf(library)) {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       const char* said = dlerror();
-      why += fmt::format("; {}: {}", place, said == nullptr ? "unknown error" : said);
+      why += fmt::format("; {}: {}", path, said == nullptr ? "unknown error" : said);
       continue;
     }
     void* entry = dlsym(handle, symbol);
@@ -63,7 +63,7 @@ void* findModuleEntry(const char* library, const char* symbol, std::string& why)
       why.clear();
       return entry;
     }
-    why += fmt::format("; {}: has no entry point {}", place, symbol);
+    why += fmt::format("; {}: has no entry point {}", path, symbol);
   }
   return nullptr;
 }

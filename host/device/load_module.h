@@ -7,21 +7,21 @@
 
 namespace heddle::host {
 
-// The optional parts, each a shared library loaded on first use and never unloaded: first from the
-// folder of libheddle.so, then from $HEDDLE_MODULE_DIR, then by the loader's own search path.
-// Thread-safe.
+// The optional modules. Each is a shared library that is loaded on first use and never unloaded.
+// They are searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the
+// loader's search path. All functions are thread-safe.
 
-// UserError that names the file and what the loader said of it in each place.
+// Return a module. UserError that names the file and the loader's message for each path.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();
 
-// nullptr, with the same text in `why`.
+// Return a module, or nullptr with the text of that error in `why`.
 const CudaModule* findCudaModule(std::string& why);
 const comm::NcclModule* findNcclModule(std::string& why);
 const comm::MpiModule* findMpiModule(std::string& why);
 
-// Any library with an entry point `symbol`: nullptr with the reason in `why`.
+// Loads any library and returns its entry point `symbol`, or nullptr with the reason in `why`.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why);
 
 }  // namespace heddle::host

@@ -11,7 +11,7 @@ int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t a
   return position < values.size() ? values[values.size() - 1 - position] : absent;
 }
 
-// Stride of the batch axis at `position` from the right (0 = the rightmost axis of the tensor).
+// Returns the stride of the batch axis at `position`, counted from the rightmost axis (0).
 int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
   const int64_t size = fromRight(desc.sizes, position, 1);
   HEDDLE_USER_CHECK(size == extent || size == 1,
@@ -41,8 +41,8 @@ void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
   const bool of_float8 = isFloat8(a.dtype) && isFloat8(b.dtype) && isFloat(c.dtype) &&
                          !isFloat8(c.dtype) && c.dtype != DType::F64;
   HEDDLE_USER_CHECK((a.dtype == b.dtype && a.dtype == c.dtype) || of_float8,
-                    "matmul: operands must have one dtype, or be of f8 types with a result of f32, "
-                    "f16 or bf16; got {} x {} -> {}",
+                    "matmul: operands and result must have one dtype, or f8 operands must have a "
+                    "result of f32, f16 or bf16; got {} x {} -> {}",
                     name(a.dtype), name(b.dtype), name(c.dtype));
   const bool fits = fromRight(a.sizes, 0, 0) == fromRight(b.sizes, 1, 0) &&
                     fromRight(c.sizes, 1, 0) == fromRight(a.sizes, 1, 0) &&
@@ -73,11 +73,13 @@ void mergeBatches(MatmulShape& shape) {
   }
 }
 
-// Rows outside of the batch axis in memory: [m, batch] is one axis of rows.
+// Returns whether the memory order is [m, batch] without gaps, which is one axis of rows.
 bool isWithinRows(const MatmulShape::Matrix& matrix, size_t axis, int64_t extent) {
   return matrix.batch_strides[axis] > 0 && matrix.row_stride == matrix.batch_strides[axis] * extent;
 }
 
+// The innermost batch axis is tried first. Once it is merged, the next one may form one axis with
+// the longer rows.
 void mergeBatchesIntoRows(MatmulShape& shape) {
   while (!shape.batch.empty()) {
     const size_t last = shape.batch.size() - 1;
@@ -109,7 +111,7 @@ MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& 
   const auto fits = [](int64_t outer, int64_t outer_stride, int64_t inner, int64_t inner_stride) {
     return (inner_stride == 1 || inner <= 1) && (outer <= 1 || outer_stride >= inner);
   };
-  // The stride of a single row may be anything, so what the library is told is made up.
+  // The stride of a single row may have any value. The library gets the smallest legal `ld`.
   if (fits(rows, matrix.row_stride, columns, matrix.column_stride)) {
     return {true, false, std::max<int64_t>(rows <= 1 ? columns : matrix.row_stride, 1)};
   }
@@ -126,7 +128,7 @@ MatmulShape matmulShape(const MatmulSpec& spec) {
   checkDescs(a, b, c);
   checkBias(spec);
   HEDDLE_USER_CHECK(spec.activation != Activation::GeluTanh || isFloat(c.dtype),
-                    "matmul: gelu is for float types, got {}", name(c.dtype));
+                    "matmul: gelu needs a float type, got {}", name(c.dtype));
   MatmulShape shape;
   shape.a_dtype = a.dtype;
   shape.b_dtype = b.dtype;
@@ -156,7 +158,7 @@ MatmulShape matmulShape(const MatmulSpec& spec) {
 }
 
 MatmulShape transposed(const MatmulShape& shape) {
-  HEDDLE_CHECK(!shape.has_bias, "a transposed product with a bias");
+  HEDDLE_CHECK(!shape.has_bias, "a matrix product with a bias cannot be transposed");
   MatmulShape result = shape;
   std::swap(result.m, result.n);
   std::swap(result.a, result.b);

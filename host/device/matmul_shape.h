@@ -7,23 +7,23 @@
 
 namespace heddle::host {
 
-// One batched matrix product as libraries want it: c[m, n] = activation(a[m, k] x b[k, n] +
-// bias[n]) for each batch. Strides are in elements.
+// One batched matrix product in the form that libraries need: c[m, n] = activation(a[m, k] x
+// b[k, n] + bias[n]) for each batch. Strides are in elements.
 struct MatmulShape {
   using List = boost::container::small_vector<int64_t, 4>;
   struct Matrix {
     int64_t row_stride = 0;
     int64_t column_stride = 0;
-    List batch_strides;  // 0 where this operand has no such batch axis
+    List batch_strides;  // 0 for a batch axis that this operand does not have
   };
 
   DType a_dtype = DType::F32;
   DType b_dtype = DType::F32;
-  DType c_dtype = DType::F32;  // also of the bias
+  DType c_dtype = DType::F32;  // also the dtype of the bias
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  List batch;  // outermost first; neighbours that are one axis in memory are merged
+  List batch;  // outermost first; adjacent axes that form one axis in memory are merged
   Matrix a;
   Matrix b;
   Matrix c;
@@ -34,24 +34,27 @@ struct MatmulShape {
   int64_t batches() const;
 };
 
-// How a library reads a matrix with the two strides: rows or columns are dense and `ld` apart.
+// The layout of a matrix as a library describes it: either the rows or the columns are dense, with
+// `ld` elements from one to the next.
 struct MatrixLayout {
-  bool fits = false;
-  bool transposed = false;  // columns are dense
+  bool fits = false;        // false: a library cannot read the matrix in place
+  bool transposed = false;  // the columns are dense
   int64_t ld = 1;
 };
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
-// Checks the descriptors against each other; UserError says which sizes or dtypes disagree. Batch
-// axes that b lacks and that are one with the rows of a and c in memory, outside of them or within,
-// become rows: [batch, m, k] x [k, n] is one product.
+// Checks the descriptors and returns the shape. UserError that names the sizes or dtypes that
+// disagree.
+//
+// A batch axis becomes rows if b lacks it and if it forms one axis with the rows of a and of c in
+// memory, on either side of the rows. Thus [batch, m, k] x [k, n] is one unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
-// The transposed product: a result with dense columns is the row-major result of this one. Not for
-// a product with a bias, which would lie along the rows.
+// Returns the transposed matrix product. If the result of `shape` has dense columns, the transposed
+// result is row-major. `shape` must not have a bias, because the bias would vary along the rows.
 MatmulShape transposed(const MatmulShape& shape);
 
-// Walks the batches in order; `offset` of an operand is in elements.
+// Iterates over the batches in order. Holds the offset of each operand, in elements.
 class BatchOffsets {
  public:
   explicit BatchOffsets(const MatmulShape& shape) : shape_(shape), index_(shape.batch.size(), 0) {}

@@ -9,26 +9,27 @@ namespace heddle::host {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kNear = 1.15;
-constexpr double kClear = 1.005;
+constexpr double kNear = 1.15;    // times within this factor of the best one are measured again
+constexpr double kClear = 1.005;  // algorithm 0 wins unless it is slower by more than this factor
 constexpr int kRounds = 4;
 constexpr double kHeatMs = 2;
 constexpr int kMostRepeats = 50;
 constexpr size_t kFinalists = 4;
 constexpr double kFinalMs = 100;
-constexpr double kFinalFrom = 0.1, kFinalTo = 25;
+constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // milliseconds
 
-class Race {
+class TimedChoice {
  public:
-  Race(size_t count, AlgorithmStopwatch& stopwatch) : stopwatch_(stopwatch), times_(count) {}
+  TimedChoice(size_t count, AlgorithmStopwatch& stopwatch)
+      : stopwatch_(stopwatch), times_(count) {}
 
-  size_t winner(bool without_final) {
+  size_t fastest(bool without_final) {
     shortHeats();
     const double best = *std::min_element(times_.begin(), times_.end());
     if (!without_final && best >= kFinalFrom && best < kFinalTo) runFinal(finalists(kNear * best));
-    const auto fastest = std::min_element(times_.begin(), times_.end());
-    if (*fastest == kNever || times_[0] <= kClear * *fastest) return 0;
-    return static_cast<size_t>(fastest - times_.begin());
+    const auto least = std::min_element(times_.begin(), times_.end());
+    if (*least == kNever || times_[0] <= kClear * *least) return 0;
+    return static_cast<size_t>(least - times_.begin());
   }
 
  private:
@@ -44,7 +45,7 @@ class Race {
     }
   }
 
-  // The first one, if it runs, and then the others by their times.
+  // Returns algorithm 0, if it can run, and then the others within `near`, fastest first.
   std::vector<size_t> finalists(double near) const {
     std::vector<size_t> all(times_.size());
     std::iota(all.begin(), all.end(), size_t{0});
@@ -59,7 +60,7 @@ class Race {
     return all;
   }
 
-  // Nobody's time counts any more but the finalists'.
+  // Replaces all times: only those of the final count.
   void runFinal(const std::vector<size_t>& finalists) {
     if (finalists.size() < 2) return;
     std::vector<double> sustained(times_.size(), kNever);
@@ -85,7 +86,7 @@ class Race {
 }  // namespace
 
 size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final) {
-  return count < 2 ? 0 : Race(count, stopwatch).winner(without_final);
+  return count < 2 ? 0 : TimedChoice(count, stopwatch).fastest(without_final);
 }
 
 }  // namespace heddle::host

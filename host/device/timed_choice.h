@@ -4,33 +4,42 @@
 
 namespace heddle::host {
 
-// Changes whenever a race may end otherwise than it did: choices that an older one left on disk are
-// not asked any more.
+// The version of the measurement. Increase it when a change may select another algorithm. Choices
+// on disk that have an older version are then ignored.
 inline constexpr int kTimedChoice = 2;
 
-// Milliseconds that an algorithm takes a run. Each call runs it once before it counts.
+// Measures algorithms, in milliseconds per run. Each call runs the algorithm once before it starts
+// to measure.
 class AlgorithmStopwatch {
  public:
   virtual ~AlgorithmStopwatch() = default;
-  // Of a single run; infinity when the algorithm does not run, which is not asked for again then.
+  // Returns the time of a single run, or infinity if the algorithm cannot run. Such an algorithm is
+  // not measured again.
   virtual double first(size_t algorithm) = 0;
-  // The mean of `runs` in a row.
+  // Returns the mean time of `runs` consecutive runs.
   virtual double mean(size_t algorithm, int runs) = 0;
 };
 
-// Index of the fastest of `count` algorithms, in the order of what is expected of them: the first
-// one is taken unless another takes less than 0.995 of its time, or when none runs.
+// Returns the index of the fastest of `count` algorithms. The caller orders them by expected speed.
+// The result is 0 unless another algorithm takes less than 0.995 of the time of algorithm 0. It is
+// also 0 if no algorithm can run.
 //
-// Short heats: 2 ms of each algorithm in turn, over and over while it is within 15 % of the best,
-// so that a clock that changes meanwhile favours none. The best heat counts.
+// Short heats. In each of four rounds every algorithm runs in turn for about 2 ms, at most 50 times
+// and at least once. Algorithms that are not within 15 % of the best one are skipped. Turns make
+// sure that a changing GPU clock favours no algorithm. The best time of each algorithm counts.
 //
-// The final, where a run takes from 0.1 to 25 ms: such products one after the other take a GPU to
-// its power limit, and within 100 ms its clock falls to what the algorithm's power leaves. One that
-// needs less of it is faster then, which heats in turn cannot show, as the clock follows the mean
-// power of all. So the first algorithm and the best of the others within 15 %, 4 in all, run by
-// themselves for 100 ms each, of which the second half counts; before them the GPU runs warm for as
-// long. That is half a second, so a caller may do `without_final`. Shorter runs seldom come in such
-// numbers, and the short heats of longer ones last as long as a final.
+// The final. It follows if the best algorithm takes at least 0.1 ms and less than 25 ms per run.
+// - Reason: consecutive matrix products of this size bring a GPU to its power limit. Within 100 ms
+//   the clock falls to what the power of the algorithm allows, so an algorithm that needs less
+//   power may be faster. Heats in turn cannot show this, because the clock then follows the mean
+//   power of all algorithms.
+// - Finalists: algorithm 0 if it can run, and the best of the others within 15 %, at most 4 in all.
+//   With one finalist there is no final.
+// - Each finalist runs alone for 100 ms, and the second half counts. Before that the first finalist
+//   runs for 100 ms to warm up the GPU.
+// - Cost: half a second. `without_final` skips it.
+// - Shorter matrix products seldom run often enough to reach the power limit. For longer ones the
+//   short heats already take as long as a final.
 size_t fastestAlgorithm(size_t count, AlgorithmStopwatch& stopwatch, bool without_final = false);
 
 }  // namespace heddle::host

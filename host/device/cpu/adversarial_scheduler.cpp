@@ -8,17 +8,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Long enough for a host thread that is about to enqueue more, short against a test.
+// Long enough for a host thread that is about to enqueue more, and short compared with a test.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
-// Bounds the queues of a host that never waits.
+// Limits the length of the queues if the host never waits.
 constexpr int64_t kMostPending = 1 << 14;
 constexpr uint64_t kShortBurst = 8;
 
 }  // namespace
 
 AdversarialScheduler::AdversarialScheduler(uint64_t seed)
-    : last_came_(VectorClock::now()), random_(seed), worker_([this] { serve(); }) {}
+    : last_came_(Clock::now()), random_(seed), worker_([this] { serve(); }) {}
 
 AdversarialScheduler::~AdversarialScheduler() {
   {
@@ -38,7 +38,7 @@ void AdversarialScheduler::taskComes() {
   {
     std::lock_guard lock(mutex_);
     ++pending_;
-    last_came_ = VectorClock::now();
+    last_came_ = Clock::now();
     draining_ = false;
   }
   reason_.notify_one();
@@ -72,12 +72,13 @@ bool AdversarialScheduler::awaitReason(std::unique_lock<std::mutex>& lock) {
     }
     if (stop_ || draining_ || pending_ > kMostPending) return true;
     const auto until = last_came_ + (hurry_ ? kShortIdle : kLongIdle);
-    if (VectorClock::now() >= until) {
+    if (Clock::now() >= until) {
       draining_ = true;
       return true;
     }
-    // system_clock's wait: the thread sanitizer does not know the one on steady_clock.
-    reason_.wait_until(lock, std::chrono::system_clock::now() + (until - VectorClock::now()));
+    // The wait uses system_clock, because the thread sanitizer does not support waits on
+    // steady_clock.
+    reason_.wait_until(lock, std::chrono::system_clock::now() + (until - Clock::now()));
   }
 }
 
@@ -86,6 +87,7 @@ void AdversarialScheduler::releaseWaiters() {
   if (std::erase_if(waiting_, passed) > 0) released_.notify_all();
 }
 
+// The mutex is released while a task runs, because a task may enqueue work or release waiters.
 void AdversarialScheduler::serve() {
   std::vector<Entry*> fresh;
   std::vector<Entry*> begun;
@@ -119,16 +121,19 @@ bool AdversarialScheduler::step(CpuStream& stream) {
 }
 
 bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun) {
-  // Work in flight is looked at in turns, so that each of several collectives gets on.
+  // Started tasks are polled in turn, so that each of several collectives makes progress.
   if (!begun.empty() && (fresh.empty() || chance(8))) {
     return step(*begun[turn_++ % begun.size()]->stream);
   }
   return !fresh.empty() && step(*pick(fresh)->stream);
 }
 
+// Continues the burst of the last stream if possible. Otherwise it may change which streams are
+// starved, and starts a burst on a random stream that is not; a third of the bursts never end by
+// themselves.
 AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*>& fresh) {
-  const bool can_go_on = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();
-  if (can_go_on && burst_left_ > 0) {
+  const bool can_continue = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();
+  if (can_continue && burst_left_ > 0) {
     --burst_left_;
     return burst_;
   }

@@ -12,21 +12,25 @@
 
 namespace heddle::host {
 
-// Runs all streams of a device on one thread, in an order that a seed decides and that only tasks'
-// own waits restrict: long bursts of one stream, while others are starved. It puts work off as long
-// as it can: until a host thread waits, then until that wait is over. With one rank and a host that
-// waits for its work the order depends on the seed alone. So that no peer, and no host thread that
-// waits by other means, waits forever, it also runs when no work has come for a while.
+// Runs all streams of a device on one thread, so that a missing wait makes a test fail. A seed
+// decides the order; only the waits of the tasks restrict it.
+// - It runs long bursts of one stream while it starves others.
+// - It delays work as long as it can: it runs tasks only while a host thread waits for a point.
+// - It also runs tasks if no task has been enqueued for some time. Otherwise another rank, or a
+//   host thread that waits by other means, could wait forever.
+// - With one rank, and a host that waits for its work, the order depends only on the seed.
+// Thread-safe.
 class AdversarialScheduler {
  public:
   explicit AdversarialScheduler(uint64_t seed);
-  // Runs what is queued. The streams are still there.
+  // Runs all queued tasks. The streams must still exist.
   ~AdversarialScheduler();
 
   void add(CpuStream& stream);
-  // A task is about to be enqueued.
+  // Must be called before a task is enqueued.
   void taskComes();
-  // Somebody outside looks whether work is done, or a peer depends on it: idle times get short.
+  // Shortens the idle time after which tasks run. For a host thread that polls, or for work that
+  // other ranks depend on.
   void hurry();
   // Blocks a host thread until the point is passed.
   void wait(const StreamPoint& point);
@@ -36,13 +40,14 @@ class AdversarialScheduler {
     CpuStream* stream;
     bool starved;
   };
-  using VectorClock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;
 
   void serve();
-  // Blocks until there is a reason to run a task; false: the end.
+  // Blocks until there is a reason to run a task. Returns false if the worker must end.
   bool awaitReason(std::unique_lock<std::mutex>& lock);
   void releaseWaiters();
-  // Polls one task; true when that finished one.
+  // Polls one task. `fresh` are streams whose first task was not polled yet, `begun` the others.
+  // Returns whether the task finished.
   bool runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun);
   Entry* pick(const std::vector<Entry*>& fresh);
   bool step(CpuStream& stream);
@@ -54,12 +59,12 @@ class AdversarialScheduler {
   std::vector<std::unique_ptr<Entry>> entries_;
   std::vector<StreamPoint> waiting_;
   int64_t pending_ = 0;
-  VectorClock::time_point last_came_;
+  Clock::time_point last_came_;
   bool hurry_ = false;
-  bool draining_ = false;
+  bool draining_ = false;  // no task came for the idle time; run until one comes
   bool stop_ = false;
 
-  // The worker's own.
+  // Only the worker uses these.
   std::mt19937_64 random_;
   Entry* burst_ = nullptr;
   uint64_t burst_left_ = 0;

@@ -11,7 +11,7 @@ namespace {
 static_assert(std::is_trivially_copyable_v<comm::Operation>);
 static_assert(sizeof(comm::Operation) % alignof(int64_t) == 0);
 
-// The operations, and behind them the lists that they name, in memory of the stream's.
+// Returns the operations, followed by their lists of counts, in a buffer of the stream.
 std::vector<std::byte> packed(std::span<const comm::Operation> group, CpuStream& stream) {
   std::vector<std::byte> bytes = stream.buffer(group.data(), group.size_bytes());
   size_t lists = 0;
@@ -37,10 +37,11 @@ std::vector<std::byte> packed(std::span<const comm::Operation> group, CpuStream&
 
 class CommunicateTask : public TaskBody {
  public:
-  CommunicateTask(std::shared_ptr<PostOrder> order, int64_t turn, comm::Communicator& communicator,
-                  std::vector<std::byte> group, size_t operations, CpuStream& stream)
+  CommunicateTask(std::shared_ptr<PostOrder> order, int64_t number,
+                  comm::Communicator& communicator, std::vector<std::byte> group, size_t operations,
+                  CpuStream& stream)
       : order_(std::move(order)),
-        turn_(turn),
+        number_(number),
         communicator_(communicator),
         group_(std::move(group)),
         operations_(operations),
@@ -50,7 +51,8 @@ class CommunicateTask : public TaskBody {
   bool poll() override {
     std::lock_guard lock(order_->mutex);
     if (!posted_) {
-      if (order_->posted != turn_) return false;
+      if (order_->posted != number_) return false;
+      // Counted before post(), which may throw: later groups must not wait for this one forever.
       ++order_->posted;
       posted_ = true;
       ticket_ = communicator_.post(operations(), nullptr);
@@ -60,12 +62,13 @@ class CommunicateTask : public TaskBody {
 
   bool communicates() const override { return true; }
 
-  // Once posted the transport holds the buffers, so it is waited for; peers hear of the failure
-  // through World::abort, which ends the wait.
+  // Waits for a group that is already posted, because the transport uses its buffers. World::abort
+  // notifies the other ranks of the failure and ends this wait. A group that is not posted is
+  // counted in its order, so that later groups can follow.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);
-    if (order_->posted != turn_) return false;
+    if (order_->posted != number_) return false;
     ++order_->posted;
     return true;
   }
@@ -76,7 +79,7 @@ class CommunicateTask : public TaskBody {
   }
 
   std::shared_ptr<PostOrder> order_;
-  int64_t turn_;
+  int64_t number_;  // of this group in `order_`
   comm::Communicator& communicator_;
   std::vector<std::byte> group_;
   size_t operations_;
@@ -99,17 +102,17 @@ void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         const Issue& issue) {
   HEDDLE_USER_CHECK(
       !communicator.isStreamOrdered(),
-      "the communicator of rank {} of {} moves device memory on device streams; a CPU "
-      "device needs one on host memory (MPI or in-process)",
+      "the communicator of rank {} of {} works on device memory and device streams; a CPU "
+      "device needs a communicator on host memory (MPI or in-process)",
       communicator.rank(), communicator.size());
   if (group.empty()) return;
   std::shared_ptr<PostOrder> order = orders.of(communicator);
-  int64_t turn = 0;
+  int64_t number = 0;
   {
     std::lock_guard lock(order->mutex);
-    turn = order->issued++;
+    number = order->issued++;
   }
-  stream.enqueue<CommunicateTask>(issue, std::move(order), turn, communicator,
+  stream.enqueue<CommunicateTask>(issue, std::move(order), number, communicator,
                                   packed(group, stream), group.size(), stream);
 }
 

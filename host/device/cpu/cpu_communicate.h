@@ -10,17 +10,17 @@
 
 namespace heddle::host {
 
-// The groups of one communicator are posted in the order in which they were enqueued, on whatever
-// streams: only so do all ranks post in the same order. That order never contradicts the events,
-// which point to earlier work. Held while posting and testing, which exclude each other.
+// Makes a device post the groups of one communicator in the order in which they were enqueued, even
+// if they are on different streams. Otherwise ranks could post in different orders. This order
+// cannot contradict events, because a stream waits only for work that was enqueued earlier.
 struct PostOrder {
-  std::mutex mutex;
-  int64_t issued = 0;  // turns given out
-  int64_t posted = 0;  // turns that are over
+  std::mutex mutex;    // held while a group is posted or tested, which must not happen concurrently
+  int64_t issued = 0;  // numbers that were assigned to groups
+  int64_t posted = 0;  // groups that were posted or skipped
 };
 
-// One PostOrder for each communicator that a device meets. A later communicator at the same address
-// goes on with the counts. Thread-safe.
+// Holds one PostOrder for each communicator that a device uses. If a new communicator has the
+// address of an old one, it continues with the old counts. Thread-safe.
 class PostOrders {
  public:
   std::shared_ptr<PostOrder> of(const comm::Communicator& communicator);
@@ -30,7 +30,8 @@ class PostOrders {
   std::unordered_map<const comm::Communicator*, std::shared_ptr<PostOrder>> orders_;
 };
 
-// Enqueues a group, which is copied with the lists of counts that it names.
+// Enqueues a group. Copies it with its lists of counts. UserError if the communicator needs device
+// memory.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

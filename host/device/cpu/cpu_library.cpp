@@ -23,7 +23,7 @@ struct Plain {
 using ElementF64 = Plain<double, double>;
 using ElementF32 = Plain<float, double>;
 using ElementI64 = Plain<int64_t, uint64_t>;
-// Sign-extended on the way in, cut off on the way out.
+// Narrow integers are sign-extended when loaded and truncated when stored.
 using ElementI32 = Plain<int32_t, uint64_t>;
 using ElementI8 = Plain<int8_t, uint64_t>;
 using ElementU8 = Plain<uint8_t, uint64_t>;
@@ -43,7 +43,7 @@ struct Narrow {
 using ElementBf16 = Narrow<floatFromBf16, bf16FromFloat, uint16_t>;
 using ElementF16 = Narrow<floatFromF16, f16FromFloat, uint16_t>;
 
-// Calls work(E()) with the element type; `work` has one for each.
+// Calls work(E()) with the element type E of the dtype.
 template <class Work>
 void withElement(DType dtype, Work work) {
   switch (dtype) {
@@ -69,10 +69,10 @@ void withElement(DType dtype, Work work) {
     case DType::F8E5M2:
       break;
   }
-  HEDDLE_CHECK(false, "{} is neither summed nor sorted", name(dtype));
+  HEDDLE_CHECK(false, "{} can be neither summed nor sorted", name(dtype));
 }
 
-// Elements that are only moved keep their bits.
+// Calls work(E()) with an unsigned type E of the same size, for elements that are only moved.
 template <class Work>
 void withBits(DType dtype, Work work) {
   switch (sizeOf(dtype)) {
@@ -87,20 +87,22 @@ void withBits(DType dtype, Work work) {
   }
 }
 
-// --- how the lines are dealt out -----------------------------------------------------------------
+// --- distribution of the lines -------------------------------------------------------------------
 
-constexpr int64_t kMostLanes = 16;                  // neighbouring lines that are walked together
-constexpr int64_t kMostScratch = int64_t{4} << 20;  // bytes of a tile, as far as a line allows
+constexpr int64_t kMostLanes = 16;                  // neighbouring lines that run together
+constexpr int64_t kMostScratch = int64_t{4} << 20;  // bytes per tile, unless one line needs more
 
-// Tile t has the blocks t, t + tiles, ... of `lanes` lines, and its own part of the workspace.
-struct Deal {
+// Divides the lines into blocks of `lanes` lines. Tile t computes blocks t, t + tiles, ... and has
+// its own part of the workspace.
+struct Distribution {
   int64_t lanes = 1;
   int64_t blocks = 0;
   int64_t tiles = 0;
-  int64_t scratch = 0;  // bytes a tile
+  int64_t scratch = 0;  // bytes per tile
 };
 
-// argsort: the keys of one line; scatter: the sums of all lanes.
+// Returns the scratch bytes of a tile: for argsort the keys of one line, for scatter the sums of
+// all lanes.
 int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
   constexpr int64_t kSum = 8;
   if (call.function == LibraryFunction::Cumsum) return 0;
@@ -108,35 +110,36 @@ int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes
   return shape.n * (sizeOf(call.in_descs[0]->dtype) == 8 ? 16 : 8);
 }
 
-Deal dealOf(const LibraryCall& call, int64_t lines, int threads) {
+Distribution distribute(const LibraryCall& call, int64_t lines, int threads) {
   const LineShape shape = lineShapeOf(call);
-  Deal deal;
-  deal.lanes = std::clamp<int64_t>(ceilDiv(lines, threads), 1, kMostLanes);
-  const int64_t one = scratchOf(call, shape, 1);
-  if (call.scatters() && one > 0) {
-    deal.lanes = std::clamp<int64_t>(kMostScratch / one, 1, deal.lanes);
+  Distribution result;
+  result.lanes = std::clamp<int64_t>(ceilDiv(lines, threads), 1, kMostLanes);
+  const int64_t line_scratch = scratchOf(call, shape, 1);
+  if (call.scatters() && line_scratch > 0) {
+    result.lanes = std::clamp<int64_t>(kMostScratch / line_scratch, 1, result.lanes);
   }
-  deal.blocks = ceilDiv(lines, deal.lanes);
-  deal.tiles = std::min<int64_t>(deal.blocks, threads == 1 ? 1 : 4 * threads);
+  result.blocks = ceilDiv(lines, result.lanes);
+  result.tiles = std::min<int64_t>(result.blocks, threads == 1 ? 1 : 4 * threads);
+  // Tiles of different threads must not share a cache line.
   constexpr int64_t kCacheLine = 64;
-  deal.scratch = ceilDiv(scratchOf(call, shape, deal.lanes), kCacheLine) * kCacheLine;
-  return deal;
+  result.scratch = ceilDiv(scratchOf(call, shape, result.lanes), kCacheLine) * kCacheLine;
+  return result;
 }
 
 struct Work {
   const LibraryCall& call;
   LineSpace lines;
   LineShape shape;
-  Deal deal;
+  Distribution distribution;
 };
 
-// Where the lines of one block begin, by operand.
+// The offset of the first element of each line of one block, by operand.
 struct Block {
   int64_t lanes = 0;
   int64_t at[LineSpace::kMostOperands][kMostLanes];
   Block(const Work& work, int64_t index) {
-    const int64_t first = index * work.deal.lanes;
-    lanes = std::min(work.deal.lanes, work.lines.count - first);
+    const int64_t first = index * work.distribution.lanes;
+    lanes = std::min(work.distribution.lanes, work.lines.count - first);
     for (size_t operand = 0; operand < LineSpace::kMostOperands; ++operand) {
       for (int64_t lane = 0; lane < lanes; ++lane) {
         at[operand][lane] = work.lines.offset(operand, first + lane);
@@ -145,7 +148,7 @@ struct Block {
   }
 };
 
-// --- the functions, a block at a time ------------------------------------------------------------
+// --- the functions on one block ------------------------------------------------------------------
 
 template <class In, class Out>
 void cumsumBlock(const Work& work, const Block& block, std::byte*) {
@@ -162,7 +165,7 @@ void cumsumBlock(const Work& work, const Block& block, std::byte*) {
   }
 }
 
-// Unsigned integers in the order of the elements: -0 is 0, every NaN the greatest.
+// Returns an unsigned integer that sorts like the element. -0 equals 0, and NaN is the largest.
 uint32_t keyOf(float x) {
   if (std::isnan(x)) return ~uint32_t{0};
   const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);
@@ -188,14 +191,14 @@ auto keyOfElement(typename E::Stored x) {
 
 struct LongKey {
   uint64_t key;
-  uint64_t place;
+  uint64_t index;
   bool operator<(const LongKey& other) const {
-    return key != other.key ? key < other.key : place < other.place;
+    return key != other.key ? key < other.key : index < other.index;
   }
 };
 
-// Equal keys are ordered by their places, which makes any sort a stable one. A key of 32 bits and
-// its place are one integer.
+// Sorts keys together with their indices. Equal keys are ordered by index, so that any sort is
+// stable. A key of 32 bits and its index form one integer.
 template <class E>
 void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scratch) {
   const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;
@@ -217,7 +220,7 @@ void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scr
   std::sort(items, items + ordered);
   for (int64_t i = 0; i < ordered; ++i) {
     if constexpr (sizeof(Key) == 8) {
-      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i].place);
+      out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i].index);
     } else {
       out[i * work.shape.strides[0]] = static_cast<int64_t>(items[i] & ~uint32_t{0});
     }
@@ -235,7 +238,8 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
   return narrow ? static_cast<const int32_t*>(index)[at] : static_cast<const int64_t*>(index)[at];
 }
 
-// sums[target][lane]: the tensor, then the sources in their order along the axis.
+// Adds up sums[target][lane]: first the tensor, then the sources in their order along the axis. The
+// result is stored last, so that sums are rounded once.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;
@@ -253,7 +257,7 @@ void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   }
   for (int64_t i = 0; i < work.shape.n; ++i) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      // Targets before the first one wrap around to beyond the last.
+      // Indices before the first target wrap around to large numbers.
       const auto named = static_cast<uint64_t>(
           indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]));
       const uint64_t local = named - static_cast<uint64_t>(work.shape.first);
@@ -280,10 +284,10 @@ struct Job {
 
 void runTiles(const void* argument, int64_t begin, int64_t end) {
   const Job& job = *static_cast<const Job*>(argument);
-  const Deal& deal = job.work.deal;
+  const Distribution& tiles = job.work.distribution;
   for (int64_t tile = begin; tile < end; ++tile) {
-    std::byte* scratch = static_cast<std::byte*>(job.work.call.workspace) + tile * deal.scratch;
-    for (int64_t block = tile; block < deal.blocks; block += deal.tiles) {
+    std::byte* scratch = static_cast<std::byte*>(job.work.call.workspace) + tile * tiles.scratch;
+    for (int64_t block = tile; block < tiles.blocks; block += tiles.tiles) {
       job.run(job.work, Block(job.work, block), scratch);
     }
   }
@@ -317,15 +321,15 @@ RunBlock functionOf(const LibraryCall& call) {
 
 int64_t cpuLibraryWorkspace(const LibraryCall& call, int threads) {
   refuseFloat8Sums(call);
-  const Deal deal = dealOf(call, lineSpaceOf(call).count, threads);
-  return deal.tiles * deal.scratch;
+  const Distribution distribution = distribute(call, lineSpaceOf(call).count, threads);
+  return distribution.tiles * distribution.scratch;
 }
 
 void cpuLibrary(const LibraryCall& call, TilePool& pool) {
   const LineSpace lines = lineSpaceOf(call);
-  const Job job{{call, lines, lineShapeOf(call), dealOf(call, lines.count, pool.threads())},
+  const Job job{{call, lines, lineShapeOf(call), distribute(call, lines.count, pool.threads())},
                 functionOf(call)};
-  pool.run(runTiles, &job, job.work.deal.tiles);
+  pool.run(runTiles, &job, job.work.distribution.tiles);
 }
 
 }  // namespace heddle::host

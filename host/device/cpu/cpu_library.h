@@ -5,12 +5,14 @@
 
 namespace heddle::host {
 
-// The library functions on the CPU, parallel over blocks of neighbouring lines; the result does not
-// depend on the number of threads.
+// The library functions on the CPU. They run in parallel over blocks of neighbouring lines. The
+// result does not depend on the number of threads.
 
-// What a pool of `threads` needs as LibraryCall::workspace.
+// Returns the bytes of LibraryCall::workspace for a pool of `threads`. UserError if an f8 type
+// would be summed or sorted.
 int64_t cpuLibraryWorkspace(const LibraryCall& call, int threads);
-// On the calling thread together with the pool. Allocates nothing. The result has elements.
+// Computes the call on the calling thread and the pool, and returns when it is done. Allocates
+// nothing. The result must have at least one element.
 void cpuLibrary(const LibraryCall& call, TilePool& pool);
 
 }  // namespace heddle::host

@@ -14,12 +14,16 @@ namespace heddle::host {
 
 class AdversarialScheduler;
 
-// A queue of tasks that run one after the other. Without a scheduler a thread of its own serves it,
-// so a blocked stream blocks no other; with one, the scheduler's worker does.
+// A queue of tasks that run one after the other. Without a scheduler each stream has its own
+// thread, so that a blocked stream blocks no other. With a scheduler, the scheduler's worker runs
+// the tasks.
+//
+// Threads: enqueue(), end(), passed(), wait(), buffer() and recycle() are thread-safe. Only the
+//          thread that runs the tasks may call head() and finishHead().
 class CpuStream {
  public:
   explicit CpuStream(AdversarialScheduler* scheduler);
-  // What is queued runs first.
+  // Runs all queued tasks first, if the stream has its own thread.
   ~CpuStream();
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
@@ -35,31 +39,32 @@ class CpuStream {
     ready_.notify_one();
   }
 
-  // Behind all that has been enqueued.
+  // Returns the point after all tasks that have been enqueued.
   StreamPoint end();
   bool passed(uint64_t tasks) const { return completed_.load(std::memory_order_acquire) >= tasks; }
-  // Blocks the calling thread.
+  // Blocks the calling thread until the first `tasks` tasks are done.
   void wait(uint64_t tasks);
 
-  // Memory for the bytes of a task, kept for the next one.
+  // Returns a buffer with a copy of the bytes. It reuses memory that was passed to recycle().
   std::vector<std::byte> buffer(const void* bytes, size_t count);
   void recycle(std::vector<std::byte> buffer) noexcept;
 
-  // For the scheduler. The head, or nullptr; only the thread that serves the stream uses it.
+  // Returns the first task, or nullptr.
   Task* head();
+  // Destroys the first task and removes it.
   void finishHead(Task& task);
 
  private:
-  void announce();  // tells the scheduler, if there is one, that a task comes
+  void announce();  // notifies the scheduler, if there is one, of the next task
   void serve();
 
   AdversarialScheduler* scheduler_;
   std::mutex mutex_;
-  std::condition_variable ready_;  // a task came, or stop_
-  std::condition_variable done_;   // a task was finished while somebody waits
+  std::condition_variable ready_;  // a task was enqueued, or stop_ was set
+  std::condition_variable done_;   // a task was finished while a thread waits
   TaskQueue queue_;
   std::vector<std::vector<std::byte>> spare_;
-  size_t buffers_ = 0;  // made so far: no more than were ever queued at one time
+  size_t buffers_ = 0;  // buffers created so far, at most as many as were ever in use at one time
   uint64_t enqueued_ = 0;
   std::atomic<uint64_t> completed_{0};
   int waiting_ = 0;

@@ -13,29 +13,32 @@ namespace heddle::host {
 
 class CpuStream;
 
-// A place in a stream's queue: behind the first `tasks` tasks it was ever given. Streams of a
-// device live as long as the device and count on when they are reused, so a point stays valid.
+// A point in a stream: after the first `tasks` tasks that it ever received. A point always stays
+// valid, because a stream lives as long as its device and keeps counting when it is reused.
 struct StreamPoint {
-  CpuStream* stream = nullptr;  // nullptr: a point that is always passed
+  CpuStream* stream = nullptr;  // nullptr: the point is always passed
   uint64_t tasks = 0;
   bool passed() const;
 };
 
-// One piece of work at the head of a stream. Polled by one thread at a time.
+// A piece of work on a stream. Only one thread at a time calls it.
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
-  // Does the work, or looks whether it is done; false: call again later. Throws its error.
+  // Does the work, or checks whether it is done. Returns false if it must be called again later.
+  // Throws the error of the work.
   virtual bool poll() = 0;
-  // Called in place of poll() once the run has failed; false: call again later.
+  // Is called instead of poll() after the run has failed. Returns false if it must be called again
+  // later.
   virtual bool skip() { return true; }
-  // poll() waits for peers.
+  // Returns whether poll() waits for other ranks.
   virtual bool communicates() const { return false; }
-  // poll() is not called before this point is passed.
+  // Returns the point that must be passed before poll() is called.
   virtual StreamPoint waitsFor() const { return {}; }
 };
 
-// A slot of a queue, reused for ever: its body lives in place, so enqueuing allocates nothing.
+// A queue entry. Queues reuse entries, and an entry stores its body in place, so that enqueuing
+// allocates nothing.
 class Task {
  public:
   static constexpr size_t kBytes = 128;
@@ -54,7 +57,8 @@ class Task {
 
   bool polled() const { return polled_; }
   StreamPoint waitsFor() const { return body_->waitsFor(); }
-  // Polls once and sends an error to the issue; true when done, well or badly.
+  // Polls once, and reports an error to the sink of the issue. Returns true if the task is done or
+  // has failed.
   bool step() noexcept;
 
  private:
@@ -67,17 +71,17 @@ class Task {
   bool polled_ = false;
 };
 
-// First in, first out. Grows and never shrinks; a task stays where it is while it is queued.
+// A first-in, first-out queue. It never shrinks. The address of a queued task never changes.
 class TaskQueue {
  public:
   bool empty() const { return size_ == 0; }
   Task& front() { return *ring_[head_]; }
-  // The caller fills the slot.
+  // Appends an entry, which the caller must fill with Task::emplace().
   Task& pushBack() {
     if (size_ == ring_.size()) grow();
-    Task& slot = *ring_[(head_ + size_) % ring_.size()];
+    Task& entry = *ring_[(head_ + size_) % ring_.size()];
     ++size_;
-    return slot;
+    return entry;
   }
   void popFront() {
     head_ = (head_ + 1) % ring_.size();
@@ -102,7 +106,8 @@ class TaskQueue {
   size_t size_ = 0;
 };
 
-// Waits a little longer each time: a polled task must not keep a core from the rank it waits for.
+// Pauses between polls, longer each time up to a limit. A polled task must not occupy the core that
+// the awaited rank needs.
 class Backoff {
  public:
   void pause();

@@ -8,12 +8,12 @@
 
 namespace heddle::host {
 
-// What a null device was asked to do.
+// The numbers of calls that a null device received.
 struct NullCounts {
   std::atomic<int64_t> allocate{0};
   std::atomic<int64_t> deallocate{0};
   std::atomic<int64_t> create_stream{0};
-  std::atomic<int64_t> create_urgent_stream{0};  // of these
+  std::atomic<int64_t> create_urgent_stream{0};  // also counted in create_stream
   std::atomic<int64_t> create_event{0};
   std::atomic<int64_t> record_event{0};
   std::atomic<int64_t> wait_event{0};
@@ -23,18 +23,21 @@ struct NullCounts {
   std::atomic<int64_t> matmul{0};
   std::atomic<int64_t> library{0};
   std::atomic<int64_t> communicate{0};
-  std::atomic<int64_t> operations{0};  // of all groups given to communicate()
+  std::atomic<int64_t> operations{0};  // in all groups passed to communicate()
   std::atomic<int64_t> copy{0};
   std::atomic<int64_t> copied_bytes{0};
   std::atomic<int64_t> fill{0};
   std::atomic<int64_t> host_task{0};
 };
 
-// Does nothing and counts: host cost measured alone, programs tested with no device.
+// Creates a device that does no work and counts calls. It serves to measure host costs alone, and
+// to test programs without a device.
+// - Memory consists of distinct invented addresses that must not be accessed.
+// - Events are always done.
+// - Host tasks are dropped, not run.
 std::unique_ptr<Device> makeNullDevice();
 
-// makeNullDevice() with a view of its counts, which outlive the device. Memory is made-up distinct
-// addresses that must not be touched; events are always done; host tasks are dropped, not run.
+// As makeNullDevice(), but the caller can read the counts, also after the device is destroyed.
 std::unique_ptr<Device> makeNullDevice(std::shared_ptr<NullCounts> counts);
 
 }  // namespace heddle::host
