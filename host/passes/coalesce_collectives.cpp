@@ -103,12 +103,10 @@ class Coalescer {
 
   static bool redefines(const Instruction& x, const Communicate& post) {
     bool found = false;
-    forEachInstructionIn(&x, &x + 1, [&](const Instruction& inner, InstructionIndex) {
-      forEachSlot(inner.op, [&](SlotId slot, bool defines) {
-        for (const auto& [in, out] : post.pairs()) {
-          found = found || (defines && (slot == in || slot == out));
-        }
-      });
+    forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
+      for (const auto& [in, out] : post.pairs()) {
+        found = found || (role.defines && (slot == in || slot == out));
+      }
     });
     return found;
   }

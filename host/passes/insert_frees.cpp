@@ -48,12 +48,9 @@ Program freeAtTop(Program program) {
     return defined_at[slot] == root_at[root];
   };
   for (size_t i = 0; i < count; ++i) {
-    forEachInstructionIn(&program.body[i], &program.body[i] + 1,
-                         [&](const Instruction& x, InstructionIndex) {
-                           forEachSlot(x.op, [&](SlotId slot, bool defines) {
-                             if (defines) defined_at[slot] = i;
-                           });
-                         });
+    forEachSlotInside(program.body[i], [&](SlotId slot, FieldRole role) {
+      if (role.defines) defined_at[slot] = i;
+    });
     std::erase_if(waiting, [&](RootId root) { return !stillNamed(root); });
     order.step(i);
     body.push_back(program.body[i]);
@@ -72,11 +69,7 @@ Program freeAtTop(Program program) {
 // Slots that an instruction and its bodies name.
 std::set<SlotId> slotsOf(const Instruction& x) {
   std::set<SlotId> out;
-  const auto visit = [&](const Instruction& inner, InstructionIndex) {
-    forEachSlot(inner.op, [&](SlotId id, bool) { out.insert(id); });
-  };
-  const Instruction* first = &x;
-  forEachInstructionIn(first, first + 1, visit);
+  forEachSlotInside(x, [&](SlotId id, FieldRole) { out.insert(id); });
   return out;
 }
 
@@ -84,11 +77,10 @@ class BodyFrees {
  public:
   explicit BodyFrees(Program& program) : program_(program) {
     forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
-      forEachSlot(x.op, [&](SlotId id, bool) { ++uses_[id]; });
+      forEachSlot(x.op, [&](SlotId id, FieldRole) { ++uses_[id]; });
       if (const auto* freed = std::get_if<Free>(&x.op)) taken_.insert(freed->slot);
       if (const auto* alias = std::get_if<Alias>(&x.op)) aliased_.insert(alias->in);
-      if (std::holds_alternative<Communicate>(x.op) || std::holds_alternative<Send>(x.op) ||
-          std::holds_alternative<Recv>(x.op) || streamOf(x.op).value_or(0) > 0) {
+      if (kindOf(x.op) == InstructionKind::Post || streamOf(x.op).value_or(0) > 0) {
         const std::set<SlotId> slots = slotsOf(x);
         taken_.insert(slots.begin(), slots.end());
       }
@@ -100,11 +92,7 @@ class BodyFrees {
   void run() {
     std::vector<std::vector<Instruction>*> lists;
     forEachInstruction(program_.body, [&](Instruction& x, InstructionIndex) {
-      if (auto* loop = std::get_if<For>(&x.op)) lists.push_back(&loop->body);
-      if (auto* branch = std::get_if<If>(&x.op)) {
-        lists.push_back(&branch->then_body);
-        lists.push_back(&branch->else_body);
-      }
+      forEachBody(x.op, [&](std::vector<Instruction>& body) { lists.push_back(&body); });
     });
     // Inner lists first: a list is not moved by what is put into the lists within it.
     for (size_t i = lists.size(); i-- > 0;) list(*lists[i]);
@@ -120,13 +108,10 @@ class BodyFrees {
       if (const auto* x = std::get_if<Allocate>(&body[i].op); x && here[x->out] == 0) {
         made.emplace(x->out, body[i]);
       }
-      const Instruction* first = &body[i];
-      forEachInstructionIn(first, first + 1, [&](const Instruction& x, InstructionIndex) {
-        forEachSlot(x.op, [&](SlotId id, bool defines) {
-          if (defines && here[id] > 0) made.erase(id);
-          ++here[id];
-          last[id] = i;
-        });
+      forEachSlotInside(body[i], [&](SlotId id, FieldRole role) {
+        if (role.defines && here[id] > 0) made.erase(id);
+        ++here[id];
+        last[id] = i;
       });
     }
     std::map<size_t, std::vector<Instruction>> after;

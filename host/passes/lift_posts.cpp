@@ -10,17 +10,15 @@ namespace {
 
 bool names(const Communicate& post, SlotId slot) {
   bool found = false;
-  forEachSlot(post, [&](SlotId named, bool) { found = found || named == slot; });
+  forEachSlot(post, [&](SlotId named, FieldRole) { found = found || named == slot; });
   return found;
 }
 
 // Whether `x` gives or takes away the meaning of a slot that `post` names.
 bool definesFor(const Instruction& x, const Communicate& post) {
   bool found = false;
-  forEachInstruction({x}, [&](const Instruction& inner, InstructionIndex) {
-    forEachSlot(inner.op, [&](SlotId slot, bool defines) {
-      found = found || (defines && names(post, slot));
-    });
+  forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
+    found = found || (role.defines && names(post, slot));
   });
   return found;
 }

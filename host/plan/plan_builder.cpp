@@ -81,23 +81,13 @@ void PlanBuilder::findEventUses() {
     if (step.instruction == nullptr) continue;
     if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
     const Op& op = step.instruction->op;
-    if (const auto* x = std::get_if<Communicate>(&op)) {
-      useEvent({true, x->token}, x->stream);
-    } else if (const auto* x = std::get_if<Send>(&op)) {
-      group_stream = x->stream;
-      if (x->token) useEvent({true, *x->token}, x->stream);
-    } else if (const auto* x = std::get_if<Recv>(&op)) {
-      group_stream = x->stream;
-      if (x->token) useEvent({true, *x->token}, x->stream);
-    } else if (const auto* x = std::get_if<GroupEnd>(&op)) {
-      useEvent({true, x->token}, group_stream);
-    } else if (const auto* x = std::get_if<Wait>(&op)) {
-      useEvent({true, x->token}, x->stream);
-    } else if (const auto* x = std::get_if<RecordEvent>(&op)) {
-      useEvent({false, x->event}, x->stream);
-    } else if (const auto* x = std::get_if<WaitEvent>(&op)) {
-      useEvent({false, x->event}, x->stream);
-    }
+    if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
+    // A GroupEnd names no stream: its token belongs to the stream of the posts in the group.
+    const StreamId stream = streamOf(op).value_or(group_stream);
+    forEachToken(op, [&](TokenId id, FieldRole) { useEvent({true, id}, stream); });
+    forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) {
+      useEvent({false, id}, stream);
+    });
   }
 }
 

@@ -13,7 +13,8 @@ class Inliner {
   explicit Inliner(const Program& program) : out_(program) {
     for (const Slot& slot : out_.slots) slot_names_.insert(slot.name);
     forEachInstruction(out_.body, [&](const Instruction& x, InstructionIndex) {
-      if (const auto* loop = std::get_if<For>(&x.op)) index_names_.insert(loop->index);
+      forEachFieldOfKind<FieldKind::LoopIndex>(
+          x.op, [&](const std::string& name, FieldRole) { index_names_.insert(name); });
     });
   }
 
@@ -36,11 +37,8 @@ class Inliner {
         continue;
       }
       result.push_back(x);
-      if (auto* loop = std::get_if<For>(&result.back().op)) loop->body = expanded(loop->body);
-      if (auto* branch = std::get_if<If>(&result.back().op)) {
-        branch->then_body = expanded(branch->then_body);
-        branch->else_body = expanded(branch->else_body);
-      }
+      forEachBody(result.back().op,
+                  [&](std::vector<Instruction>& inner) { inner = expanded(inner); });
     }
     return result;
   }
@@ -132,9 +130,9 @@ class Inliner {
       if (!(check.a == check.b)) out_.guards.push_back(std::move(check));
     }
     forEachInstruction(callee.body, [&](const Instruction& x, InstructionIndex) {
-      const auto* loop = std::get_if<For>(&x.op);
-      if (loop == nullptr) return;
-      symbols_.insert_or_assign(loop->index, Size::symbol(fresh(loop->index, index_names_)));
+      forEachFieldOfKind<FieldKind::LoopIndex>(x.op, [&](const std::string& name, FieldRole) {
+        symbols_.insert_or_assign(name, Size::symbol(fresh(name, index_names_)));
+      });
     });
   }
 

@@ -8,18 +8,6 @@
 namespace heddle::host {
 namespace {
 
-void addAll(std::vector<Access>& out, const std::vector<SlotId>& slots, bool write) {
-  for (SlotId slot : slots) out.push_back({slot, write});
-}
-
-std::vector<Access> readsAndWrites(const std::vector<SlotId>& inputs,
-                                   const std::vector<SlotId>& outputs) {
-  std::vector<Access> out;
-  addAll(out, inputs, false);
-  addAll(out, outputs, true);
-  return out;
-}
-
 // Slots, tokens and events in the order in which the text names them; so two programs that differ
 // only in numbering become equal.
 Program canonical(const Program& program) {
@@ -103,15 +91,12 @@ std::vector<bool> Program::communicationStreams() const {
   std::vector<bool> communicates(static_cast<size_t>(streams()));
   std::vector<bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    const Op& op = x.op;
-    const auto stream = static_cast<size_t>(streamOf(op).value_or(0));
-    if (std::holds_alternative<LaunchKernel>(op) || std::holds_alternative<CallLibrary>(op)) {
+    const auto stream = static_cast<size_t>(streamOf(x.op).value_or(0));
+    // A copy may share a stream with collectives: copy engines leave the SMs alone.
+    if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
       computes[stream] = true;
     }
-    if (std::holds_alternative<Communicate>(op) || std::holds_alternative<Send>(op) ||
-        std::holds_alternative<Recv>(op)) {
-      communicates[stream] = true;
-    }
+    if (kindOf(x.op) == InstructionKind::Post) communicates[stream] = true;
   });
   for (size_t i = 0; i < communicates.size(); ++i) {
     communicates[i] = communicates[i] && !computes[i];
@@ -136,159 +121,48 @@ int32_t countInstructions(const std::vector<Instruction>& body) {
 }
 
 std::vector<Access> accessesOf(const Op& op) {
-  using List = std::vector<Access>;
-  return std::visit(Overloaded{
-                        [](const Allocate& x) {
-                          return List{{x.out, true}};
-                        },
-                        [](const Free& x) {
-                          return List{{x.slot, true}};
-                        },
-                        [](const Alias&) { return List{}; },
-                        [](const Evaluate&) { return List{}; },
-                        [](const LaunchKernel& x) { return readsAndWrites(x.inputs, x.outputs); },
-                        [](const CallLibrary& x) { return readsAndWrites(x.inputs, x.outputs); },
-                        [](const Copy& x) {
-                          return List{{x.in, false}, {x.out, true}};
-                        },
-                        [](const Communicate& x) {
-                          List list;
-                          for (const auto& [in, out] : x.pairs()) {
-                            list.push_back({in, false, true});
-                            list.push_back({out, true, true});
-                          }
-                          return list;
-                        },
-                        [](const Send& x) {
-                          return List{{x.slot, false, true}};
-                        },
-                        [](const Recv& x) {
-                          return List{{x.slot, true, true}};
-                        },
-                        [](const GroupBegin&) { return List{}; },
-                        [](const GroupEnd&) { return List{}; },
-                        [](const Wait&) { return List{}; },
-                        [](const RecordEvent&) { return List{}; },
-                        [](const WaitEvent&) { return List{}; },
-                        [](const ReadBack& x) {
-                          return List{{x.in, false}};
-                        },
-                        [](const For&) { return List{}; },
-                        [](const If&) { return List{}; },
-                        [](const Call&) { return List{}; },
-                        [](const Check& x) {
-                          return List{{x.slot, false}};
-                        },
-                        [](const Print& x) {
-                          return List{{x.slot, false}};
-                        },
-                    },
-                    op);
+  std::vector<Access> out;
+  forEachFieldOfKind<FieldKind::Slot>(op, [&](auto& member, FieldRole field) {
+    const auto add = [&](SlotId slot, FieldRole role) {
+      if (role.reads || role.writes) out.push_back({slot, role.writes, role.borrowed});
+    };
+    parts::forEachSlotIn(member, field, add);
+  });
+  return out;
 }
 
 std::optional<StreamId> streamOf(const Op& op) {
-  using Maybe = std::optional<StreamId>;
-  return std::visit(Overloaded{
-                        [](const Allocate& x) { return Maybe(x.stream); },
-                        [](const Free& x) { return Maybe(x.stream); },
-                        [](const Alias&) { return Maybe(); },
-                        [](const Evaluate&) { return Maybe(); },
-                        [](const LaunchKernel& x) { return Maybe(x.stream); },
-                        [](const CallLibrary& x) { return Maybe(x.stream); },
-                        [](const Copy& x) { return Maybe(x.stream); },
-                        [](const Communicate& x) { return Maybe(x.stream); },
-                        [](const Send& x) { return Maybe(x.stream); },
-                        [](const Recv& x) { return Maybe(x.stream); },
-                        [](const GroupBegin&) { return Maybe(); },
-                        [](const GroupEnd&) { return Maybe(); },
-                        [](const Wait& x) { return Maybe(x.stream); },
-                        [](const RecordEvent& x) { return Maybe(x.stream); },
-                        [](const WaitEvent& x) { return Maybe(x.stream); },
-                        [](const ReadBack& x) { return Maybe(x.stream); },
-                        [](const For&) { return Maybe(); },
-                        [](const If&) { return Maybe(); },
-                        [](const Call&) { return Maybe(); },
-                        [](const Check& x) { return Maybe(x.stream); },
-                        [](const Print& x) { return Maybe(x.stream); },
-                    },
-                    op);
+  std::optional<StreamId> stream;
+  forEachFieldOfKind<FieldKind::Stream>(op, [&](StreamId id, FieldRole) { stream = id; });
+  return stream;
+}
+
+const Team* teamOf(const Op& op) {
+  const Team* team = nullptr;
+  forEachFieldOfKind<FieldKind::Team>(op, [&](const Team& each, FieldRole) { team = &each; });
+  return team;
+}
+
+std::optional<TokenId> postedToken(const Op& op) {
+  std::optional<TokenId> token;
+  forEachToken(op, [&](TokenId id, FieldRole role) {
+    if (role.defines) token = id;
+  });
+  return token;
+}
+
+std::vector<Size> sizesOf(const Op& op) {
+  std::vector<Size> out;
+  forEachSize(op, [&](const Size& size) { out.push_back(size); });
+  return out;
 }
 
 std::string_view mnemonic(const Op& op) {
-  using Text = std::string_view;
-  return std::visit(Overloaded{
-                        [](const Allocate&) -> Text { return "allocate"; },
-                        [](const Free&) -> Text { return "free"; },
-                        [](const Alias&) -> Text { return "alias"; },
-                        [](const Evaluate&) -> Text { return "evaluate"; },
-                        [](const LaunchKernel&) -> Text { return "launch"; },
-                        [](const CallLibrary&) -> Text { return "call_library"; },
-                        [](const Copy&) -> Text { return "copy"; },
-                        [](const Communicate&) -> Text { return "communicate"; },
-                        [](const Send&) -> Text { return "send"; },
-                        [](const Recv&) -> Text { return "recv"; },
-                        [](const GroupBegin&) -> Text { return "group_begin"; },
-                        [](const GroupEnd&) -> Text { return "group_end"; },
-                        [](const Wait&) -> Text { return "wait"; },
-                        [](const RecordEvent&) -> Text { return "record_event"; },
-                        [](const WaitEvent&) -> Text { return "wait_event"; },
-                        [](const ReadBack&) -> Text { return "read_back"; },
-                        [](const For&) -> Text { return "for"; },
-                        [](const If&) -> Text { return "if"; },
-                        [](const Call&) -> Text { return "call"; },
-                        [](const Check&) -> Text { return "check"; },
-                        [](const Print&) -> Text { return "print"; },
-                    },
-                    op);
+  return std::visit([](const auto& x) { return std::decay_t<decltype(x)>::kMnemonic; }, op);
 }
 
-void forEachSlot(const Op& op, const std::function<void(SlotId, bool)>& visit) {
-  const auto use = [&](const std::vector<SlotId>& slots, bool defines) {
-    for (SlotId slot : slots) visit(slot, defines);
-  };
-  const auto define = [&](SlotId out, std::initializer_list<SlotId> inputs) {
-    visit(out, true);
-    for (SlotId in : inputs) visit(in, false);
-  };
-  std::visit(Overloaded{
-                 [&](const Allocate& x) { define(x.out, {}); },
-                 [&](const Free& x) { visit(x.slot, false); },
-                 [&](const Alias& x) { define(x.out, {x.in}); },
-                 [&](const Evaluate& x) {
-                   visit(x.out, true);
-                   if (auto* apply = std::get_if<Evaluate::Apply>(&x.expression)) {
-                     use(apply->args, false);
-                   }
-                 },
-                 [&](const LaunchKernel& x) { use(x.inputs, false), use(x.outputs, false); },
-                 [&](const CallLibrary& x) { use(x.inputs, false), use(x.outputs, false); },
-                 [&](const Copy& x) { visit(x.in, false), visit(x.out, false); },
-                 [&](const Communicate& x) {
-                   const auto named = [&](SlotId id) {
-                     if (id != kNoSlot) visit(id, false);
-                   };
-                   for (const auto& [in, out] : x.pairs()) named(in), named(out);
-                   for (const auto& counts : {x.send_counts, x.recv_counts}) {
-                     named(counts.value_or(kNoSlot));
-                   }
-                 },
-                 [&](const Send& x) { visit(x.slot, false); },
-                 [&](const Recv& x) { visit(x.slot, false); },
-                 [](const GroupBegin&) {},
-                 [](const GroupEnd&) {},
-                 [](const Wait&) {},
-                 [](const RecordEvent&) {},
-                 [](const WaitEvent&) {},
-                 [&](const ReadBack& x) { define(x.out, {x.in}); },
-                 [](const For&) {},
-                 [&](const If& x) {
-                   if (auto* slot = std::get_if<SlotId>(&x.predicate.lhs)) visit(*slot, false);
-                 },
-                 [&](const Call& x) { use(x.outputs, true), use(x.inputs, false); },
-                 [&](const Check& x) { visit(x.slot, false); },
-                 [&](const Print& x) { visit(x.slot, false); },
-             },
-             op);
+InstructionKind kindOf(const Op& op) {
+  return std::visit([](const auto& x) { return std::decay_t<decltype(x)>::kKind; }, op);
 }
 
 }  // namespace heddle::host

@@ -7,13 +7,6 @@
 
 namespace heddle::host {
 
-const Team* teamOf(const Op& op) {
-  if (const auto* communicate = std::get_if<Communicate>(&op)) return &communicate->team;
-  if (const auto* send = std::get_if<Send>(&op)) return &send->team;
-  if (const auto* recv = std::get_if<Recv>(&op)) return &recv->team;
-  return nullptr;
-}
-
 std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
                              int64_t ranks) {
   std::vector<int> members;

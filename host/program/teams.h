@@ -7,9 +7,6 @@
 
 namespace heddle::host {
 
-// The team that the instruction posts to; nullptr for an instruction that posts nothing.
-const Team* teamOf(const Op& op);
-
 // World ranks of the team in which `rank` is, in team order; empty when the rank is not in its
 // mesh.
 std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,

@@ -1,18 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
 
+#include "host/program/field_parts.h"
 #include "host/program/program.h"
 
 namespace heddle::host {
 
-// Streams of a program are numbered 0 to this.
+// The streams of a program are numbered from 0 to this one.
 inline constexpr StreamId kMaxStream = 63;
 
-// One lambda per alternative; a forgotten alternative does not compile.
+// One lambda per alternative of a variant. A missing alternative does not compile.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -20,15 +22,68 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-// Every instruction in the order of InstructionIndex: a For or If before its body, then_body before
-// else_body. `visit(instruction, index)`. Iterative.
+// Calls `visit(field, member)` for each field of the instruction, in the order of the text form.
+// `op` is an Op or one of its alternatives.
+template <class OpT, class Visit>
+void forEachField(OpT& op, Visit&& visit) {
+  if constexpr (std::is_same_v<std::remove_const_t<OpT>, Op>) {
+    std::visit([&](auto& x) { forEachFieldOf(x, visit); }, op);
+  } else {
+    forEachFieldOf(op, visit);
+  }
+}
+
+// Calls `visit(member, role)` for each field of one kind.
+template <FieldKind kKind, class OpT, class Visit>
+void forEachFieldOfKind(OpT& op, Visit&& visit) {
+  forEachField(op, [&](const auto& field, auto& member) {
+    if constexpr (std::decay_t<decltype(field)>::kKind == kKind) visit(member, field.role);
+  });
+}
+
+// Calls `visit(slot, role)` for each slot of the instruction, scalar slots included, in the order
+// of the text form.
+template <class OpT, class Visit>
+void forEachSlot(OpT& op, Visit&& visit) {
+  forEachFieldOfKind<FieldKind::Slot>(
+      op, [&](auto& member, FieldRole role) { parts::forEachSlotIn(member, role, visit); });
+  forEachFieldOfKind<FieldKind::Operand>(
+      op, [&](auto& member, FieldRole role) { parts::forEachSlotIn(member, role, visit); });
+}
+
+// Calls `visit(token, role)` for each token of the instruction. role.defines: it posts the token.
+template <class OpT, class Visit>
+void forEachToken(OpT& op, Visit&& visit) {
+  forEachFieldOfKind<FieldKind::Token>(op, [&](auto& member, FieldRole role) {
+    if constexpr (parts::kIsOptional<std::decay_t<decltype(member)>>) {
+      if (member) visit(*member, role);
+    } else {
+      visit(member, role);
+    }
+  });
+}
+
+// Calls `visit(size)` for each size of the instruction, without those of its bodies.
+template <class OpT, class Visit>
+void forEachSize(OpT& op, Visit&& visit) {
+  forEachFieldOfKind<FieldKind::Size>(
+      op, [&](auto& member, FieldRole) { parts::forEachSizeIn(member, visit); });
+  forEachFieldOfKind<FieldKind::Operand>(
+      op, [&](auto& member, FieldRole) { parts::forEachSizeIn(member, visit); });
+}
+
+// Calls `visit(body)` for each body of the instruction, in program order.
+template <class OpT, class Visit>
+void forEachBody(OpT& op, Visit&& visit) {
+  forEachFieldOfKind<FieldKind::Body>(op, [&](auto& body, FieldRole) { visit(body); });
+}
+
+// Calls `visit(instruction, index)` for every instruction in the order of InstructionIndex: an
+// instruction with bodies comes before them. Iterative, because programs may be nested deeply.
 template <class InstructionT, class Visit>
 void forEachInstructionIn(InstructionT* first, InstructionT* last, Visit&& visit) {
   std::vector<std::pair<InstructionT*, InstructionT*>> open{{first, last}};
   InstructionIndex index = 0;
-  const auto enter = [&](auto& body) {
-    if (!body.empty()) open.push_back({body.data(), body.data() + body.size()});
-  };
   while (!open.empty()) {
     if (open.back().first == open.back().second) {
       open.pop_back();
@@ -36,11 +91,12 @@ void forEachInstructionIn(InstructionT* first, InstructionT* last, Visit&& visit
     }
     InstructionT& instruction = *open.back().first++;
     visit(instruction, index++);
-    if (auto* loop = std::get_if<For>(&instruction.op)) enter(loop->body);
-    if (auto* branch = std::get_if<If>(&instruction.op)) {
-      enter(branch->else_body);  // a stack: pushed first, visited last
-      enter(branch->then_body);
-    }
+    // `open` is a stack: the first body goes on top.
+    const auto bodies = static_cast<std::ptrdiff_t>(open.size());
+    forEachBody(instruction.op, [&](auto& body) {
+      open.push_back({body.data(), body.data() + body.size()});
+    });
+    std::reverse(open.begin() + bodies, open.end());
   }
 }
 template <class Visit>
@@ -52,8 +108,15 @@ void forEachInstruction(std::vector<Instruction>& body, Visit&& visit) {
   forEachInstructionIn(body.data(), body.data() + body.size(), visit);
 }
 
-// How the ids and sizes of one instruction are renamed. An empty function keeps what it would map.
-// Loop indices are renamed by `index`.
+// Calls `visit(slot, role)` for each slot of the instruction and of the instructions in its bodies.
+template <class Visit>
+void forEachSlotInside(const Instruction& instruction, Visit&& visit) {
+  forEachInstructionIn(&instruction, &instruction + 1,
+                       [&](const Instruction& x, InstructionIndex) { forEachSlot(x.op, visit); });
+}
+
+// How the ids and sizes of an instruction are renamed. An empty function keeps what it would
+// rename. `index` renames the index that a For declares.
 struct Renaming {
   std::function<SlotId(SlotId)> slot;
   std::function<TokenId(TokenId)> token;
@@ -63,16 +126,12 @@ struct Renaming {
   std::function<Size(const Size&)> size;
   std::function<std::string(const std::string&)> index;
 };
-// This instruction only, not its bodies. Slots are visited in the order of the text form.
+// Renames what this instruction names, but nothing in its bodies. Slots are renamed in the order of
+// the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
-// The program with every Call replaced by the body of its callee, whose slots, tokens, events,
-// kernels and loop indices get new names. UserError naming a callee or an operand that does not
-// fit.
+// Replaces every Call by the body of its callee. The slots, tokens, events, kernels and loop
+// indices of a callee get new names. UserError names a callee or an operand that does not fit.
 Program inlineCalls(const Program& program);
-
-// Calls `visit(slot, defines)` for each slot of the instruction, scalars too, in the order of the
-// text form: outputs of `a = f(b)` first. `defines`: the slot names something else from here on.
-void forEachSlot(const Op& op, const std::function<void(SlotId, bool defines)>& visit);
 
 }  // namespace heddle::host

@@ -6,7 +6,7 @@
 namespace heddle::host {
 namespace {
 
-// A group's begin and end stand on the stream of what is between them.
+// The begin and the end of a group are on the stream of the posts between them.
 void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
   StreamId stream = 0;
@@ -14,9 +14,7 @@ void placeGroups(Unrolled& unrolled) {
     if (unrolled.steps[i].instruction == nullptr) continue;
     const Op& op = unrolled.steps[i].instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) begin = i, stream = 0;
-    if (std::holds_alternative<Send>(op) || std::holds_alternative<Recv>(op)) {
-      stream = unrolled.steps[i].stream;
-    }
+    if (kindOf(op) == InstructionKind::Post) stream = unrolled.steps[i].stream;
     if (!std::holds_alternative<GroupEnd>(op)) continue;
     unrolled.steps[i].stream = unrolled.steps[begin].stream = stream;
   }
@@ -25,7 +23,7 @@ void placeGroups(Unrolled& unrolled) {
 bool hasCalls(const Program& program) {
   bool found = false;
   forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
-    found = found || std::holds_alternative<Call>(x.op);
+    found = found || kindOf(x.op) == InstructionKind::Call;
   });
   return found;
 }

@@ -34,10 +34,8 @@ void Unroller::advance() {
   const Instruction& x = (*top.list)[top.next++];
   const InstructionIndex index = top.index;
   top.index += 1;
-  if (const auto* loop = std::get_if<For>(&x.op)) top.index += countInstructions(loop->body);
-  if (const auto* branch = std::get_if<If>(&x.op)) {
-    top.index += countInstructions(branch->then_body) + countInstructions(branch->else_body);
-  }
+  forEachBody(x.op,
+              [&](const std::vector<Instruction>& body) { top.index += countInstructions(body); });
   if (x.on >= 0 && !scope_.isIn(x.on)) return;
   try {
     instruction(x, index);

@@ -9,10 +9,7 @@
 namespace heddle::host {
 namespace {
 
-bool isPost(const Op& op) {
-  return std::holds_alternative<Communicate>(op) || std::holds_alternative<Send>(op) ||
-         std::holds_alternative<Recv>(op);
-}
+bool isPost(const Op& op) { return kindOf(op) == InstructionKind::Post; }
 
 class RaceChecker {
  public:
@@ -27,8 +24,6 @@ class RaceChecker {
   }
 
   void run() {
-    // The caller's tensors were written on stream 0; nothing orders the other streams after that.
-    state_.streams[0].streams[0] = 1;
     for (size_t b = 0; b < unrolled_.buffers.size(); ++b) {
       if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
@@ -73,21 +68,15 @@ class RaceChecker {
     const Op& op = step.instruction->op;
     if (std::holds_alternative<GroupBegin>(op)) group_ = newPost(at);
     if (step.stream < 0) return;
-    VectorClock& clock = state_.streams[static_cast<size_t>(step.stream)];
-    if (const auto* wait = std::get_if<Wait>(&op)) return this->wait(*wait, clock);
-    if (const auto* record = std::get_if<RecordEvent>(&op)) {
-      state_.events[static_cast<size_t>(record->event)] = clock;
-      return;
-    }
-    if (const auto* wait = std::get_if<WaitEvent>(&op)) {
-      const auto& event = state_.events[static_cast<size_t>(wait->event)];
-      if (event) clock.join(*event);
-      return;
-    }
-    if (const auto* end = std::get_if<GroupEnd>(&op)) {
-      posted(group_, end->token, clock);
-      group_ = -1;
-      return;
+    if (state_.order(op, step.stream)) return;
+    VectorClock& clock = state_.of(step.stream);
+    // Only the end of a group posts its token. The posts within have none.
+    if (kindOf(op) == InstructionKind::Group) {
+      if (const std::optional<TokenId> token = postedToken(op)) {
+        state_.post(*token, group_, clock);
+        group_ = -1;
+        return;
+      }
     }
     const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
     int32_t post = -1;
@@ -97,29 +86,12 @@ class RaceChecker {
       state_.work_time[static_cast<size_t>(step.stream)] = time;
     }
     for (const UnrolledAccess& access : step.accesses) touch(at, access, time, post, clock);
-    if (post >= 0 && group_ < 0) posted(post, tokenOf(op), clock);
+    if (post >= 0 && group_ < 0) state_.post(postedToken(op).value_or(-1), post, clock);
   }
 
   int32_t newPost(int32_t at) {
     state_.post_step.push_back(at);
     return static_cast<int32_t>(state_.post_step.size() - 1);
-  }
-
-  static TokenId tokenOf(const Op& op) {
-    if (const auto* x = std::get_if<Communicate>(&op)) return x->token;
-    const auto* send = std::get_if<Send>(&op);
-    return send ? send->token.value_or(-1) : std::get<Recv>(op).token.value_or(-1);
-  }
-
-  void posted(int32_t post, TokenId token, const VectorClock& start) {
-    state_.tokens.at(static_cast<size_t>(token)) = {{post}, start};
-  }
-
-  void wait(const Wait& wait, VectorClock& clock) {
-    const RaceToken& token = state_.tokens.at(static_cast<size_t>(wait.token));
-    if (token.posts.empty()) return;
-    clock.join(token.start);
-    for (int32_t post : token.posts) clock.addPost(post);
   }
 
   void touch(int32_t at, const UnrolledAccess& access, int32_t time, int32_t post,

@@ -17,9 +17,7 @@ bool contains(const std::vector<int32_t>& list, int32_t item) {
 
 RaceState::RaceState(size_t stream_count, size_t token_count, size_t event_count,
                      size_t buffer_count)
-    : streams(stream_count, VectorClock(stream_count)),
-      events(event_count),
-      tokens(token_count, RaceToken{{}, VectorClock(stream_count)}),
+    : StreamClocks(stream_count, token_count, event_count),
       buffers(buffer_count),
       last_work(stream_count, -1),
       work_time(stream_count, 0) {}
@@ -42,7 +40,7 @@ void RaceState::raise(const std::vector<int32_t>& from, const std::vector<int32_
   for (auto& event : events) {
     if (event) raiseOne(*event);
   }
-  for (RaceToken& token : tokens) raiseOne(token.start);
+  for (TokenClock& token : tokens) raiseOne(token.start);
 }
 
 void RaceState::beginOtherwise(const RaceState& then) {
@@ -65,8 +63,8 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
     if (events[e]) events[e]->meet(*other.events[e]);
   }
   for (size_t t = 0; t < tokens.size(); ++t) {
-    RaceToken& mine = tokens[t];
-    RaceToken& theirs = other.tokens[t];
+    TokenClock& mine = tokens[t];
+    TokenClock& theirs = other.tokens[t];
     mine.start.meet(theirs.start);
     std::vector<int32_t> both;
     for (int32_t post : mine.posts) {

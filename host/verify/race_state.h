@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "host/unroll/unroll.h"
-#include "host/verify/happens_before.h"
+#include "host/verify/stream_clocks.h"
 
 namespace heddle::host {
 
@@ -31,18 +31,9 @@ struct RaceBuffer {
   std::vector<RaceAccess> accesses;
 };
 
-// What a Wait on a token gives: the posts that are then done and what they started after.
-struct RaceToken {
-  std::vector<int32_t> posts;
-  VectorClock start;
-};
-
-// All that is known at one place of a unrolled program. Copied where a branch decided at run time
-// begins.
-struct RaceState {
-  std::vector<VectorClock> streams;
-  std::vector<std::optional<VectorClock>> events;
-  std::vector<RaceToken> tokens;
+// All that is known at one place of an unrolled program. The checker copies it where a branch
+// decided at run time begins.
+struct RaceState : StreamClocks {
   std::vector<RaceBuffer> buffers;
   std::vector<int32_t> last_work;  // per stream: step, or -1
   std::vector<int32_t> work_time;  // per stream: its time

@@ -103,12 +103,12 @@ std::vector<int64_t> jobsFor(const Program& program) {
     for (const Size& size : sizesOf(x.op)) size.collectSymbols(symbols);
     const auto ofJob = [](const std::string& s) { return s == "rank" || s == "ranks"; };
     depends = depends || std::any_of(symbols.begin(), symbols.end(), ofJob);
-    if (const auto* post = std::get_if<Communicate>(&x.op)) {
-      depends |= post->team.mesh < 0;
-      if (post->root) peer(*post->root, post->team);
-    }
-    if (const auto* send = std::get_if<Send>(&x.op)) peer(send->peer, send->team);
-    if (const auto* recv = std::get_if<Recv>(&x.op)) peer(recv->peer, recv->team);
+    const Team* team = teamOf(x.op);
+    if (team == nullptr) return;
+    // The sizes of a post are ranks within its team: a root or the other end.
+    for (const Size& size : sizesOf(x.op)) peer(size, *team);
+    // A Send or Recv depends on the size of the job only by the ranks that it names.
+    depends |= std::holds_alternative<Communicate>(x.op) && team->mesh < 0;
   });
   std::vector<int64_t> jobs;
   std::exception_ptr why;

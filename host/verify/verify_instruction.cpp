@@ -211,41 +211,20 @@ class InstructionVerifier {
 
 void verifyIds(const Program& program, const Instruction& x) {
   if (x.on >= 0) verifyId(x.on, program.meshes.size(), "mesh");
-  forEachSlot(x.op, [&](SlotId id, bool) { verifyId(id, program.slots.size(), "slot"); });
+  forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
   const StreamId stream = streamOf(x.op).value_or(0);
   HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,
                     kMaxStream);
-  if (std::holds_alternative<For>(x.op) || std::holds_alternative<If>(x.op)) return;
-  Instruction copy;
-  copy.op = x.op;  // renamed to itself: the way to every id
-  Renaming renaming;
-  renaming.token = [&](TokenId id) { return verifyId(id, program.tokens.size(), "token"), id; };
-  renaming.event = [&](EventId id) { return verifyId(id, program.events.size(), "event"), id; };
-  renaming.kernel = [&](KernelId id) { return verifyId(id, program.kernels.size(), "kernel"), id; };
-  rename(copy, renaming);
-  if (const auto* post = std::get_if<Communicate>(&x.op)) verifyTeam(program, post->team);
-  if (const auto* send = std::get_if<Send>(&x.op)) verifyTeam(program, send->team);
-  if (const auto* recv = std::get_if<Recv>(&x.op)) verifyTeam(program, recv->team);
+  forEachToken(x.op, [&](TokenId id, FieldRole) { verifyId(id, program.tokens.size(), "token"); });
+  forEachFieldOfKind<FieldKind::Event>(
+      x.op, [&](EventId id, FieldRole) { verifyId(id, program.events.size(), "event"); });
+  forEachFieldOfKind<FieldKind::Kernel>(
+      x.op, [&](KernelId id, FieldRole) { verifyId(id, program.kernels.size(), "kernel"); });
+  if (const Team* team = teamOf(x.op)) verifyTeam(program, *team);
 }
 
 void verifyInstruction(const Program& program, const Op& op) {
   std::visit(InstructionVerifier(program), op);
-}
-
-std::vector<Size> sizesOf(const Op& op) {
-  if (const auto* loop = std::get_if<For>(&op)) return {loop->start, loop->stop};
-  if (const auto* branch = std::get_if<If>(&op)) {
-    std::vector<Size> out{branch->predicate.rhs};
-    if (const auto* size = std::get_if<Size>(&branch->predicate.lhs)) out.push_back(*size);
-    return out;
-  }
-  std::vector<Size> out;
-  Instruction copy;
-  copy.op = op;
-  Renaming renaming;
-  renaming.size = [&](const Size& size) { return out.push_back(size), size; };
-  rename(copy, renaming);
-  return out;
 }
 
 }  // namespace heddle::host

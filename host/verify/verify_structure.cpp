@@ -128,15 +128,10 @@ class StructureVerifier {
 
   void collectPosts() {
     forEachInstruction(program_.body, [&](const Instruction& x, InstructionIndex) {
-      if (const auto* post = std::get_if<Communicate>(&x.op)) posted_.insert(post->token);
-      if (const auto* end = std::get_if<GroupEnd>(&x.op)) posted_.insert(end->token);
-      if (const auto* send = std::get_if<Send>(&x.op); send && send->token) {
-        posted_.insert(*send->token);
-      }
-      if (const auto* recv = std::get_if<Recv>(&x.op); recv && recv->token) {
-        posted_.insert(*recv->token);
-      }
-      if (const auto* event = std::get_if<RecordEvent>(&x.op)) recorded_.insert(event->event);
+      if (const std::optional<TokenId> token = postedToken(x.op)) posted_.insert(*token);
+      forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId id, FieldRole role) {
+        if (role.defines) recorded_.insert(id);
+      });
     });
   }
 
@@ -166,31 +161,34 @@ class StructureVerifier {
                       program_.name);
   }
 
+  // The index of a loop has a value in its body only.
   void bodies(const Instruction& x, int depth) {
-    if (const auto* loop = std::get_if<For>(&x.op)) {
-      symbols_.insert(loop->index);
-      list(loop->body, depth + 1);
-      symbols_.erase(loop->index);
-    }
-    if (const auto* branch = std::get_if<If>(&x.op)) {
-      list(branch->then_body, depth + 1);
-      list(branch->else_body, depth + 1);
-    }
+    const std::optional<std::string> index = loopIndexOf(x.op);
+    if (index) symbols_.insert(*index);
+    forEachBody(x.op, [&](const std::vector<Instruction>& body) { list(body, depth + 1); });
+    if (index) symbols_.erase(*index);
+  }
+
+  static std::optional<std::string> loopIndexOf(const Op& op) {
+    std::optional<std::string> index;
+    forEachFieldOfKind<FieldKind::LoopIndex>(
+        op, [&](const std::string& name, FieldRole) { index = name; });
+    return index;
   }
 
   void instruction(const Instruction& x, bool inside, const Instruction*& open) {
     verifyInstruction(program_, x.op);
     for (const Size& size : sizesOf(x.op)) known(size);
-    if (const auto* loop = std::get_if<For>(&x.op)) {
-      HEDDLE_USER_CHECK(isWord(loop->index) && symbols_.count(loop->index) == 0,
-                        "the index {} is no word, or has another meaning here", loop->index);
+    if (const std::optional<std::string> index = loopIndexOf(x.op)) {
+      HEDDLE_USER_CHECK(isWord(*index) && symbols_.count(*index) == 0,
+                        "the index {} is no word, or has another meaning here", *index);
     }
-    if (const auto* wait = std::get_if<Wait>(&x.op)) {
-      HEDDLE_USER_CHECK(posted_.count(wait->token) > 0, "nothing posts this token");
-    }
-    if (const auto* wait = std::get_if<WaitEvent>(&x.op)) {
-      HEDDLE_USER_CHECK(recorded_.count(wait->event) > 0, "nothing records this event");
-    }
+    forEachToken(x.op, [&](TokenId token, FieldRole role) {
+      HEDDLE_USER_CHECK(role.defines || posted_.count(token) > 0, "nothing posts this token");
+    });
+    forEachFieldOfKind<FieldKind::Event>(x.op, [&](EventId event, FieldRole role) {
+      HEDDLE_USER_CHECK(role.defines || recorded_.count(event) > 0, "nothing records this event");
+    });
     groups(x, inside, open);
   }
 
@@ -222,9 +220,8 @@ class StructureVerifier {
     if (const auto* send = std::get_if<Send>(&x.op)) return pointToPoint(*send);
     if (const auto* recv = std::get_if<Recv>(&x.op)) return pointToPoint(*recv);
     if (!group_) return;
-    const bool fits = std::holds_alternative<Alias>(x.op) ||
-                      std::holds_alternative<Evaluate>(x.op) || std::holds_alternative<For>(x.op) ||
-                      std::holds_alternative<If>(x.op);
+    const InstructionKind kind = kindOf(x.op);
+    const bool fits = kind == InstructionKind::View || kind == InstructionKind::Control;
     HEDDLE_USER_CHECK(fits, "a group holds sends and receives, got {}", mnemonic(x.op));
   }
 

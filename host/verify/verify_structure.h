@@ -14,7 +14,4 @@ void verifyStructure(const Program& program);
 void verifyIds(const Program& program, const Instruction& x);
 void verifyInstruction(const Program& program, const Op& op);
 
-// Every size of the instruction itself, not of its bodies.
-std::vector<Size> sizesOf(const Op& op);
-
 }  // namespace heddle::host

@@ -55,11 +55,32 @@ class ItemFinder {
   }
 
   void walk(const Instruction& x, Item& item) {
-    if (const auto* loop = std::get_if<For>(&x.op)) return body({&loop->body}, item);
-    if (const auto* branch = std::get_if<If>(&x.op)) {
-      return body({&branch->then_body, &branch->else_body}, item);
-    }
+    std::vector<const std::vector<Instruction>*> lists;
+    forEachBody(x.op, [&](const std::vector<Instruction>& body) { lists.push_back(&body); });
+    if (!lists.empty()) return body(lists, item);
     visit(x, item, false);
+  }
+
+  // Whether the program's author has ordered this instruction: point-to-point posts and barriers
+  // anywhere; streams, posts and waits inside a body.
+  static bool isOrderedByAuthor(const Op& op, bool nested) {
+    switch (kindOf(op)) {
+      case InstructionKind::Group:
+      case InstructionKind::Call:
+        return true;
+      case InstructionKind::Post: {
+        const auto* collective = std::get_if<Communicate>(&op);  // else a Send or Recv
+        return nested || collective == nullptr || collective->kind == comm::CollectiveKind::Barrier;
+      }
+      case InstructionKind::Order:
+        return nested;
+      case InstructionKind::Memory:
+      case InstructionKind::View:
+      case InstructionKind::Work:
+      case InstructionKind::Control:
+        return nested && streamOf(op).value_or(0) > 0;
+    }
+    return false;
   }
 
   // A slot may name one of several buffers after a body, which may run never or often.
@@ -67,8 +88,8 @@ class ItemFinder {
     // Which part a slot names may change from trip to trip.
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
-        forEachSlot(x.op, [&](SlotId id, bool defines) {
-          if (defines) part_of_[static_cast<size_t>(id)] = -1;
+        forEachSlot(x.op, [&](SlotId id, FieldRole role) {
+          if (role.defines) part_of_[static_cast<size_t>(id)] = -1;
         });
       });
     }
@@ -129,17 +150,7 @@ class ItemFinder {
         if (freed) out_.freed.insert(root);
       }
     }
-    const bool point_to_point =
-        std::holds_alternative<Send>(op) || std::holds_alternative<Recv>(op) ||
-        std::holds_alternative<GroupBegin>(op) || std::holds_alternative<GroupEnd>(op);
-    const bool orders = std::holds_alternative<Communicate>(op) ||
-                        std::holds_alternative<Wait>(op) ||
-                        std::holds_alternative<RecordEvent>(op) ||
-                        std::holds_alternative<WaitEvent>(op) || streamOf(op).value_or(0) > 0;
-    const auto* post = std::get_if<Communicate>(&op);
-    const bool barrier = post != nullptr && post->kind == comm::CollectiveKind::Barrier;
-    if (point_to_point || barrier || (nested && orders) || std::holds_alternative<Call>(op))
-      item.opaque = true;
+    if (isOrderedByAuthor(op, nested)) item.opaque = true;
     if (nested && streamOf(op)) item.stream = 0;
   }
 

@@ -12,10 +12,10 @@ std::vector<SlotUses> slotUsesOf(const Program& program) {
   for (size_t i = 0; i < program.body.size(); ++i) {
     const Instruction& whole = program.body[i];
     forEachInstructionIn(&whole, &whole + 1, [&](const Instruction& x, InstructionIndex) {
-      forEachSlot(x.op, [&](SlotId id, bool defines) {
+      forEachSlot(x.op, [&](SlotId id, FieldRole role) {
         SlotUses& of = uses[static_cast<size_t>(id)];
         if (of.at.empty() || of.at.back() != i) of.at.push_back(i);
-        if (defines) of.defined.push_back(i);
+        if (role.defines) of.defined.push_back(i);
         if (&x != &whole) of.nested = true;
       });
     });

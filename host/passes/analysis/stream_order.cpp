@@ -7,14 +7,11 @@ namespace heddle::host {
 StreamOrder::StreamOrder(const Program& program, const BufferAccesses& items)
     : program_(program),
       items_(items),
-      streams_(static_cast<size_t>(program.streams()),
-               VectorClock(static_cast<size_t>(program.streams()))),
+      clocks_(static_cast<size_t>(program.streams()), program.tokens.size(), program.events.size()),
       after_(program.body.size()),
-      events_(program.events.size()),
       latest_post_(program.tokens.size(), -1),
       done_(static_cast<size_t>(items.roots)) {
-  streams_.front().streams[0] = 1;
-  begin_ = streams_.front();
+  begin_ = clocks_.streams.front();
   for (RootId root : items.inputs) {
     done_[static_cast<size_t>(root)].push_back({{root, true}, kBegin, 0, 1, -1});
   }
@@ -24,7 +21,7 @@ std::vector<StreamOrder::Done> StreamOrder::missing(size_t i) const {
   std::vector<Done> out;
   const Item& item = items_.items[i];
   if (item.stream < 0) return out;
-  const VectorClock& clock = streams_[static_cast<size_t>(item.stream)];
+  const VectorClock& clock = clocks_.streams[static_cast<size_t>(item.stream)];
   for (const ItemAccess& access : item.accesses) {
     for (const Done& done : done_[static_cast<size_t>(access.root)]) {
       if ((access.write || done.access.write) && items_.mayOverlap(access, done.access) &&
@@ -38,7 +35,7 @@ std::vector<StreamOrder::Done> StreamOrder::missing(size_t i) const {
 
 std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
   std::vector<Done> out;
-  const VectorClock& clock = streams_.front();
+  const VectorClock& clock = clocks_.streams.front();
   for (size_t post = 0; post < post_item_.size(); ++post) {
     const auto id = static_cast<int32_t>(post);
     if (!clock.knowsPost(id)) out.push_back({{-1, true}, post_item_[post], -1, 0, id});
@@ -52,7 +49,7 @@ std::vector<StreamOrder::Done> StreamOrder::missingAtEnd() const {
 bool StreamOrder::isKnown(RootId root) const {
   const auto& done = done_[static_cast<size_t>(root)];
   return std::all_of(done.begin(), done.end(),
-                     [&](const Done& d) { return d.knownTo(streams_.front()); });
+                     [&](const Done& d) { return d.knownTo(clocks_.streams.front()); });
 }
 
 TokenId StreamOrder::tokenOf(int32_t post) const {
@@ -64,22 +61,8 @@ void StreamOrder::step(size_t i) {
   const Item& item = items_.items[i];
   const Op& op = program_.body[i].op;
   if (item.stream < 0 || item.opaque) return;
-  VectorClock& clock = streams_[static_cast<size_t>(item.stream)];
-  if (const auto* wait = std::get_if<Wait>(&op)) {
-    const int32_t post = latest_post_[static_cast<size_t>(wait->token)];
-    if (post < 0) return;
-    clock.join(after_[post_item_[static_cast<size_t>(post)]]);
-    return;
-  }
-  if (const auto* record = std::get_if<RecordEvent>(&op)) {
-    events_[static_cast<size_t>(record->event)] = clock;
-    return;
-  }
-  if (const auto* wait = std::get_if<WaitEvent>(&op)) {
-    const auto& event = events_[static_cast<size_t>(wait->event)];
-    if (event) clock.join(*event);
-    return;
-  }
+  if (clocks_.order(op, item.stream)) return;
+  VectorClock& clock = clocks_.of(item.stream);
   const int32_t time = ++clock.streams[static_cast<size_t>(item.stream)];
   int32_t post = -1;
   VectorClock after = clock;
@@ -87,6 +70,7 @@ void StreamOrder::step(size_t i) {
     post = static_cast<int32_t>(post_item_.size());
     post_item_.push_back(i);
     latest_post_[static_cast<size_t>(item.posts)] = post;
+    clocks_.post(item.posts, post, clock);
     after.addPost(post);
   }
   remember(i, item, time, post, clock);

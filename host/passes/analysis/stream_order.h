@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "host/passes/analysis/buffer_accesses.h"
-#include "host/verify/happens_before.h"
+#include "host/verify/stream_clocks.h"
 
 namespace heddle::host {
 
@@ -38,7 +38,7 @@ class StreamOrder {
 
   void step(size_t i);  // item i happens; call in order
 
-  VectorClock& clock(StreamId stream) { return streams_[static_cast<size_t>(stream)]; }
+  VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
   // What is known on its stream right after a done item; at a post: before it began, and itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
@@ -51,10 +51,9 @@ class StreamOrder {
 
   const Program& program_;
   const BufferAccesses& items_;
-  std::vector<VectorClock> streams_;
+  StreamClocks clocks_;
   VectorClock begin_;
-  std::vector<VectorClock> after_;  // per item
-  std::vector<std::optional<VectorClock>> events_;
+  std::vector<VectorClock> after_;       // per item
   std::vector<int32_t> latest_post_;     // per token
   std::vector<size_t> post_item_;        // per post
   std::vector<std::vector<Done>> done_;  // per root

@@ -242,16 +242,14 @@ class OverlapFinder {
   // another meaning.
   bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
     std::vector<SlotId> read;
-    forEachSlot(at(from).op, [&](SlotId id, bool) { read.push_back(id); });
+    forEachSlot(at(from).op, [&](SlotId id, FieldRole) { read.push_back(id); });
     for (size_t i = from + 1; i < to; ++i) {
       if (std::find(members.begin(), members.end(), i) != members.end()) continue;
       if (items_.conflict(items_.items[from], items_.items[i])) return false;
       bool redefines = false;
-      forEachInstructionIn(&at(i), &at(i) + 1, [&](const Instruction& x, InstructionIndex) {
-        forEachSlot(x.op, [&](SlotId id, bool defines) {
-          const bool named = std::find(read.begin(), read.end(), id) != read.end();
-          redefines = redefines || (defines && named);
-        });
+      forEachSlotInside(at(i), [&](SlotId id, FieldRole role) {
+        const bool named = std::find(read.begin(), read.end(), id) != read.end();
+        redefines = redefines || (role.defines && named);
       });
       if (redefines) return false;
     }

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "host/program/program.h"
+#include "host/verify/happens_before.h"
+
+namespace heddle::host {
+
+// What a Wait on a token learns: these posts are done, and so is everything before they started.
+struct TokenClock {
+  std::vector<int32_t> posts;
+  VectorClock start;
+};
+
+// What streams, events and tokens know at one place of a program. The checker of races and the
+// passes that insert waits and frees advance it with the same rules.
+struct StreamClocks {
+  std::vector<VectorClock> streams;
+  std::vector<std::optional<VectorClock>> events;  // nullopt: not recorded yet
+  std::vector<TokenClock> tokens;                  // without posts: a Wait learns nothing
+
+  // The caller's work comes first on stream 0, at time 1. No other stream is ordered after it.
+  StreamClocks(size_t stream_count, size_t token_count, size_t event_count);
+
+  VectorClock& of(StreamId stream) { return streams[static_cast<size_t>(stream)]; }
+  // Applies a Wait, RecordEvent or WaitEvent on `stream` and returns true. Returns false for every
+  // other instruction and does nothing.
+  bool order(const Op& op, StreamId stream);
+  // The token now stands for `post`, which started after `start`.
+  void post(TokenId token, int32_t post, const VectorClock& start);
+};
+
+}  // namespace heddle::host
