@@ -50,37 +50,58 @@ Op InstructionParser::op() {
   if (in_.at(TokenKind::Value)) return assignment();
   if (in_.acceptSymbol("$")) return tokenAssignment();
   if (in_.acceptSymbol("!")) return eventAssignment();
-  const auto on_stream = [&](auto made) -> Op {
-    made.stream = stream();
-    return made;
-  };
-  if (in_.acceptWord("free")) return on_stream(Free{slot()});
   if (in_.acceptWord("launch")) return launch();
   if (in_.acceptWord("call_library")) return callLibrary();
   if (in_.acceptWord("copy")) return copy();
   if (in_.acceptWord("send")) return send(std::nullopt);
   if (in_.acceptWord("recv")) return recv(std::nullopt);
-  if (in_.acceptWord("group_begin")) return GroupBegin{};
-  if (in_.acceptWord("wait")) return on_stream(Wait{token()});
-  if (in_.acceptWord("wait_event")) return waitEvent();
   if (in_.acceptWord("for")) return loop();
   if (in_.acceptWord("if")) return branch();
   if (in_.acceptWord("call")) return call();
-  if (in_.acceptWord("check")) return on_stream(Check{slot()});
-  if (in_.acceptWord("print")) return on_stream(Print{slot()});
+  std::optional<Op> made = regular<Free, GroupBegin, Wait, WaitEvent, Check, Print>(kNoId);
+  if (made) return *std::move(made);
   in_.fail("an instruction or '}'");
+}
+
+// The regular form of instructions: the mnemonic, then the fields in their order.
+template <class Regular>
+Op InstructionParser::regularFields(int32_t defined) {
+  Regular made{};
+  forEachFieldOf(made, [&](const auto& field, auto& member) {
+    constexpr FieldKind kKind = std::decay_t<decltype(field)>::kKind;
+    if (field.role.defines) {
+      member = defined;
+    } else if constexpr (kKind == FieldKind::Slot) {
+      member = slot();
+    } else if constexpr (kKind == FieldKind::Token) {
+      member = token();
+    } else if constexpr (kKind == FieldKind::Event) {
+      member = event();
+    } else {
+      static_assert(kKind == FieldKind::Stream, "this instruction has no regular form");
+      member = stream();
+    }
+  });
+  return made;
+}
+
+template <class... Regular>
+std::optional<Op> InstructionParser::regular(int32_t defined) {
+  std::optional<Op> made;
+  const auto read = [&]<class X>(std::type_identity<X>) {
+    if (!made && in_.acceptWord(X::kMnemonic)) made = regularFields<X>(defined);
+  };
+  (read(std::type_identity<Regular>()), ...);
+  return made;
 }
 
 Op InstructionParser::assignment() {
   const SlotId out = slot();
   in_.expectSymbol("=");
-  if (in_.acceptWord("allocate")) return Allocate{out, stream()};
   if (in_.acceptWord("alias")) return alias(out);
   if (in_.acceptWord("evaluate")) return evaluate(out);
-  if (in_.acceptWord("read_back")) {
-    const SlotId in = slot();
-    return ReadBack{out, in, stream()};
-  }
+  std::optional<Op> made = regular<Allocate, ReadBack>(out);
+  if (made) return *std::move(made);
   in_.fail("allocate, alias, evaluate or read_back");
 }
 
@@ -90,15 +111,17 @@ Op InstructionParser::tokenAssignment() {
   if (in_.acceptWord("communicate")) return communicate(id);
   if (in_.acceptWord("send")) return send(id);
   if (in_.acceptWord("recv")) return recv(id);
-  if (in_.acceptWord("group_end")) return GroupEnd{id};
+  std::optional<Op> made = regular<GroupEnd>(id);
+  if (made) return *std::move(made);
   in_.fail("communicate, send, recv or group_end");
 }
 
 Op InstructionParser::eventAssignment() {
   const EventId id = declared(events_, program_.events, named("an event, as in !e"));
   in_.expectSymbol("=");
-  in_.expectWord("record_event");
-  return RecordEvent{id, stream()};
+  std::optional<Op> made = regular<RecordEvent>(id);
+  if (made) return *std::move(made);
+  in_.fail("'record_event'");
 }
 
 Op InstructionParser::alias(SlotId out) {
@@ -226,13 +249,6 @@ Op InstructionParser::copy() {
   out.in = slot();
   arrow();
   out.out = slot();
-  out.stream = stream();
-  return out;
-}
-
-Op InstructionParser::waitEvent() {
-  WaitEvent out;
-  out.event = event();
   out.stream = stream();
   return out;
 }

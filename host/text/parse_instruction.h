@@ -27,6 +27,13 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
+  // Reads one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
+  // the "=", or kNoId.
+  static constexpr int32_t kNoId = -1;
+  template <class... Regular>
+  std::optional<Op> regular(int32_t defined);
+  template <class Regular>
+  Op regularFields(int32_t defined);
   Op alias(SlotId out);
   Op evaluate(SlotId out);
   Op launch();
@@ -36,7 +43,6 @@ class InstructionParser {
   Op communicate(TokenId token);
   Op send(std::optional<TokenId> token);
   Op recv(std::optional<TokenId> token);
-  Op waitEvent();
   Op loop();
   Op branch();
   Op call();

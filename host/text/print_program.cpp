@@ -30,10 +30,22 @@ class InstructionPrinter {
  public:
   explicit InstructionPrinter(const Program& program) : program_(program) {}
 
-  std::string operator()(const Allocate& x) const {
-    return slot(x.out) + " = allocate" + stream(x.stream);
+  // The regular form: what the instruction defines, its mnemonic, the other names, the stream. An
+  // instruction with another kind of field needs a function of its own.
+  template <class Regular>
+  std::string operator()(const Regular& x) const {
+    std::string defined, named;
+    forEachFieldOf(x, [&](const auto& field, const auto& member) {
+      constexpr FieldKind kKind = std::decay_t<decltype(field)>::kKind;
+      if constexpr (kKind == FieldKind::Stream) {
+        named += stream(member);
+      } else {
+        const std::string name = nameOf<kKind>(member);
+        field.role.defines ? defined = name + " = " : named += " " + name;
+      }
+    });
+    return defined + std::string(Regular::kMnemonic) + named;
   }
-  std::string operator()(const Free& x) const { return "free " + slot(x.slot) + stream(x.stream); }
   std::string operator()(const Alias& x) const {
     return slot(x.out) + " = alias " + slot(x.in) + std::visit(ViewPrinter(), x.view);
   }
@@ -81,20 +93,6 @@ class InstructionPrinter {
   }
   std::string operator()(const Send& x) const { return peer(x, "send ", " to="); }
   std::string operator()(const Recv& x) const { return peer(x, "recv ", " from="); }
-  std::string operator()(const GroupBegin&) const { return "group_begin"; }
-  std::string operator()(const GroupEnd& x) const { return token(x.token) + " = group_end"; }
-  std::string operator()(const Wait& x) const {
-    return "wait " + token(x.token) + stream(x.stream);
-  }
-  std::string operator()(const RecordEvent& x) const {
-    return event(x.event) + " = record_event" + stream(x.stream);
-  }
-  std::string operator()(const WaitEvent& x) const {
-    return "wait_event " + event(x.event) + stream(x.stream);
-  }
-  std::string operator()(const ReadBack& x) const {
-    return slot(x.out) + " = read_back " + slot(x.in) + stream(x.stream);
-  }
   std::string operator()(const For& x) const {
     return fmt::format("for {} in {} .. {}", word(x.index), x.start.str(), x.stop.str());
   }
@@ -105,12 +103,6 @@ class InstructionPrinter {
   }
   std::string operator()(const Call& x) const {
     return "call @" + x.program + slots(x.inputs) + " -> " + slots(x.outputs);
-  }
-  std::string operator()(const Check& x) const {
-    return "check " + slot(x.slot) + stream(x.stream);
-  }
-  std::string operator()(const Print& x) const {
-    return "print " + slot(x.slot) + stream(x.stream);
   }
 
  private:
@@ -140,6 +132,15 @@ class InstructionPrinter {
   std::string slot(SlotId id) const { return printValueName(item(program_.slots, id).name); }
   std::string slots(const std::vector<SlotId>& ids) const {
     return "(" + join(ids, [&](SlotId id) { return slot(id); }) + ")";
+  }
+  template <FieldKind kKind>
+  std::string nameOf(int32_t id) const {
+    static_assert(
+        kKind == FieldKind::Slot || kKind == FieldKind::Token || kKind == FieldKind::Event,
+        "this instruction has no regular form");
+    if constexpr (kKind == FieldKind::Slot) return slot(id);
+    if constexpr (kKind == FieldKind::Token) return token(id);
+    if constexpr (kKind == FieldKind::Event) return event(id);
   }
   std::string token(TokenId id) const { return "$" + word(item(program_.tokens, id)); }
   std::string event(EventId id) const { return "!" + word(item(program_.events, id)); }

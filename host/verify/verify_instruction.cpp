@@ -33,8 +33,13 @@ class InstructionVerifier {
  public:
   explicit InstructionVerifier(const Program& program) : program_(program) {}
 
-  void operator()(const Allocate& x) const { tensor(x.out); }
-  void operator()(const Free& x) const { tensor(x.slot); }
+  // The rule for instructions without a function of their own: what they read or write is a tensor.
+  template <class Other>
+  void operator()(const Other& x) const {
+    forEachSlot(x, [&](SlotId id, FieldRole role) {
+      if (role.reads || role.writes) tensor(id);
+    });
+  }
   void operator()(const Alias& x) const {
     tensor(x.out);
     tensor(x.in);
@@ -104,13 +109,6 @@ class InstructionVerifier {
     }
     for (const Communicate::Pair& pair : x.pairs()) moves(x, pair);
   }
-  void operator()(const Send& x) const { tensor(x.slot); }
-  void operator()(const Recv& x) const { tensor(x.slot); }
-  void operator()(const GroupBegin&) const {}
-  void operator()(const GroupEnd&) const {}
-  void operator()(const Wait&) const {}
-  void operator()(const RecordEvent&) const {}
-  void operator()(const WaitEvent&) const {}
   void operator()(const ReadBack& x) const {
     tensor(x.in);
     if (!slot(x.out).isList()) return scalar(x.out);
@@ -118,7 +116,6 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(dtype == DType::I64, "the list %{} is i64, %{} is {}", slot(x.out).name,
                       slot(x.in).name, name(dtype));
   }
-  void operator()(const For&) const {}
   void operator()(const If& x) const {
     const auto* id = std::get_if<SlotId>(&x.predicate.lhs);
     if (id == nullptr) return;
@@ -137,7 +134,6 @@ class InstructionVerifier {
     }
     userError("there is no program {} to call", x.program);
   }
-  void operator()(const Check& x) const { tensor(x.slot); }
   void operator()(const Print& x) const {
     HEDDLE_USER_CHECK(!slot(x.slot).isList(), "%{} is a list, which is not printed",
                       slot(x.slot).name);
