@@ -5,11 +5,11 @@ install(TARGETS heddle_core EXPORT heddle_targets LIBRARY DESTINATION lib)
 if(heddle_modules)
   install(TARGETS ${heddle_modules} LIBRARY DESTINATION lib)
 endif()
-foreach(folder IN LISTS heddle_folders)
-  if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}")
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}" DESTINATION include/heddle
-      FILES_MATCHING PATTERN "*.h" PATTERN "runtime" EXCLUDE)
-  endif()
+# Programs include these headers as "host/executable.h", and each other in the same way.
+include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
+foreach(header IN LISTS heddle_public_headers)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES "${PROJECT_SOURCE_DIR}/${header}" DESTINATION "include/heddle/${folder}")
 endforeach()
 
 set(package_dir lib/cmake/heddle)

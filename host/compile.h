@@ -7,7 +7,10 @@
 #include "host/program/pass_options.h"
 #include "host/program/program.h"
 #include "ir/graph/fusion.h"
-#include "ir/segment/segment.h"
+
+namespace heddle {
+struct SegmentOptions;  // ir/segment/segment.h
+}
 
 namespace heddle::host {
 

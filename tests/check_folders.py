@@ -11,6 +11,7 @@ Rules:
  - No file includes CCCL: NVRTC needs seconds to compile it.
  - Project headers are included in quotes and exist.
  - A folder holds at most 25 sources.
+ - The public headers (cmake/public_headers.cmake) exist and include no other project headers.
 
 Exit status: 0 if every rule holds, 1 otherwise.
 """
@@ -119,6 +120,21 @@ def check_file(root, path, order, tops):
                 yield f"{path}:{number}: includes {target}: {wrong}"
 
 
+def check_public_headers(root, tops):
+    with open(os.path.join(root, "cmake", "public_headers.cmake"), encoding="utf-8") as lines:
+        public = set(re.findall(r"^\s+([\w/]+\.h)", lines.read(), re.M))
+    for header in sorted(public):
+        if not os.path.exists(os.path.join(root, header)):
+            yield f"cmake/public_headers.cmake: {header} does not exist"
+            continue
+        with open(os.path.join(root, header), encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                match = INCLUDE.match(line)
+                if match and top_of(match.group(2)) in tops and match.group(2) not in public:
+                    yield f"{header}:{number}: a public header includes {match.group(2)}, " \
+                          "which is not installed"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.strip())
@@ -127,6 +143,7 @@ def main():
     tops = {top_of(folder) for folder in order} | set(TOP)
     files = sources(root, order)
     wrong = [text for path in files for text in check_file(root, path, order, tops)]
+    wrong += check_public_headers(root, tops)
     for folder, count in sorted(collections.Counter(map(os.path.dirname, files)).items()):
         if count > MOST_FILES:
             wrong.append(f"{folder}: {count} files, at most {MOST_FILES} are allowed")

@@ -1,0 +1,43 @@
+# The headers that an installation contains. tests/check_folders.py checks that each of them includes
+# none but these.
+set(heddle_public_headers
+  codegen/compile/image_cache.h
+  codegen/kernel.h
+  comm/communicator.h
+  comm/monitor/options.h
+  host/compile.h
+  host/context.h
+  host/device/cpu/cpu_device.h
+  host/device/device.h
+  host/device/device_tensor.h
+  host/device/library_call.h
+  host/device/null/null_device.h
+  host/executable.h
+  host/fusion_executor.h
+  host/job/inject_fault.h
+  host/job/worlds.h
+  host/outputs.h
+  host/program/fields.h
+  host/program/ids.h
+  host/program/instructions.h
+  host/program/pass_options.h
+  host/program/program.h
+  host/run/run_profile.h
+  host/run/timeline.h
+  host/tensor.h
+  host/text/program_text.h
+  ir/base/dtype.h
+  ir/base/error.h
+  ir/base/size.h
+  ir/composite/composite.h
+  ir/graph/builder.h
+  ir/graph/fusion.h
+  ir/graph/print_values.h
+  ir/ops/op.h
+  ir/reference/reference.h
+  ir/text/fusion_text.h
+  ir/types/host_tensor.h
+  ir/types/mesh.h
+  ir/types/npy.h
+  ir/types/sharding.h
+  ir/types/tensor.h)
