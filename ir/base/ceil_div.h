@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// a / b, rounded up. Requires a >= 0 and b > 0.
+// Returns a / b, rounded up. Requires a >= 0 and b > 0.
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace heddle

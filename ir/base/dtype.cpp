@@ -35,7 +35,7 @@ int64_t intOf(DType dtype, const Scalar& scalar) {
   return real != nullptr ? intFrom(dtype, *real) : intFrom(dtype, toInt(scalar));
 }
 
-// An i64 is rounded once, not by way of double.
+// Converts to f32. An i64 is converted directly, because a detour through double would round twice.
 float floatOf(const Scalar& scalar) {
   if (const int64_t* i = std::get_if<int64_t>(&scalar)) return static_cast<float>(*i);
   return static_cast<float>(toDouble(scalar));
@@ -99,7 +99,7 @@ std::optional<DType> dtypeFromName(std::string_view text) {
   return std::nullopt;
 }
 
-// The enum is declared in the order of promotion: integers, then floats.
+// The enum lists the types in the order of promotion: integers, then floats.
 bool isFloat(DType dtype) { return dtype >= DType::F8E4M3; }
 
 bool isFloat8(DType dtype) { return dtype == DType::F8E4M3 || dtype == DType::F8E5M2; }
@@ -124,7 +124,7 @@ IntRange rangeOf(DType dtype) {
     case DType::F64:
       break;
   }
-  HEDDLE_CHECK(false, "{} is no integer type", name(dtype));
+  HEDDLE_CHECK(false, "{} is not an integer type", name(dtype));
 }
 
 DType promote(DType a, DType b) {
@@ -150,7 +150,8 @@ int64_t toInt(const Scalar& scalar) {
 }
 
 int64_t intFrom(DType dtype, double value) {
-  // Out of range and NaN are undefined in C++. The ends of i64 are no doubles, but 2^63 is one.
+  // C++ leaves the cast undefined for NaN and for numbers out of range. The largest i64 converts to
+  // 2^63, which is out of range; hence `>=`.
   const IntRange range = rangeOf(dtype);
   if (std::isnan(value)) return 0;
   if (value >= static_cast<double>(range.highest)) return range.highest;

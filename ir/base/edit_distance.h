@@ -5,8 +5,9 @@
 
 namespace heddle {
 
-// Letters put in, left out or replaced that turn one text into the other (Levenshtein), for "did
-// you mean". Takes time in proportion to the product of the lengths.
+// Returns how many inserted, deleted or replaced letters turn one text into the other (Levenshtein
+// distance). Error messages use it to suggest names. Time: proportional to the product of the
+// lengths.
 size_t editDistance(std::string_view a, std::string_view b);
 
 }  // namespace heddle

@@ -7,22 +7,22 @@
 
 namespace heddle {
 
-// The two kinds of failure. What a message must say: which op, value or instruction, what was got,
-// what was expected, and the source line where there is one.
+// The two kinds of failure. A message states the op, value or instruction, what was found, what was
+// expected, and the source line if there is one.
 
-// The caller's fault: malformed text, shapes that disagree, a device that is absent.
+// A fault of the caller: malformed text, shapes that disagree, a missing device.
 class UserError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Our bug: an invariant of heddle does not hold.
+// A bug in heddle: an invariant does not hold.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-// Throwing helpers kept out of line so that a check costs one branch where it stands.
+// Throw the errors. They are not inline, so that a check costs its caller one branch.
 [[noreturn]] void throwUserError(std::string message);
 [[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
                                      std::string message);
@@ -34,7 +34,8 @@ template <class... Args>
 
 }  // namespace heddle
 
-// The message is formatted only when the condition is false.
+// Throw InternalError or UserError when the condition is false. Only then they format the message.
+// HEDDLE_CHECK also reports the condition, the file and the line.
 #define HEDDLE_CHECK(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

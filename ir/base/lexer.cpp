@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// <cctype> depends on the locale and is undefined for negative chars.
+// These replace <cctype>, which depends on the locale and is undefined for negative chars.
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isWordChar(char c) { return isWordStart(c) || isDigit(c); }

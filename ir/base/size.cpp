@@ -18,7 +18,8 @@ struct Size::Node {
 
 namespace {
 
-// nullopt: overflow or division by zero. Division and remainder round toward minus infinity.
+// Computes `a kind b`; nullopt: overflow or division by zero. FloorDiv and CeilDiv round toward
+// minus and plus infinity, and Mod has the sign of b.
 std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (kind) {
@@ -51,12 +52,12 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   HEDDLE_CHECK(false, "size kind {} has no operands", static_cast<int>(kind));
 }
 
-// What simplifies without knowing the symbols; nullopt when nothing does.
+// Simplifies `a kind b` without the values of symbols; nullopt: no rule applies.
 std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
   using K = Size::Kind;
   if (a.isConstant() && b.isConstant()) {
     if (std::optional<int64_t> value = apply(kind, a.constant(), b.constant())) return Size(*value);
-    return std::nullopt;  // evaluate() reports it with the expression's text
+    return std::nullopt;  // evaluate() reports it with the text of the expression
   }
   switch (kind) {
     case K::Add:
@@ -134,7 +135,7 @@ const char* spelling(Size::Kind kind) {
   HEDDLE_CHECK(false, "size kind {} has no operator", static_cast<int>(kind));
 }
 
-// Sizes nest as deep as people write them (the parser limits it), so recursion is bounded.
+// Recursion is safe: the parser limits how deep the sizes in a text nest.
 void print(const Size& size, std::string& out) {
   const Size::Kind kind = size.kind();
   if (kind == Size::Kind::Constant) {
@@ -181,7 +182,8 @@ Size Size::symbol(std::string name) {
 
 Size Size::binary(Kind kind, const Size& a, const Size& b) {
   if (std::optional<Size> simple = simplify(kind, a, b)) return *simple;
-  // A constant factor or addend stands on one fixed side, so that 2*t and t*2 are equal.
+  // A constant factor is the left operand and a constant addend the right one. Thus 2*t and t*2 are
+  // equal.
   const bool one_constant = a.isConstant() != b.isConstant();
   const bool swap = one_constant && ((kind == Kind::Mul && b.isConstant()) ||
                                      (kind == Kind::Add && a.isConstant()));

@@ -13,35 +13,40 @@ namespace heddle {
 
 // A symbolic size: an exact integer expression over named symbols, such as `ceildiv(t, 4) * h`.
 //
-// Symbols of a fusion are its extents (`t`, `h`). A host program may also use `rank` (this rank in
-// the job), `ranks` (ranks in the job), `@m.x` (extent of mesh axis x), `@m.x.index` (this rank's
-// coordinate on it) and the index names of the loops around an instruction.
+// The symbols of a fusion are its extents (`t`, `h`). A host program has further symbols:
+//  - `rank`: the number of this rank in the job
+//  - `ranks`: the number of ranks in the job
+//  - `@m.x`: the extent of mesh axis x, and `@m.x.index`: the coordinate of this rank on it
+//  - the indices of the loops around an instruction
 //
-// An immutable value: copies share one tree. Constants fold and sums/products of constants
-// normalise on construction, so equal() is structural equality of the simplified form.
-// Thread-safe as any immutable value. Overflow of int64 throws UserError naming the expression.
+// Values:   immutable; copies share one tree. Several threads may use a Size.
+// Equality: structural, after simplification. The constructors fold constants, drop neutral
+// elements
+//           (t + 0, t * 1), and give a constant operand of a sum or product a fixed side.
+// Errors:   evaluate() throws UserError with the expression when int64 overflows.
 class Size {
  public:
   enum class Kind : uint8_t { Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
 
   Size() : Size(0) {}
-  Size(int64_t value);  // NOLINT: an extent may be written as a plain number
+  Size(int64_t value);  // NOLINT: implicit, so that callers can write an extent as a number
   static Size symbol(std::string name);
 
   Kind kind() const;
   bool isConstant() const { return kind() == Kind::Constant; }
   bool isConstant(int64_t value) const;
-  int64_t constant() const;               // kind() == Constant
-  const std::string& symbolName() const;  // kind() == Symbol
-  const Size& lhs() const;                // the binary kinds
+  int64_t constant() const;               // requires kind() == Constant
+  const std::string& symbolName() const;  // requires kind() == Symbol
+  const Size& lhs() const;                // requires a kind with two operands
   const Size& rhs() const;
 
   bool operator==(const Size& other) const;  // structural
 
-  // Looks up a symbol; nullopt when it has no value.
+  // Returns the value of a symbol; nullopt: it has none.
   using Lookup = std::function<std::optional<int64_t>(const std::string&)>;
 
-  // The value. UserError names the symbol without a value, the overflow, or the division by zero.
+  // Returns the value. Throws UserError for a symbol without a value, an overflow or a division by
+  // zero, and names it.
   int64_t evaluate(const Lookup& lookup) const;
 
   // Replaces symbols for which `replace` returns a value.
@@ -50,7 +55,8 @@ class Size {
   // Appends the symbols in order of first appearance, without repeats.
   void collectSymbols(std::vector<std::string>& out) const;
 
-  // Infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`, `(t+1) % 2`.
+  // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`, `(t + 1) %
+  // 2`.
   std::string str() const;
 
   struct Node;
@@ -75,12 +81,13 @@ inline Size operator+(const Size& a, const Size& b) { return Size::add(a, b); }
 inline Size operator-(const Size& a, const Size& b) { return Size::sub(a, b); }
 inline Size operator*(const Size& a, const Size& b) { return Size::mul(a, b); }
 
-// Values of symbols, ordered so that iteration is the same on every rank.
+// Values of symbols. The map is ordered, so that every rank iterates in the same order.
 using SizeBindings = std::map<std::string, int64_t>;
 
+// Returns a lookup in `bindings`, which must outlive it.
 Size::Lookup lookupIn(const SizeBindings& bindings);
 
-// The product of all; 1 for none.
+// Returns the product of all sizes, or 1 if there are none.
 Size product(const std::vector<Size>& sizes);
 
 }  // namespace heddle

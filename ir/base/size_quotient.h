@@ -4,10 +4,11 @@
 
 namespace heddle {
 
-// floorDiv(a, b) with the factors that both have cancelled: of t*4 and 4 it is t.
+// Returns floorDiv(a, b) with common factors cancelled: t for t*4 and 4.
 Size quotient(const Size& a, const Size& b);
 
-// mod(a, n) for n > 0, and 0 where a factor of `a` is known to be a multiple: of t*4 and 2 it is 0.
+// Returns mod(a, n), or 0 if the factors of `a` show that n divides it: 0 for t*4 and 2. Requires
+// n > 0.
 Size remainder(const Size& a, int64_t n);
 
 }  // namespace heddle

@@ -7,12 +7,12 @@
 namespace heddle {
 namespace {
 
-// Of the job, not of the inputs.
+// Returns whether the job, not an input, defines the symbol.
 bool isGiven(const std::string& symbol) {
   return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@");
 }
 
-// Symbols of the size without a value, without repeats.
+// Returns the symbols of the size that have no value, each once.
 std::vector<std::string> unknownIn(const Size& size, const SizeBindings& known) {
   std::vector<std::string> symbols;
   size.collectSymbols(symbols);
@@ -20,7 +20,8 @@ std::vector<std::string> unknownIn(const Size& size, const SizeBindings& known) 
   return symbols;
 }
 
-// What the unknown side of `a op known` or `known op a` is where the whole is `value`.
+// Returns the unknown operand of an operation whose result is `value` and whose other operand is
+// `other`. nullopt: it overflows, or the kind cannot be solved.
 std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, bool unknown_left) {
   int64_t result = 0;
   bool fits = false;
@@ -36,13 +37,14 @@ std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, boo
   return fits ? std::optional<int64_t>(result) : std::nullopt;
 }
 
-// The value of the one unknown symbol of `size`.
+// Returns the value of the only unknown symbol of `size`, which must equal `value`. It descends
+// from the root to the symbol and inverts one operation per step.
 std::optional<int64_t> solved(Size size, int64_t value, const SizeBindings& known) {
   while (size.kind() != Size::Kind::Symbol) {
     if (size.isConstant()) return std::nullopt;
     const bool left = !unknownIn(size.lhs(), known).empty();
     const bool right = !unknownIn(size.rhs(), known).empty();
-    if (left == right) return std::nullopt;  // on both sides
+    if (left == right) return std::nullopt;  // the symbol is on both sides
     const int64_t other = (left ? size.rhs() : size.lhs()).evaluate(lookupIn(known));
     const std::optional<int64_t> rest = undone(size.kind(), value, other, left);
     if (!rest) return std::nullopt;

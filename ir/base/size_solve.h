@@ -7,10 +7,15 @@
 
 namespace heddle {
 
-// Gives values to symbols that are no extent themselves and follow from one in which all else is
-// known: of `heads*width` = 96 with heads = 4, width = 24. Sums, differences and products are
-// solved, in as many turns as are needed; a symbol that a product does not determine (0, or no
-// whole number), or that would be negative, gets none. `extents`: each with its value.
+// Computes the values of symbols that occur only inside larger extents, and adds them to `known`.
+// For example `heads*width` = 96 and heads = 4 give width = 24. `extents` holds each extent with
+// its value.
+//
+// It solves sums, differences and products with one unknown symbol, and repeats until no further
+// symbol gets a value. A symbol gets no value in these cases:
+//  - Its factor is 0 or negative, or the result would not be an integer.
+//  - The result would be negative.
+//  - It is `rank`, `ranks` or the symbol of a mesh: the job defines these.
 void solveSizes(const std::vector<std::pair<Size, int64_t>>& extents, SizeBindings& known);
 
 }  // namespace heddle

@@ -4,12 +4,13 @@
 #include <bit>
 #include <cstdint>
 
-// Conversions between f32 and the floats of 8 and 16 bits, for loops over many: without a branch,
-// so that a compiler can vectorize them. Single ones: ir/base/dtype.h, which says how they round.
+// Conversions between f32 and the floats of 8 and 16 bits, for loops over many elements. They have
+// no branches, so that a compiler can vectorize them. ir/base/dtype.h has functions for single
+// numbers, and states how they round.
 namespace heddle {
 
-// A format of 1 sign bit, then the exponent with `bias`, then `mantissa` bits. `overflow` is what a
-// magnitude becomes that is too large: the pattern of infinity, or where there is none the largest.
+// A format of 1 sign bit, an exponent with `bias`, and `mantissa` bits. A magnitude that is too
+// large becomes `overflow`: the bits of infinity, or of the largest number if there is no infinity.
 struct SmallFloat {
   int width;
   int mantissa;
@@ -45,15 +46,16 @@ struct SmallFloat {
   }
   constexpr bool isSubnormal(uint32_t magnitude) const { return magnitude < rebias() + (1u << 23); }
 
-  // Half a unit less a little, and a little more when the last bit kept is 1: a tie goes to even.
+  // Adds half a unit in the last place before it drops bits: just under half if the last kept bit
+  // is 0, exactly half if it is 1. A tie thus rounds to even.
   constexpr uint32_t normal(uint32_t magnitude) const {
     const int dropped = 23 - mantissa;
     const uint32_t half = (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);
     return (magnitude - rebias() + half) >> dropped;
   }
 
-  // Added to a float whose unit in the last place is the format's smallest number, the value is
-  // rounded by the addition.
+  // Lets a float addition round: the unit in the last place of `big` is the smallest number of the
+  // format.
   constexpr uint32_t subnormal(uint32_t magnitude) const {
     const uint32_t big = static_cast<uint32_t>(127 + 24 - bias - mantissa) << 23;
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(big);
@@ -65,7 +67,7 @@ inline constexpr SmallFloat kF16 = {16, 10, 15, 0x7C00, 0x7E00};
 inline constexpr SmallFloat kF8E4M3 = {8, 3, 7, 0x7E, 0x7F, false};
 inline constexpr SmallFloat kF8E5M2 = {8, 2, 15, 0x7C, 0x7F};
 
-// The upper half of an f32.
+// bf16: the upper half of the bits of an f32.
 struct UpperHalf {
   constexpr uint16_t from(float value) const {
     const uint32_t bits = std::bit_cast<uint32_t>(value);

@@ -14,37 +14,38 @@
 
 namespace heddle {
 
-// What an op is to the compiler. Every walk that depends on the structure of an op switches over
-// this, so a new kind breaks the build wherever it is forgotten; a new pointwise or reduction op is
-// a row of the table and touches nothing else.
+// What an op is to the compiler. Code that depends on the structure of an op switches over the
+// kind, so that a new kind breaks the build wherever a case is missing. A new pointwise or
+// reduction op needs only a row of the table.
 enum class OpKind : uint8_t {
-  Constant,   // scalar literal: attribute `value`
-  SizeOf,     // i64 scalar: the unsharded extent of axis `axis` of the input
-  Pointwise,  // element by element, operands already of equal rank; casts included
+  Constant,   // a scalar literal: attribute `value`
+  SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
+  Pointwise,  // element by element on operands of equal rank; includes casts
   Reduction,  // over attribute `axes`
-  Broadcast,  // inserts broadcast axes at attribute `axes` (positions in the output)
-  Expand,     // stretches broadcast axes to attribute `sizes`
-  Reshape,    // row-major regrouping to attribute `sizes`
+  Broadcast,  // inserts broadcast axes at the positions `axes` of the output
+  Expand,     // stretches broadcast axes to `sizes`
+  Reshape,    // regroups the elements in row-major order to `sizes`
   Permute,    // output axis i is input axis `axes`[i]
   Slice,      // `starts`, `stops` and optional `steps` > 0 per axis
-  Full,       // a scalar spread over a new tensor of `sizes`
-  Iota,       // i64 tensor of `sizes`: the unsharded index of each element along `axis`
-  Index,      // elements of operand 0 at computed places: flip, pad, take, take_along_axis
-  Matmul,   // matmul and linear: products accumulated in f32 or wider, an activation, one rounding
-  Scan,     // whole lines along `axis`, each on its own: cumsum, argsort
-  Scatter,  // operand 0 with elements of operand 2 put or added where operand 1 says along `axis`
-  Set,      // same values; the output may have another sharding or layout
+  Full,       // a new tensor of `sizes` with a scalar in every element
+  Iota,       // a new i64 tensor of `sizes`: the unsharded index of each element along `axis`
+  Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis
+  Matmul,     // matmul and linear: accumulate in f32 or wider, apply an activation, round once
+  Scan,       // each line along `axis` by itself: cumsum, argsort
+  Scatter,    // operand 0; stores or adds elements of operand 2 at indices (operand 1) along `axis`
+  Set,        // the same values; the output may have another sharding or layout
 };
 
+// How the dtype of the result follows from the operands.
 enum class DTypeRule : uint8_t {
   Promote,       // the promoted type of the operands
-  PromoteFloat,  // the same, integers and bools become f32
-  Bool,          // compares in the promoted type, gives bool
+  PromoteFloat,  // the same, but integers and bools become f32
+  Bool,          // computes in the promoted type, gives bool
   Attribute,     // attribute `dtype`
-  Wide,          // i64 of operands that are integers
+  Wide,          // i64; the operands are integers
 };
 
-// A typed attribute value. Lists of sizes may hold symbols.
+// A typed attribute value. Lists of sizes may contain symbols.
 using Attr = std::variant<bool, int64_t, double, std::string, DType, std::vector<int64_t>,
                           std::vector<Size>>;
 enum class AttrType : uint8_t { Bool, Int, Float, Name, DType, Ints, Sizes, Scalar };
@@ -63,60 +64,62 @@ struct OpDef {
   OpKind kind;
   int arity;
   DTypeRule dtype_rule;
-  // Pointwise: an expression of the kernel language in operands {0}, {1}, ..., all of the compute
-  // type; Reduction: the combination of accumulator {0} and element {1}. Functions `hd::...` come
-  // from the kernel runtime headers, which exist for CUDA and for C++ with the same names.
+  // The kernel text. Pointwise: an expression of the operands {0}, {1}, ..., which have the compute
+  // type. Reduction: combines the accumulator {0} with the element {1}. The runtime headers of
+  // kernels define the functions `hd::...`, with the same names for CUDA and C++.
   std::string_view text;
-  // Reference semantics for floats and for integers; null where the op has none. Bools compute as
-  // the integers 0 and 1 unless on_bools is there.
+  // Reference functions for floats and for integers; null if the op refuses them. Bools compute as
+  // the integers 0 and 1, unless there is on_bools.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
-  // Reduction: how partial results combine, within a kernel and across ranks.
+  // Reduction: how to combine partial results, within a kernel and across ranks.
   std::optional<ReduceOp> reduce_op = std::nullopt;
-  // Leading operands that are conditions: bool whatever the others are.
+  // The number of leading operands that are conditions. These are always bool.
   int bool_operands = 0;
-  bool takes_bools = true;  // false: refused, as PyTorch does
+  bool takes_bools = true;  // false: the op refuses bools, as PyTorch does
   int64_t (*on_bools)(const int64_t*) = nullptr;
-  // In f32 proper, for an op that jumps after it rounded; others compute f32 in double and round.
+  // The reference in f32, for an op that is discontinuous in a rounded intermediate result. Other
+  // ops compute f32 in double and round the result.
   float (*on_singles)(const float*) = nullptr;
-  // Values of the trailing operands that a call may leave out.
+  // Default values of the trailing operands, which a call may omit.
   std::span<const Scalar> defaults = {};
-  // What the op means beyond its name, and where that is not what PyTorch's does.
+  // A note for docs/ops.md: what the name does not say, and how the op differs from PyTorch's.
   std::string_view note = {};
-  // Trailing operands beyond `arity` that may be left out.
+  // The number of operands after the first `arity`, which a call may omit.
   int optional_operands = 0;
 };
 
-// Every op in table order.
+// Returns all ops in the order of the table.
 std::span<const OpDef> opTable();
 
-// nullptr when there is no such op.
+// Returns the op of this name; nullptr: there is none.
 const OpDef* findOp(std::string_view name);
 
-// UserError listing the nearest names when there is no such op.
+// Returns the op of this name. Throws UserError with the nearest name if there is none.
 const OpDef& op(std::string_view name);
 
-// Identity element of a reduction in `dtype`: sum 0, prod 1, max -inf or the lowest value of the
-// integer type, ...
+// Returns the identity element of a reduction in `dtype`: 0 for sum and avg, 1 for prod. For max it
+// is -inf or the lowest integer of the type, for min inf or the highest integer.
 Scalar identityOf(ReduceOp op, DType dtype);
 
-// The type in which values of `dtype` are computed: floats narrower than f32 in f32, integers in
-// i64; bool and f64 are themselves.
+// Returns the type in which heddle computes with values of `dtype`: f32 for floats up to f32, i64
+// for integers, and `dtype` itself for bool and f64.
 DType computeType(DType dtype);
 
-// The dtype of a pointwise op's result for operands promoted to `promoted`; where the rule is an
-// attribute, `promoted` itself.
+// Returns the dtype of the result of a pointwise op whose operands have the common type `promoted`.
+// For DTypeRule::Attribute it returns `promoted`.
 DType resultType(const OpDef& op, DType promoted);
 
-// The type every operand of a pointwise op is converted to before it computes, for a result of
-// `result` and operands promoted to `promoted`: comparisons and casts compute in the latter, others
-// in the former.
+// Returns the type to which a pointwise op converts its operands before it computes. `result` is
+// the dtype of the result, `promoted` the common type of the operands. Comparisons and casts
+// compute in the compute type of `promoted`, other ops in that of `result`.
 DType operandType(const OpDef& op, DType result, DType promoted);
 
-// PyTorch's result type. Operands are of three kinds: tensors with axes, 0-d tensors and host
-// scalars. A kind counts only when its category is higher (bool < integer < float) than that of
-// every kind before it; an f64 scalar then gives f32.
+// Returns the common type of operands by PyTorch's rules. There are three kinds of operands, in
+// this order: tensors with axes, 0-d tensors and host scalars. A kind affects the type only if its
+// category (bool < integer < float) is higher than that of all kinds before it. A float scalar then
+// gives f32. If all operands are scalars, the result is their promote().
 enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;

@@ -6,8 +6,9 @@
 
 #include "ir/ops/op.h"
 
-// The rows of the op table, one file a family. A new pointwise or reduction op is a row in one of
-// them (with its math function, if the kernel language lacks it) and its golden, and nothing else.
+// The rows of the op table, one file per family. A new pointwise or reduction op needs a row in one
+// of these files and its reference results from PyTorch. If the runtime headers of kernels lack its
+// math function, it needs that, too.
 namespace heddle::op_rows {
 
 std::span<const OpDef> structuralOps();
@@ -16,17 +17,18 @@ std::span<const OpDef> binaryOps();
 std::span<const OpDef> ternaryOps();
 std::span<const OpDef> reductionOps();
 
-// Short names, for rows.
+// Short names for use in rows.
 using K = OpKind;
 using R = DTypeRule;
 
-// A row with a note for docs/ops.md.
+// Returns the row with a note for docs/ops.md.
 constexpr OpDef noted(std::string_view note, OpDef row) {
   row.note = note;
   return row;
 }
 
-// Unsigned arithmetic wraps, as PyTorch's int64 does, where signed overflow would be undefined.
+// Convert between signed and unsigned. Integer ops compute with unsigned numbers, because these
+// wrap, as int64 does in PyTorch; signed overflow is undefined.
 inline int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 inline uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 
@@ -35,13 +37,13 @@ using I = const int64_t*;
 using OnFloats = double (*)(D);
 using OnInts = int64_t (*)(I);
 
-// A pointwise op while its row is written: what few rows say is said by name.
+// A row of a pointwise op. The members set the fields that only few rows need.
 struct Row : OpDef {
   Row(std::string_view row_name, int operands, R rule, std::string_view kernel_text,
       OnFloats floats, OnInts ints = nullptr)
       : OpDef{row_name, K::Pointwise, operands, rule, kernel_text, floats, ints} {}
 
-  // Made a float, computed as a float.
+  // Returns a unary op that converts its operand to a float type.
   static Row real(std::string_view row_name, std::string_view kernel_text, OnFloats floats) {
     return {row_name, 1, R::PromoteFloat, kernel_text, floats};
   }

@@ -1,4 +1,4 @@
-// Pointwise ops of two operands.
+// Pointwise ops with two operands.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 
@@ -19,7 +19,7 @@ std::vector<OpDef> arithmeticOps() {
           "sub", 2, R::Promote, "({0} - {1})", [](D a) { return a[0] - a[1]; },
           [](I a) { return wrap(u(a[0]) - u(a[1])); })
           .noBools()
-          .says("A bool beside a number is 0 or 1, where PyTorch raises"),
+          .says("A bool with a number counts as 0 or 1; PyTorch raises an error"),
       Row(
           "mul", 2, R::Promote, "({0} * {1})", [](D a) { return a[0] * a[1]; },
           [](I a) { return wrap(u(a[0]) * u(a[1])); }),
@@ -29,47 +29,50 @@ std::vector<OpDef> arithmeticOps() {
           [](D a) { return fn::divFloor(a[0], a[1]); },
           [](I a) { return fn::divFloor(a[0], a[1]); })
           .noBools()
-          .says("div(rounding_mode='floor'); an integer by 0 is 0, where PyTorch raises"),
+          .says("PyTorch's div(rounding_mode='floor'). An integer divided by 0 gives 0; PyTorch "
+                "raises an error"),
       Row(
           "div_trunc", 2, R::Promote, "hd::div_trunc({0}, {1})",
           [](D a) { return std::trunc(a[0] / a[1]); }, [](I a) { return fn::divTrunc(a[0], a[1]); })
           .noBools()
           .singles([](const float* a) { return std::trunc(a[0] / a[1]); })
-          .says("div(rounding_mode='trunc'); an integer by 0 is 0, where PyTorch raises; of a half "
-                "type "
-                "the quotient is truncated in f32, where PyTorch rounds it first"),
+          .says("PyTorch's div(rounding_mode='trunc'). An integer divided by 0 gives 0; PyTorch "
+                "raises an error. For half types heddle truncates the f32 quotient; PyTorch rounds "
+                "it to the half type first"),
       Row(
           "fmod", 2, R::Promote, "hd::fmod({0}, {1})", [](D a) { return std::fmod(a[0], a[1]); },
           [](I a) { return fn::fmod(a[0], a[1]); })
           .noBools()
-          .says("Sign of the first operand; an integer by 0 is 0, where PyTorch raises"),
+          .says("Has the sign of the first operand. An integer by 0 gives 0; PyTorch raises an "
+                "error"),
       Row(
           "remainder", 2, R::Promote, "hd::remainder({0}, {1})",
           [](D a) { return fn::remainder(a[0], a[1]); },
           [](I a) { return fn::remainder(a[0], a[1]); })
           .noBools()
-          .says("Sign of the second operand; an integer by 0 is 0, where PyTorch raises"),
+          .says("Has the sign of the second operand. An integer by 0 gives 0; PyTorch raises an "
+                "error"),
       Row(
           "pow", 2, R::Promote, "hd::pow({0}, {1})", [](D a) { return std::pow(a[0], a[1]); },
           [](I a) { return fn::pow(a[0], a[1]); })
           .noBools()
-          .says("By a scalar 0.5 it is sqrt, by -0.5 rsqrt (PyTorch's pow of f16 on the CPU is "
-                "not); integers wrap; a negative integer exponent rounds the result toward zero, "
-                "where PyTorch raises for a scalar exponent"),
+          .says("The scalar exponents 0.5 and -0.5 give sqrt and rsqrt (in PyTorch, except for f16 "
+                "on the CPU). Integers wrap. A negative integer exponent rounds the result toward "
+                "zero; PyTorch raises an error if it is a scalar"),
       Row("atan2", 2, R::PromoteFloat, "hd::atan2({0}, {1})",
           [](D a) { return std::atan2(a[0], a[1]); }),
       Row("maximum", 2, R::Promote, "hd::maximum({0}, {1})", maxNan, greater)
-          .says("NaN if an operand is"),
+          .says("NaN if an operand is NaN"),
       Row("minimum", 2, R::Promote, "hd::minimum({0}, {1})", minNan, lesser)
-          .says("NaN if an operand is"),
+          .says("NaN if an operand is NaN"),
       Row(
           "fmax", 2, R::Promote, "hd::fmax({0}, {1})",
           [](D a) { return a[0] >= a[1] || std::isnan(a[1]) ? a[0] : a[1]; }, greater)
-          .says("NaN if both operands are"),
+          .says("NaN if both operands are NaN"),
       Row(
           "fmin", 2, R::Promote, "hd::fmin({0}, {1})",
           [](D a) { return a[0] <= a[1] || std::isnan(a[1]) ? a[0] : a[1]; }, lesser)
-          .says("NaN if both operands are"),
+          .says("NaN if both operands are NaN"),
   };
 }
 
@@ -116,12 +119,12 @@ std::vector<OpDef> bitOps() {
       Row("bitwise_left_shift", 2, R::Promote, "hd::shift_left({0}, {1})", nullptr,
           [](I a) { return fn::shiftLeft(a[0], a[1]); })
           .noBools()
-          .says("0 when shifted by less than 0, or by the width or more"),
+          .says("Shifts by a negative number, or by the width or more, give 0"),
       Row("bitwise_right_shift", 2, R::Promote, "hd::shift_right({0}, {1})", nullptr,
           [](I a) { return fn::shiftRight(a[0], a[1]); })
           .noBools()
-          .says("Copies the sign; only signs are left when shifted by less than 0, or by the width "
-                "or more"),
+          .says("Copies the sign. Shifts by a negative number, or by the width or more, leave only "
+                "the sign"),
   };
 }
 

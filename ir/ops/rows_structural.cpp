@@ -1,4 +1,4 @@
-// Leaves, shape ops and what libraries compute.
+// Constants, new tensors, ops that change shapes or move elements, and ops that libraries compute.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {
@@ -29,13 +29,12 @@ constexpr OpDef padding() {
   OpDef row{"pad", K::Index, 2, R::Promote, "", nullptr, nullptr, kPad};
   row.defaults = kNoFill;
   row.note =
-      "Operands: x, fill = 0; lows and highs of every axis in order, where PyTorch lists pairs "
-      "from "
-      "the last; negative numbers cut; mode=constant only";
+      "Operands: x, fill = 0. `lows` and `highs` list all axes in order; PyTorch lists pairs from "
+      "the last axis on. Negative numbers remove elements. Only mode=constant";
   return row;
 }
 
-// matmul, and linear with its bias that may be left out.
+// Returns the row of matmul, or of linear, whose bias is optional.
 constexpr OpDef product(std::string_view name, int optional_operands, std::string_view note) {
   OpDef row{name, K::Matmul, 2, R::Promote, "", nullptr, nullptr, kProduct};
   row.optional_operands = optional_operands;
@@ -45,35 +44,35 @@ constexpr OpDef product(std::string_view name, int optional_operands, std::strin
 
 constexpr OpDef kStructuralRows[] = {
     {"constant", K::Constant, 0, R::Promote, "", nullptr, nullptr, kValue},
-    noted("A scalar: the unsharded extent of an axis",
+    noted("An i64 scalar: the unsharded extent of an axis",
           {"size", K::SizeOf, 1, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted("New axes of extent 1 at the given places of the result",
+    noted("Inserts axes of extent 1 at the given positions of the result",
           {"broadcast", K::Broadcast, 1, R::Promote, "", nullptr, nullptr, kAxes}),
-    noted("New axes in front; -1 leaves an extent as it is",
+    noted("Stretches axes of extent 1 and adds new axes in front. -1 leaves an extent as it is",
           {"expand", K::Expand, 1, R::Promote, "", nullptr, nullptr, kSizes}),
-    noted(
-        "One size may be -1: what the others leave; `gather_uneven`: a sharded axis that it splits "
-        "unevenly is gathered rather than refused",
-        {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kReshape}),
+    noted("One size may be -1 and follows from the others. With `gather_uneven` heddle gathers a "
+          "sharded axis that the reshape splits unevenly; otherwise it refuses the reshape",
+          {"reshape", K::Reshape, 1, R::Promote, "", nullptr, nullptr, kReshape}),
     {"permute", K::Permute, 1, R::Promote, "", nullptr, nullptr, kAxes},
     {"slice", K::Slice, 1, R::Promote, "", nullptr, nullptr, kSlice},
     product("matmul", 0,
-            "Operands of one dtype; accumulated in f32 or wider and rounded once, behind "
-            "`activation` (none, relu, gelu_tanh); `precision=tf32` for f32; integers wrap, before "
-            "the activation; of bools an OR of ANDs; of f8 operands the result is of their type, "
-            "or of `dtype`, f32, bf16 or f16, which two f8 types need; what they are scaled by is "
-            "multiplied to the result"),
+            "Operands of one dtype. Accumulates in f32 or wider, applies `activation` (none, relu, "
+            "gelu_tanh), then rounds once. `precision=tf32`: for f32. Integers wrap before the "
+            "activation. Bools: an OR of ANDs. f8 operands: the result has their type, or `dtype`: "
+            "f32, bf16 or f16, which is required if the operands have different f8 types. Their "
+            "scales must be multiplied to the result"),
     product("linear", 1,
-            "x[..., k] by weight[n, k] transposed, plus bias[n] (one element: for every n); a "
-            "weight[k] gives no axis n and takes no bias; else as matmul"),
-    noted("Operand: the scalar in every element",
+            "x[..., k] times weight[n, k] transposed, plus bias[n]; a bias of one element counts "
+            "for every n. A weight[k] gives a result without axis n and takes no bias. Otherwise "
+            "as matmul"),
+    noted("Operand: a scalar, the value of every element",
           {"full", K::Full, 1, R::Attribute, "", nullptr, nullptr, kFull}),
-    noted("The index of each element along the axis, in the unsharded tensor",
+    noted("The i64 index of each element along the axis, in the unsharded tensor",
           {"iota", K::Iota, 0, R::Promote, "", nullptr, nullptr, kIota}),
     {"flip", K::Index, 1, R::Promote, "", nullptr, nullptr, kAxes},
     padding(),
-    noted("PyTorch's index_select, with an index of any rank; an index outside reads NaN, or 0 of "
-          "integers and bools, where PyTorch raises",
+    noted("PyTorch's index_select, with an index of any rank. An index out of range reads NaN, or "
+          "0 for integers and bools; PyTorch raises an error",
           {"take", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("PyTorch's gather: but along the axis the index may be smaller than x, where both sizes "
           "are "
@@ -81,20 +80,19 @@ constexpr OpDef kStructuralRows[] = {
           {"take_along_axis", K::Index, 2, R::Promote, "", nullptr, nullptr, kAxis}),
     noted("Integers and bools give i64",
           {"cumsum", K::Scan, 1, R::Promote, "", nullptr, nullptr, kAxis}),
-    noted("axis -1 unless given; stable; NaN is above every number; with `first` a line of the "
-          "result has only so many places, if there are as many",
+    noted("The default axis is -1. Stable; NaN is above every number. With `first` each line of "
+          "the result has only that many indices, or all if there are fewer",
           {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
-    noted("Operands: x, index, source; of several at one place the last in row-major order wins; "
-          "an index outside puts nothing, where PyTorch raises; the index may be smaller than the "
-          "source, and but along the axis than x, where these sizes are numbers (else they are "
-          "equal);"
-          " with `stretch` an axis of extent 1 of the index stands for all of the source's "
-          "(index_copy)",
+    noted("Operands: x, index, source. If several elements have one index, the last in row-major "
+          "order wins. An index out of range stores nothing; PyTorch raises an error. The index "
+          "may be smaller than the source, and along the other axes smaller than x, if these sizes "
+          "are numbers; otherwise they must be equal. With `stretch` an axis of extent 1 of the "
+          "index is stretched to that of the source (index_copy)",
           {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kScatter}),
-    noted("As scatter; added in row-major order, so always the same bits; with `stretch` PyTorch's "
-          "index_add",
+    noted("As scatter, but adds in row-major order, so that the bits are always the same. With "
+          "`stretch` it is PyTorch's index_add",
           {"scatter_add", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kScatter}),
-    noted("The same values, perhaps in another sharding or layout",
+    noted("The same values; the sharding or layout may differ",
           {"set", K::Set, 1, R::Promote, "", nullptr, nullptr, {}}),
 };
 

@@ -1,4 +1,4 @@
-// Pointwise ops of three operands and more.
+// Pointwise ops with three or more operands.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 
@@ -12,7 +12,7 @@ double clampFloat(const double* a) {
   return minNan(above);
 }
 
-// PyTorch's formula: exact at both ends.
+// Uses the formula of PyTorch, which is exact at both ends.
 double lerp(const double* a) {
   const double way = a[1] - a[0];
   return std::fabs(a[2]) < 0.5 ? a[0] + a[2] * way : a[1] - way * (1 - a[2]);
@@ -28,25 +28,25 @@ std::span<const OpDef> ternaryOps() {
           .conditions(1),
       Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
           [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
-          .says("Operands: x, min, max, both bounds; one alone is written as maximum (min) or "
-                "minimum "
-                "(max)"),
+          .says("Operands: x, min, max. Both bounds are required: write a single one as maximum "
+                "(min) or minimum (max)"),
       Row("lerp", 3, R::Promote, "hd::lerp({0}, {1}, {2})", lerp)
-          .says("Operands: start, end, weight; integers and bools beside one that makes the common "
-                "type a float, as a weight of 0.5 does; floats of several types, where PyTorch "
-                "raises"),
+          .says(
+              "Operands: start, end, weight. Some may be integers or bools if the common type is a "
+              "float, as with a weight of 0.5. Float types may differ; PyTorch raises an error"),
       Row(
           "addcmul", 4, R::Promote, "({0} + {3} * {1} * {2})",
           [](D a) { return a[0] + a[3] * a[1] * a[2]; },
           [](I a) { return wrap(u(a[0]) + u(a[3]) * u(a[1]) * u(a[2])); })
           .noBools()
           .optional(kOne)
-          .says("Operands: x, a, b, value = 1; x + value * a * b, rounded once to a half type"),
+          .says("Operands: x, a, b, value = 1. Computes x + value * a * b; half types are rounded "
+                "once"),
       Row("philox", 3, R::Wide, "hd::philox({0}, {1}, {2})", nullptr,
           [](I a) { return op_functions::philox(a[0], a[1], a[2]); })
           .noBools()
-          .says("Operands: seed, offset, index; the first two words of Philox4x32-10 of the key "
-                "seed and the counter (index, offset), the first in the low half"),
+          .says("Operands: seed, offset, index. The first two words of Philox4x32-10, the first "
+                "one in the lower half; the key is seed and the counter is (index, offset)"),
   };
   return rows;
 }

@@ -1,4 +1,4 @@
-// Pointwise ops of one operand, and of one operand with parameters.
+// Pointwise ops with one operand, and those whose other operands are parameters.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 
@@ -13,13 +13,13 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Signs, roundings and what tells numbers apart: exact in every type.
+// Ops that are exact in every type: casts, signs, rounding and tests.
 std::vector<OpDef> exactOps() {
   return {
       Row(
           "cast", 1, R::Attribute, "{0}", [](D a) { return a[0]; }, same)
           .with(kDType)
-          .says("A float becomes an integer toward zero and saturates; NaN becomes 0"),
+          .says("From float to integer it truncates toward zero and saturates; NaN becomes 0"),
       Row(
           "neg", 1, R::Promote, "(-{0})", [](D a) { return -a[0]; },
           [](I a) { return wrap(0 - u(a[0])); })
@@ -31,7 +31,7 @@ std::vector<OpDef> exactOps() {
       Row(
           "sign", 1, R::Promote, "hd::sign({0})", [](D a) { return fn::sign(a[0]); },
           [](I a) { return int64_t{a[0] > 0} - int64_t{a[0] < 0}; })
-          .says("0 of NaN"),
+          .says("0 for NaN"),
       Row(
           "relu", 1, R::Promote, "hd::relu({0})", [](D a) { return a[0] < 0 ? 0.0 : a[0]; },
           [](I a) { return a[0] < 0 ? 0 : a[0]; })
@@ -46,7 +46,7 @@ std::vector<OpDef> exactOps() {
           "round", 1, R::Promote, "hd::round({0})", [](D a) { return fn::roundHalfEven(a[0]); },
           same)
           .noBools()
-          .says("Halves to even"),
+          .says("To nearest, ties to even"),
       Row(
           "trunc", 1, R::Promote, "hd::trunc({0})", [](D a) { return std::trunc(a[0]); }, same)
           .noBools(),
@@ -113,14 +113,16 @@ std::vector<OpDef> realOps() {
           [](D a) { return a[0] <= a[1] ? a[2] : a[0]; },
           [](I a) { return a[0] <= a[1] ? a[2] : a[0]; })
           .noBools()
-          .says("Operands: x, threshold, value; x where it is above the threshold or NaN"),
+          .says("Operands: x, threshold, value. Gives x if it is above the threshold or NaN, else "
+                "value"),
       Row("softplus", 3, R::PromoteFloat, "hd::softplus({0}, {1}, {2})",
           [](D a) {
             const double scaled = a[0] * a[1];
             return scaled > a[2] ? a[0] : std::log1p(std::exp(scaled)) / a[1];
           })
           .optional(kBetaThreshold)
-          .says("Operands: x, beta = 1, threshold = 20; x where x * beta is above the threshold"),
+          .says(
+              "Operands: x, beta = 1, threshold = 20. Gives x if x * beta is above the threshold"),
   };
 }
 

@@ -10,7 +10,8 @@ namespace {
 uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 
-// M. Giles, "Approximating the erfinv function" (2010): single precision, a start for Newton.
+// Returns erfinv(x) in single precision, as the start of an iteration. Source: M. Giles,
+// "Approximating the erfinv function" (2010).
 double erfinvStart(double x) {
   double w = -std::log((1 - x) * (1 + x));
   double p = 0;
@@ -42,7 +43,7 @@ double erfinv(double x) {
     return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
                              : std::numeric_limits<double>::quiet_NaN();
   }
-  // From the small side of erf near 1, where 1 - |x| is exact.
+  // Near 1 it uses erfc, because 1 - |x| is exact there.
   const double a = std::fabs(x);
   double y = erfinvStart(a);
   for (int i = 0; i < 3; ++i) {

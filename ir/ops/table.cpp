@@ -1,4 +1,4 @@
-// The whole op table (the rows stand in op_rows_*.cpp) and the rules of types that all ops share.
+// The op table, composed of the rows in ir/ops/rows_*.cpp, and the type rules that all ops share.
 #include <algorithm>
 #include <limits>
 
@@ -79,7 +79,7 @@ DType resultType(const OpDef& op, DType promoted) {
 }
 
 DType operandType(const OpDef& op, DType result, DType promoted) {
-  // A cast looks at the value as it is: an f32 saturates in i8, an i64 wraps.
+  // A cast needs the unconverted operand: an f32 saturates in i8, but an i64 wraps.
   const bool of_operands =
       op.dtype_rule == DTypeRule::Bool || op.dtype_rule == DTypeRule::Attribute;
   return computeType(of_operands ? promoted : result);

@@ -14,29 +14,29 @@ int64_t elementCount(DType dtype, const std::vector<int64_t>& sizes) {
   for (int64_t size : sizes) {
     HEDDLE_USER_CHECK(size >= 0, "a tensor of sizes {}: {} is negative", str(sizes), size);
     HEDDLE_USER_CHECK(!__builtin_mul_overflow(count, size, &count),
-                      "a tensor of sizes {} has more elements than 64 bits count", str(sizes));
+                      "a tensor of sizes {} has more elements than 64 bits can count", str(sizes));
   }
   HEDDLE_USER_CHECK(!__builtin_mul_overflow(count, sizeOf(dtype), &bytes),
-                    "a tensor of sizes {} has more bytes than 64 bits count", str(sizes));
+                    "a tensor of sizes {} has more bytes than 64 bits can count", str(sizes));
   return count;
 }
 
-// The finalizer of splitmix64: every input bit reaches every output bit.
+// The finalizer of splitmix64: every input bit affects every output bit.
 uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-// FNV-1a, for std::hash may differ from one build to the next.
+// FNV-1a. std::hash may differ between builds.
 uint64_t hashOf(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 
-// Sum of four uniforms of 16 bits, centred and scaled to deviation 1: integers up to the last
-// multiplication, so that no math library has a say in the bits.
+// Sums four uniform integers of 16 bits, centres the sum and scales it to deviation 1. All steps
+// but the last multiplication are exact, so that the bits do not depend on a math library.
 double normalFrom(uint64_t bits) {
   constexpr double kScale = 1.7320508075688772 / 65536.0;  // a uniform has variance 1/12
   uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
@@ -50,7 +50,7 @@ void fillElements(HostTensor& tensor, uint64_t stream, Fill fill) {
   for (int64_t i = 0; i < count; ++i) fill(i, mix(stream + kGolden * static_cast<uint64_t>(i + 1)));
 }
 
-// Copies a box of `sizes` elements between two strided places.
+// Copies a box of `sizes` elements between two strided memory regions.
 struct StridedCopy {
   const std::vector<int64_t>& sizes;
   int64_t element;  // bytes
@@ -184,8 +184,8 @@ HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
 
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc) {
   HEDDLE_CHECK(whole.sizes == desc.global && whole.dtype == desc.dtype,
-               "a block of {} {} is wanted, the whole is {} {}", name(desc.dtype), str(desc.global),
-               name(whole.dtype), str(whole.sizes));
+               "expected a block of {} {}, but the unsharded tensor is {} {}", name(desc.dtype),
+               str(desc.global), name(whole.dtype), str(whole.sizes));
   HostTensor block(desc.dtype, desc.sizes);
   const std::vector<int64_t> src = stridesFor(whole.sizes, rowMajor(whole.sizes.size()));
   const std::vector<int64_t> dst = stridesFor(block.sizes, rowMajor(block.sizes.size()));

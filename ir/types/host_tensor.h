@@ -10,14 +10,14 @@
 
 namespace heddle {
 
-// A dense row-major tensor in host memory; copies share the bytes.
+// A dense row-major tensor in host memory. Copies share the bytes.
 struct HostTensor {
   DType dtype = DType::F32;
   std::vector<int64_t> sizes;
   std::shared_ptr<std::byte[]> data;
 
   HostTensor() = default;
-  HostTensor(DType dtype, std::vector<int64_t> sizes);  // bytes are zero
+  HostTensor(DType dtype, std::vector<int64_t> sizes);  // filled with zero bytes
 
   int64_t numel() const;
   int64_t bytes() const { return numel() * sizeOf(dtype); }
@@ -29,16 +29,19 @@ struct HostTensor {
   }
 };
 
-// Values that depend only on (seed, name, linear index): every rank and every device fills a named
-// tensor alike. Floats are about normal (mean 0, deviation 1), integers in [-8, 8) (u8: [0,
-// 16)), bools fair.
+// Returns pseudorandom values that depend only on (seed, name, linear index). Every rank and every
+// device therefore gives a named tensor the same values.
+//  - Floats are nearly normal, with mean 0 and standard deviation 1.
+//  - Integers are uniform in [-8, 8), u8 in [0, 16).
+//  - Bools are true with probability 1/2.
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
-// The block of `whole` that a rank holds: sizes desc.sizes at desc.offset, dense.
+// Returns the block of the unsharded tensor `whole` that a rank holds, as a dense tensor: sizes
+// desc.sizes, starting at desc.offset.
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);
 
-// Copies between a dense host tensor of desc.sizes and memory laid out as `desc` (host memory).
+// Copy between a dense tensor of desc.sizes and host memory with the strides of `desc`.
 void packInto(void* dst, const TensorDesc& desc, const HostTensor& src);
 HostTensor unpackFrom(const void* src, const TensorDesc& desc);
 

@@ -30,7 +30,7 @@ int64_t DeviceMesh::size(MeshAxis axis) const {
 }
 
 int64_t DeviceMesh::size() const {
-  HEDDLE_CHECK(!sizeIsFromJob(), "mesh {} has no size yet: concretizeMesh() gives it one", str());
+  HEDDLE_CHECK(!sizeIsFromJob(), "mesh {} has no size before concretizeMesh()", str());
   std::optional<int64_t> total = knownDevices(*this);
   HEDDLE_USER_CHECK(total.has_value(), "mesh {} has too many devices", str());
   return *total;
@@ -63,7 +63,7 @@ int64_t DeviceMesh::coordinate(int64_t rank, MeshAxis axis) const {
 }
 
 std::vector<int64_t> DeviceMesh::team(int64_t rank, const std::vector<MeshAxis>& team_axes) const {
-  // Row-major stride of each mesh axis over positions.
+  // The row-major stride of a mesh axis, in positions.
   auto strideOf = [&](MeshAxis axis) {
     int64_t stride = 1;
     for (auto it = axes.rbegin(); it != axes.rend() && it->axis != axis; ++it) stride *= it->size;

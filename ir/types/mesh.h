@@ -8,18 +8,18 @@
 
 namespace heddle {
 
-// The axes of a device mesh, named as nvFuser names them: DIDx varies fastest over the devices.
+// The axes of a device mesh. X varies fastest over the devices, as DIDx does in nvFuser.
 enum class MeshAxis : uint8_t { X, Y, Z };
 
 std::string_view name(MeshAxis axis);  // "x", "y", "z"
 
-// A grid of devices (ranks). `mesh @m = [y=2, x=4]` has 8 devices; the last axis listed is the
-// innermost, so the axes listed are [x], [y, x] or [z, y, x]. Device (iy, ix) is rank
-// devices[iy * 4 + ix].
+// A grid of devices, which are ranks. `mesh @m = [y=2, x=4]` has 8 devices. The last axis is the
+// innermost one, so the axes are [x], [y, x] or [z, y, x]. Device (iy, ix) has the row-major
+// position iy * 4 + ix; rankAt() gives its rank.
 struct DeviceMesh {
   struct Axis {
     MeshAxis axis;
-    int64_t size;  // kFromJob until concretizeMeshes() gives it the size of the job
+    int64_t size;  // kFromJob until concretizeMesh() computes it from the size of the job
     bool operator==(const Axis&) const = default;
   };
   static constexpr int64_t kFromJob = -1;
@@ -31,33 +31,35 @@ struct DeviceMesh {
   bool operator==(const DeviceMesh&) const = default;
 
   bool has(MeshAxis axis) const;
-  int64_t size(MeshAxis axis) const;       // UserError when the mesh has no such axis
-  int64_t size() const;                    // devices in the mesh
-  bool sizeIsFromJob() const;              // some axis still is kFromJob
-  int64_t rankAt(int64_t position) const;  // rank of the row-major position
+  int64_t size(MeshAxis axis) const;       // UserError if the mesh lacks the axis
+  int64_t size() const;                    // number of devices; requires !sizeIsFromJob()
+  bool sizeIsFromJob() const;              // whether an axis still has kFromJob
+  int64_t rankAt(int64_t position) const;  // the rank at a row-major position
 
-  // Row-major position of `rank`, or -1 when the mesh does not hold it.
+  // Returns the row-major position of `rank`, or -1 if it is not in the mesh.
   int64_t positionOf(int64_t rank) const;
 
-  // Coordinate of `rank` on `axis`; the rank must be in the mesh.
+  // Returns the coordinate of `rank` on `axis`. The rank must be in the mesh.
   int64_t coordinate(int64_t rank, MeshAxis axis) const;
 
-  // The ranks that share every coordinate with `rank` except those on `team_axes`, ordered
-  // row-major by `team_axes` as listed (first = outermost). This is the team of a collective.
+  // Returns the team of a collective over `team_axes`: the ranks that have the same coordinates as
+  // `rank` on all other axes. The order is row-major over `team_axes`, the first one outermost.
   std::vector<int64_t> team(int64_t rank, const std::vector<MeshAxis>& team_axes) const;
 
   std::string str() const;  // `@m = [y=2, x=4]`, `@m = [x=ranks]`, `@m = [x=2] ranks=[1, 3]`
 };
 
-// The most devices a mesh may have: transports number ranks in 32 bits.
+// The largest number of devices of a mesh. Transports number ranks with 32 bits.
 inline constexpr int64_t kMaxDevices = int64_t{1} << 31;
 
-// Product of the axes whose size is known; nullopt when it is above kMaxDevices.
+// Returns the product of the known axis sizes; nullopt: it exceeds kMaxDevices.
 std::optional<int64_t> knownDevices(const DeviceMesh& mesh);
 
-// Gives every kFromJob axis its size: job_size / product of the other axes. At most one axis may
-// be kFromJob. UserError when it does not divide, or when the mesh needs more ranks than the job
-// has ("mesh @m needs 4 ranks, the job has 2").
+// Sets the size of the kFromJob axis to job_size / product of the other axes. Throws UserError in
+// these cases:
+//  - More than one axis is kFromJob.
+//  - The product of the other axes does not divide job_size.
+//  - The mesh needs more ranks than the job has, or lists a rank that the job does not have.
 void concretizeMesh(DeviceMesh& mesh, int64_t job_size);
 
 }  // namespace heddle

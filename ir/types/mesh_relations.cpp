@@ -64,8 +64,8 @@ RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to) {
 }
 
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to) {
-  HEDDLE_CHECK(from.size() == to.size() && isDisjoint(from, to), "{} and {} make no pairs",
-               from.str(), to.str());
+  HEDDLE_CHECK(from.size() == to.size() && isDisjoint(from, to),
+               "{} and {} must be disjoint and of one size", from.str(), to.str());
   RootedTeam team;
   team.mesh.name = from.name + "_with_" + to.name;
   team.mesh.axes = {{MeshAxis::Y, 2}, {MeshAxis::X, from.size()}};

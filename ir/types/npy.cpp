@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kAlignment = 64;  // of the data, as NumPy writes it
+constexpr size_t kAlignment = 64;  // of the data, in bytes, as NumPy aligns it
 
 std::string_view descrOf(DType dtype) {
   switch (dtype) {
@@ -182,7 +182,7 @@ std::string readHeaderText(std::istream& in, const std::string& file) {
   return readBytes(in, bytes, file, "header");
 }
 
-// A file must hold what its header says and nothing else.
+// Reads the data. The file must have exactly as many bytes as its header states.
 void readData(std::istream& in, HostTensor& tensor, const std::string& file) {
   in.read(reinterpret_cast<char*>(tensor.data.get()), tensor.bytes());
   HEDDLE_USER_CHECK(in.gcount() == tensor.bytes(), "{}: {} bytes of data, expected {} for {}{}",
@@ -232,7 +232,7 @@ HostTensor readNpy(const std::string& path, std::optional<DType> wanted) {
 void writeNpy(std::ostream& out, const HostTensor& tensor) {
   std::string shape;
   for (int64_t size : tensor.sizes) shape += fmt::format("{}, ", size);
-  if (tensor.sizes.size() > 1) shape.resize(shape.size() - 2);  // one size keeps its comma
+  if (tensor.sizes.size() > 1) shape.resize(shape.size() - 2);  // a single size keeps its comma
   if (tensor.sizes.size() == 1) shape.pop_back();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                    descrOf(tensor.dtype), shape);

@@ -14,12 +14,12 @@ enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Avg };  // Avg: floats only
 std::string_view name(ReduceOp op);
 std::optional<ReduceOp> reduceOpFromName(std::string_view text);
 
-// How one tensor is spread over a mesh. A mesh axis appears at most once in the whole state; a mesh
-// axis that does not appear replicates.
+// How a mesh splits one tensor. A mesh axis appears at most once in a sharding. Along a mesh axis
+// that does not appear, all devices hold the same data.
 struct Sharding {
   struct Partial {
     MeshAxis axis;
-    ReduceOp op;  // the global value is the op over the axis of the local values
+    ReduceOp op;  // applied to the local values along the axis, it gives the global value
     bool operator==(const Partial&) const = default;
   };
   struct StreamSplit {
@@ -35,28 +35,29 @@ struct Sharding {
 
   bool operator==(const Sharding&) const = default;
 
-  bool isReplicated() const;  // nothing sharded, partial or stream split
+  bool isReplicated() const;  // neither sharded, partial nor stream split
   bool isPartial() const { return !partial.empty(); }
   bool isSharded(size_t logical_axis) const;
-  // Where `axis` is used: the logical axis, or -1.
+  // Returns the logical axis that `axis` shards, or -1.
   int logicalAxisOf(MeshAxis axis) const;
 
-  // `shard(@m, 1: x)`, `shard(@m, 0: [y, x])`, `partial(sum: x)`, `shard(@m)` when replicated,
-  // `stream(0: 4)`; several joined by a space, the mesh named once by shard().
+  // Returns the text form: `shard(@m, 1: x)`, `shard(@m, 0: [y, x])`, or `shard(@m)` if no axis is
+  // sharded, then ` partial(sum: x)` and ` stream(0: 4)` if they apply.
   std::string str(const DeviceMesh& mesh) const;
 };
 
-// One block of an axis of extent n that is split over an ordered list of mesh axes. Each mesh axis
-// in turn cuts the block it was given into blocks of ceil(extent / devices), so gathering an inner
-// axis yields exactly the block of the outer one.
+// One block of an axis of extent n that is split over an ordered list of mesh axes. The first mesh
+// axis splits the extent into blocks of ceil(n / devices), and each further one splits the block of
+// the axis before it in the same way. Gathering an inner axis therefore yields exactly the block of
+// the outer axis.
 struct Block {
   int64_t begin = 0;  // global index of the first valid element (<= n)
-  int64_t valid = 0;  // elements that exist; 0 for an empty rank
-  int64_t alloc = 0;  // elements every rank allocates: the ceil size
+  int64_t valid = 0;  // elements of the block; 0 if the rank has none
+  int64_t alloc = 0;  // elements that every rank allocates: the ceil size
 };
 Block blockOf(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank);
 
-// The symbolic alloc size of the same split: equal on all ranks.
+// Returns Block::alloc of the same split as a symbolic size. It is equal on all ranks.
 Size allocBlock(const Size& n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes);
 
 }  // namespace heddle

@@ -12,7 +12,7 @@ namespace heddle {
 
 enum class IterKind : uint8_t {
   Iteration,
-  Broadcast,  // extent 1, stretches to any extent; takes part in no layout or sharding
+  Broadcast,  // extent 1, stretches to any extent; layouts and shardings ignore it
   Reduction,  // only in the iteration space of an expression (ir/analysis/axis_map.h), never in a
               // tensor
 };
@@ -23,25 +23,25 @@ struct IterDomain {
   bool operator==(const IterDomain&) const = default;
 };
 
-// An order of axes in memory: logical axes from outermost to innermost. NHWC storage of a logical
-// [n, c, h, w] is {0, 2, 3, 1}. Always a permutation of 0 .. rank-1.
+// An order of axes in memory: the logical axes from outermost to innermost, a permutation of
+// 0 .. rank-1. NHWC storage of a logical [n, c, h, w] is {0, 2, 3, 1}.
 using AxisOrder = std::vector<int64_t>;
 
-// Three notions that must not be mixed up.
+// The layout of a tensor in memory: three independent facts that must not be confused.
 struct Layout {
   struct Observed {
     AxisOrder order;
     std::vector<bool> contiguous;  // per logical axis: stride == stride * extent of the next inner
     bool operator==(const Observed&) const = default;
   };
-  std::optional<Observed> observed;           // inputs: what callers pass, checked at each run
-  std::optional<AxisOrder> stride_order;      // required by the user; outputs must have it
-  std::optional<AxisOrder> allocation_order;  // hinted by a pass; binds nobody
+  std::optional<Observed> observed;           // of an input: what callers pass; every run checks it
+  std::optional<AxisOrder> stride_order;      // required by the user; an output must have it
+  std::optional<AxisOrder> allocation_order;  // hinted by a pass; a later pass may change it
 
   bool operator==(const Layout&) const = default;
 };
 
-// A tensor value. Logical sizes are the unsharded ones, whatever the sharding.
+// A tensor value. Its extents are unsharded sizes, even if it has a sharding.
 struct TensorView {
   DType dtype = DType::F32;
   std::vector<IterDomain> domain;
@@ -52,37 +52,37 @@ struct TensorView {
 
   size_t rank() const { return domain.size(); }
   std::vector<Size> sizes() const;
-  // required, else hinted, else row-major.
+  // Returns the required order if there is one, else the hinted one, else row-major.
   AxisOrder allocationOrder() const;
 };
 
 AxisOrder rowMajor(size_t rank);
 
-// One tensor as every part of heddle sees it at run time: inputs, outputs, preallocated outputs
-// and kernel arguments alike. Sizes and strides are in elements, per logical axis.
+// Describes one tensor at run time: an input, an output, a preallocated output or an argument of a
+// kernel. Sizes, strides and offsets are in elements, one per logical axis.
 struct TensorDesc {
   DType dtype = DType::F32;
   std::vector<int64_t> global;   // unsharded logical sizes
   std::vector<int64_t> sizes;    // valid on this rank
   std::vector<int64_t> alloc;    // allocated on this rank; >= sizes
-  std::vector<int64_t> strides;  // of the allocation; 0 for a stretched axis
-  std::vector<int64_t> offset;   // global index of local element 0; empty or zeros as an input's:
-                                 // where the sharding has it
-  bool held = true;  // false: this rank is outside of the tensor's mesh and has no data of it
+  std::vector<int64_t> strides;  // of the allocation; 0 for a stretched broadcast axis
+  std::vector<int64_t> offset;   // global index of local element 0. Of an input: empty or zeros
+                                 // mean the offset that its sharding gives
+  bool held = true;  // false: this rank is outside of the tensor's mesh and holds no data
 
   bool operator==(const TensorDesc&) const = default;
 
   size_t rank() const { return sizes.size(); }
-  int64_t numel() const;          // product of sizes; 0 where it is not held
-  int64_t allocElements() const;  // elements spanned from the first to the last allocated + 1
+  int64_t numel() const;          // product of sizes; 0 if not held
+  int64_t allocElements() const;  // from the first to the last allocated element, both included
   int64_t allocBytes() const;
   bool isContiguous() const;  // sizes == alloc and row-major strides without gaps
 };
 
-// Row-major strides for `alloc` in the given memory order.
+// Returns the strides of a dense allocation of `alloc` elements per axis in the given memory order.
 std::vector<int64_t> stridesFor(const std::vector<int64_t>& alloc, const AxisOrder& order);
 
-// An unsharded, dense, row-major descriptor.
+// Returns the descriptor of an unsharded, dense, row-major tensor.
 TensorDesc denseDesc(DType dtype, std::vector<int64_t> sizes);
 
 std::string str(const std::vector<int64_t>& sizes);  // "[16, 512, 4096]"
