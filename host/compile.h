@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string_view>
 
 #include "host/program/pass_options.h"
 #include "host/program/program.h"
@@ -18,8 +16,6 @@ namespace heddle::host {
 struct CompileOptions {
   // Options of the passes on the host program. `skip` also takes names of passes on the fusion.
   PassOptions passes;
-  // Called with the name of each pass that changed the fusion, and with the changed fusion.
-  std::function<void(std::string_view stage, const Fusion&)> dump_fusion;
 };
 
 // Compiles a fusion to a host program: passes on the fusion, segmentation, lowering, passes on the

@@ -1,7 +1,8 @@
 #include "host/passes/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
+#include <optional>
+#include <utility>
 
 #include "host/passes/assign_streams.h"
 #include "host/passes/chunk/branch_on_remainder.h"
@@ -12,17 +13,28 @@
 #include "host/passes/insert_sync.h"
 #include "host/passes/lift_posts.h"
 #include "host/passes/sink_waits.h"
+#include "host/text/program_text.h"
 #include "host/verify/verify.h"
+#include "host/verify/verify_structure.h"
 #include "ir/base/error.h"
+#include "ir/passes/pipeline.h"
 
 namespace heddle::host {
 namespace {
 
+// What of a program is legal after a pass, and so can be verified there.
+enum class Legal {
+  Structure,  // everything that needs no sizes; streams may race, or views may not exist
+  Order,      // also no races and matching collectives; buffers are not freed yet
+  Program,    // all of verify()
+};
+
 struct Pass {
   std::string_view name;
   Program (*run)(Program, const PassOptions&);
-  bool overlap_only;     // left out when communication stays on stream 0
-  std::string_view why;  // here, in this order
+  bool overlap_only;     // skipped if communication stays on stream 0
+  Legal legal;           // after the pass
+  std::string_view why;  // the reason for its position
 };
 
 template <Program (*pass)(Program)>
@@ -30,106 +42,135 @@ Program plain(Program program, const PassOptions&) {
   return pass(std::move(program));
 }
 
-constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false,
+constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Order,
                          "the other passes see every access"};
 
-// Here, as long as a wait still follows each post. Where the sizes of a run decide whether chunks
-// are even, the passes below go over both versions, and the run takes one.
+// Second, while a wait still follows each post. If the sizes of a run decide whether chunks are
+// even, the passes below run on both versions, and the run selects one. The version in chunks may
+// not exist at the sizes that verify() tries, so only its structure is verified.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
-    {"lift_posts", &plain<liftPosts>, true, "a post goes out as soon as its input is ready"},
-    {"coalesce_collectives", &coalesceCollectives, true,
-     "posts that became neighbours are one; their wait is still to sink"},
-    {"assign_streams", &plain<assignStreams>, true, "waits sink to the stream that needs them"},
-    {"sink_waits", &plain<sinkWaits>, true, "what is between a post and its wait overlaps"},
-    {"insert_sync", &plain<insertSync>, false,
-     "streams and waits stand: only now is it known what is missing"},
-    {"insert_frees", &plain<insertFrees>, false,
-     "a free goes where stream 0 is ordered after all uses"},
+    {"lift_posts", &plain<liftPosts>, true, Legal::Order,
+     "a post starts as soon as its input is ready"},
+    {"coalesce_collectives", &coalesceCollectives, true, Legal::Order,
+     "posts that became neighbours are joined before their waits sink"},
+    {"assign_streams", &plain<assignStreams>, true, Legal::Structure,
+     "waits sink to the stream that needs them; until insert_sync, streams race"},
+    {"sink_waits", &plain<sinkWaits>, true, Legal::Structure,
+     "work between a post and its wait overlaps with the operation"},
+    {"insert_sync", &plain<insertSync>, false, Legal::Order,
+     "streams and waits are final, so the missing orders are known"},
+    {"insert_frees", &plain<insertFrees>, false, Legal::Program,
+     "a buffer is freed where stream 0 is ordered after all its uses"},
 };
 
-bool isSkipped(std::string_view name, const PassOptions& options) {
-  return std::find(options.skip.begin(), options.skip.end(), name) != options.skip.end();
+void verifyAs(Legal legal, const Program& program) {
+  if (legal == Legal::Structure) verifyStructure(program);
+  if (legal == Legal::Order) verifyOrder(program);
+  if (legal == Legal::Program) verify(program);
 }
 
-template <class Work>
-auto timed(std::string_view name, const PassOptions& options, const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  auto result = work();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (options.timing) options.timing(name, took.count());
-  return result;
-}
-
-// The one door: skip, time, dump if changed.
-Program through(const Pass& pass, Program program, const PassOptions& options) {
-  if (isSkipped(pass.name, options)) return program;
-  if (pass.overlap_only && !options.overlap) return program;
-  const Program before = options.dump ? program : Program();
-  program = timed(pass.name, options, [&] { return pass.run(std::move(program), options); });
-  if (options.dump && !sameProgram(before, program)) options.dump(pass.name, program);
-  return program;
-}
-
-std::optional<Chunked> inChunks(const Program& program, const PassOptions& options) {
-  if (isSkipped(kChunks, options) || !options.overlap) return std::nullopt;
-  auto chunked = timed(kChunks, options, [&] { return chunkCollectives(program, options); });
-  if (options.dump && chunked) options.dump(kChunks, chunked->program);
-  return chunked;
-}
-
-// They have been heard, or the caller wants no overlap.
-void dropStreamSplits(Program& program) {
-  for (Slot& slot : program.slots) {
-    if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();
+bool isLegal(Legal legal, const Program& program) {
+  try {
+    verifyAs(legal, program);
+    return true;
+  } catch (const UserError&) {
+    return false;
   }
 }
 
-Program ordered(Program program, const PassOptions& options) {
-  for (const Pass& pass : kOrdering) program = through(pass, std::move(program), options);
-  return program;
-}
+// Runs the passes of one compilation.
+class Pipeline {
+ public:
+  explicit Pipeline(const PassOptions& options)
+      : options_(options), driver_(options, sameProgram, print) {}
 
-void checkSkipped(const PassOptions& options) {
-  for (const std::string& name : options.skip) {
-    const bool found = name == kFirst.name || name == kChunks ||
-                       std::any_of(std::begin(kOrdering), std::end(kOrdering),
-                                   [&](const Pass& pass) { return pass.name == name; });
-    HEDDLE_USER_CHECK(found, "there is no host pass {} to skip", name);
+  Program run(Program program) {
+    // If the input is illegal, or the caller skips insert_sync, no pass is to be blamed for races.
+    // verify() at the end reports them.
+    const bool may_race = driver_.skips("insert_sync");
+    if (options_.verify_each && (may_race || !isLegal(Legal::Order, program))) {
+      most_ = Legal::Structure;
+    }
+    program = through(kFirst, std::move(program));
+    std::optional<Chunked> chunked = inChunks(program);
+    dropStreamSplits(program);
+    if (chunked) dropStreamSplits(chunked->program);
+    program = ordered(std::move(program));
+    if (chunked) {
+      if (options_.verify) verify(program);
+      most_ = Legal::Structure;
+      Program even = ordered(std::move(chunked->program));
+      program = chunked->rest.isConstant(0)
+                    ? std::move(even)
+                    : branchOnRemainder(chunked->rest, std::move(even), std::move(program));
+    }
+    if (options_.verify) verify(program);
+    return program;
   }
-}
 
-Program run(Program program, const PassOptions& options, bool verifies) {
-  checkSkipped(options);
-  HEDDLE_USER_CHECK(options.chunks >= 0 && options.chunks <= PassOptions::kMostChunks,
-                    "{} chunks asked for, expected 1 to {}", options.chunks,
-                    PassOptions::kMostChunks);
-  program = through(kFirst, std::move(program), options);
-  std::optional<Chunked> chunked = inChunks(program, options);
-  dropStreamSplits(program);
-  if (chunked) dropStreamSplits(chunked->program);
-  program = ordered(std::move(program), options);
-  if (chunked) {
-    // Alone it may not exist at the sizes that verify() tries.
-    Program even = ordered(std::move(chunked->program), options);
-    if (verifies) verify(program);
-    program = chunked->rest.isConstant(0)
-                  ? std::move(even)
-                  : branchOnRemainder(chunked->rest, std::move(even), std::move(program));
+ private:
+  Program through(const Pass& pass, Program program) const {
+    if (pass.overlap_only && !options_.overlap) return program;
+    return driver_.run(
+        pass.name, std::move(program),
+        [&](Program input) { return pass.run(std::move(input), options_); },
+        [&](const Program& result) { verifyAs(std::min(pass.legal, most_), result); });
   }
-  if (verifies) verify(program);
-  return program;
-}
+
+  std::optional<Chunked> inChunks(const Program& program) const {
+    std::optional<Chunked> chunked;
+    if (!options_.overlap) return chunked;
+    Program even = driver_.run(
+        kChunks, program,
+        [&](Program input) {
+          chunked = chunkCollectives(input, options_);
+          return chunked ? std::move(chunked->program) : std::move(input);
+        },
+        verifyStructure);
+    if (chunked) chunked->program = std::move(even);
+    return chunked;
+  }
+
+  // The user's wishes for chunks have been followed, or the caller wants no overlap.
+  static void dropStreamSplits(Program& program) {
+    for (Slot& slot : program.slots) {
+      if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();
+    }
+  }
+
+  Program ordered(Program program) const {
+    for (const Pass& pass : kOrdering) program = through(pass, std::move(program));
+    return program;
+  }
+
+  const PassOptions& options_;
+  const PassDriver<Program> driver_;
+  Legal most_ = Legal::Program;  // the most that is verified after a pass
+};
 
 }  // namespace
 
-Program runPasses(Program program, const PassOptions& options) {
-  return run(std::move(program), options, true);
+std::vector<std::string_view> passNames() {
+  std::vector<std::string_view> names = {kFirst.name, kChunks};
+  for (const Pass& pass : kOrdering) names.push_back(pass.name);
+  return names;
 }
 
-Program runPassesAgain(Program program, const PassOptions& options) {
-  return run(std::move(program), options, false);
+Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options) {
+  return heddle::runPasses(fusion, job_size, options, passNames());
+}
+
+Program runPasses(Program program, const PassOptions& options) {
+  std::vector<std::string_view> names = heddle::passNames();
+  const std::vector<std::string_view> own = passNames();
+  names.insert(names.end(), own.begin(), own.end());
+  checkSkippedPasses(options.skip, names);
+  HEDDLE_USER_CHECK(options.chunks >= 0 && options.chunks <= PassOptions::kMostChunks,
+                    "{} chunks asked for, expected 1 to {}", options.chunks,
+                    PassOptions::kMostChunks);
+  return Pipeline(options).run(std::move(program));
 }
 
 }  // namespace heddle::host

@@ -1,18 +1,26 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "host/program/pass_options.h"
 #include "host/program/program.h"
+#include "ir/graph/fusion.h"
 
 namespace heddle::host {
 
-// Runs the passes of host/passes/pipeline.cpp in order through one door that skips, times, dumps
-// and verifies. The result passes verify(). Where sizes decide whether products are cut in chunks
-// it is one `if` with both versions, whose passes have run on each. UserError: a name to skip that
-// is no pass, chunks outside 0 .. kMostChunks, a stream split that nothing here can follow.
+// Runs the fusion passes (ir/passes/pipeline.h) with the options of a compilation: options.skip may
+// name host passes too.
+Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options);
+
+// Runs the passes of host/passes/pipeline.cpp in order. options.skip may name fusion passes too.
+// The result passes verify(). If sizes decide whether matrix products are split into chunks, the
+// result is one `if` with both versions, and the passes have run on each. UserError: a name to skip
+// that is no pass, chunks outside 0 .. kMostChunks, a stream split that no collective can follow.
 Program runPasses(Program program, const PassOptions& options = {});
 
-// runPasses() without the verification at the end, for a caller that verifies the result itself or
-// already holds an equal verified program.
-Program runPassesAgain(Program program, const PassOptions& options);
+// Returns the names of the host passes in order.
+std::vector<std::string_view> passNames();
 
 }  // namespace heddle::host

@@ -1,28 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "host/program/program.h"
+#include "ir/base/pass_driver.h"
 
 namespace heddle::host {
 
-struct PassOptions {
-  std::vector<std::string> skip;  // names of passes left out
-  bool overlap = true;            // false: communication on stream 0, and nothing in chunks
-  // Into how many chunks a product next to a collective is cut
-  // (host/passes/chunk/chunk_collectives.h); 1: stays whole. The same on every rank of a job.
-  // `stream(0: 4)` in the text goes before.
-  static constexpr int64_t kAutoChunks = 0;  // as a cost model says
+// The options of all passes of a compilation, on the fusion and on the host program.
+struct PassOptions : heddle::PassOptions {
+  // false keeps communication on stream 0 and splits nothing into chunks.
+  bool overlap = true;
+  // Number of chunks of a matrix product next to a collective
+  // (host/passes/chunk/chunk_collectives.h); 1 leaves it unsplit. It must be equal on every rank of
+  // a job. `stream(0: 4)` in the text takes precedence.
+  static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;
-  SizeBindings chunk_sizes = {};  // for the cost model; the program's defaults for the others
-  // Called after a pass that changed the program: (pass name, program).
-  std::function<void(std::string_view, const Program&)> dump;
-  std::function<void(std::string_view, double seconds)> timing;
+  // Sizes for the cost model. Other symbols have the defaults of the program.
+  SizeBindings chunk_sizes = {};
 };
 
 }  // namespace heddle::host

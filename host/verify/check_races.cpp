@@ -23,7 +23,7 @@ class RaceChecker {
     }
   }
 
-  void run() {
+  void run(BuffersAreFreed freed) {
     for (size_t b = 0; b < unrolled_.buffers.size(); ++b) {
       if (unrolled_.buffers[b].origin != Buffer::Origin::Input) continue;
       state_.buffers[b].allocated = 0;
@@ -31,6 +31,7 @@ class RaceChecker {
     }
     walk(0, unrolled_.steps.size());
     finish();
+    if (freed == BuffersAreFreed::Yes) findUnfreed();
   }
 
  private:
@@ -174,6 +175,9 @@ class RaceChecker {
                         "{}: stream {} is not ordered before the end of stream 0",
                         text(state_.last_work[s]), s);
     }
+  }
+
+  void findUnfreed() const {
     for (size_t b = 0; b < state_.buffers.size(); ++b) {
       const RaceBuffer& buffer = state_.buffers[b];
       if (unrolled_.buffers[b].origin == Buffer::Origin::Input || buffer.allocated < 0) continue;
@@ -206,8 +210,8 @@ class RaceChecker {
 
 }  // namespace
 
-void checkRaces(const Program& program, const Unrolled& unrolled) {
-  RaceChecker(unrolled.inlined ? *unrolled.inlined : program, unrolled).run();
+void checkRaces(const Program& program, const Unrolled& unrolled, BuffersAreFreed freed) {
+  RaceChecker(unrolled.inlined ? *unrolled.inlined : program, unrolled).run(freed);
 }
 
 }  // namespace heddle::host

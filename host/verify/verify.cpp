@@ -132,7 +132,7 @@ std::vector<int64_t> jobsFor(const Program& program) {
 // false with the reason in `why`: a view does not exist with these sizes. Races, and ranks that
 // post what does not fit, are always errors.
 bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
-               std::exception_ptr& why) {
+               BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {
     std::optional<CollectiveMatcher> posts;
     for (int64_t rank = 0; rank < job; ++rank) {
@@ -143,7 +143,7 @@ bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vec
         if (!why) why = std::current_exception();
         return false;
       }
-      if (rank < kMaxJob) checkRaces(program, unrolled);
+      if (rank < kMaxJob) checkRaces(program, unrolled, freed);
       if (!posts) posts.emplace(program, job);
       posts->add(unrolled);
     }
@@ -152,28 +152,35 @@ bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
-bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, std::exception_ptr& why) {
+bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
+             std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();
   std::vector<int64_t> trials(std::begin(kTrialSizes), std::end(kTrialSizes));
   if (jobs.size() == 1) trials.insert(trials.end(), {jobs[0], 8 * jobs[0]});
   for (int64_t value : trials) {
-    if (traceJobs(program, trialSizes(program, value), jobs, why)) return true;
+    if (traceJobs(program, trialSizes(program, value), jobs, freed, why)) return true;
     if (one_trial) break;
   }
   return false;
 }
 
-}  // namespace
-
-void verify(const Program& whole, const ActualJob& actual) {
+void verifyJobs(const Program& whole, const ActualJob& actual, BuffersAreFreed freed) {
   verifyStructure(whole);
   Program program = inlineCalls(whole);
   std::exception_ptr why;
   if (actual.sizes) giveDefaults(program, *actual.sizes);
-  if (actual.ranks > 0 && tryJobs(program, {actual.ranks}, why)) return;
+  if (actual.ranks > 0 && tryJobs(program, {actual.ranks}, freed, why)) return;
   const bool may_fit = actual.ranks == 0 || !actual.sizes;
-  if (may_fit && tryJobs(program, jobsFor(program), why)) return;
+  if (may_fit && tryJobs(program, jobsFor(program), freed, why)) return;
   std::rethrow_exception(why);
 }
+
+}  // namespace
+
+void verify(const Program& program, const ActualJob& actual) {
+  verifyJobs(program, actual, BuffersAreFreed::Yes);
+}
+
+void verifyOrder(const Program& program) { verifyJobs(program, {}, BuffersAreFreed::No); }
 
 }  // namespace heddle::host

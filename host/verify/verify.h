@@ -27,10 +27,19 @@ struct ActualJob {
 // and text.
 void verify(const Program& program, const ActualJob& actual = {});
 
+// verify() without the rule that every buffer is freed or returned, for a program that insert_frees
+// has not seen yet.
+void verifyOrder(const Program& program);
+
+// Whether a program must free its buffers. No: insert_frees has not seen it yet.
+enum class BuffersAreFreed : bool { No, Yes };
+
 // Races of one unrolled rank: two accesses to overlapping bytes of one buffer, at least one a
 // write, with no order between them by stream, RecordEvent/WaitEvent or token/Wait; a borrowed
 // buffer touched before its Wait; an access not ordered after the Allocate or before the Free; an
-// output not ordered before the end of stream 0; a buffer that is neither freed nor returned.
-void checkRaces(const Program& program, const Unrolled& unrolled);
+// output not ordered before the end of stream 0; a buffer that is neither freed nor returned,
+// unless `freed` is No.
+void checkRaces(const Program& program, const Unrolled& unrolled,
+                BuffersAreFreed freed = BuffersAreFreed::Yes);
 
 }  // namespace heddle::host

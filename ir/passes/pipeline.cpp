@@ -1,9 +1,7 @@
 #include "ir/passes/pipeline.h"
 
-#include <algorithm>
-#include <chrono>
+#include <utility>
 
-#include "ir/base/error.h"
 #include "ir/graph/remove_dead.h"
 #include "ir/graph/verify.h"
 #include "ir/passes/concretize_meshes.h"
@@ -15,6 +13,7 @@
 #include "ir/passes/sharding/join_reductions.h"
 #include "ir/passes/sharding/propagate_sharding.h"
 #include "ir/passes/sharding/split_linear.h"
+#include "ir/text/fusion_text.h"
 
 namespace heddle {
 namespace {
@@ -35,40 +34,29 @@ Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
-// The compiler, as far as it rewrites fusions.
+// Each position has its reason. The result of every pass is legal for verify().
 constexpr Pass kPasses[] = {
-    {"concretizeMeshes", meshes},      // first: all below compare and count the devices of meshes
-    {"removeDead", dead},              // before shardings: what nobody needs must not pull at them
-    {"noteStreamSplits", streams},     // before shardings, which are about places only
-    {"propagateSharding", shardings},  // decides where every value lives, and moves nothing
-    {"splitLinear", split},            // a bias must not be added to each part of a sum
-    {"insertResharding",
-     resharding},  // makes each move an expression, and each op local to its rank
-    {"joinReductions",
-     join},  // each sum that stands is reduced for itself: those of one sum need not be
-    {"fuseEpilogue",
-     epilogues},               // behind it: a collective may stand between product and activation
-    {"followOrders", orders},  // behind it: what is fused away is not in the way; the hints stand
-    {"materializeViews", views},  // last: only now are all memory orders known
+    // First: all passes below compare meshes and count their devices.
+    {"concretizeMeshes", meshes},
+    // Before shardings: expressions without readers must not influence them.
+    {"removeDead", dead},
+    // Before shardings, which do not know chunks.
+    {"noteStreamSplits", streams},
+    // Decides where every value lives, and moves nothing.
+    {"propagateSharding", shardings},
+    // After shardings: a bias must not be added to each part of a sum.
+    {"splitLinear", split},
+    // Makes each move an expression, and each op local to its rank.
+    {"insertResharding", resharding},
+    // After resharding: it joins the reductions that resharding inserted.
+    {"joinReductions", join},
+    // After resharding: a collective may be between a matrix product and its activation.
+    {"fuseEpilogue", epilogues},
+    // After epilogues: an expression that was fused away has no memory order to follow.
+    {"followOrders", orders},
+    // Last: only now are all memory orders known.
+    {"materializeViews", views},
 };
-
-void runOne(const Pass& pass, int64_t job_size, const PassOptions& options, Fusion& fusion) {
-  auto start = std::chrono::steady_clock::now();
-  Fusion result = pass.run(fusion, job_size);
-  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  if (options.timing) options.timing(pass.name, seconds.count());
-  if (options.verify) verify(result);
-  if (options.dump && !sameGraph(fusion, result)) options.dump(pass.name, result);
-  fusion = std::move(result);
-}
-
-void checkSkips(const std::vector<std::string>& skip) {
-  std::vector<std::string_view> names = passNames();
-  for (const std::string& name : skip) {
-    HEDDLE_USER_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
-                      "there is no pass '{}'; the passes are {}", name, fmt::join(names, ", "));
-  }
-}
 
 }  // namespace
 
@@ -78,14 +66,19 @@ std::vector<std::string_view> passNames() {
   return names;
 }
 
-Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options) {
-  checkSkips(options.skip);
+Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options,
+                 const std::vector<std::string_view>& other_passes) {
+  std::vector<std::string_view> names = passNames();
+  names.insert(names.end(), other_passes.begin(), other_passes.end());
+  checkSkippedPasses(options.skip, names);
+  if (options.verify_each) verify(fusion);  // an illegal input is no fault of the first pass
+  const PassDriver<Fusion> driver(options, sameGraph, print);
   Fusion result = fusion;
   for (const Pass& pass : kPasses) {
-    bool skipped =
-        std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end();
-    if (!skipped) runOne(pass, job_size, options, result);
+    const auto run = [&](const Fusion& input) { return pass.run(input, job_size); };
+    result = driver.run(pass.name, std::move(result), run, verify);
   }
+  if (options.verify) verify(result);
   return result;
 }
 

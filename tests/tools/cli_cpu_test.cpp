@@ -71,6 +71,54 @@ TEST_F(Cli, SegmentsAreDumpedInEveryFormat) {
   expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
 }
 
+// dump prints the table on standard error, so that its output can still be piped into a file.
+TEST_F(Cli, TimePassesListsEveryPass) {
+  for (const char* command : {"run examples/tp_mlp.fusion --device cpu --ranks 2",
+                              "dump examples/tp_mlp.fusion --ranks 2 --stage host"}) {
+    const CliResult result = heddle(std::string(command) + " --time-passes");
+    EXPECT_EQ(result.code, 0) << result.text;
+    for (const char* pass : {"concretizeMeshes", "propagateSharding", "segment", "lower",
+                             "chunk_collectives", "insert_sync", "insert_frees", "all passes"}) {
+      EXPECT_NE(result.text.find(std::string("  ") + pass + "\n"), std::string::npos)
+          << pass << "\n"
+          << result.text;
+    }
+  }
+  const std::string segments = "dump examples/tp_mlp.fusion --stage segments";
+  const CliResult result = heddle(segments + " --time-passes");
+  EXPECT_NE(result.text.find("  segment\n"), std::string::npos) << result.text;
+  EXPECT_EQ(result.text.find("  lower\n"), std::string::npos) << result.text;
+  EXPECT_NE(heddle("run examples/ring_allgather.hostir --device cpu --ranks 2 --time-passes")
+                .text.find("no pass runs on a host program"),
+            std::string::npos);
+}
+
+TEST_F(Cli, VerifyEachAcceptsEveryPass) {
+  for (const char* environment : {"HEDDLE_VERIFY_EACH=", "HEDDLE_VERIFY_EACH=1"}) {
+    const CliResult run = heddle(
+        "run examples/sp_mlp.fusion --device cpu --ranks 2 --overlap 2 --check --verify-each",
+        environment);
+    EXPECT_EQ(run.code, 0) << run.text;
+  }
+  EXPECT_EQ(heddle("dump examples/tp_mlp.fusion --ranks 2 --stage all --verify-each").code, 0);
+}
+
+// Races of a skipped pass are the caller's fault, and no other pass is blamed for them.
+TEST_F(Cli, VerifyEachBlamesNoPassForASkippedOne) {
+  const CliResult result =
+      heddle("dump examples/tp_mlp.fusion --ranks 2 --stage host --verify-each --skip insert_sync");
+  EXPECT_EQ(result.code, 2) << result.text;
+  EXPECT_EQ(result.text.find("broke the program"), std::string::npos) << result.text;
+}
+
+TEST_F(Cli, SkippedPassesMustExist) {
+  for (const char* stage : {"segments", "host"}) {
+    const std::string dump = std::string("dump examples/tp_mlp.fusion --stage ") + stage;
+    expectError(dump + " --skip no_such_pass", "there is no pass 'no_such_pass'");
+    EXPECT_EQ(heddle(dump + " --skip lift_posts --skip removeDead").code, 0);
+  }
+}
+
 TEST_F(Cli, NanMatchesNan) {
   const std::string file = write("nan.fusion",
                                  "heddle 1\nfusion f(%x: f32[t], %s: f64 = inf) with t = 4 {\n"

@@ -15,7 +15,7 @@
 #include "host/text/program_text.h"
 #include "host/unroll/unroll.h"
 #include "ir/base/error.h"
-#include "ir/passes/pipeline.h"
+#include "ir/base/pass_driver.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 #include "tools/heddle/job.h"
@@ -100,8 +100,15 @@ void dumpKernels(const host::Program& program, const SizeBindings& sizes, int ra
   }
 }
 
+SegmentedFusion segmentsOf(const Fusion& fusion, int ranks, const Options& options,
+                           const host::PassOptions& passes) {
+  const Fusion ready = host::runFusionPasses(fusion, ranks, passes);
+  return timedPass(passes, "segment",
+                   [&] { return segment(ready, libraryOptions(fusion, options)); });
+}
+
 void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
-                std::vector<Piece>& pieces) {
+                const host::PassOptions& passes, std::vector<Piece>& pieces) {
   const std::string suffix = options.format == "text" ? "txt" : options.format;
   if (wants(options, "fusion") && options.format != "dot") {
     const std::string text = print(fusion);
@@ -110,8 +117,7 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
   if (wants(options, "segments")) {
     pieces.push_back({"02_segments." + suffix, "segments",
-                      segmentsIn(options.format, segment(runPasses(fusion, ranks),
-                                                         libraryOptions(fusion, options)))});
+                      segmentsIn(options.format, segmentsOf(fusion, ranks, options, passes))});
   }
 }
 
@@ -123,15 +129,7 @@ std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
       options.skip.end()) {
     return {};
   }
-  heddle::PassOptions fusion_passes;
-  const std::vector<std::string_view> names = passNames();
-  for (const std::string& name : options.skip) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
-      fusion_passes.skip.push_back(name);
-    }
-  }
-  const SegmentedFusion segmented =
-      segment(runPasses(fusion, ranks, fusion_passes), libraryOptions(fusion, options));
+  const SegmentedFusion segmented = segmentsOf(fusion, ranks, options, passes);
   std::string notes;
   for (const std::string& line : host::explainChunks(host::lower(segmented, ranks), passes)) {
     notes += "# " + line + "\n";
@@ -167,10 +165,18 @@ int dumpCommand(const Options& options) {
                         wants(options, "kernel"),
                     "--stage {}: {} is a host program, which has no such stage", options.stage,
                     options.file);
-  if (fusion != nullptr) dumpFusion(*fusion, ranks, options, pieces);
+  const SizeBindings set_sizes = settingsOf(source, options).sizes;
+  const host::PassOptions passes = passOptions(options, set_sizes);
+  PassTimes times;
+  const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
+  if (fusion != nullptr) {
+    // If a program is compiled below, its compilation is timed.
+    const bool is_last = options.stage == "segments";
+    dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
+  }
   if (wants(options, "schedule") || wants(options, "kernel") || wants(options, "host")) {
     host::CompileOptions compile;
-    compile.passes = passOptions(options, settingsOf(source, options).sizes);
+    compile.passes = timed_passes;
     const host::Program program =
         fusion != nullptr ? host::compile(*fusion, ranks, compile, libraryOptions(source, options))
                           : std::get<host::Program>(source);
@@ -186,11 +192,12 @@ int dumpCommand(const Options& options) {
     if (wants(options, "host")) {
       const bool json = options.format == "json";
       const std::string notes =
-          fusion != nullptr ? chunkNotes(*fusion, ranks, options, compile.passes) : "";
+          fusion != nullptr ? chunkNotes(*fusion, ranks, options, passes) : "";
       pieces.push_back({json ? "05_host.json" : "05_host.hostir", "host",
                         json ? hostJson(program) : notes + host::print(program)});
     }
   }
+  if (options.time_passes) std::fputs(times.table().c_str(), stderr);
   if (!options.dump_dir.empty()) {
     writePieces(options.dump_dir, pieces);
     return 0;

@@ -39,6 +39,13 @@ void addFile(CLI::App& app, Options& o) {
               CLI::Range(int64_t{1}, host::PassOptions::kMostChunks));
 }
 
+void addPassChecks(CLI::App& app, Options& o) {
+  app.add_flag("--verify-each", o.verify_each,
+               "verify after every pass, and name the pass that broke the program");
+  app.add_flag("--time-passes", o.time_passes,
+               "print the seconds of every compiler pass on standard error");
+}
+
 void addRun(CLI::App& app, Options& o) {
   CLI::App* run = app.add_subcommand("run", "Runs a fusion or a host program.");
   run->footer(
@@ -54,6 +61,7 @@ void addRun(CLI::App& app, Options& o) {
       "and\n"
       "why.");
   addFile(*run, o);
+  addPassChecks(*run, o);
   run->add_option("--device", o.device,
                   "cpu, cuda or null; default: cuda if there is a GPU, else cpu")
       ->check(CLI::IsMember({"cpu", "cuda", "null"}));
@@ -107,6 +115,7 @@ void addDump(CLI::App& app, Options& o) {
       "Example:\n  heddle dump examples/softmax.fusion --stage segments\n"
       "  heddle dump examples/tp_mlp.fusion --ranks 2 --stage host --format json");
   addFile(*dump, o);
+  addPassChecks(*dump, o);
   dump->add_option("--stage", o.stage, "which stage")
       ->check(CLI::IsMember({"fusion", "segments", "schedule", "kernel", "host", "all"}));
   dump->add_option("--format", o.format, "text, dot (segments only) or json")

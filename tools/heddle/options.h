@@ -6,6 +6,7 @@
 
 #include "host/device/device.h"
 #include "host/passes/pipeline.h"
+#include "tools/heddle/pass_times.h"
 
 namespace heddle::tools {
 
@@ -25,6 +26,8 @@ struct Options {
   bool verify = true;
   std::string overlap = "auto";   // off, auto or a number of chunks
   std::vector<std::string> skip;  // names of passes to skip
+  bool verify_each = false;       // verify after every pass
+  bool time_passes = false;       // print the seconds of every pass
   int64_t adversarial = -1;       // seed of the adversarial CPU scheduler; -1: off
   double deadline = 10;           // seconds within which all ranks end after one is lost
   double patience = 600;          // seconds without progress until the job ends; 0: no limit

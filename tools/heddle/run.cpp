@@ -23,7 +23,6 @@
 #include "host/unroll/unroll.h"
 #include "host/verify/verify.h"
 #include "ir/base/error.h"
-#include "ir/passes/pipeline.h"
 #include "ir/segment/segment.h"
 #include "ir/types/npy.h"
 #include "tools/heddle/gather.h"
@@ -42,10 +41,10 @@ double secondsSince(VectorClock::time_point start) {
 
 // Returns the program of a file. `sizes` are the sizes of the run.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
-                        const Options& options) {
+                        const Options& options, PassTimes& times) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   host::CompileOptions compile;
-  compile.passes = passOptions(options, settingsOf(source, options).sizes);
+  compile.passes = passOptions(options, settingsOf(source, options).sizes, &times);
   return host::compile(std::get<Fusion>(source), ranks, compile,
                        host::attentionOptions(chooseDevice(options.device), sizes));
 }
@@ -102,8 +101,9 @@ std::vector<std::string> segmentTexts(const Source& source, const SizeBindings& 
   std::vector<std::string> texts;
   const auto* fusion = std::get_if<Fusion>(&source);
   if (fusion == nullptr) return texts;
-  const SegmentedFusion segmented = segment(
-      runPasses(*fusion, ranks), host::attentionOptions(chooseDevice(options.device), sizes));
+  const SegmentedFusion segmented =
+      segment(host::runFusionPasses(*fusion, ranks, passOptions(options, sizes)),
+              host::attentionOptions(chooseDevice(options.device), sizes));
   for (size_t g = 0; g < segmented.groups.size(); ++g) {
     const Group& group = segmented.groups[g];
     std::string results;
@@ -139,6 +139,7 @@ struct Job {
   Source source;
   Inputs inputs;
   host::Program program;
+  PassTimes pass_times;
   std::string reference_file;
   std::optional<Reference> reference;  // if it is not the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
@@ -221,7 +222,7 @@ Job prepareJob(const Options& options, int ranks) {
   if (!options.inject.empty()) job.fault = faultOf(options.inject, ranks);
   job.inputs = makeInputs(job.source, options);
   job.source = withSizes(std::move(job.source), job.inputs.sizes);
-  job.program = programOf(job.source, job.inputs.sizes, ranks, options);
+  job.program = programOf(job.source, job.inputs.sizes, ranks, options, job.pass_times);
   if (options.verify) host::verify(job.program, {ranks, job.inputs.sizes});
   if (job.fault) checkInjected(*job.fault, job.program, job.inputs.sizes, ranks);
   if (!job.reference_file.empty()) {
@@ -301,10 +302,14 @@ void writeOutputs(const std::string& folder, const Report& report) {
 
 }  // namespace
 
-host::PassOptions passOptions(const Options& options, const SizeBindings& sizes) {
+host::PassOptions passOptions(const Options& options, const SizeBindings& sizes, PassTimes* times) {
   host::PassOptions passes;
   passes.skip = options.skip;
   passes.chunk_sizes = sizes;
+  passes.verify_each |= options.verify_each;
+  if (options.time_passes && times != nullptr) {
+    passes.timing = [times](std::string_view pass, double seconds) { times->add(pass, seconds); };
+  }
   passes.overlap = options.overlap != "off";
   if (passes.overlap && options.overlap != "auto") passes.chunks = std::stoll(options.overlap);
   return passes;
@@ -353,6 +358,7 @@ int runCommand(const Options& options) {
                                   : checkOutputs(std::get<Fusion>(job.source), job.inputs,
                                                  report.outputs, options.check);
   }
+  if (options.time_passes) std::fputs(job.pass_times.table().c_str(), stderr);
   std::fputs((options.json ? reportJson(report) : reportText(report)).c_str(), stdout);
   return report.passed() ? 0 : 1;
 }

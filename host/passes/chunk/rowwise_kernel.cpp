@@ -95,6 +95,7 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
+  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // as the text form gives it
   std::vector<ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = segment.value(segment.inputs()[i]);

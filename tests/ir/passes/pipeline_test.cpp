@@ -27,7 +27,7 @@ TEST(FusionPipeline, ChangedFusionsAreDumpedAndAllPassesTimed) {
   std::vector<std::string> dumped;
   std::vector<std::string> timed;
   PassOptions options;
-  options.dump = [&](std::string_view name, const Fusion&) { dumped.emplace_back(name); };
+  options.dump = [&](std::string_view name, const std::string&) { dumped.emplace_back(name); };
   options.timing = [&](std::string_view name, double) { timed.emplace_back(name); };
   runPasses(parseFusion(kMlp), 2, options);
   EXPECT_EQ(dumped, (std::vector<std::string>{"concretizeMeshes", "removeDead", "propagateSharding",
