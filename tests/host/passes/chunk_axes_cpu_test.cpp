@@ -1,12 +1,8 @@
-// Products next to collectives in chunks of any axis of rows: which axes, the same results, what is
-// said of it.
+// Matrix products next to collectives in chunks of any axis of rows: the results are those of the
+// unsplit program. tests/text/host/chunk_collectives.txt tests which axes are split.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
-#include "host/lower/lower.h"
-#include "host/passes/chunk/chunk_collectives.h"
-#include "ir/passes/pipeline.h"
-#include "ir/segment/segment.h"
 #include "tests/host/passes/chunk_programs.h"
 
 namespace heddle::host::chunk_axes_test {
@@ -14,7 +10,6 @@ namespace {
 
 using chunk_testing::choiceOf;
 using chunk_testing::compiled;
-using chunk_testing::expectRefused;
 using chunk_testing::expectRight;
 using chunk_testing::expectSameBits;
 using chunk_testing::kSequenceParallel;
@@ -82,14 +77,6 @@ TEST(ChunkAxes, ChunksKeepEveryBit) {
   }
 }
 
-TEST(ChunkAxes, ProgramHasTheRequestedChunks) {
-  for (int64_t chunks : {2, 3, 6}) {
-    const Program batched = compiled(parseFusion(kBatchedSequence), 2, chunks);
-    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::Allgather), chunks);
-    EXPECT_EQ(posts(choiceOf(batched).then_body, CollectiveKind::ReduceScatter), chunks);
-  }
-}
-
 TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
   const std::string tokens = replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
                                       "return %y shard(@m, 1: x) stream(1: 3)");
@@ -107,54 +94,6 @@ TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
   }
   EXPECT_EQ(posts(choiceOf(compile(parseFusion(one), 2, {})).then_body, CollectiveKind::Allreduce),
             3);
-}
-
-// Batches and tokens of the gathered tensor lie the other way round; the product sums over the last
-// axis.
-TEST(ChunkAxes, NoncontiguousChunkAxesAreRefused) {
-  const std::string cut = "are cut along axis 1";
-  expectRefused(replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
-                         "return %y shard(@m, 1: x) stream(0: 2)"),
-                "%y: stream(0: 2): the reduce_scatter of line 7 and its product " + cut);
-  expectRefused(replaced(kBatchedSequence, "return %y shard(@m, 1: x)",
-                         "return %y shard(@m, 1: x) stream(2: 2)"),
-                cut);
-  const std::string two = replaced(kBatchedTensor, "%x: f32[b, t, h]", "%x: f32[2, t, h]");
-  expectRefused(replaced(two, "return %y shard(@m)", "return %y shard(@m) stream(1: 2)"),
-                "are cut along axis 0");
-}
-
-std::vector<std::string> explained(const Fusion& fusion, int ranks, PassOptions options) {
-  const Fusion ready = heddle::runPasses(fusion, ranks);
-  return explainChunks(lower(segment(ready), ranks), options);
-}
-
-TEST(ChunkAxes, ExplanationsSayWhatIsSplitAndWhy) {
-  const Fusion fusion = parseFusion(kBatchedSequence);
-  PassOptions three;
-  three.chunks = 3;
-  const auto cut = explained(fusion, 2, three);
-  ASSERT_EQ(cut.size(), 2U);
-  EXPECT_NE(cut[0].find("is cut with reduce_scatter"), std::string::npos) << cut[0];
-  EXPECT_NE(cut[1].find("its product and 1 before that in 3 chunks of axes 1, 0"),
-            std::string::npos)
-      << cut[1];
-  const auto whole = explained(fusion, 2, {});
-  EXPECT_NE(whole[1].find("-> %y stays whole: "), std::string::npos) << whole[1];
-  EXPECT_NE(whole[1].find("of axis 1"), std::string::npos) << whole[1];
-  const auto flat = explained(parseFusion(kBatchedTensor), 2, three);
-  EXPECT_NE(flat.at(0).find("3 chunks of axes 0, 1"), std::string::npos) << flat[0];
-  const auto seen = explained(parseFusion(R"(heddle 1
-mesh @m = [x=2]
-fusion seen(%x: f32[8, 6] shard(@m, 0: x), %w: f32[6, 8] shard(@m, 1: x)) {
-  %g = set(%x) shard(@m)
-  %a = matmul(%g, %w)
-  return %a shard(@m, 1: x), %g shard(@m)
-}
-)"),
-                              2, {});
-  EXPECT_NE(seen.at(0).find("stays whole: %g is not allocated for it alone"), std::string::npos)
-      << seen[0];
 }
 
 // Rows that do not divide at the known sizes keep no other product whole.

@@ -18,7 +18,6 @@ namespace {
 
 using chunk_testing::choiceOf;
 using chunk_testing::compiled;
-using chunk_testing::expectRefused;
 using chunk_testing::expectRight;
 using chunk_testing::expectSameBits;
 using chunk_testing::kSequenceParallel;
@@ -79,21 +78,6 @@ TEST(ChunkCollectives, SeveralReadersAndMeshAxesAreRight) {
     for (int64_t b : {0, 5, 12}) expectRight(kTwoReaders, ranks, 2, {{"b", b}});
   }
   for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
-}
-
-TEST(ChunkCollectives, ProgramHasTheRequestedChunks) {
-  for (int64_t chunks : {2, 3, 6}) {
-    const Program sp = compiled(parseFusion(kSequenceParallel), 2, chunks);
-    const If& choice = choiceOf(sp);
-    EXPECT_EQ(posts(choice.then_body, CollectiveKind::Allgather), chunks);
-    EXPECT_EQ(posts(choice.then_body, CollectiveKind::ReduceScatter), chunks);
-    EXPECT_EQ(posts(choice.else_body, CollectiveKind::Allgather), 1);
-    EXPECT_EQ(posts(choice.else_body, CollectiveKind::ReduceScatter), 1);
-    const Program tp = compiled(parseFusion(kTensorParallel), 2, chunks);
-    EXPECT_EQ(posts(choiceOf(tp).then_body, CollectiveKind::Allreduce), chunks);
-    const Program two = compiled(parseFusion(kTwoReaders), 2, chunks);
-    EXPECT_EQ(posts(choiceOf(two).then_body, CollectiveKind::Allgather), chunks);
-  }
 }
 
 // Waits of the main stream, posts of gathers and reductions, products and kernels.
@@ -168,33 +152,6 @@ TEST(ChunkCollectives, ProducerWithOtherReadersStaysUnsplit) {
   expectRight(seen.c_str(), 2, 2, {});
 }
 
-TEST(ChunkCollectives, NoOverlapAndOneChunkLeaveTheProgramUnsplit) {
-  const Fusion fusion = parseFusion(kSequenceParallel);
-  EXPECT_EQ(posts(compiled(fusion, 2, 1).body, CollectiveKind::Allgather), 1);
-  CompileOptions off;
-  off.passes.overlap = false;
-  off.passes.chunks = 4;
-  const Program serial = compile(fusion, 2, off);
-  EXPECT_EQ(posts(serial.body, CollectiveKind::Allgather), 1);
-  EXPECT_EQ(serial.streams(), 1);
-  // Small sizes: what a chunk costs by itself is more than what it hides.
-  EXPECT_EQ(posts(compiled(fusion, 2, PassOptions::kAutoChunks).body, CollectiveKind::Allgather),
-            1);
-  CompileOptions many;
-  many.passes.chunks = PassOptions::kMostChunks + 1;
-  EXPECT_THROW(compile(fusion, 2, many), UserError);
-}
-
-TEST(ChunkCollectives, LargeSizesAreSplit) {
-  std::string text = kSequenceParallel;
-  while (text.find("f32[") != std::string::npos) text = replaced(text, "f32[", "bf16[");
-  const Fusion fusion = parseFusion(text);
-  CompileOptions options;
-  options.passes.chunk_sizes = {{"t", 16384}, {"h", 8192}, {"f", 28672}};
-  const Program program = compile(fusion, 8, options);
-  EXPECT_GT(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
-}
-
 TEST(ChunkCollectives, StreamAnnotationRequestsChunks) {
   const std::string asks = replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
                                     "return %y shard(@m, 0: x) stream(0: 3)");
@@ -207,32 +164,6 @@ TEST(ChunkCollectives, StreamAnnotationRequestsChunks) {
   expectRight(asks.c_str(), 1, PassOptions::kAutoChunks, {});
 }
 
-TEST(ChunkCollectives, StreamAnnotationWithoutACollectiveIsRefused) {
-  expectRefused(replaced(kSequenceParallel, "%x: f32[t, h] shard(@m, 0: x)",
-                         "%x: f32[t, h] shard(@m, 0: x) stream(1: 3)"),
-                "%x: stream(1: 3)");
-  expectRefused(
-      replaced(kSequenceParallel, "%g = relu(%a)", "%g = tanh(%a) shard(@m, 1: x) stream(0: 3)"),
-      "%g: stream(0: 3): no product next to a collective");
-  expectRefused(replaced(kSequenceParallel, "return %y shard(@m, 0: x)",
-                         "return %y shard(@m, 0: x) stream(0: 65)"),
-                "more than 64 chunks");
-  // The relu goes into the product.
-  expectRefused(replaced(kSequenceParallel, "%a = matmul(%x, %w1)",
-                         "%a = matmul(%x, %w1) shard(@m, 1: x) stream(0: 3)"),
-                "%a: stream(0: 3): it is computed inside");
-  const std::string odd = R"(heddle 1
-mesh @m = [x=2]
-fusion odd(%x: f32[23, 6] shard(@m), %w: f32[6, 8] shard(@m, 1: x), %v: f32[8, 6] shard(@m, 0: x)) {
-  %a = matmul(%x, %w)
-  %g = tanh(%a)
-  %y = matmul(%g, %v)
-  return %y shard(@m) stream(0: 2)
-}
-)";
-  expectRefused(odd, "do not divide into 2 chunks");
-}
-
 // The version in chunks does not exist at the sizes of the file itself.
 TEST(ChunkCollectives, IndivisibleDefaultSizesCompile) {
   for (const char* t : {"t = 23", "t = 1", "t = 7"}) {
@@ -240,53 +171,6 @@ TEST(ChunkCollectives, IndivisibleDefaultSizesCompile) {
     expectRight(text.c_str(), 2, 2, {});
     expectRight(text.c_str(), 2, 2, {{"t", 24}});
   }
-}
-
-// By hand: what stands between a product and its collective may take away what it reads.
-TEST(ChunkCollectives, MatmulWithAChangedOperandStaysInPlace) {
-  const auto program = [](const std::string& between) {
-    return parseProgram(R"(heddle 1
-mesh @m = [x=2]
-kernel @k {
-  fusion k(%a: f32[t, h]) {
-    %b = exp(%a)
-    return %b
-  }
-}
-program main(%x: f32[t, h], %w: f32[h, h]) -> (%d) with t = 8, h = 4 {
-  slot %a: f32[t, h]
-  slot %c: f32[t, h]
-  slot %d: f32[t, h]
-  %a = allocate
-  launch @k(%x) -> (%a)
-  %c = allocate
-  call_library matmul(%a, %w) -> (%c)
-)" + between + R"(  %d = allocate
-  $t = communicate allreduce %c -> %d team=@m[x] op=sum
-  wait $t
-}
-)");
-  };
-  PassOptions options;
-  options.chunks = 2;
-  EXPECT_EQ(posts(runPasses(program(""), options).body, CollectiveKind::Allreduce), 3);
-  EXPECT_EQ(posts(runPasses(program("  launch @k(%a) -> (%a)\n"), options).body,
-                  CollectiveKind::Allreduce),
-            1);
-}
-
-// A tensor that somebody else reads too is gathered whole.
-TEST(ChunkCollectives, GatheredTensorWithOtherReadersStaysUnsplit) {
-  const Program program = compiled(parseFusion(R"(heddle 1
-mesh @m = [x=ranks]
-fusion seen(%x: f32[t, h] shard(@m, 0: x), %w: f32[h, f] shard(@m, 1: x)) with t = 8, h = 6, f = 4 {
-  %g = set(%x) shard(@m)
-  %a = matmul(%g, %w)
-  return %a shard(@m, 1: x), %g shard(@m)
-}
-)"),
-                                   2, 2);
-  EXPECT_EQ(posts(program.body, CollectiveKind::Allgather), 1);
 }
 
 bool hasUnequalChunks(const Program& program) {
@@ -328,28 +212,6 @@ TEST(ChunkCollectives, UnequalChunksAreRight) {
     }
   }
   EXPECT_GE(unequal, 2);
-}
-
-// What is gathered comes in order; of two parts that are reduced neither waits for the other. What
-// stands alone, the first gather and the last reduction, has no copy channel.
-TEST(ChunkCollectives, ReducedChunksAlternateBetweenCopyChannels) {
-  const auto lanesOf = [](const Program& program) {
-    std::vector<int32_t> copy_channels;
-    forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
-      const auto* post = std::get_if<Communicate>(&x.op);
-      if (post != nullptr) copy_channels.push_back(post->carrier.copy_channel);
-    });
-    return copy_channels;
-  };
-  const Program reduced = compiled(parseFusion(kTensorParallel), 2, 4);
-  EXPECT_EQ(lanesOf(reduced), (std::vector<int32_t>{1, 2, 1, 0, 0})) << print(reduced);
-  forEachInstruction(reduced.body, [&](const Instruction& x, InstructionIndex) {
-    const auto* wait = std::get_if<Wait>(&x.op);
-    if (wait == nullptr) return;
-    EXPECT_EQ(wait->stream, 0) << print(reduced);
-  });
-  const Program both = compiled(parseFusion(kSequenceParallel), 2, 2);
-  EXPECT_EQ(lanesOf(both), (std::vector<int32_t>{0, 1, 2, 0, 0, 0})) << print(both);
 }
 
 }  // namespace

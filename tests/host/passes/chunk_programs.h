@@ -133,13 +133,4 @@ inline std::string replaced(std::string text, const std::string& from, const std
   return text.replace(at, from.size(), to);
 }
 
-inline void expectRefused(const std::string& text, const std::string& why) {
-  try {
-    compile(parseFusion(text), 2, {});
-    ADD_FAILURE() << "compiled:\n" << text;
-  } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
-  }
-}
-
 }  // namespace heddle::host::chunk_testing

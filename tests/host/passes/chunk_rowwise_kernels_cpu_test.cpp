@@ -1,25 +1,17 @@
 // Kernels between products and collectives, run on the rows of a chunk.
 #include <gtest/gtest.h>
 
-#include "host/lower/lower.h"
-#include "host/passes/chunk/chunk_collectives.h"
 #include "host/passes/chunk/rowwise_kernel.h"
 #include "host/passes/pipeline.h"
 #include "host/text/program_text.h"
-#include "ir/passes/pipeline.h"
-#include "ir/segment/segment.h"
 #include "tests/host/passes/chunk_programs.h"
 
 namespace heddle::host::chunk_kernels_test {
 namespace {
 
-using chunk_testing::choiceOf;
-using chunk_testing::compiled;
 using chunk_testing::expectRight;
 using chunk_testing::expectSameBits;
-using chunk_testing::posts;
 using chunk_testing::replaced;
-using comm::CollectiveKind;
 
 // The sum of two products of partial sums is reduced once: two products and a kernel.
 constexpr const char* kSumOfProducts = R"(heddle 1
@@ -50,14 +42,6 @@ fusion gathered(%x: f32[b, t, h] shard(@m, 1: x), %bias: f32[h] shard(@m),
 }
 )";
 
-int launches(const std::vector<Instruction>& body) {
-  int count = 0;
-  forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
-    if (std::holds_alternative<LaunchKernel>(x.op)) ++count;
-  });
-  return count;
-}
-
 std::string scattered() {
   return replaced(kSumOfProducts, "return %s shard(@m)", "return %s shard(@m, 1: x)");
 }
@@ -71,82 +55,6 @@ TEST(ChunkRowwiseKernels, SumsOfMatmulsAreReducedInChunks) {
 TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAKernel) {
   for (int64_t t : {7, 12}) expectRight(kGathered, 2, 3, {{"t", t}});
   expectSameBits(kGathered, 2, 2);
-}
-
-TEST(ChunkRowwiseKernels, ProgramHasTheRequestedChunks) {
-  const Program sums = compiled(parseFusion(kSumOfProducts), 2, 3);
-  const If& reduced = choiceOf(sums);
-  EXPECT_EQ(posts(reduced.then_body, CollectiveKind::Allreduce), 3) << print(sums);
-  EXPECT_EQ(launches(reduced.then_body), 3 + launches(reduced.else_body) - 1);
-  const Program rows = compiled(parseFusion(scattered()), 2, 3);
-  EXPECT_EQ(posts(choiceOf(rows).then_body, CollectiveKind::ReduceScatter), 3) << print(rows);
-  const Program gathered = compiled(parseFusion(kGathered), 2, 3);
-  EXPECT_EQ(posts(choiceOf(gathered).then_body, CollectiveKind::Allgather), 3) << print(gathered);
-  EXPECT_EQ(launches(choiceOf(gathered).then_body), 2 + launches(choiceOf(gathered).else_body));
-}
-
-std::string whyWhole(const std::string& text) {
-  PassOptions three;
-  three.chunks = 3;
-  const Fusion ready = heddle::runPasses(parseFusion(text), 2);
-  const auto lines = explainChunks(lower(segment(ready), 2), three);
-  return lines.empty() ? "no collective" : lines.front();
-}
-
-// Element i of a chunk is none of the whole's: what counts elements stays whole.
-TEST(ChunkRowwiseKernels, KernelsThatUseIndicesStayUnsplit) {
-  const std::string dropped = replaced(kGathered, "%s = add(%g, %bias)",
-                                       "%u = uniform(1, 0, sizes=[b, t, h])\n  %s = add(%g, %u)");
-  EXPECT_NE(whyWhole(dropped).find("stays whole: "), std::string::npos) << whyWhole(dropped);
-  const std::string flipped =
-      replaced(kGathered, "%s = add(%g, %bias)", "%u = flip(%g, axes=[1])\n  %s = add(%u, %bias)");
-  EXPECT_NE(whyWhole(flipped).find("stays whole: "), std::string::npos) << whyWhole(flipped);
-}
-
-// By hand: the product's result lies where the kernel reads, in other rows; its first part would
-// take away what the kernel's second one reads.
-TEST(ChunkRowwiseKernels, KernelThatReadsTheMatmulBufferStaysUnsplit) {
-  const auto gathers = [](const std::string& result) {
-    const Program program = parseProgram(R"(heddle 1
-mesh @m = [x=2]
-kernel @k {
-  fusion k(%a: i32[t, h], %r: i32[t, h]) {
-    %b = add(%a, %r)
-    return %b
-  }
-}
-program main(%x: i32[t, h] shard(@m, 0: x), %v: i32[t, f], %w: i32[h, f]) -> (%e)
-    with t = 8, h = 4, f = 12 {
-  slot %buf: i32[t, f]
-  slot %flat: i32[t * f]
-  slot %part: i32[t * h]
-  slot %r: i32[t, h]
-  slot %g: i32[t, h]
-  slot %s: i32[t, h]
-  slot %c: i32[t, f]
-  slot %e: i32[t, f]
-  %buf = allocate
-  copy %v -> %buf
-  %flat = alias %buf reshape
-  %part = alias %flat slice starts=[0] stops=[t * h]
-  %r = alias %part reshape
-  %c = )" + result + R"(
-  %g = allocate
-  $t = communicate allgather %x -> %g team=@m[x]
-  wait $t
-  %s = allocate
-  launch @k(%g, %r) -> (%s)
-  call_library matmul(%s, %w) -> (%c)
-  %e = allocate
-  copy %c -> %e
-}
-)");
-    PassOptions options;
-    options.chunks = 2;
-    return posts(runPasses(program, options).body, CollectiveKind::Allgather);
-  };
-  EXPECT_EQ(gathers("allocate"), 3);
-  EXPECT_EQ(gathers("alias %buf"), 1);
 }
 
 // By hand: a product, a kernel, a product and its reduction, with one line more or other than

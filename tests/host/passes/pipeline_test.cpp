@@ -115,20 +115,6 @@ TEST(ProgramPipeline, ExamplesStayUnchanged) {
   }
 }
 
-TEST(ProgramPipeline, SecondRunChangesNothing) {
-  const Program once = runPasses(parseProgram(kLowered));
-  EXPECT_EQ(print(runPasses(once)), print(once));
-}
-
-TEST(ProgramPipeline, EachTeamHasItsStreamAndWaitsComeLate) {
-  const Program program = runPasses(parseProgram(kLowered));
-  EXPECT_EQ(program.streams(), 3);
-  const std::string text = print(program);
-  // The work on %d lies between the first post and the wait for it.
-  EXPECT_LT(text.find("$t0 = communicate"), text.find("launch @k(%x, %x)"));
-  EXPECT_NE(text.find("wait $t0 stream=2"), std::string::npos);
-}
-
 // Also where some ranks of the job are in neither stage.
 TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
   for (int ranks : {2, 3}) {
@@ -149,36 +135,6 @@ TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
     EXPECT_GT(text.find("wait $t0"), at) << text;
     EXPECT_GT(text.find("wait $t1"), text.find("-> (%y0)")) << text;
   }
-}
-
-TEST(ProgramPipeline, EachPassCanBeSkipped) {
-  for (const char* name : {"chunk_collectives", "lift_posts", "coalesce_collectives",
-                           "assign_streams", "sink_waits"}) {
-    PassOptions options;
-    options.skip = {name};
-    std::vector<std::string> timed;
-    options.timing = [&](std::string_view pass, double) { timed.emplace_back(pass); };
-    EXPECT_NO_THROW(runPasses(parseProgram(kLowered), options)) << name;
-    EXPECT_EQ(timed.size(), 7u);
-  }
-  PassOptions options;
-  options.skip = {"no_such_pass"};
-  EXPECT_THROW(runPasses(parseProgram(kLowered), options), UserError);
-}
-
-// What is sent is first gathered by the receivers: their stream orders nothing on the senders.
-TEST(ProgramPipeline, WaitForASendIsOnBothMeshes) {
-  EXPECT_NO_THROW(compile(parseFusion(R"(heddle 1
-mesh @m = [x=2] ranks=[0, 1]
-mesh @n = [x=2] ranks=[2, 3]
-fusion sent(%x: f32[8, 3] shard(@n), %v: f32[3] shard(@m, 0: x)) {
-  %c = reshape(%v, sizes=[3, 1]) shard(@n)
-  %y = matmul(%x, %c)
-  %z = tanh(%y) shard(@m)
-  return %z
-}
-)"),
-                          4));
 }
 
 TEST(ProgramPipeline, BufferOfALoopIsFreedInTheLoop) {

@@ -5,7 +5,6 @@
 #include "ir/analysis/axis_map.h"
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
-#include "ir/passes/fuse_epilogue.h"
 #include "ir/passes/pipeline.h"
 #include "ir/reference/reference.h"
 #include "tests/ir/graph/matmul_cases.h"
@@ -100,26 +99,6 @@ TEST(Matmul, BuilderChecksFloat8Dtypes) {
   EXPECT_EQ(b.fusion().tensor(b.linear(x, x)).dtype, DType::F8E4M3);
 }
 
-// Partial results in f8 cannot be added up. The operands are gathered instead.
-TEST(Matmul, RowParallelFloat8ResultGathersTheOperands) {
-  const auto kinds = [](const char* attrs) {
-    std::vector<std::string> ops;
-    const Fusion fusion =
-        runPasses(parseFusion(fmt::format(
-                      "heddle 1 mesh @m = [x=2] fusion f(%x: f8e4m3[4, 8], %w: f8e4m3[6, "
-                      "8] shard(@m, 1: x)) {{ %y = linear(%x, %w{}) return %y shard(@m) }}",
-                      attrs)),
-                  2);
-    for (const Expression& expr : fusion.exprs()) {
-      const auto& sharding = fusion.tensor(expr.outputs[0]).sharding;
-      ops.push_back(std::string(expr.op->name) + (sharding && sharding->isPartial() ? "+" : ""));
-    }
-    return ops;
-  };
-  EXPECT_EQ(kinds(", dtype=f32"), (std::vector<std::string>{"linear+", "set"}));
-  EXPECT_EQ(kinds(""), (std::vector<std::string>{"set", "set", "linear"}));
-}
-
 TEST(Matmul, AxisMapCoversLinearAndBroadcastBatches) {
   FusionBuilder b;
   const Size t = Size::symbol("t"), h = Size::symbol("h"), f = Size::symbol("f");
@@ -164,38 +143,7 @@ TEST(Matmul, ReferenceMatchesLoops) {
   }
 }
 
-std::vector<std::string> opsOf(const Fusion& fusion) {
-  std::vector<std::string> ops;
-  for (const Expression& expr : fusion.exprs()) {
-    ops.push_back(std::string(expr.op->name) + (expr.find("activation") != nullptr ? "+" : "") +
-                  (expr.op->kind == OpKind::Matmul ? std::to_string(expr.inputs.size()) : ""));
-  }
-  return ops;
-}
-
-using Ops = std::vector<std::string>;
-
-TEST(Matmul, RowParallelLinearAddsItsBiasOnce) {
-  const auto passed = [](const char* weight, const char* activation) {
-    return opsOf(runPasses(
-        parseFusion(fmt::format("heddle 1 mesh @m = [x=2] fusion f(%x: f32[t, h], %w: f32[f, h] "
-                                "shard(@m, {}: x), %b: f32[f]) {{ %y = linear(%x, %w, "
-                                "%b, activation={}) return %y shard(@m) }}",
-                                weight, activation)),
-        2));
-  };
-  EXPECT_EQ(passed("1", "none"), (Ops{"linear2", "set", "broadcast", "add"}));
-  const Ops relu = passed("1", "relu");
-  EXPECT_EQ(relu.back(), "relu");
-  EXPECT_EQ(std::count(relu.begin(), relu.end(), "linear2"), 1);
-  // A weight that is sharded by columns: the bias is split with the weight, and the op stays one.
-  const Ops columns = passed("0", "relu");
-  EXPECT_EQ(std::count(columns.begin(), columns.end(), "linear+3"), 1);
-  EXPECT_EQ(std::count(columns.begin(), columns.end(), "add"), 0);
-}
-
-// Values that a split creates get unused names, wherever the text has a literal or a name that
-// looks automatic.
+// What a split makes has names of its own, wherever a literal or a name of the text comes to stand.
 TEST(Matmul, SplitMatmulTakesNoNameFromTheText) {
   for (const char* made : {"matmul(%x, %w, activation=gelu_tanh)", "linear(%x, %w, %b)"}) {
     std::string between, last = "y";
@@ -210,25 +158,6 @@ TEST(Matmul, SplitMatmulTakesNoNameFromTheText) {
       last = fmt::format("z{}", i);
     }
   }
-}
-
-TEST(Matmul, ReluIsFusedWhenItIsTheOnlyReader) {
-  const auto fused = [](const std::string& body) {
-    return opsOf(fuseEpilogue(parseFusion(
-        "heddle 1 fusion f(%x: bf16[4, 4], %w: bf16[4, 4], %b: bf16[4]) {" + body + "}")));
-  };
-  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) return %y"), (Ops{"matmul+2"}));
-  EXPECT_EQ(fused("%m = linear(%x, %w, %b) %y = relu(%m) %z = neg(%y) return %z"),
-            (Ops{"linear+3", "neg"}));
-  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) return %y, %m"), (Ops{"matmul2", "relu"}));
-  EXPECT_EQ(fused("%m = matmul(%x, %w) %y = relu(%m) %z = neg(%m) return %y, %z"),
-            (Ops{"matmul2", "relu", "neg"}));
-  EXPECT_EQ(fused("%m = linear(%x, %w, activation=relu) %y = relu(%m) return %y"),
-            (Ops{"linear+2", "relu"}));
-  // A narrow integer wraps before the relu, also inside the matrix product.
-  EXPECT_EQ(opsOf(fuseEpilogue(parseFusion("heddle 1 fusion f(%x: i8[4, 4]) {%m = matmul(%x, %x) "
-                                           "%y = relu(%m) return %y}"))),
-            (Ops{"matmul+2"}));
 }
 
 }  // namespace

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/analysis/reshard_step.h"
-#include "ir/base/error.h"
 #include "ir/graph/builder.h"
-#include "ir/graph/verify.h"
 #include "ir/segment/segment.h"
 #include "ir/text/fusion_text.h"
 
@@ -35,32 +33,6 @@ TEST(FusionPipeline, ChangedFusionsAreDumpedAndAllPassesTimed) {
   EXPECT_EQ(timed.size(), passNames().size());
 }
 
-TEST(FusionPipeline, PassesAreSkippedByName) {
-  PassOptions options;
-  options.skip = {"removeDead"};
-  EXPECT_TRUE(runPasses(parseFusion(kMlp), 2, options).find("dead"));
-  EXPECT_FALSE(runPasses(parseFusion(kMlp), 2).find("dead"));
-  options.skip = {"removeDaed"};
-  EXPECT_THROW(runPasses(parseFusion(kMlp), 2, options), UserError);
-  Fusion in_chunks = parseFusion(kMlp);
-  Sharding split = in_chunks.tensor(in_chunks.outputs()[0]).sharding.value();
-  split.stream = {0, 4};
-  in_chunks.setSharding(in_chunks.outputs()[0], split);
-  options.skip = {"noteStreamSplits"};
-  EXPECT_THROW(runPasses(in_chunks, 2, options), UserError);
-}
-
-TEST(FusionPipeline, MeshLargerThanTheJobIsRefused) {
-  EXPECT_THROW(runPasses(parseFusion(R"(heddle 1
-mesh @m = [x=4]
-fusion f(%a: f32[t] shard(@m, 0: x)) {
-  %b = relu(%a)
-  return %b
-})"),
-                         2),
-               UserError);
-}
-
 TEST(FusionPipeline, AnnotationsFollowTheirValues) {
   Fusion f = parseFusion(kMlp);
   ValueId y = f.find("y").value();
@@ -71,6 +43,16 @@ TEST(FusionPipeline, AnnotationsFollowTheirValues) {
   EXPECT_NE(result.find("y").value(), y);  // values went before it
   EXPECT_EQ(result.annotation<ValueId>("loss"), result.find("y"));
   EXPECT_EQ(result.annotation<int>("number"), 7);
+}
+
+// Messages of later stages give these lines.
+TEST(Passes, ExpressionsKeepTheirLines) {
+  const Fusion result = runPasses(parseFusion(kMlp), 2);
+  std::vector<std::string> lines;
+  for (const Expression& expr : result.exprs()) {
+    lines.push_back(fmt::format("{} {}", result.value(expr.outputs[0]).name, expr.line));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"a 6", "g 7", "y_partial 8", "y 8"}));
 }
 
 TEST(FusionPipeline, EqualFusionsGiveEqualResults) {

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Tests the runner of the text tests: differences fail with a unified diff, --update rewrites only expected texts, and
+# files that are no cases are refused. Argument: the program text_tests.
+set -euo pipefail
+runner=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/fusion"
+file=$work/fusion/cases.txt
+fail() { echo "self_test: $*"; exit 1; }
+
+write() {
+  cat >"$file" <<TEXT
+# A comment.
+options: only=removeDead
+
+=== first: the dead expression is removed
+fusion f(%a: f32[t]) {
+  %dead = exp(%a)   # input texts stay as they are
+  %b = relu(%a)
+  return %b
+}
+--- expected
+fusion f(%a: f32[t]) {
+  %b = $1(%a)
+  return %b
+}
+
+=== second: is refused
+options: ranks=4
+fusion f(%a: f32[t]) {
+  return %b
+}
+--- error
+$2
+TEXT
+}
+
+unknown='case:2:10: found %b, expected a value that is defined above'
+write relu "$unknown"
+"$runner" --update "$file" >"$work/out"
+cp "$file" "$work/right"
+grep -q '# input texts stay as they are' "$file" || fail "--update changed the input"
+"$runner" "$file" >"$work/out" || fail "the updated file fails: $(cat "$work/out")"
+
+write exp wrong
+if "$runner" "$file" >"$work/out"; then fail "wrong texts pass"; fi
+for line in '--- expected' '+++ actual' '@@ -1,5 +1,5 @@' '-  %b = exp(%a)' '+  %b = relu(%a)' '-wrong' '2 cases, 2 failed'; do
+  grep -qF -- "$line" "$work/out" || fail "no line '$line' in: $(cat "$work/out")"
+done
+HEDDLE_UPDATE=1 "$runner" "$file" >"$work/out"
+cmp -s "$file" "$work/right" || fail "--update gives another file: $(cat "$file")"
+
+# refused TEXT MESSAGE
+refused() {
+  printf '%s' "$1" >"$file"
+  if "$runner" "$file" >"$work/out" 2>&1; then fail "accepted: $1"; fi
+  grep -qF -- "$2" "$work/out" || fail "no '$2' in: $(cat "$work/out")"
+}
+refused $'=== no sentence\nfusion f() {\n' 'expected `=== name: one sentence'
+refused $'=== a: b\nfusion f() {\n' 'the last case has no'
+refused $'=== a: b\nx\n--- error\ny\n=== a: c\nx\n--- error\ny\n' 'two cases are called "a"'
+refused $'=== a: b\noptions: colour=red\nx\n--- error\ny\n' 'unknown option `colour=red`'
+if "$runner" "$work/none.txt" 2>"$work/out"; then fail "a file that does not exist passes"; fi
+echo "self_test: ok"
