@@ -49,9 +49,11 @@ int verifyCommand(const Options& options);
 int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
 
-// Converts --skip and --overlap to options of the passes. `sizes` are the values of --set, for the
-// cost model.
-host::PassOptions passOptions(const Options& options, const SizeBindings& sizes);
+// Converts --skip, --overlap, --verify-each and --time-passes to options of the passes. `sizes` are
+// the values of --set, for the cost model. If --time-passes is given, `times` gets the seconds of
+// each pass; it must outlive the result.
+host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
+                              PassTimes* times = nullptr);
 
 // Returns the requested device, or the default: cuda if there is a GPU, else cpu.
 host::DeviceKind chooseDevice(const std::string& asked);

@@ -33,10 +33,10 @@
 namespace heddle::tools {
 namespace {
 
-using VectorClock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
 
-double secondsSince(VectorClock::time_point start) {
-  return std::chrono::duration<double>(VectorClock::now() - start).count();
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // Returns the program of a file. `sizes` are the sizes of the run.
@@ -264,7 +264,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
   host::RunOptions run_options;
   const auto timedRun = [&] {
     outputs.reset();
-    const VectorClock::time_point start = VectorClock::now();
+    const Clock::time_point start = Clock::now();
     outputs = executable.run(arguments, run_options);
     outputs->wait();
     return secondsSince(start);
