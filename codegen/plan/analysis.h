@@ -13,14 +13,15 @@ enum class Place : uint8_t { Loop, Finish };
 // The structure of a kernel segment: its one iteration space and where each value's axes lie in
 // it. Axes are numbered in order of first appearance.
 struct Analysis {
-  std::vector<std::vector<int>> axes;  // [value][logical axis]: axis of the space, -1: broadcast
-  std::vector<bool> reduced;           // per axis of the space
-  std::vector<bool> after;             // per value: depends on a reduction of this segment
+  IdVector<ValueId, std::vector<int>>
+      axes;                       // [value][logical axis]: axis of the space, -1: broadcast
+  std::vector<bool> reduced;      // per axis of the space
+  IdVector<ValueId, bool> after;  // per value: depends on a reduction of this segment
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output
   // Values read at computed places alone: segment inputs that do not move with the space.
-  std::vector<bool> indexed_only;  // per value
-  std::vector<int> coordinates;    // axes of the space of which a body needs the index, ascending
+  IdVector<ValueId, bool> indexed_only;  // per value
+  std::vector<int> coordinates;  // axes of the space of which a body needs the index, ascending
 };
 
 // UserError with the words of whyNotOneKernel() when it is not one kernel.

@@ -36,7 +36,7 @@ class Lowering {
 
  private:
   SlotId slotOf(ValueId id) {
-    SlotId& slot = slots_[static_cast<size_t>(id)];
+    SlotId& slot = slots_[id];
     if (slot >= 0) return slot;
     const Value& value = fusion_.value(id);
     slot = static_cast<SlotId>(program_.slots.size());
@@ -59,28 +59,28 @@ class Lowering {
   }
 
   // Scalars that the groups, the outputs or other needed scalars read; kernels repeat constants.
-  std::vector<char> neededScalars() const {
-    std::vector<char> needed(fusion_.values().size(), 0);
-    for (ValueId id : fusion_.outputs()) needed[static_cast<size_t>(id)] = 1;
+  IdVector<ValueId, char> neededScalars() const {
+    IdVector<ValueId, char> needed(fusion_.values().size(), 0);
+    for (ValueId id : fusion_.outputs()) needed[id] = 1;
     for (size_t e = fusion_.exprs().size(); e-- > 0;) {
       const Expression& expr = fusion_.exprs()[e];
       const bool host = segmented_.group_of[e] < 0;
-      if (host && !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+      if (host && !needed[expr.outputs[0]]) continue;
       for (ValueId input : expr.inputs) {
         const ExprId definition = fusion_.value(input).definition;
         const bool literal =
             definition != kNoExpr && fusion_.expr(definition).op->kind == OpKind::Constant;
-        if (host || !literal) needed[static_cast<size_t>(input)] = 1;
+        if (host || !literal) needed[input] = 1;
       }
     }
     return needed;
   }
 
   void evaluateScalars() {
-    const std::vector<char> needed = neededScalars();
+    const IdVector<ValueId, char> needed = neededScalars();
     for (size_t e = 0; e < fusion_.exprs().size(); ++e) {
       const Expression& expr = fusion_.exprs()[e];
-      if (segmented_.group_of[e] >= 0 || !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+      if (segmented_.group_of[e] >= 0 || !needed[expr.outputs[0]]) continue;
       emit(scalarInstruction(expr), expr.line);
     }
   }
@@ -306,8 +306,7 @@ class Lowering {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
     for (const StreamRequest& request : *splits) {
-      const SlotId slot =
-          request.value == kNoValue ? -1 : slots_[static_cast<size_t>(request.value)];
+      const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
       const DeviceMesh& mesh = program_.meshes.at(static_cast<size_t>(request.mesh));
       HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
                         "%{}: stream({}: {}): it is computed within a kernel or a product and "
@@ -322,7 +321,7 @@ class Lowering {
   const SegmentedFusion& segmented_;
   const Fusion& fusion_;
   const int64_t job_size_;
-  std::vector<SlotId> slots_;  // per ValueId
+  IdVector<ValueId, SlotId> slots_;
   std::vector<Collective> collectives_;
   Program program_;
 };

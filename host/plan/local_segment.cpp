@@ -41,7 +41,7 @@ class Localiser {
   }
 
  private:
-  ValueId moved(ValueId id) const { return new_of_.at(static_cast<size_t>(id)); }
+  ValueId moved(ValueId id) const { return new_of_.at(id); }
 
   void addInput(ValueId id, const TensorDesc& desc) {
     const Value& value = segment_.value(id);
@@ -56,7 +56,7 @@ class Localiser {
       }
       made = builder_.input(value.name, type);
     }
-    new_of_[static_cast<size_t>(id)] = made;
+    new_of_[id] = made;
   }
 
   Block blockOfAxis(const TensorView& tensor, size_t axis) const {
@@ -87,7 +87,7 @@ class Localiser {
     builder_.name(name + "_begin");
     const Block block = blockOfAxis(segment_.tensor(out), axis);
     const ValueId begin = builder_.constant(Scalar(block.begin));
-    new_of_[static_cast<size_t>(out)] = builder_.name(name).pointwise("add", {index, begin});
+    new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
   // What lies in the rank's block of the table, and 0 for what lies in another's.
@@ -122,8 +122,7 @@ class Localiser {
     const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
     std::vector<int64_t> added = axesNotOfIndex(expr);
     const ValueId mask = added.empty() ? elsewhere : b().broadcast(elsewhere, std::move(added));
-    new_of_[static_cast<size_t>(expr.outputs[0])] =
-        builder_.name(name).pointwise("where", {mask, none, found});
+    new_of_[expr.outputs[0]] = builder_.name(name).pointwise("where", {mask, none, found});
   }
 
   // The axes of a take's result that are not those of its index.
@@ -145,7 +144,7 @@ class Localiser {
       const TensorView& in = segment_.tensor(expr.inputs[0]);
       const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
       const int64_t size = in.domain.at(axis).extent.evaluate(lookup_);
-      new_of_[static_cast<size_t>(expr.outputs[0])] = builder_.constant(Scalar(size));
+      new_of_[expr.outputs[0]] = builder_.constant(Scalar(size));
       return;
     }
     if (expr.op->kind == OpKind::Iota) return addIota(expr);
@@ -157,15 +156,14 @@ class Localiser {
       const bool is_sizes = std::holds_alternative<std::vector<Size>>(value);
       attrs.emplace_back(name, is_sizes ? Attr(localSizes(expr, name)) : value);
     }
-    new_of_[static_cast<size_t>(expr.outputs[0])] =
-        builder_.apply(expr.op->name, std::move(operands), std::move(attrs));
+    new_of_[expr.outputs[0]] = builder_.apply(expr.op->name, std::move(operands), std::move(attrs));
   }
 
   const Fusion& segment_;
   Size::Lookup lookup_;
   int64_t rank_;
   FusionBuilder builder_;
-  std::vector<ValueId> new_of_;
+  IdVector<ValueId, ValueId> new_of_;
 };
 
 }  // namespace

@@ -331,7 +331,7 @@ KernelRules::KernelRules(const Fusion& fusion)
       is_output_(fusion.values().size(), 0),
       maps_(fusion.exprs().size()),
       has_map_(fusion.exprs().size(), 0) {
-  for (ValueId output : fusion.outputs()) is_output_[static_cast<size_t>(output)] = 1;
+  for (ValueId output : fusion.outputs()) is_output_[output] = 1;
 }
 
 const AxisMap& KernelRules::axisMap(ExprId id) {
@@ -347,11 +347,11 @@ std::string KernelRules::violation(const std::vector<ExprId>& exprs) {
   std::vector<ValueId> stored;
   for (ExprId id : exprs) {
     for (ValueId output : fusion_.expr(id).outputs) {
-      const std::vector<ExprId>& readers = readers_[static_cast<size_t>(output)];
+      const std::vector<ExprId>& readers = readers_[output];
       bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
         return !std::binary_search(exprs.begin(), exprs.end(), user);
       });
-      if (outside || is_output_[static_cast<size_t>(output)] != 0) stored.push_back(output);
+      if (outside || is_output_[output] != 0) stored.push_back(output);
     }
   }
   return violation(exprs, stored);
@@ -382,8 +382,8 @@ std::string kernelRuleViolation(const Fusion& segment) {
   return KernelRules(segment).violation(exprs, segment.outputs());
 }
 
-std::vector<std::vector<ExprId>> readersOf(const Fusion& fusion) {
-  std::vector<std::vector<ExprId>> readers = fusion.users();
+IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion) {
+  IdVector<ValueId, std::vector<ExprId>> readers = fusion.users();
   for (std::vector<ExprId>& users : readers) {
     auto end = std::stable_partition(users.begin(), users.end(), [&](ExprId user) {
       return fusion.expr(user).op->kind != OpKind::SizeOf;

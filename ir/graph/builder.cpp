@@ -168,8 +168,8 @@ ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attr
 }
 
 const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) const {
-  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
-                    "{}: there is no value with id {}", where(op_name), id);
+  HEDDLE_USER_CHECK(fusion_.values().has(id), "{}: there is no value with id {}", where(op_name),
+                    id);
   HEDDLE_USER_CHECK(!fusion_.value(id).is_scalar, "{}: operand {} is a scalar, expected a tensor",
                     where(op_name), typeOf(id));
   return fusion_.tensor(id);
@@ -340,8 +340,7 @@ void FusionBuilder::strideOrder(ValueId value, AxisOrder order) {
 }
 
 void FusionBuilder::output(ValueId value) {
-  HEDDLE_USER_CHECK(value >= 0 && static_cast<size_t>(value) < fusion_.values().size(),
-                    "return: there is no value with id {}", value);
+  HEDDLE_USER_CHECK(fusion_.values().has(value), "return: there is no value with id {}", value);
   fusion_.appendOutput(value);
 }
 

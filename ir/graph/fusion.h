@@ -9,15 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/id.h"
 #include "ir/ops/op.h"
 #include "ir/types/mesh.h"
 #include "ir/types/tensor.h"
 
 namespace heddle {
 
-using ValueId = int32_t;  // index into Fusion::values()
-using ExprId = int32_t;   // index into Fusion::exprs()
-inline constexpr ValueId kNoValue = -1;
+using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
+using ExprId = int32_t;               // index into Fusion::exprs()
+inline constexpr ValueId kNoValue;
 inline constexpr ExprId kNoExpr = -1;
 
 // An SSA value: a tensor, or a scalar that lives on the host.
@@ -67,29 +68,29 @@ class Fusion {
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // `with t = 4096`
   std::vector<SizeGuard> guards;
 
-  const std::vector<Value>& values() const { return values_; }
+  const IdVector<ValueId, Value>& values() const { return values_; }
   const std::vector<Expression>& exprs() const { return exprs_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  const Value& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
+  const Value& value(ValueId id) const { return values_.at(id); }
   const Expression& expr(ExprId id) const { return exprs_.at(static_cast<size_t>(id)); }
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
   // For passes: the sharding and layout of a value may change, its dtype and domain may not.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
-  Layout& layout(ValueId id) { return values_.at(static_cast<size_t>(id)).tensor.layout; }
+  Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
-  // Users of each value, in order of expression; index = ValueId.
-  std::vector<std::vector<ExprId>> users() const;
+  // Users of each value, in order of expression.
+  IdVector<ValueId, std::vector<ExprId>> users() const;
 
   // For FusionBuilder only: append without a check.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
   void appendOutput(ValueId id) { outputs_.push_back(id); }
-  Value& mutableValue(ValueId id) { return values_.at(static_cast<size_t>(id)); }
+  Value& mutableValue(ValueId id) { return values_.at(id); }
 
   // --- annotations -------------------------------------------------------------------------
   // Named, typed facts that ride along: they survive copies of the Fusion. `remap` is for facts
@@ -117,7 +118,7 @@ class Fusion {
     std::any fact;
     std::function<std::optional<std::any>(const std::any&, const IdMap&)> remap;
   };
-  std::vector<Value> values_;
+  IdVector<ValueId, Value> values_;
   std::vector<Expression> exprs_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;

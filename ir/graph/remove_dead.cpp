@@ -7,14 +7,14 @@
 namespace heddle {
 
 Fusion removeDead(const Fusion& fusion) {
-  std::vector<bool> needed(fusion.values().size(), false);
-  for (ValueId output : fusion.outputs()) needed[static_cast<size_t>(output)] = true;
+  IdVector<ValueId, bool> needed(fusion.values().size(), false);
+  for (ValueId output : fusion.outputs()) needed[output] = true;
   std::vector<bool> live(fusion.exprs().size(), false);
   for (size_t i = fusion.exprs().size(); i-- > 0;) {
     const Expression& expr = fusion.exprs()[i];
-    live[i] = needed[static_cast<size_t>(expr.outputs[0])];
+    live[i] = needed[expr.outputs[0]];
     for (ValueId input : expr.inputs) {
-      if (live[i]) needed[static_cast<size_t>(input)] = true;
+      if (live[i]) needed[input] = true;
     }
   }
   if (std::find(live.begin(), live.end(), false) == live.end()) return fusion;

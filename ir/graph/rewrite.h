@@ -44,8 +44,8 @@ class FusionRewriter {
   // `now`, made with the old value's name, stands for it, with its sharding, layout and line.
   // InternalError when the types differ.
   void adopt(ValueId now, ValueId old);
-  void stand(ValueId old, ValueId now) { map_.at(static_cast<size_t>(old)) = now; }
-  bool has(ValueId old) const { return map_.at(static_cast<size_t>(old)) != kNoValue; }
+  void stand(ValueId old, ValueId now) { map_.at(old) = now; }
+  bool has(ValueId old) const { return map_.at(old) != kNoValue; }
   ValueId at(ValueId old) const;  // InternalError when nothing stands for it
   void output(ValueId old);
 
@@ -62,7 +62,7 @@ class FusionRewriter {
  private:
   const Fusion& from_;
   FusionBuilder builder_;
-  std::vector<ValueId> map_;               // old id -> new id or kNoValue
+  IdVector<ValueId, ValueId> map_;         // old id -> new id or kNoValue
   std::unordered_set<std::string> names_;  // of the old fusion, and those given out
 };
 

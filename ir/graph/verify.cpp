@@ -35,9 +35,7 @@ class Verifier {
   }
 
  private:
-  bool exists(ValueId id) const {
-    return id >= 0 && static_cast<size_t>(id) < fusion_.values().size();
-  }
+  bool exists(ValueId id) const { return fusion_.values().has(id); }
   const Expression& expr(size_t i) const { return fusion_.exprs()[i]; }
   std::string describe(size_t i) const {
     return fmt::format("expression {} ({})", i, expr(i).op == nullptr ? "?" : expr(i).op->name);
@@ -59,12 +57,12 @@ class Verifier {
   }
 
   void names() const {
-    std::unordered_map<std::string, size_t> seen;
-    for (size_t i = 0; i < fusion_.values().size(); ++i) {
-      const std::string& name = fusion_.values()[i].name;
-      HEDDLE_CHECK(!name.empty(), "value {} has no name", i);
-      auto [found, fresh] = seen.emplace(name, i);
-      HEDDLE_CHECK(fresh, "values {} and {} are both called %{}", found->second, i, name);
+    std::unordered_map<std::string, ValueId> seen;
+    for (ValueId id : fusion_.values().ids()) {
+      const std::string& name = fusion_.value(id).name;
+      HEDDLE_CHECK(!name.empty(), "value {} has no name", id);
+      auto [found, fresh] = seen.emplace(name, id);
+      HEDDLE_CHECK(fresh, "values {} and {} are both called %{}", found->second, id, name);
     }
   }
 
@@ -91,25 +89,24 @@ class Verifier {
 
   // Each value is an input once or the output of one expression, and knows which.
   void definitions() const {
-    std::vector<int> defined(fusion_.values().size(), 0);
+    IdVector<ValueId, int> defined(fusion_.values().size(), 0);
     for (ValueId id : fusion_.inputs()) {
       const Value& value = fusion_.value(id);
-      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is an input twice", value.name);
+      HEDDLE_CHECK(++defined[id] == 1, "%{} is an input twice", value.name);
       HEDDLE_CHECK(value.definition == kNoExpr, "%{} is an input and defined by expression {}",
                    value.name, value.definition);
     }
     for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
       ValueId id = expr(i).outputs[0];
       const Value& value = fusion_.value(id);
-      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is defined twice, last by {}",
-                   value.name, describe(i));
+      HEDDLE_CHECK(++defined[id] == 1, "%{} is defined twice, last by {}", value.name, describe(i));
       HEDDLE_CHECK(value.definition == static_cast<ExprId>(i),
                    "%{} is defined by {} but says expression {}", value.name, describe(i),
                    value.definition);
     }
-    for (size_t i = 0; i < defined.size(); ++i) {
-      const Value& value = fusion_.values()[i];
-      HEDDLE_CHECK(defined[i] == 1, "%{} is neither an input nor defined", value.name);
+    for (ValueId id : defined.ids()) {
+      const Value& value = fusion_.value(id);
+      HEDDLE_CHECK(defined[id] == 1, "%{} is neither an input nor defined", value.name);
       HEDDLE_CHECK(!value.default_value || (value.is_scalar && value.definition == kNoExpr),
                    "%{} has a default but is no scalar input", value.name);
     }

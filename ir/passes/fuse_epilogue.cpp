@@ -10,7 +10,7 @@ namespace {
 
 // The product whose result `expr` alone reads, when it can take `expr` as its activation.
 std::vector<ExprId> productsOf(const Fusion& fusion) {
-  const std::vector<std::vector<ExprId>> users = fusion.users();
+  const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
   std::vector<ExprId> products(fusion.exprs().size(), kNoExpr);
   for (size_t i = 0; i < products.size(); ++i) {
     const Expression& expr = fusion.exprs()[i];
@@ -23,7 +23,7 @@ std::vector<ExprId> productsOf(const Fusion& fusion) {
     const TensorView& to = fusion.tensor(expr.outputs[0]);
     const auto& outputs = fusion.outputs();
     const bool fits = product.op->kind == OpKind::Matmul && product.find("activation") == nullptr &&
-                      users[static_cast<size_t>(input)].size() == 1 &&
+                      users[input].size() == 1 &&
                       std::find(outputs.begin(), outputs.end(), input) == outputs.end() &&
                       from.dtype == to.dtype && from.domain == to.domain &&
                       from.sharding.has_value() == to.sharding.has_value() &&

@@ -205,9 +205,9 @@ class Segmenter {
   }
 
   void fillBoundaries() {
-    std::vector<std::vector<ExprId>> all_readers = readersOf(fusion_);
-    std::vector<bool> is_output(fusion_.values().size(), false);
-    for (ValueId output : fusion_.outputs()) is_output[static_cast<size_t>(output)] = true;
+    IdVector<ValueId, std::vector<ExprId>> all_readers = readersOf(fusion_);
+    IdVector<ValueId, bool> is_output(fusion_.values().size(), false);
+    for (ValueId output : fusion_.outputs()) is_output[output] = true;
     for (size_t g = 0; g < result_.groups.size(); ++g) {
       Group& group = result_.groups[g];
       std::set<ValueId> seen;
@@ -221,11 +221,11 @@ class Segmenter {
           }
         }
         for (ValueId output : expr.outputs) {
-          const std::vector<ExprId>& readers = all_readers[static_cast<size_t>(output)];
+          const std::vector<ExprId>& readers = all_readers[output];
           bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
             return indexOf(user) != static_cast<int>(g);
           });
-          if (outside || is_output[static_cast<size_t>(output)]) group.outputs.push_back(output);
+          if (outside || is_output[output]) group.outputs.push_back(output);
         }
       }
     }

@@ -192,7 +192,7 @@ class FusionParser {
     std::vector<ValueId> operands;
     Attrs attrs;
     arguments(op, shape, operands, attrs);
-    auto before = static_cast<ValueId>(fusion().values().size());
+    const ValueId before = fusion().values().endId();
     std::vector<ValueId> ids = guarded(
         at.line, [&] { return buildCall(builder_, op, std::move(operands), std::move(attrs)); });
     if (ids.size() != targets.size()) {
@@ -256,8 +256,7 @@ class FusionParser {
   // more.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
-    auto end = static_cast<ValueId>(fusion().values().size());
-    for (ValueId id = before; id < end; ++id) {
+    for (ValueId id : IdRange(before, fusion().values().endId())) {
       const auto found = std::find(results.begin(), results.end(), id);
       const auto i = static_cast<size_t>(found - results.begin());
       rename(id, found != results.end() ? targets[i].name : freshName(targets.front().name));

@@ -134,8 +134,8 @@ class Generator {
   }
 
   void keep(ValueId id, Bounded bounded) {
-    values_.resize(std::max(values_.size(), static_cast<size_t>(id) + 1));
-    values_[static_cast<size_t>(id)] = std::make_shared<Bounded>(std::move(bounded));
+    values_.resize(std::max(values_.size(), id.index() + 1));
+    values_[id] = std::make_shared<Bounded>(std::move(bounded));
   }
 
   void tryOp() {
@@ -168,7 +168,7 @@ class Generator {
       for (int64_t size : context.sizesOf(out)) elements *= size;
       if (elements > options_.max_elements || fusion.tensor(out).rank() > 6) return false;
       std::vector<const Bounded*> operands;
-      for (ValueId id : expr.inputs) operands.push_back(values_[static_cast<size_t>(id)].get());
+      for (ValueId id : expr.inputs) operands.push_back(values_[id].get());
       if (!options_.wild_casts && isWildCast(fusion, expr, operands)) return false;
       keep(out, evaluateBounded(context, expr, operands));
       const bool leaf = expr.op->kind == OpKind::Constant || fusion.value(out).is_scalar;
@@ -180,13 +180,13 @@ class Generator {
   // The values nobody reads, as many as fit, and now and then one that is read.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
-    const std::vector<std::vector<ExprId>> users = fusion.users();
+    const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
     std::vector<ValueId> ends;
     std::vector<ValueId> others;
-    for (size_t i = 0; i < users.size(); ++i) {
-      const Value& value = fusion.values()[i];
+    for (ValueId id : users.ids()) {
+      const Value& value = fusion.value(id);
       if (value.definition == kNoExpr || (value.is_scalar && !choices_.oneIn(6))) continue;
-      (users[i].empty() ? ends : others).push_back(static_cast<ValueId>(i));
+      (users[id].empty() ? ends : others).push_back(id);
     }
     choices_.shuffle(ends);
     if (ends.size() > 8) ends.resize(8);
@@ -207,7 +207,7 @@ class Generator {
   SizeBindings sizes_;
   ReferenceInputs inputs_;
   std::vector<InputLayout> layouts_;
-  std::vector<std::shared_ptr<const Bounded>> values_;  // by ValueId
+  IdVector<ValueId, std::shared_ptr<const Bounded>> values_;
   int64_t made_ = 0;
 };
 

@@ -76,8 +76,8 @@ class Resharding {
   void lowerSet(ExprId id, const Expression& expr) {
     ValueId from = expr.inputs[0];
     ValueId to = expr.outputs[0];
-    Sharding wanted = states_[static_cast<size_t>(to)].value();
-    if (samePlacement(states_[static_cast<size_t>(from)], wanted)) {
+    Sharding wanted = states_[to].value();
+    if (samePlacement(states_[from], wanted)) {
       rewriter_.copy(id);
     } else {
       chain(rewriter_.at(from), from, wanted, to, expr.line);
@@ -96,7 +96,7 @@ class Resharding {
                                                      : inState(input, plan.operands[i], expr.line));
     }
     ValueId result = expr.outputs[0];
-    const Sharding& wanted = states_[static_cast<size_t>(result)].value();
+    const Sharding& wanted = states_[result].value();
     if (samePlacement(plan.result, wanted)) {
       rewriter_.copyOn(id, std::move(operands));
       return;
@@ -110,7 +110,7 @@ class Resharding {
 
   // The value in that state; made once for all readers.
   ValueId inState(ValueId old, const Sharding& wanted, int line) {
-    if (samePlacement(states_[static_cast<size_t>(old)], wanted)) return rewriter_.at(old);
+    if (samePlacement(states_[old], wanted)) return rewriter_.at(old);
     std::string key = wanted.str(old_.meshes[static_cast<size_t>(wanted.mesh)]);
     auto found = moved_.find({old, key});
     if (found != moved_.end()) return found->second;

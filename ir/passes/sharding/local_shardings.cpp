@@ -12,9 +12,7 @@ namespace {
 
 using SpaceAxes = std::vector<std::vector<MeshAxis>>;
 
-const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
-  return states[static_cast<size_t>(id)];
-}
+const std::optional<Sharding>& stateOf(const States& states, ValueId id) { return states[id]; }
 
 // Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
 // known not to be. What can be gathered as well is where the defaults are uneven.

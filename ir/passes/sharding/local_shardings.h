@@ -18,7 +18,7 @@ struct LocalShardings {
   Sharding result;
 };
 
-using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: not known
+using States = IdVector<ValueId, std::optional<Sharding>>;  // nullopt: not known
 
 // Gives each axis of the expression's iteration space the mesh axes that an operand or the wanted
 // result has there (ir/analysis/shardable_axes.h). They ask in turn, operands with more bytes first
@@ -40,9 +40,7 @@ class LocalShardingPlanner {
   const ReshardPaths& paths() const { return paths_; }
 
   // That of a value; of a fusion with a reshape only.
-  const std::vector<bool>& asked(ValueId value) const {
-    return user_sharded_[static_cast<size_t>(value)];
-  }
+  const std::vector<bool>& asked(ValueId value) const { return user_sharded_[value]; }
 
  private:
   // A value that wants the space spread its way.
@@ -61,7 +59,7 @@ class LocalShardingPlanner {
 
   const Fusion& fusion_;
   ReshardPaths paths_;
-  std::vector<std::vector<bool>> user_sharded_;
+  IdVector<ValueId, std::vector<bool>> user_sharded_;
 };
 
 }  // namespace heddle

@@ -46,7 +46,7 @@ class LinearSplitter {
     FusionBuilder& b = rewriter_.builder();
     const ValueId result = expr.outputs[0];
     const std::string& name = old_.value(result).name;
-    const auto first = static_cast<ValueId>(rewriter_.fusion().values().size());
+    const auto first = rewriter_.fusion().values().endId();
     const Attr* activation = expr.find("activation");
     auto attrs = expr.attrs;
     std::erase_if(attrs, [](const auto& attr) { return attr.first == "activation"; });
@@ -70,8 +70,8 @@ class LinearSplitter {
   // New tensors lie as the result does.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
-    const Sharding& wanted = states_[static_cast<size_t>(result)].value();
-    for (auto id = first; static_cast<size_t>(id) < fusion.values().size(); ++id) {
+    const Sharding& wanted = states_[result].value();
+    for (ValueId id : IdRange(first, fusion.values().endId())) {
       if (fusion.value(id).is_scalar) continue;
       Sharding sharding = wanted;
       for (size_t axis = 0; axis < fusion.tensor(id).rank(); ++axis) {

@@ -335,12 +335,12 @@ class Generator {
 };
 
 // Per value: whether a bf16 is among what it was computed from.
-std::vector<bool> coarseValues(const Fusion& fusion) {
-  std::vector<bool> coarse;
+IdVector<ValueId, bool> coarseValues(const Fusion& fusion) {
+  IdVector<ValueId, bool> coarse;
   for (const Value& value : fusion.values()) coarse.push_back(value.tensor.dtype == DType::BF16);
   for (const Expression& expr : fusion.exprs()) {
     for (ValueId input : expr.inputs) {
-      if (coarse[static_cast<size_t>(input)]) coarse[static_cast<size_t>(expr.outputs[0])] = true;
+      if (coarse[input]) coarse[expr.outputs[0]] = true;
     }
   }
   return coarse;
@@ -368,9 +368,9 @@ bool check(uint32_t seed) {
     return false;
   }
   const std::vector<HostTensor> expected = testing::expectedOf(made.fusion, options);
-  const std::vector<bool> coarse = coarseValues(made.fusion);
+  const IdVector<ValueId, bool> coarse = coarseValues(made.fusion);
   for (size_t i = 0; i < expected.size(); ++i) {
-    const double bound = coarse[static_cast<size_t>(made.fusion.outputs()[i])] ? 5e-2 : 1e-4;
+    const double bound = coarse[made.fusion.outputs()[i]] ? 5e-2 : 1e-4;
     EXPECT_LE(testing::relativeError(got[i], expected[i]), bound) << "output " << i << ", " << what;
   }
   return true;

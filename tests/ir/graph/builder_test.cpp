@@ -162,7 +162,7 @@ TEST(BuilderTest, AnnotationsSurviveCopiesAndGoStale) {
   EXPECT_EQ(copy.annotation<int>("note"), std::nullopt);
   Fusion rebuilt;
   rebuilt.inheritAnnotations(copy, [](ValueId) { return std::optional<ValueId>(5); });
-  EXPECT_EQ(rebuilt.annotation<ValueId>("hot"), 5);
+  EXPECT_EQ(rebuilt.annotation<ValueId>("hot"), ValueId(5));
   EXPECT_EQ(rebuilt.staleAnnotations(), std::vector<std::string>{"hot"});
   fusion.dropAnnotation("note");
   EXPECT_EQ(fusion.annotation<std::string>("note"), std::nullopt);

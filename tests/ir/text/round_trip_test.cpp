@@ -160,7 +160,7 @@ TEST(RoundTripTest, ShardingOnTheReturnMovesToTheStatement) {
   const Fusion fusion = parseFusion(
       "heddle 1 mesh @m = [x=2] fusion f(%a: f32[t]) {"
       " %b: f32[t] = relu(%a) return %b partial(sum: x) }");
-  EXPECT_TRUE(fusion.value(1).user_sharding);
+  EXPECT_TRUE(fusion.value(ValueId(1)).user_sharding);
   EXPECT_NE(print(fusion).find("%b = relu(%a) shard(@m) partial(sum: x)\n"), std::string::npos);
 }
 
