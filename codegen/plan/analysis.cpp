@@ -148,10 +148,8 @@ class Analyzer {
   }
 
   void listReductions() {
-    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
-      if (segment_.exprs()[e].op->kind == OpKind::Reduction) {
-        result_.reductions.push_back(static_cast<ExprId>(e));
-      }
+    for (ExprId id : segment_.exprs().ids()) {
+      if (segment_.expr(id).op->kind == OpKind::Reduction) result_.reductions.push_back(id);
     }
   }
 

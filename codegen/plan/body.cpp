@@ -78,11 +78,9 @@ class BodyWriter {
       ValueId id = segment_.inputs()[i];
       if (wanted_[id]) writeInput(body, id, static_cast<int>(i));
     }
-    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
-      const Expression& expr = segment_.exprs()[e];
-      if (wanted_[expr.outputs[0]]) {
-        node_of_[expr.outputs[0]] = writeExpression(body, static_cast<ExprId>(e));
-      }
+    for (ExprId id : segment_.exprs().ids()) {
+      const ValueId result = segment_.expr(id).outputs[0];
+      if (wanted_[result]) node_of_[result] = writeExpression(body, id);
     }
   }
 
@@ -90,8 +88,8 @@ class BodyWriter {
 
  private:
   void markOperands() {
-    for (size_t e = segment_.exprs().size(); e-- > 0;) {
-      const Expression& expr = segment_.exprs()[e];
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const Expression& expr = segment_.expr(id);
       bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
       if (starts_here || !wanted_[expr.outputs[0]]) continue;
       for (size_t i = 0; i < expr.inputs.size(); ++i) {

@@ -62,9 +62,9 @@ class Lowering {
   IdVector<ValueId, char> neededScalars() const {
     IdVector<ValueId, char> needed(fusion_.values().size(), 0);
     for (ValueId id : fusion_.outputs()) needed[id] = 1;
-    for (size_t e = fusion_.exprs().size(); e-- > 0;) {
-      const Expression& expr = fusion_.exprs()[e];
-      const bool host = segmented_.group_of[e] < 0;
+    for (ExprId user : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(user);
+      const bool host = segmented_.group_of[user] < 0;
       if (host && !needed[expr.outputs[0]]) continue;
       for (ValueId input : expr.inputs) {
         const ExprId definition = fusion_.value(input).definition;
@@ -78,9 +78,9 @@ class Lowering {
 
   void evaluateScalars() {
     const IdVector<ValueId, char> needed = neededScalars();
-    for (size_t e = 0; e < fusion_.exprs().size(); ++e) {
-      const Expression& expr = fusion_.exprs()[e];
-      if (segmented_.group_of[e] >= 0 || !needed[expr.outputs[0]]) continue;
+    for (ExprId id : fusion_.exprs().ids()) {
+      const Expression& expr = fusion_.expr(id);
+      if (segmented_.group_of[id] >= 0 || !needed[expr.outputs[0]]) continue;
       emit(scalarInstruction(expr), expr.line);
     }
   }

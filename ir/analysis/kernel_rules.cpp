@@ -335,12 +335,11 @@ KernelRules::KernelRules(const Fusion& fusion)
 }
 
 const AxisMap& KernelRules::axisMap(ExprId id) {
-  size_t i = static_cast<size_t>(id);
-  if (has_map_[i] == 0) {
-    maps_[i] = axisMapOf(fusion_, fusion_.expr(id));
-    has_map_[i] = 1;
+  if (has_map_[id] == 0) {
+    maps_[id] = axisMapOf(fusion_, fusion_.expr(id));
+    has_map_[id] = 1;
   }
-  return maps_[i];
+  return maps_[id];
 }
 
 std::string KernelRules::violation(const std::vector<ExprId>& exprs) {
@@ -370,10 +369,10 @@ std::string KernelRules::violation(const std::vector<ExprId>& exprs,
 
 std::string kernelRuleViolation(const Fusion& segment) {
   std::vector<ExprId> exprs;
-  for (size_t i = 0; i < segment.exprs().size(); ++i) {
-    const Expression& expr = segment.exprs()[i];
+  for (ExprId id : segment.exprs().ids()) {
+    const Expression& expr = segment.expr(id);
     if (expr.op->kind == OpKind::SizeOf) return whyNotOp(segment, expr);
-    if (!isHostScalar(segment, expr)) exprs.push_back(static_cast<ExprId>(i));
+    if (!isHostScalar(segment, expr)) exprs.push_back(id);
   }
   for (ValueId output : segment.outputs()) {
     const Value& value = segment.value(output);

@@ -42,8 +42,8 @@ class KernelRules {
   const Fusion& fusion_;
   IdVector<ValueId, std::vector<ExprId>> readers_;
   IdVector<ValueId, char> is_output_;
-  std::vector<AxisMap> maps_;
-  std::vector<char> has_map_;
+  IdVector<ExprId, AxisMap> maps_;
+  IdVector<ExprId, char> has_map_;
 };
 
 // Why a fusion of its own, as extract() makes it, cannot be one kernel; empty when it can. It may

@@ -34,12 +34,10 @@ void Fusion::setSharding(ValueId id, std::optional<Sharding> sharding) {
 
 IdVector<ValueId, std::vector<ExprId>> Fusion::users() const {
   IdVector<ValueId, std::vector<ExprId>> result(values_.size());
-  for (size_t e = 0; e < exprs_.size(); ++e) {
-    for (ValueId input : exprs_[e].inputs) {
+  for (ExprId user : exprs_.ids()) {
+    for (ValueId input : exprs_[user].inputs) {
       std::vector<ExprId>& list = result[input];
-      if (list.empty() || list.back() != static_cast<ExprId>(e)) {
-        list.push_back(static_cast<ExprId>(e));
-      }
+      if (list.empty() || list.back() != user) list.push_back(user);
     }
   }
   return result;
@@ -48,10 +46,8 @@ IdVector<ValueId, std::vector<ExprId>> Fusion::users() const {
 ValueId Fusion::appendValue(Value value) { return values_.push_back(std::move(value)); }
 
 ExprId Fusion::appendExpr(Expression expr) {
-  const auto id = static_cast<ExprId>(exprs_.size());
-  for (ValueId output : expr.outputs) mutableValue(output).definition = id;
-  exprs_.push_back(std::move(expr));
-  return id;
+  for (ValueId output : expr.outputs) mutableValue(output).definition = exprs_.endId();
+  return exprs_.push_back(std::move(expr));
 }
 
 void Fusion::inheritAnnotations(const Fusion& from, const IdMap& map) {

@@ -16,10 +16,10 @@
 
 namespace heddle {
 
-using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
-using ExprId = int32_t;               // index into Fusion::exprs()
+using ValueId = Id<struct ValueTag>;      // index into Fusion::values()
+using ExprId = Id<struct ExpressionTag>;  // index into Fusion::exprs()
 inline constexpr ValueId kNoValue;
-inline constexpr ExprId kNoExpr = -1;
+inline constexpr ExprId kNoExpr;
 
 // An SSA value: a tensor, or a scalar that lives on the host.
 struct Value {
@@ -69,12 +69,12 @@ class Fusion {
   std::vector<SizeGuard> guards;
 
   const IdVector<ValueId, Value>& values() const { return values_; }
-  const std::vector<Expression>& exprs() const { return exprs_; }
+  const IdVector<ExprId, Expression>& exprs() const { return exprs_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
   const Value& value(ValueId id) const { return values_.at(id); }
-  const Expression& expr(ExprId id) const { return exprs_.at(static_cast<size_t>(id)); }
+  const Expression& expr(ExprId id) const { return exprs_.at(id); }
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
@@ -119,7 +119,7 @@ class Fusion {
     std::function<std::optional<std::any>(const std::any&, const IdMap&)> remap;
   };
   IdVector<ValueId, Value> values_;
-  std::vector<Expression> exprs_;
+  IdVector<ExprId, Expression> exprs_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::map<std::string, Annotation> annotations_;

@@ -15,7 +15,7 @@ namespace heddle {
 //
 //   FusionRewriter r(old);
 //   r.inputs();
-//   for (ExprId id = 0; id < n; ++id) r.copy(id);
+//   for (ExprId id : old.exprs().ids()) r.copy(id);
 //   return std::move(r).finish();
 class FusionRewriter {
  public:

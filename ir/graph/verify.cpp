@@ -28,7 +28,7 @@ class Verifier {
       sharding(value);
       layout(value);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) replay(i);
+    for (ExprId i : fusion_.exprs().ids()) replay(i);
     for (const std::string& key : fusion_.staleAnnotations()) {
       HEDDLE_CHECK(false, "annotation '{}' names a value that does not exist", key);
     }
@@ -36,8 +36,8 @@ class Verifier {
 
  private:
   bool exists(ValueId id) const { return fusion_.values().has(id); }
-  const Expression& expr(size_t i) const { return fusion_.exprs()[i]; }
-  std::string describe(size_t i) const {
+  const Expression& expr(ExprId i) const { return fusion_.expr(i); }
+  std::string describe(ExprId i) const {
     return fmt::format("expression {} ({})", i, expr(i).op == nullptr ? "?" : expr(i).op->name);
   }
 
@@ -73,7 +73,7 @@ class Verifier {
     for (ValueId id : fusion_.outputs()) {
       HEDDLE_CHECK(exists(id), "an output is value {}, which does not exist", id);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       HEDDLE_CHECK(expr(i).op != nullptr, "expression {} has no op", i);
       HEDDLE_CHECK(expr(i).op == findOp(expr(i).op->name), "{}: its op is not of the op table",
                    describe(i));
@@ -96,13 +96,12 @@ class Verifier {
       HEDDLE_CHECK(value.definition == kNoExpr, "%{} is an input and defined by expression {}",
                    value.name, value.definition);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       ValueId id = expr(i).outputs[0];
       const Value& value = fusion_.value(id);
       HEDDLE_CHECK(++defined[id] == 1, "%{} is defined twice, last by {}", value.name, describe(i));
-      HEDDLE_CHECK(value.definition == static_cast<ExprId>(i),
-                   "%{} is defined by {} but says expression {}", value.name, describe(i),
-                   value.definition);
+      HEDDLE_CHECK(value.definition == i, "%{} is defined by {} but says expression {}", value.name,
+                   describe(i), value.definition);
     }
     for (ValueId id : defined.ids()) {
       const Value& value = fusion_.value(id);
@@ -113,12 +112,11 @@ class Verifier {
   }
 
   void order() const {
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       for (ValueId id : expr(i).inputs) {
         const Value& value = fusion_.value(id);
-        HEDDLE_CHECK(value.definition < static_cast<ExprId>(i),
-                     "{} uses %{} before expression {} defines it", describe(i), value.name,
-                     value.definition);
+        HEDDLE_CHECK(value.definition < i, "{} uses %{} before expression {} defines it",
+                     describe(i), value.name, value.definition);
       }
     }
   }
@@ -214,7 +212,7 @@ class Verifier {
   }
 
   // The builder holds the rules of each op: made again, the op must come out the same.
-  void replay(size_t i) const {
+  void replay(ExprId i) const {
     const Expression& old = expr(i);
     FusionBuilder builder("verify");
     std::vector<ValueId> operands;
@@ -240,7 +238,7 @@ class Verifier {
   }
 
   // `again` makes the op behind so many literals.
-  void compare(size_t i, const std::vector<ValueId>& operands, const Fusion& again,
+  void compare(ExprId i, const std::vector<ValueId>& operands, const Fusion& again,
                size_t literals) const {
     const Value& value = fusion_.value(expr(i).outputs[0]);
     const Expression& last = again.exprs().back();

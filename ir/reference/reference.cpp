@@ -12,12 +12,12 @@ bool isLeaf(const Expression& expr) {
 }
 
 // Index of the last expression that reads each value; past the end for outputs.
-IdVector<ValueId, size_t> lastUses(const Fusion& fusion) {
-  IdVector<ValueId, size_t> last(fusion.values().size(), 0);
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    for (ValueId id : fusion.exprs()[i].inputs) last[id] = i;
+IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
+  IdVector<ValueId, ExprId> last(fusion.values().size());
+  for (ExprId user : fusion.exprs().ids()) {
+    for (ValueId id : fusion.expr(user).inputs) last[id] = user;
   }
-  for (ValueId id : fusion.outputs()) last[id] = fusion.exprs().size();
+  for (ValueId id : fusion.outputs()) last[id] = fusion.exprs().endId();
   return last;
 }
 
@@ -30,9 +30,9 @@ IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool 
       values[id] = inputValue(context, id);
     }
   }
-  const IdVector<ValueId, size_t> last = lastUses(fusion);
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    const Expression& expr = fusion.exprs()[i];
+  const IdVector<ValueId, ExprId> last = lastUses(fusion);
+  for (ExprId user : fusion.exprs().ids()) {
+    const Expression& expr = fusion.expr(user);
     const ValueId out = expr.outputs[0];
     if (only_scalars && !fusion.value(out).is_scalar) continue;
     HostTensor result;
@@ -46,7 +46,7 @@ IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool 
     values[out] = std::move(result);
     if (only_scalars) continue;
     for (ValueId id : expr.inputs) {
-      if (last[id] == i) values[id] = HostTensor();
+      if (last[id] == user) values[id] = HostTensor();
     }
   }
   return values;

@@ -96,8 +96,8 @@ class SparseEvaluator {
     for (size_t i = 0; i < wanted.size(); ++i) {
       add(fusion.outputs()[i], wanted[i]);
     }
-    for (size_t i = fusion.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion.exprs()[i];
+    for (ExprId id : fusion.exprs().ids().reversed()) {
+      const Expression& expr = fusion.expr(id);
       std::vector<int64_t>& indices = values_[expr.outputs[0]].indices;
       sortUnique(indices);
       if (indices.empty() || isLeaf(expr)) continue;

@@ -140,7 +140,7 @@ class Generator {
 
   void tryOp() {
     FusionBuilder trial = builder_;
-    const size_t before = builder_.fusion().exprs().size();
+    const ExprId before = builder_.fusion().exprs().endId();
     try {
       OpMaker maker(trial, choices_,
                     {sizes_, extents_, values_, options_.without, options_.gelu_products});
@@ -154,15 +154,15 @@ class Generator {
       values_.resize(builder_.fusion().values().size());
       return;
     }
-    made_ += static_cast<int64_t>(trial.fusion().exprs().size() - before);
+    made_ += static_cast<int64_t>(trial.fusion().exprs().size() - before.index());
     builder_ = std::move(trial);
   }
 
   // False when a new value is of no use.
-  bool evaluateFrom(const Fusion& fusion, size_t first) {
+  bool evaluateFrom(const Fusion& fusion, ExprId first) {
     const ReferenceContext context{fusion, inputs_, sizes_};
-    for (size_t e = first; e < fusion.exprs().size(); ++e) {
-      const Expression& expr = fusion.exprs()[e];
+    for (ExprId e : IdRange(first, fusion.exprs().endId())) {
+      const Expression& expr = fusion.expr(e);
       const ValueId out = expr.outputs[0];
       int64_t elements = 1;
       for (int64_t size : context.sizesOf(out)) elements *= size;

@@ -70,11 +70,10 @@ class Rebuilder {
 
   void markNeeded() {
     for (ValueId id : outputs_) needed_[routed(id)] = true;
-    const std::vector<Expression>& exprs = from_.fusion.exprs();
-    for (size_t e = exprs.size(); e-- > 0;) {
-      const ValueId out = exprs[e].outputs[0];
-      if (!needed_[out] || isCut(out)) continue;
-      for (ValueId id : exprs[e].inputs) needed_[routed(id)] = true;
+    for (ExprId e : from_.fusion.exprs().ids().reversed()) {
+      const Expression& expr = from_.fusion.expr(e);
+      if (!needed_[expr.outputs[0]] || isCut(expr.outputs[0])) continue;
+      for (ValueId id : expr.inputs) needed_[routed(id)] = true;
     }
   }
 

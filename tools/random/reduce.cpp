@@ -56,7 +56,7 @@ class Reducer {
 
   // The first value that fails by itself becomes the only output; else as few outputs as do.
   void dropOutputs() {
-    const std::vector<Expression> exprs = best_.fusion.exprs();
+    const IdVector<ExprId, Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {
       const bool only = best_.fusion.outputs() == expr.outputs;
       if (!only && attempt(Edits{{expr.outputs[0]}, {}})) return;

@@ -52,8 +52,7 @@ class Resharding {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      ExprId id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       const Expression& expr = old_.expr(id);
       if (isHostScalar(old_, expr)) {
         rewriter_.copy(id);

@@ -23,12 +23,12 @@ class ReductionJoiner {
         joined_(fusion.exprs().size(), false),
         partial_(fusion.values().size(), kNoValue),
         rewriter_(fusion) {
-    for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-      const Expression& expr = fusion.exprs()[i];
+    for (ExprId id : fusion.exprs().ids()) {
+      const Expression& expr = fusion.expr(id);
       const auto result = expr.outputs[0];
       if (expr.op->kind == OpKind::Set) steps_[result] = reductionOf(expr);
       if (!isJoined(expr)) continue;
-      joined_[i] = true;
+      joined_[id] = true;
       steps_[result] = stepOf(expr.inputs[0]);
     }
   }
@@ -37,11 +37,10 @@ class ReductionJoiner {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      const auto id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       const Expression& expr = old_.expr(id);
       const ValueId result = expr.outputs[0];
-      if (joined_[i]) {
+      if (joined_[id]) {
         addPartials(id, expr);
       } else if (waits(result)) {
         partial_[result] = rewriter_.at(expr.inputs[0]);
@@ -122,7 +121,7 @@ class ReductionJoiner {
   // Whether the value is reduced later, as a part of a sum.
   bool waits(ValueId id) const {
     if (!stepOf(id) || !isReadOnce(id)) return false;
-    return joined_[static_cast<size_t>(users_[id].front())];
+    return joined_[users_[id].front()];
   }
 
   void addPartials(ExprId id, const Expression& expr) {
@@ -148,7 +147,7 @@ class ReductionJoiner {
   const Fusion& old_;
   IdVector<ValueId, std::vector<ExprId>> users_;
   Steps steps_;
-  std::vector<bool> joined_;            // per expression
+  IdVector<ExprId, bool> joined_;       // per expression
   IdVector<ValueId, ValueId> partial_;  // per old value that waits: the new value to add
   FusionRewriter rewriter_;
 };

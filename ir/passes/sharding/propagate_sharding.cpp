@@ -63,8 +63,8 @@ class Propagation {
   // Values of unknown state, and results that are partial where they are made, follow their
   // readers.
   void backward() {
-    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion_.exprs()[i];
+    for (ExprId id : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(id);
       if (!isHostScalar(fusion_, expr)) followReaders(expr.outputs[0], &expr);
     }
     for (ValueId input : fusion_.inputs()) {
@@ -83,8 +83,8 @@ class Propagation {
             return fusion_.value(input).is_scalar || is_new[input];
           });
     }
-    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion_.exprs()[i];
+    for (ExprId id : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(id);
       ValueId result = expr.outputs[0];
       if (is_new[result]) followReaders(result, &expr);
     }

@@ -18,8 +18,7 @@ class LinearSplitter {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      const auto id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       if (mustSplit(old_.expr(id))) {
         split(old_.expr(id));
       } else {

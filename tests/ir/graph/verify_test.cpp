@@ -57,33 +57,34 @@ TEST(VerifyTest, CorruptIds) {
             "an output is value 99, which does not exist");
   EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(ValueId(-7)); }),
             "an input is value -7, which does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 0).inputs[1] = ValueId(1000000); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(0)).inputs[1] = ValueId(1000000); }),
             "expression 0 (mul): operand 1000000 does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs[0] = ValueId(-2); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs[0] = ValueId(-2); }),
             "expression 1 (sum): its output -2 does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs.clear(); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs.clear(); }),
             "expression 1 (sum) has 0 outputs, expected 1");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).op = nullptr; }), "expression 1 has no op");
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).op = nullptr; }),
+            "expression 1 has no op");
   EXPECT_EQ(complaint([](Fusion& f) {
               static OpDef copy = op("sum");
-              exprOf(f, 1).op = &copy;
+              exprOf(f, ExprId(1)).op = &copy;
             }),
             "expression 1 (sum): its op is not of the op table");
 }
 
 TEST(VerifyTest, DefinitionsAndOrder) {
   EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(ValueId(0)); }), "%x is an input twice");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(0)).definition = 1; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(0)).definition = ExprId(1); }),
             "%x is an input and defined by expression 1");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).definition = 12345; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).definition = ExprId(12345); }),
             "%z is defined by expression 1 (sum) but says expression 12345");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs[0] = ValueId(2); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs[0] = ValueId(2); }),
             "%y is defined twice, last by expression 1 (sum)");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.appendValue(Value{"lost", true, {}, {}, -1, false, 0});
+              f.appendValue(Value{"lost", true, {}, {}, kNoExpr, false, 0});
             }),
             "%lost is neither an input nor defined");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 0).inputs[0] = ValueId(3); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(0)).inputs[0] = ValueId(3); }),
             "expression 0 (mul) uses %z before expression 1 defines it");
   EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).default_value = 1.0; }),
             "%y has a default but is no scalar input");
@@ -114,12 +115,13 @@ TEST(VerifyTest, TypesFollowTheRulesOfTheOp) {
 }
 
 TEST(VerifyTest, Attributes) {
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs.clear(); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
             "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = true; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
             "expression 1 (sum) that makes %z: sum: attribute 'axes' must be a list of integers");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = std::vector<int64_t>{-2}; }),
-            "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = std::vector<int64_t>{-2}; }),
+      "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
 }
 
 TEST(VerifyTest, Shardings) {

@@ -277,7 +277,7 @@ fusion f(%a: f32[t], %unused: f32[t]) {
   EXPECT_EQ(f.inputs().size(), 2u);
   ASSERT_EQ(f.exprs().size(), 1u);
   EXPECT_EQ(f.value(f.outputs()[0]).name, "b");
-  EXPECT_EQ(f.exprs()[0].line, 5);
+  EXPECT_EQ(f.expr(ExprId(0)).line, 5);
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ fusion mean(%x: f32[t, h], %k: f64) {
   return %y
 })");
   EXPECT_EQ(groupsOf(segmented), (Names{"kernel: s y"}));
-  EXPECT_EQ(segmented.group_of, (std::vector<int>{-1, -1, 0, 0}));
+  EXPECT_EQ(segmented.group_of, (IdVector<ExprId, int>{-1, -1, 0, 0}));
   EXPECT_EQ(valueNames(segmented.fusion, segmented.groups[0].inputs), (Names{"x", "m"}));
 }
 
