@@ -44,18 +44,20 @@ class Lowering {
     return slot;
   }
 
-  void emit(Op op, int line, int on = -1) { program_.body.push_back({std::move(op), on, line}); }
+  void emit(Op op, int line, MeshId on = kNoMesh) {
+    program_.body.push_back({std::move(op), on, line});
+  }
 
-  // -1: every rank of the job.
-  int onMesh(int mesh) const {
-    if (mesh < 0) return -1;
-    return fusion_.meshes[static_cast<size_t>(mesh)].size() < job_size_ ? mesh : -1;
+  // kNoMesh: every rank of the job.
+  MeshId onMesh(MeshId mesh) const {
+    if (!mesh.valid()) return kNoMesh;
+    return fusion_.meshes[mesh].size() < job_size_ ? mesh : kNoMesh;
   }
 
   // The ranks that hold the value.
-  int on(ValueId id) const {
+  MeshId on(ValueId id) const {
     const std::optional<Sharding>& sharding = fusion_.tensor(id).sharding;
-    return sharding ? onMesh(sharding->mesh) : -1;
+    return sharding ? onMesh(sharding->mesh) : kNoMesh;
   }
 
   // Scalars that the groups, the outputs or other needed scalars read; kernels repeat constants.
@@ -129,7 +131,7 @@ class Lowering {
     launch.inputs = slotsOf(segment.inputs());
     launch.outputs = slotsOf(segment.outputs());
     const int line = fusion_.expr(group.exprs.front()).line;
-    const int ranks = on(group.outputs.front());
+    const MeshId ranks = on(group.outputs.front());
     for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
@@ -146,7 +148,7 @@ class Lowering {
   void lowerLibrary(const Expression& expr) {
     CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
-    const int ranks = on(expr.outputs[0]);
+    const MeshId ranks = on(expr.outputs[0]);
     emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
     emit(std::move(call), expr.line, ranks);
   }
@@ -159,7 +161,7 @@ class Lowering {
     if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
     if (attention.gqa) call.attrs.emplace_back("gqa", true);
     const int line = fusion_.expr(attention.exprs.back()).line;
-    const int ranks = on(attention.results[0]);
+    const MeshId ranks = on(attention.results[0]);
     for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);
     emit(std::move(call), line, ranks);
   }
@@ -230,8 +232,8 @@ class Lowering {
     const ReshardStep step = reshardStepOf(fusion_, expr);
     const SlotId in = slotOf(expr.inputs[0]);
     const SlotId out = slotOf(expr.outputs[0]);
-    const int mesh = findMesh(program_.meshes, step.mesh);
-    HEDDLE_CHECK(mesh >= 0, "set at line {} moves over a mesh that is not there", expr.line);
+    const MeshId mesh = findMesh(program_.meshes, step.mesh);
+    HEDDLE_CHECK(mesh.valid(), "set at line {} moves over a mesh that is not there", expr.line);
     const auto token = static_cast<TokenId>(program_.tokens.size());
     program_.tokens.push_back(fmt::format("t{}", token));
     Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
@@ -307,7 +309,7 @@ class Lowering {
     if (!splits) return;
     for (const StreamRequest& request : *splits) {
       const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
-      const DeviceMesh& mesh = program_.meshes.at(static_cast<size_t>(request.mesh));
+      const DeviceMesh& mesh = program_.meshes.at(request.mesh);
       HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
                         "%{}: stream({}: {}): it is computed within a kernel or a product and "
                         "stands in no memory of its own",

@@ -8,7 +8,7 @@
 namespace heddle::host {
 
 // The symbolic sizes that every rank allocates for its block.
-std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
 // An all-to-all of a reshard expression: `post.in`, which lies densely in `order` with the axis
 // that is cut outermost, to `post.out` in its own order.
@@ -16,7 +16,7 @@ struct Exchange {
   Communicate post;
   ReshardStep step;
   AxisOrder order;
-  int on = -1;
+  MeshId on;
   int line = 0;
 };
 

@@ -62,7 +62,7 @@ class Localiser {
   Block blockOfAxis(const TensorView& tensor, size_t axis) const {
     const int64_t n = tensor.domain[axis].extent.evaluate(lookup_);
     if (!tensor.sharding || !tensor.sharding->isSharded(axis)) return {0, n, n};
-    const DeviceMesh& mesh = segment_.meshes.at(static_cast<size_t>(tensor.sharding->mesh));
+    const DeviceMesh& mesh = segment_.meshes.at(tensor.sharding->mesh);
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 

@@ -41,7 +41,7 @@ struct Slot {
 // A team of ranks: those that differ only in these axes of the mesh. No axes: every rank of the
 // mesh. Outermost axis first; the order gives the ranks within the team.
 struct Team {
-  int mesh = -1;  // -1: all ranks of the job
+  MeshId mesh;  // kNoMesh: all ranks of the job
   std::vector<MeshAxis> axes;
   bool operator==(const Team&) const = default;
 };
@@ -289,7 +289,7 @@ using Op = std::variant<Allocate, Free, Alias, Evaluate, LaunchKernel, CallLibra
 
 struct Instruction {
   Op op;
-  int on = -1;   // only the ranks of this mesh; -1: all
+  MeshId on;     // only the ranks of this mesh; kNoMesh: all
   int line = 0;  // of the text it came from; does not count in ==
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
@@ -302,7 +302,7 @@ struct Kernel {
 
 struct Program {
   std::string name = "main";
-  std::vector<DeviceMesh> meshes;
+  Meshes meshes;
   std::vector<Kernel> kernels;
   std::vector<Slot> slots;
   std::vector<std::string> tokens;  // names without '$'

@@ -99,7 +99,7 @@ class Renamer {
     if (to_.size) s = to_.size(s);
   }
   void team(Team& t) const {
-    if (to_.mesh && t.mesh >= 0) t.mesh = to_.mesh(t.mesh);
+    if (to_.mesh && t.mesh.valid()) t.mesh = to_.mesh(t.mesh);
   }
   template <class PointToPoint>
   void peer(PointToPoint& x) const {
@@ -116,7 +116,7 @@ class Renamer {
 
 void rename(Instruction& instruction, const Renaming& renaming) {
   std::visit(Renamer(renaming), instruction.op);
-  if (renaming.mesh && instruction.on >= 0) instruction.on = renaming.mesh(instruction.on);
+  if (renaming.mesh && instruction.on.valid()) instruction.on = renaming.mesh(instruction.on);
 }
 
 }  // namespace heddle::host

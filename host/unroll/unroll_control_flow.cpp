@@ -38,7 +38,7 @@ void Unroller::advance() {
   if (const auto* branch = std::get_if<If>(&x.op)) {
     top.index += countInstructions(branch->then_body) + countInstructions(branch->else_body);
   }
-  if (x.on >= 0 && !scope_.isIn(x.on)) return;
+  if (x.on.valid() && !scope_.isIn(x.on)) return;
   try {
     instruction(x, index);
   } catch (const UserError& error) {

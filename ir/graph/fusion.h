@@ -64,7 +64,7 @@ struct SizeGuard {
 class Fusion {
  public:
   std::string name = "main";
-  std::vector<DeviceMesh> meshes;
+  Meshes meshes;
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // `with t = 4096`
   std::vector<SizeGuard> guards;
 

@@ -130,9 +130,8 @@ class Verifier {
     }
     const Sharding& sharding = *value.tensor.sharding;
     HEDDLE_CHECK(!value.is_scalar, "%{} is a scalar and has a sharding", value.name);
-    HEDDLE_CHECK(sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < fusion_.meshes.size(),
-                 "%{}: its sharding is over mesh {} of {}", value.name, sharding.mesh,
-                 fusion_.meshes.size());
+    HEDDLE_CHECK(fusion_.meshes.has(sharding.mesh), "%{}: its sharding is over mesh {} of {}",
+                 value.name, sharding.mesh, fusion_.meshes.size());
     HEDDLE_CHECK(sharding.axes.size() == value.tensor.rank(),
                  "%{}: its sharding has {} axes, the tensor {}", value.name, sharding.axes.size(),
                  value.tensor.rank());
@@ -146,7 +145,7 @@ class Verifier {
   }
 
   void meshAxes(const Value& value, const Sharding& sharding) const {
-    const DeviceMesh& mesh = fusion_.meshes[static_cast<size_t>(sharding.mesh)];
+    const DeviceMesh& mesh = fusion_.meshes[sharding.mesh];
     std::set<MeshAxis> used;
     auto use = [&](MeshAxis axis) {
       HEDDLE_CHECK(mesh.has(axis), "%{}: mesh {} has no axis {}", value.name, mesh.str(),

@@ -34,7 +34,7 @@ bool canName(std::string_view name) {
 
 class FusionParser {
  public:
-  FusionParser(TokenStream& in, const std::vector<DeviceMesh>& meshes) : in_(in), meshes_(meshes) {}
+  FusionParser(TokenStream& in, const Meshes& meshes) : in_(in), meshes_(meshes) {}
 
   Fusion run() {
     reserveNames();
@@ -326,7 +326,7 @@ class FusionParser {
   }
 
   TokenStream& in_;
-  const std::vector<DeviceMesh>& meshes_;
+  const Meshes& meshes_;
   FusionBuilder builder_;
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_set<std::string> reserved_;
@@ -334,14 +334,14 @@ class FusionParser {
 
 }  // namespace
 
-Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+Fusion parseFusionBody(TokenStream& in, const Meshes& meshes) {
   return FusionParser(in, meshes).run();
 }
 
 Fusion parseFusion(std::string_view text, std::string_view origin) {
   TokenStream in(text, origin);
   parseVersion(in);
-  std::vector<DeviceMesh> meshes = parseMeshes(in);
+  Meshes meshes = parseMeshes(in);
   Fusion fusion = parseFusionBody(in, meshes);
   in.expectEnd();
   checkSizeSymbols(fusion);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/base/id.h"
+
 namespace heddle {
 
 // The axes of a device mesh, named as nvFuser names them: DIDx varies fastest over the devices.
@@ -48,6 +50,10 @@ struct DeviceMesh {
 
   std::string str() const;  // `@m = [y=2, x=4]`, `@m = [x=ranks]`, `@m = [x=2] ranks=[1, 3]`
 };
+
+using MeshId = Id<struct MeshTag>;  // index into the meshes of a Fusion or Program
+inline constexpr MeshId kNoMesh;
+using Meshes = IdVector<MeshId, DeviceMesh>;
 
 // The most devices a mesh may have: transports number ranks in 32 bits.
 inline constexpr int64_t kMaxDevices = int64_t{1} << 31;

@@ -24,8 +24,8 @@ int64_t devicesOf(const DeviceMesh& mesh, const std::vector<MeshAxis>& axes);  /
 // The axes of the mesh with more than one device are all in the list.
 bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 
-// The first of the same axes and ranks; -1: none.
-int findMesh(const std::vector<DeviceMesh>& meshes, const DeviceMesh& mesh);
+// The first of the same axes and ranks, or kNoMesh.
+MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
 // A team with a root: the ranks of a mesh, or those along one of its axes.
 struct RootedTeam {

@@ -110,7 +110,7 @@ class Resharding {
   // The value in that state; made once for all readers.
   ValueId inState(ValueId old, const Sharding& wanted, int line) {
     if (samePlacement(states_[old], wanted)) return rewriter_.at(old);
-    std::string key = wanted.str(old_.meshes[static_cast<size_t>(wanted.mesh)]);
+    std::string key = wanted.str(old_.meshes[wanted.mesh]);
     auto found = moved_.find({old, key});
     if (found != moved_.end()) return found->second;
     ValueId value =
@@ -156,9 +156,7 @@ class Resharding {
     return value;
   }
 
-  const DeviceMesh& meshOf(const Sharding& state) const {
-    return old_.meshes[static_cast<size_t>(state.mesh)];
-  }
+  const DeviceMesh& meshOf(const Sharding& state) const { return old_.meshes[state.mesh]; }
 
   // For the dump.
   void remember(const TensorView& tensor, const Sharding& from, const Sharding& wanted,
@@ -217,8 +215,8 @@ class Resharding {
 
   // Meshes between two others are named after them.
   void addMesh(const ReshardStep& step) {
-    std::vector<DeviceMesh>& meshes = rewriter_.fusion().meshes;
-    if (findMesh(meshes, step.mesh) >= 0) return;
+    Meshes& meshes = rewriter_.fusion().meshes;
+    if (findMesh(meshes, step.mesh).valid()) return;
     DeviceMesh mesh = step.mesh;
     const auto taken = [&](const DeviceMesh& other) { return other.name == mesh.name; };
     for (int i = 2; std::any_of(meshes.begin(), meshes.end(), taken); ++i) {
@@ -306,7 +304,7 @@ class Resharding {
     int64_t blocks = blocksOf(step);
     const size_t axis = static_cast<size_t>(step.axis);
     for (MeshAxis each : tensor.sharding->axes[axis]) {
-      blocks *= old_.meshes[static_cast<size_t>(tensor.sharding->mesh)].size(each);
+      blocks *= old_.meshes[tensor.sharding->mesh].size(each);
     }
     return !remainder(tensor.domain[axis].extent, blocks).isConstant(0);
   }

@@ -13,7 +13,7 @@ namespace heddle {
 // How one expression is computed with no communication: the states its operands must have and the
 // state the result then is in, partial where a reduced axis is spread over devices.
 struct LocalShardings {
-  int mesh = -1;                   // -1: no state is known, and the rest is empty
+  MeshId mesh;                     // kNoMesh: no state is known, and the rest is empty
   std::vector<Sharding> operands;  // empty states for scalars
   Sharding result;
 };
@@ -49,11 +49,11 @@ class LocalShardingPlanner {
     const std::vector<int>* axes;  // of the value in the space
     const Sharding* state;
   };
-  static std::vector<int> meshesOf(const std::vector<Asker>& askers,
-                                   const std::optional<Sharding>& result);
+  static std::vector<MeshId> meshesOf(const std::vector<Asker>& askers,
+                                      const std::optional<Sharding>& result);
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
-  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, int mesh,
+  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, MeshId mesh,
                          const std::vector<Asker>& askers, bool& conflict) const;
   double costOf(const Expression& expr, const LocalShardings& plan, const States& states) const;
 

@@ -39,7 +39,7 @@ class Propagation {
       ValueId result = expr.outputs[0];
       if (isHostScalar(fusion_, expr) || state(result)) continue;
       LocalShardings plan = planner_.plan(expr, states_);
-      if (plan.mesh >= 0) state(result) = resolved(plan.result);
+      if (plan.mesh.valid()) state(result) = resolved(plan.result);
     }
   }
 
@@ -117,9 +117,9 @@ class Propagation {
   }
 
   void fillReplicated() {
-    int mesh = -1;
+    MeshId mesh;
     for (const std::optional<Sharding>& each : states_) {
-      if (mesh < 0 && each) mesh = each->mesh;
+      if (!mesh.valid() && each) mesh = each->mesh;
     }
     for (ValueId id : states_.ids()) {
       const Value& value = fusion_.value(id);
@@ -132,7 +132,7 @@ class Propagation {
 
   // An input or a new tensor that nothing decides lives on the mesh of the first reader that has
   // one.
-  std::optional<int> meshOfReaders(ValueId id) {
+  std::optional<MeshId> meshOfReaders(ValueId id) {
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);
       if (isHostScalar(fusion_, expr)) continue;

@@ -15,7 +15,7 @@ using Key = std::vector<int>;
 
 // Equal for states that place the data alike.
 Key keyOf(const Sharding& state) {
-  Key key{state.mesh};
+  Key key{state.mesh.number()};
   for (const std::vector<MeshAxis>& list : state.axes) {
     for (MeshAxis axis : list) key.push_back(static_cast<int>(axis));
     key.push_back(-1);
@@ -119,7 +119,7 @@ std::optional<int64_t> ReshardPaths::byDefaults(const Size& extent) const {
 }
 
 const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
-  return fusion_.meshes.at(static_cast<size_t>(state.mesh));
+  return fusion_.meshes.at(state.mesh);
 }
 
 double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state) const {
@@ -305,7 +305,7 @@ Sharding resolved(Sharding sharding) {
   return sharding;
 }
 
-Sharding replicated(int mesh, size_t rank) {
+Sharding replicated(MeshId mesh, size_t rank) {
   Sharding sharding;
   sharding.mesh = mesh;
   sharding.axes.resize(rank);

@@ -38,7 +38,7 @@ class LinearSplitter {
     if (expr.op->kind != OpKind::Matmul) return false;
     if (expr.inputs.size() == 2 && expr.find("activation") == nullptr) return false;
     const LocalShardings plan = planner_.plan(expr, states_);
-    return plan.mesh >= 0 && plan.result.isPartial();
+    return plan.mesh.valid() && plan.result.isPartial();
   }
 
   void split(const Expression& expr) {

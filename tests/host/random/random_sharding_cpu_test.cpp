@@ -60,7 +60,7 @@ class Generator {
     const auto x = MeshAxis::X;
     const auto y = MeshAxis::Y;
     const auto z = MeshAxis::Z;
-    const std::vector<std::pair<int, std::vector<DeviceMesh>>> all = {
+    const std::vector<std::pair<int, Meshes>> all = {
         {1, {{"m", {{x, 1}}, {}}}},
         {2, {{"m", {{x, 2}}, {}}}},
         {3, {{"m", {{x, 3}}, {}}}},
@@ -85,13 +85,11 @@ class Generator {
     for (const DeviceMesh& mesh : meshes_) b_.mesh(mesh);
   }
 
-  const DeviceMesh& meshOf(const Sharding& sharding) const {
-    return meshes_[static_cast<size_t>(sharding.mesh)];
-  }
+  const DeviceMesh& meshOf(const Sharding& sharding) const { return meshes_[sharding.mesh]; }
 
   Sharding randomSharding(const TensorView& tensor) {
     Sharding sharding;
-    sharding.mesh = chance(3) ? static_cast<int>(meshes_.size()) - 1 : 0;
+    sharding.mesh = MeshId(chance(3) ? meshes_.size() - 1 : 0);
     sharding.axes.resize(tensor.rank());
     for (const DeviceMesh::Axis& axis : meshOf(sharding).axes) {
       if (tensor.rank() == 0 || chance(3)) continue;
@@ -329,7 +327,7 @@ class Generator {
 
   std::mt19937 random_;
   FusionBuilder b_{"random"};
-  std::vector<DeviceMesh> meshes_;
+  Meshes meshes_;
   std::vector<Size> extents_;
   std::vector<Made> values_;
 };

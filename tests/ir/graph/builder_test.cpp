@@ -131,7 +131,7 @@ TEST(BuilderTest, WrongCallsAreNamed) {
 
 TEST(BuilderTest, ShardingIsChecked) {
   FusionBuilder b;
-  const int m = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
+  const MeshId m = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   const ValueId x = b.input("x", DType::F32, {t, h});
   EXPECT_EQ(messageOf([&] {
               b.shard(x, {m, {{MeshAxis::X}, {MeshAxis::X}}, {}, {}});

@@ -131,7 +131,7 @@ TEST(VerifyTest, Shardings) {
             "%y: its sharding has 1 axes, the tensor 2");
   EXPECT_EQ(complaint([](Fusion& f) {
               Sharding sharding = shardingOf({{}, {}});
-              sharding.mesh = 1;
+              sharding.mesh = MeshId(1);
               f.setSharding(ValueId(2), sharding);
             }),
             "%y: its sharding is over mesh 1 of 1");

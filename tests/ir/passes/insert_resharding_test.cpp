@@ -21,7 +21,7 @@ fusion mlp(%x: bf16[t, h], %w1: bf16[h, f] shard(@m, 1: x), %w2: bf16[f, h] shar
                      GetParam());
   EXPECT_EQ(listing(f), (Lines{"a = matmul(x, w1)", "g = silu(a)", "y_partial = matmul(g, w2)",
                                "y = allreduce(y_partial x)"}));
-  EXPECT_EQ(f.meshes[0].size(), GetParam());
+  EXPECT_EQ(f.meshes.front().size(), GetParam());
   EXPECT_EQ(f.expr(ExprId(3)).line, 7);  // of the matmul
 }
 INSTANTIATE_TEST_SUITE_P(Devices, TensorParallelMlp, ::testing::Values(1, 2, 4));

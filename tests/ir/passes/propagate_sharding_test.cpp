@@ -21,7 +21,7 @@ Fusion propagated(const std::string& text) {
 std::string stateOf(const Fusion& fusion, const std::string& name) {
   const std::optional<Sharding>& sharding = fusion.tensor(fusion.find(name).value()).sharding;
   if (!sharding) return "none";
-  return sharding->str(fusion.meshes[static_cast<size_t>(sharding->mesh)]);
+  return sharding->str(fusion.meshes[sharding->mesh]);
 }
 
 TEST(PropagateSharding, PointwiseFollowsItsOperands) {

@@ -130,7 +130,7 @@ fusion f(%x: f32[16, 64] shard(@a, 0: x), %w: f32[64, 64] shard(@b)) {
 })",
                      4);
   EXPECT_EQ(listing(f), (Lines{"x_sent = send(x y in @a_with_b root 0)", "y = matmul(x_sent, w)"}));
-  EXPECT_EQ(f.meshes[static_cast<size_t>(f.tensor(f.outputs()[0]).sharding->mesh)].name, "b");
+  EXPECT_EQ(f.meshes[f.tensor(f.outputs()[0]).sharding->mesh].name, "b");
 }
 
 // A full or an iota is made where it is wanted.

@@ -166,7 +166,7 @@ TEST(RoundTripTest, ShardingOnTheReturnMovesToTheStatement) {
 
 TEST(RoundTripTest, BuiltInCpp) {
   FusionBuilder b("built");
-  const int mesh = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
+  const MeshId mesh = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   ValueId x = b.input("x", DType::BF16, {Size::symbol("t"), Size(1)});
   ValueId s = b.scalarInput("0.s", DType::I64, int64_t{3});
   ValueId y = b.pointwise("mul", {x, s});
