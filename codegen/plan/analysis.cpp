@@ -134,7 +134,7 @@ class Analyzer {
     for (const Expression& expr : segment_.exprs()) {
       const std::vector<int>& axes = result_.axes[expr.outputs[0]];
       if (expr.op->kind == OpKind::Iota) {
-        needed.push_back(axes[static_cast<size_t>(expr.attr<int64_t>("axis"))]);
+        needed.push_back(axes[expr.axis()]);
       } else if (expr.op->kind == OpKind::Index) {
         for (const IndexedAxis& place : indexedAxesOf(segment_, expr)) {
           if (place.output_axis == IndexedAxis::kByValue) continue;

@@ -96,7 +96,7 @@ class Lowering {
       return {out, Scalar(std::get<double>(value))};
     }
     if (expr.op->kind == OpKind::SizeOf) {
-      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const size_t axis = expr.axis();
       return {out, fusion_.tensor(expr.inputs[0]).domain[axis].extent};
     }
     HEDDLE_CHECK(expr.op->kind == OpKind::Pointwise, "op {} is no scalar op", expr.op->name);

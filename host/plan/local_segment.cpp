@@ -80,7 +80,7 @@ class Localiser {
   // The rank's block counts on from its first element.
   void addIota(const Expression& expr) {
     const ValueId out = expr.outputs[0];
-    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     const std::string name = builder_.takePendingName();
     builder_.name(name + "_in_block");
     const ValueId index = builder_.iota(localSizes(expr, "sizes"), static_cast<int64_t>(axis));
@@ -93,7 +93,7 @@ class Localiser {
   // What lies in the rank's block of the table, and 0 for what lies in another's.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
-    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     const Block block = blockOfAxis(table, axis);
     const std::string name = builder_.takePendingName();
     int made = 0;
@@ -142,7 +142,7 @@ class Localiser {
     builder_.name(segment_.value(expr.outputs[0]).name);
     if (expr.op->kind == OpKind::SizeOf) {
       const TensorView& in = segment_.tensor(expr.inputs[0]);
-      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const size_t axis = expr.axis();
       const int64_t size = in.domain.at(axis).extent.evaluate(lookup_);
       new_of_[expr.outputs[0]] = builder_.constant(Scalar(size));
       return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,7 @@ class KernelRules {
   const Fusion& fusion_;
   IdVector<ValueId, std::vector<ExprId>> readers_;
   IdVector<ValueId, char> is_output_;
-  IdVector<ExprId, AxisMap> maps_;
-  IdVector<ExprId, char> has_map_;
+  IdVector<ExprId, std::optional<AxisMap>> maps_;
 };
 
 // Why a fusion of its own, as extract() makes it, cannot be one kernel; empty when it can. It may

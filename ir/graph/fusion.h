@@ -48,6 +48,8 @@ struct Expression {
   // InternalError when absent or of another type: the builder has checked.
   template <class T>
   const T& attr(std::string_view name) const;
+  // Returns the attribute "axis", which the builder has normalized. InternalError when absent.
+  size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
 // Two sizes that must be equal at run time, and the tensors they came from.

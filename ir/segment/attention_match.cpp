@@ -211,7 +211,7 @@ bool AttentionMatch::isScale(ValueId id) {
   const Expression* cast = root == nullptr ? nullptr : scalar(root->inputs[0], "cast");
   const Expression* size = cast == nullptr ? nullptr : scalar(cast->inputs[0], "size");
   if (size == nullptr) return false;
-  const auto axis = static_cast<size_t>(size->attr<int64_t>("axis"));
+  const size_t axis = size->axis();
   const TensorView& q = fusion_.tensor(found_.q);
   return fusion_.tensor(size->inputs[0]).domain[axis].extent == q.domain.back().extent;
 }
