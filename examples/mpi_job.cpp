@@ -38,7 +38,7 @@ Fusion buildFusion(int ranks) {
   const Size tokens = Size::symbol("tokens");
   const Size hidden = Size::symbol("hidden");
   const Size features = Size::symbol("features");
-  const int mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
+  const heddle::MeshId mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
   const auto place = [&](ValueId value, std::vector<std::vector<MeshAxis>> axes) {
     Sharding sharding;
     sharding.mesh = mesh;

@@ -29,7 +29,7 @@ using namespace heddle;
 
 Fusion sumOf(int ranks) {
   FusionBuilder b("f");
-  const int mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
+  const MeshId mesh = b.mesh({"m", {{MeshAxis::X, ranks}}, {}});
   const auto place = [&](ValueId value, std::vector<std::vector<MeshAxis>> axes) {
     Sharding sharding;
     sharding.mesh = mesh;

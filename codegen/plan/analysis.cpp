@@ -22,9 +22,7 @@ class AxisClasses {
       for (size_t i = 0; i < rank; ++i) parent_.push_back(static_cast<int>(parent_.size()));
     }
   }
-  int id(ValueId value, size_t axis) const {
-    return first_[static_cast<size_t>(value)] + static_cast<int>(axis);
-  }
+  int id(ValueId value, size_t axis) const { return first_[value] + static_cast<int>(axis); }
   int find(int a) {
     while (parent_[static_cast<size_t>(a)] != a) {
       int& up = parent_[static_cast<size_t>(a)];
@@ -40,7 +38,7 @@ class AxisClasses {
   }
 
  private:
-  std::vector<int> first_;
+  IdVector<ValueId, int> first_;
   std::vector<int> parent_;
 };
 
@@ -98,29 +96,29 @@ class Analyzer {
   }
 
   void markIndexed() {
-    std::vector<bool>& indexed_only = result_.indexed_only;
+    IdVector<ValueId, bool>& indexed_only = result_.indexed_only;
     indexed_only.assign(segment_.values().size(), false);
-    for (ValueId id : indexedInputs(segment_)) indexed_only[static_cast<size_t>(id)] = true;
+    for (ValueId id : indexedInputs(segment_)) indexed_only[id] = true;
     for (const Expression& expr : segment_.exprs()) {
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
-        if (!isIndexed(expr, i)) indexed_only[static_cast<size_t>(expr.inputs[i])] = false;
+        if (!isIndexed(expr, i)) indexed_only[expr.inputs[i]] = false;
       }
     }
-    for (ValueId id : segment_.outputs()) indexed_only[static_cast<size_t>(id)] = false;
+    for (ValueId id : segment_.outputs()) indexed_only[id] = false;
   }
 
   void numberAxes() {
     std::map<int, int> numbers;
-    for (size_t v = 0; v < segment_.values().size(); ++v) {
-      const Value& value = segment_.values()[v];
+    for (ValueId v : segment_.values().ids()) {
+      const Value& value = segment_.value(v);
       result_.axes.emplace_back();
       if (value.is_scalar) continue;
       for (size_t axis = 0; axis < value.tensor.rank(); ++axis) {
-        if (stretches(segment_, static_cast<ValueId>(v), axis) || result_.indexed_only[v]) {
+        if (stretches(segment_, v, axis) || result_.indexed_only[v]) {
           result_.axes.back().push_back(-1);
           continue;
         }
-        int root = classes_.find(classes_.id(static_cast<ValueId>(v), axis));
+        int root = classes_.find(classes_.id(v, axis));
         int number = numbers.emplace(root, static_cast<int>(numbers.size())).first->second;
         result_.axes.back().push_back(number);
       }
@@ -134,9 +132,9 @@ class Analyzer {
   void listCoordinates() {
     std::vector<int>& needed = result_.coordinates;
     for (const Expression& expr : segment_.exprs()) {
-      const std::vector<int>& axes = result_.axes[static_cast<size_t>(expr.outputs[0])];
+      const std::vector<int>& axes = result_.axes[expr.outputs[0]];
       if (expr.op->kind == OpKind::Iota) {
-        needed.push_back(axes[static_cast<size_t>(expr.attr<int64_t>("axis"))]);
+        needed.push_back(axes[expr.axis()]);
       } else if (expr.op->kind == OpKind::Index) {
         for (const IndexedAxis& place : indexedAxesOf(segment_, expr)) {
           if (place.output_axis == IndexedAxis::kByValue) continue;
@@ -150,10 +148,8 @@ class Analyzer {
   }
 
   void listReductions() {
-    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
-      if (segment_.exprs()[e].op->kind == OpKind::Reduction) {
-        result_.reductions.push_back(static_cast<ExprId>(e));
-      }
+    for (ExprId id : segment_.exprs().ids()) {
+      if (segment_.expr(id).op->kind == OpKind::Reduction) result_.reductions.push_back(id);
     }
   }
 
@@ -161,23 +157,22 @@ class Analyzer {
     result_.after.assign(segment_.values().size(), false);
     for (const Expression& expr : segment_.exprs()) {
       bool after = expr.op->kind == OpKind::Reduction ||
-                   std::any_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId input) {
-                     return result_.after[static_cast<size_t>(input)];
-                   });
-      for (ValueId output : expr.outputs) result_.after[static_cast<size_t>(output)] = after;
+                   std::any_of(expr.inputs.begin(), expr.inputs.end(),
+                               [&](ValueId input) { return result_.after[input]; });
+      for (ValueId output : expr.outputs) result_.after[output] = after;
     }
   }
 
   // A value over the kept axes alone is stored once, after the reductions.
   void placeOutputs() {
     for (ValueId output : segment_.outputs()) {
-      const std::vector<int>& axes = result_.axes[static_cast<size_t>(output)];
+      const std::vector<int>& axes = result_.axes[output];
       bool along_reduced = std::any_of(axes.begin(), axes.end(), [&](int axis) {
         return axis >= 0 && result_.reduced[static_cast<size_t>(axis)];
       });
       bool any_reduced =
           std::find(result_.reduced.begin(), result_.reduced.end(), true) != result_.reduced.end();
-      bool finish = !along_reduced && (any_reduced || result_.after[static_cast<size_t>(output)]);
+      bool finish = !along_reduced && (any_reduced || result_.after[output]);
       result_.places.push_back(finish ? Place::Finish : Place::Loop);
     }
   }

@@ -13,15 +13,15 @@ enum class Place : uint8_t { Loop, Finish };
 // The structure of a kernel segment: its one iteration space, and the axis of the space that each
 // axis of each value maps to. Axes of the space are numbered in order of first appearance.
 struct Analysis {
-  std::vector<std::vector<int>> axes;  // [value][logical axis]: axis of the space; -1: broadcast
-  std::vector<bool> reduced;           // per axis of the space
-  std::vector<bool> after;             // per value: depends on a reduction of this segment
+  IdVector<ValueId, std::vector<int>>
+      axes;                       // [value][logical axis]: axis of the space, -1: broadcast
+  std::vector<bool> reduced;      // per axis of the space
+  IdVector<ValueId, bool> after;  // per value: depends on a reduction of this segment
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output
-  // Values that are read only at computed indices: inputs of the segment that do not follow the
-  // axes of the space.
-  std::vector<bool> indexed_only;  // per value
-  std::vector<int> coordinates;    // axes whose index a body needs, ascending
+  // Values read at computed places alone: segment inputs that do not move with the space.
+  IdVector<ValueId, bool> indexed_only;  // per value
+  std::vector<int> coordinates;  // axes of the space of which a body needs the index, ascending
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if it is not one kernel.

@@ -70,31 +70,28 @@ class BodyWriter {
         wanted_(segment.values().size(), false),
         node_of_(segment.values().size(), -1) {}
 
-  void want(ValueId value) { wanted_[static_cast<size_t>(value)] = true; }
+  void want(ValueId value) { wanted_[value] = true; }
 
   void write(Body& body) {
     markOperands();
     for (size_t i = 0; i < segment_.inputs().size(); ++i) {
       ValueId id = segment_.inputs()[i];
-      if (wanted_[static_cast<size_t>(id)]) writeInput(body, id, static_cast<int>(i));
+      if (wanted_[id]) writeInput(body, id, static_cast<int>(i));
     }
-    for (size_t e = 0; e < segment_.exprs().size(); ++e) {
-      const Expression& expr = segment_.exprs()[e];
-      if (wanted_[static_cast<size_t>(expr.outputs[0])]) {
-        node_of_[static_cast<size_t>(expr.outputs[0])] =
-            writeExpression(body, static_cast<ExprId>(e));
-      }
+    for (ExprId id : segment_.exprs().ids()) {
+      const ValueId result = segment_.expr(id).outputs[0];
+      if (wanted_[result]) node_of_[result] = writeExpression(body, id);
     }
   }
 
-  int nodeOf(ValueId value) const { return node_of_[static_cast<size_t>(value)]; }
+  int nodeOf(ValueId value) const { return node_of_[value]; }
 
  private:
   void markOperands() {
-    for (size_t e = segment_.exprs().size(); e-- > 0;) {
-      const Expression& expr = segment_.exprs()[e];
+    for (ExprId id : segment_.exprs().ids().reversed()) {
+      const Expression& expr = segment_.expr(id);
       bool starts_here = finish_ && expr.op->kind == OpKind::Reduction;
-      if (starts_here || !wanted_[static_cast<size_t>(expr.outputs[0])]) continue;
+      if (starts_here || !wanted_[expr.outputs[0]]) continue;
       for (size_t i = 0; i < expr.inputs.size(); ++i) {
         if (!isIndexed(expr, i)) want(expr.inputs[i]);
       }
@@ -112,7 +109,7 @@ class BodyWriter {
     node.kind = value.is_scalar ? Node::Kind::Scalar : Node::Kind::Load;
     node.dtype = value.tensor.dtype;
     node.index = value.is_scalar ? position : tensor_of_[static_cast<size_t>(position)];
-    node_of_[static_cast<size_t>(id)] = push(body, std::move(node));
+    node_of_[id] = push(body, std::move(node));
   }
 
   int writeExpression(Body& body, ExprId id) {
@@ -175,7 +172,7 @@ class BodyWriter {
 
   // Of the space; -1 along an axis of one element.
   int coordinateOf(ValueId value, int64_t axis) const {
-    int own = analysis_.axes[static_cast<size_t>(value)][static_cast<size_t>(axis)];
+    int own = analysis_.axes[value][static_cast<size_t>(axis)];
     const std::vector<int>& all = analysis_.coordinates;
     return own < 0 ? -1 : static_cast<int>(std::find(all.begin(), all.end(), own) - all.begin());
   }
@@ -216,8 +213,8 @@ class BodyWriter {
   const Space& space_;
   const std::vector<int>& tensor_of_;
   bool finish_;
-  std::vector<bool> wanted_;
-  std::vector<int> node_of_;
+  IdVector<ValueId, bool> wanted_;
+  IdVector<ValueId, int> node_of_;
 };
 
 Accumulator makeAccumulator(const Fusion& segment, const Expression& expr, int element) {

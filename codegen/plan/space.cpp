@@ -28,7 +28,7 @@ class Extents {
   void read(ValueId id, const TensorDesc& desc) {
     checkRank(id, desc);
     for (size_t i = 0; i < desc.rank(); ++i) {
-      int axis = analysis_.axes[static_cast<size_t>(id)][i];
+      int axis = analysis_.axes[id][i];
       if (axis >= 0) agree(axis, id, i, desc.sizes[i], desc.offset[i]);
     }
   }
@@ -46,8 +46,7 @@ class Extents {
                         expr.op->name, segment_.value(expr.outputs[0]).name, i,
                         segment_.value(id).name, desc.sizes[i], desc.global[i]);
       if (places[i].output_axis == IndexedAxis::kByValue) continue;
-      int axis = analysis_.axes[static_cast<size_t>(expr.outputs[0])]
-                               [static_cast<size_t>(places[i].output_axis)];
+      int axis = analysis_.axes[expr.outputs[0]][static_cast<size_t>(places[i].output_axis)];
       if (axis < 0) continue;
       agree(axis, id, i, desc.sizes[i] + places[i].low + places[i].high, desc.offset[i]);
     }
@@ -98,7 +97,7 @@ SpaceTensor layOut(const Analysis& analysis, ValueId id, const TensorDesc& desc,
   tensor.dtype = desc.dtype;
   tensor.strides.assign(analysis.reduced.size(), 0);
   for (size_t i = 0; i < desc.rank(); ++i) {
-    int axis = analysis.axes[static_cast<size_t>(id)][i];
+    int axis = analysis.axes[id][i];
     if (axis >= 0) tensor.strides[static_cast<size_t>(axis)] = desc.strides[i];
   }
   return tensor;
@@ -173,7 +172,7 @@ Space layOutAll(const Fusion& segment, const Analysis& analysis,
   Space raw;
   Extents extents(segment, analysis);
   auto add = [&](ValueId id, const TensorDesc& desc, int operand, bool output) {
-    if (segment.value(id).is_scalar || analysis.indexed_only[static_cast<size_t>(id)]) return;
+    if (segment.value(id).is_scalar || analysis.indexed_only[id]) return;
     extents.read(id, desc);
     raw.tensors.push_back(layOut(analysis, id, desc, operand));
     raw.tensors.back().output = output;

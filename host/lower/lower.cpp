@@ -38,7 +38,7 @@ class Lowering {
 
  private:
   SlotId slotOf(ValueId id) {
-    SlotId& slot = slots_[static_cast<size_t>(id)];
+    SlotId& slot = slots_[id];
     if (slot >= 0) return slot;
     const Value& value = fusion_.value(id);
     slot = static_cast<SlotId>(program_.slots.size());
@@ -46,44 +46,46 @@ class Lowering {
     return slot;
   }
 
-  void emit(Op op, int line, int on = -1) { program_.body.push_back({std::move(op), on, line}); }
-
-  // Returns the mesh for Instruction::on. -1: every rank of the job.
-  int onMesh(int mesh) const {
-    if (mesh < 0) return -1;
-    return fusion_.meshes[static_cast<size_t>(mesh)].size() < job_size_ ? mesh : -1;
+  void emit(Op op, int line, MeshId on = kNoMesh) {
+    program_.body.push_back({std::move(op), on, line});
   }
 
-  // Returns the mesh whose ranks hold the value, for Instruction::on.
-  int on(ValueId id) const {
+  // Returns the mesh for Instruction::on. -1: every rank of the job.
+  MeshId onMesh(MeshId mesh) const {
+    if (!mesh.valid()) return kNoMesh;
+    return fusion_.meshes[mesh].size() < job_size_ ? mesh : kNoMesh;
+  }
+
+  // The ranks that hold the value.
+  MeshId on(ValueId id) const {
     const std::optional<Sharding>& sharding = fusion_.tensor(id).sharding;
-    return sharding ? onMesh(sharding->mesh) : -1;
+    return sharding ? onMesh(sharding->mesh) : kNoMesh;
   }
 
   // Returns, per value, whether a group, an output or another needed scalar reads this scalar.
   // Constants that only groups read are not needed, because kernels repeat them.
-  std::vector<char> neededScalars() const {
-    std::vector<char> needed(fusion_.values().size(), 0);
-    for (ValueId id : fusion_.outputs()) needed[static_cast<size_t>(id)] = 1;
-    for (size_t e = fusion_.exprs().size(); e-- > 0;) {
-      const Expression& expr = fusion_.exprs()[e];
-      const bool host = segmented_.group_of[e] < 0;
-      if (host && !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+  IdVector<ValueId, char> neededScalars() const {
+    IdVector<ValueId, char> needed(fusion_.values().size(), 0);
+    for (ValueId id : fusion_.outputs()) needed[id] = 1;
+    for (ExprId user : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(user);
+      const bool host = segmented_.group_of[user] < 0;
+      if (host && !needed[expr.outputs[0]]) continue;
       for (ValueId input : expr.inputs) {
         const ExprId definition = fusion_.value(input).definition;
         const bool literal =
             definition != kNoExpr && fusion_.expr(definition).op->kind == OpKind::Constant;
-        if (host || !literal) needed[static_cast<size_t>(input)] = 1;
+        if (host || !literal) needed[input] = 1;
       }
     }
     return needed;
   }
 
   void evaluateScalars() {
-    const std::vector<char> needed = neededScalars();
-    for (size_t e = 0; e < fusion_.exprs().size(); ++e) {
-      const Expression& expr = fusion_.exprs()[e];
-      if (segmented_.group_of[e] >= 0 || !needed[static_cast<size_t>(expr.outputs[0])]) continue;
+    const IdVector<ValueId, char> needed = neededScalars();
+    for (ExprId id : fusion_.exprs().ids()) {
+      const Expression& expr = fusion_.expr(id);
+      if (segmented_.group_of[id] >= 0 || !needed[expr.outputs[0]]) continue;
       emit(scalarInstruction(expr), expr.line);
     }
   }
@@ -97,7 +99,7 @@ class Lowering {
       return {out, Scalar(std::get<double>(value))};
     }
     if (expr.op->kind == OpKind::SizeOf) {
-      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const size_t axis = expr.axis();
       return {out, fusion_.tensor(expr.inputs[0]).domain[axis].extent};
     }
     HEDDLE_CHECK(expr.op->kind == OpKind::Pointwise, "op {} is not a scalar op", expr.op->name);
@@ -132,7 +134,7 @@ class Lowering {
     launch.inputs = slotsOf(segment.inputs());
     launch.outputs = slotsOf(segment.outputs());
     const int line = fusion_.expr(group.exprs.front()).line;
-    const int ranks = on(group.outputs.front());
+    const MeshId ranks = on(group.outputs.front());
     for (SlotId out : launch.outputs) emit(Allocate{out, 0}, line, ranks);
     segment.name = fmt::format("k{}", launch.kernel);
     program_.kernels.push_back({segment.name, std::move(segment)});
@@ -149,7 +151,7 @@ class Lowering {
   void lowerLibrary(const Expression& expr) {
     CallLibrary call{std::string(expr.op->name), {}, {slotOf(expr.outputs[0])}, 0, expr.attrs};
     for (ValueId input : expr.inputs) call.inputs.push_back(slotOf(input));
-    const int ranks = on(expr.outputs[0]);
+    const MeshId ranks = on(expr.outputs[0]);
     emit(Allocate{call.outputs[0], 0}, expr.line, ranks);
     emit(std::move(call), expr.line, ranks);
   }
@@ -162,7 +164,7 @@ class Lowering {
     if (attention.scale) call.attrs.emplace_back("scale", *attention.scale);
     if (attention.gqa) call.attrs.emplace_back("gqa", true);
     const int line = fusion_.expr(attention.exprs.back()).line;
-    const int ranks = on(attention.results[0]);
+    const MeshId ranks = on(attention.results[0]);
     for (SlotId out : call.outputs) emit(Allocate{out, 0}, line, ranks);
     emit(std::move(call), line, ranks);
   }
@@ -233,8 +235,8 @@ class Lowering {
     const ReshardStep step = reshardStepOf(fusion_, expr);
     const SlotId in = slotOf(expr.inputs[0]);
     const SlotId out = slotOf(expr.outputs[0]);
-    const int mesh = findMesh(program_.meshes, step.mesh);
-    HEDDLE_CHECK(mesh >= 0, "set at line {} communicates on an unknown mesh", expr.line);
+    const MeshId mesh = findMesh(program_.meshes, step.mesh);
+    HEDDLE_CHECK(mesh.valid(), "set at line {} communicates on an unknown mesh", expr.line);
     const auto token = static_cast<TokenId>(program_.tokens.size());
     program_.tokens.push_back(fmt::format("t{}", token));
     Communicate post{collectiveOf(step, expr), out, in, {mesh, step.team}, step.reduce, 0, token};
@@ -310,14 +312,12 @@ class Lowering {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;
     for (const StreamRequest& request : *splits) {
-      const SlotId slot =
-          request.value == kNoValue ? -1 : slots_[static_cast<size_t>(request.value)];
-      const DeviceMesh& mesh = program_.meshes.at(static_cast<size_t>(request.mesh));
-      HEDDLE_USER_CHECK(
-          slot >= 0 || mesh.size() == 1,
-          "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
-          "has no memory of its own",
-          request.name, request.split.axis, request.split.chunks);
+      const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
+      const DeviceMesh& mesh = program_.meshes.at(request.mesh);
+      HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
+                        "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
+                        "has no memory of its own",
+                        request.name, request.split.axis, request.split.chunks);
       if (slot < 0) continue;
       std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
       if (sharding) sharding->stream = request.split;
@@ -327,7 +327,7 @@ class Lowering {
   const SegmentedFusion& segmented_;
   const Fusion& fusion_;
   const int64_t job_size_;
-  std::vector<SlotId> slots_;  // per ValueId
+  IdVector<ValueId, SlotId> slots_;
   std::vector<Collective> collectives_;
   Program program_;
 };

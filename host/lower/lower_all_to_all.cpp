@@ -125,14 +125,13 @@ class ExchangeWriter {
 
 }  // namespace
 
-std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
+std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes) {
   std::vector<Size> alloc;
   for (size_t axis = 0; axis < tensor.rank(); ++axis) {
     const Size& extent = tensor.domain[axis].extent;
     const std::optional<Sharding>& sharding = tensor.sharding;
     alloc.push_back(sharding && sharding->isSharded(axis)
-                        ? allocBlock(extent, meshes.at(static_cast<size_t>(sharding->mesh)),
-                                     sharding->axes[axis])
+                        ? allocBlock(extent, meshes.at(sharding->mesh), sharding->axes[axis])
                         : extent);
   }
   return alloc;

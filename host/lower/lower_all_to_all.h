@@ -9,16 +9,16 @@ namespace heddle::host {
 
 // Returns the sizes that every rank allocates for its block, as symbolic expressions. A sharded
 // axis has the size of the largest block.
-std::vector<Size> blockAllocation(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
 // The all-to-all of a reshard expression. It splits axis `step.axis` of `post.in` among the ranks
 // of the team, and joins axis `step.joined`.
 struct Exchange {
   Communicate post;
   ReshardStep step;
-  AxisOrder order;  // memory order of `post.in`: dense, with the split axis outermost
-  int on = -1;      // Instruction::on
-  int line = 0;     // of the fusion
+  AxisOrder order;
+  MeshId on;
+  int line = 0;
 };
 
 // Appends the instructions of the exchange to the program. The parts of the ranks are received one

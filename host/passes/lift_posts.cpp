@@ -61,7 +61,7 @@ Program liftPosts(Program program) {
     const Communicate post = *found;
     // From stage to stage: what one has finished goes out before it waits for anything else.
     const bool is_send = post.kind == comm::CollectiveKind::Send;
-    if (body[i].on >= 0 && !is_send) continue;
+    if (body[i].on.valid() && !is_send) continue;
     const auto stops = [&](size_t at) {
       if (is_send && waitsForAnother(program, items, at, items.items[i])) return false;
       return orders(body[at]);

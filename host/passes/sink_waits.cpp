@@ -35,7 +35,8 @@ Program sinkWaits(Program program) {
     }
     Instruction copy = x;
     // What only some of the waiting ranks do orders nothing on the others.
-    const bool everywhere = to < count && (program.body[to].on < 0 || program.body[to].on == x.on);
+    const bool everywhere =
+        to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
     const bool has_stream = everywhere && items.items[to].stream >= 0;
     std::get<Wait>(copy.op).stream = has_stream ? items.items[to].stream : 0;
     before[to].push_back(std::move(copy));

@@ -46,7 +46,7 @@ Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value) {
     rewriter.builder().name(segment.value(id).name);
     rewriter.adopt(rewriter.builder().full(scalars[i], {}, segment.tensor(id).dtype), id);
   }
-  for (size_t e = 0; e < segment.exprs().size(); ++e) rewriter.copy(static_cast<ExprId>(e));
+  for (ExprId id : segment.exprs().ids()) rewriter.copy(id);
   return std::move(rewriter).finish();
 }
 

@@ -42,7 +42,7 @@ class Localiser {
   }
 
  private:
-  ValueId moved(ValueId id) const { return new_of_.at(static_cast<size_t>(id)); }
+  ValueId moved(ValueId id) const { return new_of_.at(id); }
 
   void addInput(ValueId id, const TensorDesc& desc) {
     const Value& value = segment_.value(id);
@@ -57,13 +57,13 @@ class Localiser {
       }
       made = builder_.input(value.name, type);
     }
-    new_of_[static_cast<size_t>(id)] = made;
+    new_of_[id] = made;
   }
 
   Block blockOfAxis(const TensorView& tensor, size_t axis) const {
     const int64_t n = tensor.domain[axis].extent.evaluate(lookup_);
     if (!tensor.sharding || !tensor.sharding->isSharded(axis)) return {0, n, n};
-    const DeviceMesh& mesh = segment_.meshes.at(static_cast<size_t>(tensor.sharding->mesh));
+    const DeviceMesh& mesh = segment_.meshes.at(tensor.sharding->mesh);
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
@@ -81,14 +81,14 @@ class Localiser {
   // The indices of a block are those within the block plus the index of its first element.
   void addIota(const Expression& expr) {
     const ValueId out = expr.outputs[0];
-    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     const std::string name = builder_.takePendingName();
     builder_.name(name + "_in_block");
     const ValueId index = builder_.iota(localSizes(expr, "sizes"), static_cast<int64_t>(axis));
     builder_.name(name + "_begin");
     const Block block = blockOfAxis(segment_.tensor(out), axis);
     const ValueId begin = builder_.constant(Scalar(block.begin));
-    new_of_[static_cast<size_t>(out)] = builder_.name(name).pointwise("add", {index, begin});
+    new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
   // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
@@ -96,7 +96,7 @@ class Localiser {
   // outside of the unsharded table becomes -1, for which the op gives its result for wrong indices.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
-    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     const Block block = blockOfAxis(table, axis);
     const std::string name = builder_.takePendingName();
     int made = 0;
@@ -125,8 +125,7 @@ class Localiser {
     const ValueId none = b().full(zero, builder_.fusion().tensor(found).sizes(), table.dtype);
     std::vector<int64_t> added = axesNotOfIndex(expr);
     const ValueId mask = added.empty() ? elsewhere : b().broadcast(elsewhere, std::move(added));
-    new_of_[static_cast<size_t>(expr.outputs[0])] =
-        builder_.name(name).pointwise("where", {mask, none, found});
+    new_of_[expr.outputs[0]] = builder_.name(name).pointwise("where", {mask, none, found});
   }
 
   // Returns the axes of the result of a take that do not come from its index tensor.
@@ -146,9 +145,9 @@ class Localiser {
     builder_.name(segment_.value(expr.outputs[0]).name);
     if (expr.op->kind == OpKind::SizeOf) {
       const TensorView& in = segment_.tensor(expr.inputs[0]);
-      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const size_t axis = expr.axis();
       const int64_t size = in.domain.at(axis).extent.evaluate(lookup_);
-      new_of_[static_cast<size_t>(expr.outputs[0])] = builder_.constant(Scalar(size));
+      new_of_[expr.outputs[0]] = builder_.constant(Scalar(size));
       return;
     }
     if (expr.op->kind == OpKind::Iota) return addIota(expr);
@@ -160,15 +159,14 @@ class Localiser {
       const bool is_sizes = std::holds_alternative<std::vector<Size>>(value);
       attrs.emplace_back(name, is_sizes ? Attr(localSizes(expr, name)) : value);
     }
-    new_of_[static_cast<size_t>(expr.outputs[0])] =
-        builder_.apply(expr.op->name, std::move(operands), std::move(attrs));
+    new_of_[expr.outputs[0]] = builder_.apply(expr.op->name, std::move(operands), std::move(attrs));
   }
 
   const Fusion& segment_;
   Size::Lookup lookup_;
   int64_t rank_;
   FusionBuilder builder_;
-  std::vector<ValueId> new_of_;
+  IdVector<ValueId, ValueId> new_of_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ using StreamId = int32_t;  // 0 is the caller's stream; others are made by the d
 // A team of ranks: those that differ only in these axes of the mesh. No axes: every rank of the
 // mesh. Outermost axis first; the order gives the ranks within the team.
 struct Team {
-  int mesh = -1;  // -1: all ranks of the job
+  MeshId mesh;  // kNoMesh: all ranks of the job
   std::vector<MeshAxis> axes;
   bool operator==(const Team&) const = default;
 };

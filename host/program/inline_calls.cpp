@@ -82,10 +82,10 @@ class Inliner {
   }
 
   // A body that runs only on the ranks of a mesh cannot name a second one.
-  void restrict(std::vector<Instruction>& body, int on) const {
-    if (on < 0) return;
+  void restrict(std::vector<Instruction>& body, MeshId on) const {
+    if (!on.valid()) return;
     for (Instruction& x : body) {
-      HEDDLE_USER_CHECK(x.on < 0 || x.on == on,
+      HEDDLE_USER_CHECK(!x.on.valid() || x.on == on,
                         "a call on some ranks of a program with instructions on others");
       x.on = on;
     }
@@ -154,7 +154,7 @@ class Inliner {
         out_.meshes.push_back(renamed);
         found = out_.meshes.end() - 1;
       }
-      meshes_.push_back(static_cast<int>(found - out_.meshes.begin()));
+      meshes_.push_back(MeshId(found - out_.meshes.begin()));
     }
   }
 
@@ -190,7 +190,7 @@ class Inliner {
       for (IterDomain& axis : slot.tensor.domain) axis.extent = substituted(axis.extent);
       for (Size& size : slot.alloc) size = substituted(size);
       if (slot.tensor.sharding) {
-        slot.tensor.sharding->mesh = meshes_.at(static_cast<size_t>(slot.tensor.sharding->mesh));
+        slot.tensor.sharding->mesh = meshes_.at(slot.tensor.sharding->mesh);
       }
       slots_[i] = static_cast<SlotId>(out_.slots.size());
       out_.slots.push_back(std::move(slot));
@@ -224,7 +224,7 @@ class Inliner {
     to.token = [token](TokenId id) { return id + token; };
     to.event = [event](EventId id) { return id + event; };
     to.kernel = [kernel](KernelId id) { return id + kernel; };
-    to.mesh = [this](int id) { return meshes_.at(static_cast<size_t>(id)); };
+    to.mesh = [this](MeshId id) { return meshes_.at(id); };
     to.size = [this](const Size& size) { return substituted(size); };
     to.index = [this](const std::string& index) { return symbols_.at(index).symbolName(); };
     return to;
@@ -236,7 +236,7 @@ class Inliner {
   std::set<std::string> index_names_;
   // Of the call that is being expanded, callee to caller.
   std::map<std::string, Size> symbols_;
-  std::vector<int> meshes_;
+  IdVector<MeshId, MeshId> meshes_;
   std::vector<SlotId> slots_;
 };
 

@@ -33,7 +33,7 @@ struct Slot {
 
 struct Instruction {
   Op op;
-  int on = -1;   // only the ranks of this mesh; -1: all
+  MeshId on;     // only the ranks of this mesh; kNoMesh: all
   int line = 0;  // of the text it came from; does not count in ==
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
@@ -46,7 +46,7 @@ struct Kernel {
 
 struct Program {
   std::string name = "main";
-  std::vector<DeviceMesh> meshes;
+  Meshes meshes;
   std::vector<Kernel> kernels;
   std::vector<Slot> slots;
   std::vector<std::string> tokens;  // names without '$'

@@ -14,11 +14,11 @@ void rename(Instruction& instruction, const Renaming& to) {
   forEachFieldOfKind<FieldKind::Kernel>(op,
                                         [&](KernelId& id, FieldRole) { replace(id, to.kernel); });
   forEachFieldOfKind<FieldKind::Team>(op, [&](Team& team, FieldRole) {
-    if (team.mesh >= 0) replace(team.mesh, to.mesh);
+    if (team.mesh.valid()) replace(team.mesh, to.mesh);
   });
   forEachFieldOfKind<FieldKind::LoopIndex>(
       op, [&](std::string& name, FieldRole) { replace(name, to.index); });
-  if (instruction.on >= 0) replace(instruction.on, to.mesh);
+  if (instruction.on.valid()) replace(instruction.on, to.mesh);
 }
 
 }  // namespace heddle::host

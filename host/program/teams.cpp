@@ -7,15 +7,14 @@
 
 namespace heddle::host {
 
-std::vector<int> teamMembers(const Team& team, const std::vector<DeviceMesh>& meshes, int64_t rank,
-                             int64_t ranks) {
+std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks) {
   std::vector<int> members;
-  if (team.mesh < 0) {
+  if (!team.mesh.valid()) {
     members.resize(static_cast<size_t>(ranks));
     std::iota(members.begin(), members.end(), 0);
     return members;
   }
-  const DeviceMesh& mesh = meshes.at(static_cast<size_t>(team.mesh));
+  const DeviceMesh& mesh = meshes.at(team.mesh);
   if (mesh.positionOf(rank) < 0) return members;
   if (team.axes.empty()) {
     for (int64_t i = 0; i < mesh.size(); ++i) members.push_back(static_cast<int>(mesh.rankAt(i)));

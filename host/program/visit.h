@@ -122,7 +122,7 @@ struct Renaming {
   std::function<TokenId(TokenId)> token;
   std::function<EventId(EventId)> event;
   std::function<KernelId(KernelId)> kernel;
-  std::function<int(int)> mesh;
+  std::function<MeshId(MeshId)> mesh;
   std::function<Size(const Size&)> size;
   std::function<std::string(const std::string&)> index;
 };

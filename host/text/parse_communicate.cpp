@@ -79,7 +79,7 @@ Team InstructionParser::team() {
   do {
     const Token at = in_.peek();
     const std::string axis = in_.expectName(TokenKind::Word, "a mesh axis: x, y or z");
-    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(out.mesh)];
+    const DeviceMesh& mesh = program_.meshes[out.mesh];
     for (MeshAxis candidate : {MeshAxis::X, MeshAxis::Y, MeshAxis::Z}) {
       if (name(candidate) == axis && mesh.has(candidate)) out.axes.push_back(candidate);
     }

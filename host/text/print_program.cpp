@@ -146,8 +146,8 @@ class InstructionPrinter {
   std::string event(EventId id) const { return "!" + word(item(program_.events, id)); }
   static std::string stream(StreamId id) { return fmt::format(" stream={}", id); }
   std::string team(const Team& team) const {
-    if (team.mesh < 0) return "";
-    std::string out = " team=@" + item(program_.meshes, team.mesh).name;
+    if (!team.mesh.valid()) return "";
+    std::string out = " team=@" + item(program_.meshes.items(), team.mesh.number()).name;
     if (team.axes.empty()) return out;
     return out + "[" + join(team.axes, [](MeshAxis axis) { return std::string(name(axis)); }) + "]";
   }
@@ -284,8 +284,8 @@ void collect(const Program& program, std::vector<const Program*>& order) {
 
 std::string printInstruction(const Program& program, const Instruction& instruction) {
   std::string on;
-  if (instruction.on >= 0) {
-    on = "on @" + program.meshes.at(static_cast<size_t>(instruction.on)).name + ": ";
+  if (instruction.on.valid()) {
+    on = "on @" + program.meshes.at(instruction.on).name + ": ";
   }
   return on + std::visit(InstructionPrinter(program), instruction.op);
 }

@@ -15,8 +15,7 @@ Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& ax
 
 }  // namespace
 
-Scope::Scope(const std::vector<DeviceMesh>& meshes, const SizeBindings& sizes, int64_t rank,
-             int64_t ranks)
+Scope::Scope(const Meshes& meshes, const SizeBindings& sizes, int64_t rank, int64_t ranks)
     : meshes_(meshes), rank_(rank), ranks_(ranks), values_(sizes) {
   HEDDLE_USER_CHECK(ranks > 0 && rank >= 0 && rank < ranks, "rank {} of {} ranks", rank, ranks);
   values_["rank"] = rank;
@@ -34,12 +33,12 @@ Scope::Scope(const std::vector<DeviceMesh>& meshes, const SizeBindings& sizes, i
 
 std::vector<int64_t> Scope::members(const Team& team) const {
   std::vector<int64_t> out;
-  if (team.mesh < 0) {
+  if (!team.mesh.valid()) {
     out.resize(static_cast<size_t>(ranks_));
     std::iota(out.begin(), out.end(), 0);
     return out;
   }
-  const DeviceMesh& mesh = meshes_.at(static_cast<size_t>(team.mesh));
+  const DeviceMesh& mesh = meshes_.at(team.mesh);
   HEDDLE_USER_CHECK(mesh.positionOf(rank_) >= 0,
                     "rank {} is not in mesh {} of the team: write `on @{}:` in front", rank_,
                     mesh.str(), mesh.name);
@@ -49,9 +48,9 @@ std::vector<int64_t> Scope::members(const Team& team) const {
 }
 
 int64_t Scope::teamSize(const Team& team) const {
-  if (team.mesh < 0) return ranks_;
+  if (!team.mesh.valid()) return ranks_;
   if (!isIn(team.mesh)) return static_cast<int64_t>(members(team).size());  // says so
-  const DeviceMesh& mesh = meshes_.at(static_cast<size_t>(team.mesh));
+  const DeviceMesh& mesh = meshes_.at(team.mesh);
   if (team.axes.empty()) return mesh.size();
   int64_t size = 1;
   for (MeshAxis axis : team.axes) size *= mesh.size(axis);
@@ -83,7 +82,7 @@ TensorDesc Scope::describe(const Slot& slot) const {
     Block block{0, n, n};
     if (slot.tensor.sharding && i < slot.tensor.sharding->axes.size()) {
       const Sharding& sharding = *slot.tensor.sharding;
-      block = blockOn(n, meshes_.at(static_cast<size_t>(sharding.mesh)), sharding.axes[i], rank_);
+      block = blockOn(n, meshes_.at(sharding.mesh), sharding.axes[i], rank_);
     }
     desc.global.push_back(n);
     desc.sizes.push_back(block.valid);
@@ -117,8 +116,8 @@ void Scope::check(const std::vector<SizeGuard>& guards) const {
   }
 }
 
-TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
-                    const SizeBindings& sizes, int64_t rank, int64_t ranks) {
+TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
+                    int64_t ranks) {
   return Scope(meshes, sizes, rank, ranks).describe(slot);
 }
 

@@ -13,13 +13,12 @@ namespace heddle::host {
 class Scope {
  public:
   // UserError when a mesh does not fit the job.
-  Scope(const std::vector<DeviceMesh>& meshes, const SizeBindings& sizes, int64_t rank,
-        int64_t ranks);
+  Scope(const Meshes& meshes, const SizeBindings& sizes, int64_t rank, int64_t ranks);
 
   int64_t rank() const { return rank_; }
   int64_t ranks() const { return ranks_; }
-  const std::vector<DeviceMesh>& meshes() const { return meshes_; }  // concrete
-  bool isIn(int mesh) const { return meshes_.at(static_cast<size_t>(mesh)).positionOf(rank_) >= 0; }
+  const Meshes& meshes() const { return meshes_; }  // concrete
+  bool isIn(MeshId mesh) const { return meshes_.at(mesh).positionOf(rank_) >= 0; }
   // Ranks of the team, in its order. UserError when this rank is not in its mesh.
   std::vector<int64_t> members(const Team& team) const;
   int64_t teamSize(const Team& team) const;
@@ -35,7 +34,7 @@ class Scope {
   void check(const std::vector<SizeGuard>& guards) const;
 
  private:
-  std::vector<DeviceMesh> meshes_;
+  Meshes meshes_;
   int64_t rank_;
   int64_t ranks_;
   SizeBindings values_;

@@ -87,7 +87,7 @@ Unrolled unroll(const Program& program, const UnrollRequest& request);
 
 // The descriptor of a slot for these sizes on this rank, in its allocation order. A rank outside
 // the slot's mesh holds nothing: sizes 0.
-TensorDesc describe(const Slot& slot, const std::vector<DeviceMesh>& meshes,
-                    const SizeBindings& sizes, int64_t rank, int64_t ranks);
+TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
+                    int64_t ranks);
 
 }  // namespace heddle::host

@@ -36,7 +36,7 @@ void Unroller::advance() {
   top.index += 1;
   forEachBody(x.op,
               [&](const std::vector<Instruction>& body) { top.index += countInstructions(body); });
-  if (x.on >= 0 && !scope_.isIn(x.on)) return;
+  if (x.on.valid() && !scope_.isIn(x.on)) return;
   try {
     instruction(x, index);
   } catch (const UserError& error) {

@@ -178,7 +178,7 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
   const std::optional<Sharding>& parts = slot(gathers ? x.in : x.out).tensor.sharding;
   const int64_t root = team[static_cast<size_t>(scope_.evaluate(x.root.value()))];
-  return parts && scope_.meshes().at(static_cast<size_t>(parts->mesh)).positionOf(root) < 0;
+  return parts && scope_.meshes().at(parts->mesh).positionOf(root) < 0;
 }
 
 // What every rank of the mesh of the slot allocates; nullopt: it is sharded over none and may

@@ -70,7 +70,7 @@ class CollectiveMatcher {
 
   const Program& program_;
   const int64_t ranks_;
-  std::vector<DeviceMesh> meshes_;
+  Meshes meshes_;
   std::vector<Post> posts_;
   std::map<Post, uint32_t> known_;
   std::vector<Channel> channels_;

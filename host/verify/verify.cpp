@@ -77,7 +77,7 @@ void giveDefaults(Program& program, const SizeBindings& sizes) {
 }
 
 // The smallest job that has all ranks of the meshes as far as they tell.
-int64_t leastJobOf(const std::vector<DeviceMesh>& meshes) {
+int64_t leastJobOf(const Meshes& meshes) {
   int64_t least = 1;
   for (const DeviceMesh& mesh : meshes) {
     least = std::max(least, knownDevices(mesh).value_or(1));
@@ -94,8 +94,7 @@ std::vector<int64_t> jobsFor(const Program& program) {
   for (const DeviceMesh& mesh : program.meshes) depends = depends || mesh.sizeIsFromJob();
   const auto peer = [&](const Size& size, const Team& team) {
     const bool is_job =
-        team.mesh < 0 ||
-        (team.axes.empty() && program.meshes[static_cast<size_t>(team.mesh)].sizeIsFromJob());
+        !team.mesh.valid() || (team.axes.empty() && program.meshes[team.mesh].sizeIsFromJob());
     if (is_job && size.isConstant()) least = std::max(least, size.constant() + 1);
   };
   forEachInstruction(program.body, [&](const Instruction& x, InstructionIndex) {
@@ -108,7 +107,7 @@ std::vector<int64_t> jobsFor(const Program& program) {
     // The sizes of a post are ranks within its team: a root or the other end.
     for (const Size& size : sizesOf(x.op)) peer(size, *team);
     // A Send or Recv depends on the size of the job only by the ranks that it names.
-    depends |= std::holds_alternative<Communicate>(x.op) && team->mesh < 0;
+    depends |= std::holds_alternative<Communicate>(x.op) && !team->mesh.valid();
   });
   std::vector<int64_t> jobs;
   std::exception_ptr why;

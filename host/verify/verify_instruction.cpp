@@ -11,13 +11,13 @@ namespace heddle::host {
 namespace {
 
 void verifyTeam(const Program& program, const Team& team) {
-  if (team.mesh < 0) {
+  if (!team.mesh.valid()) {
     HEDDLE_USER_CHECK(team.axes.empty(), "a team with axes and no mesh");
     return;
   }
-  HEDDLE_USER_CHECK(static_cast<size_t>(team.mesh) < program.meshes.size(), "mesh {} of {}",
-                    team.mesh, program.meshes.size());
-  const DeviceMesh& mesh = program.meshes[static_cast<size_t>(team.mesh)];
+  HEDDLE_USER_CHECK(program.meshes.has(team.mesh), "mesh {} of {}", team.mesh,
+                    program.meshes.size());
+  const DeviceMesh& mesh = program.meshes[team.mesh];
   std::set<MeshAxis> seen;
   for (MeshAxis axis : team.axes) {
     HEDDLE_USER_CHECK(mesh.has(axis), "mesh @{} has no axis {}", mesh.name, name(axis));
@@ -154,10 +154,10 @@ class InstructionVerifier {
     root.collectSymbols(symbols);
     for (const std::string& symbol : symbols) {
       bool same = symbol != "rank" && !(symbol.starts_with("@") && symbol.ends_with(".index"));
-      for (size_t i = 0; team.mesh >= 0 && !team.axes.empty() && !same && i < 3; ++i) {
+      for (size_t i = 0; team.mesh.valid() && !team.axes.empty() && !same && i < 3; ++i) {
         const auto axis = static_cast<MeshAxis>(i);
         const bool others = std::find(team.axes.begin(), team.axes.end(), axis) == team.axes.end();
-        const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(team.mesh)];
+        const DeviceMesh& mesh = program_.meshes[team.mesh];
         same = others && symbol == fmt::format("@{}.{}.index", mesh.name, name(axis));
       }
       HEDDLE_USER_CHECK(same, "root={}: {} is not the same on all ranks of the team", root.str(),
@@ -206,7 +206,7 @@ class InstructionVerifier {
 }  // namespace
 
 void verifyIds(const Program& program, const Instruction& x) {
-  if (x.on >= 0) verifyId(x.on, program.meshes.size(), "mesh");
+  if (x.on.valid()) verifyId(x.on.number(), program.meshes.size(), "mesh");
   forEachSlot(x.op, [&](SlotId id, FieldRole) { verifyId(id, program.slots.size(), "slot"); });
   const StreamId stream = streamOf(x.op).value_or(0);
   HEDDLE_USER_CHECK(stream >= 0 && stream <= kMaxStream, "stream {} is not in 0 .. {}", stream,

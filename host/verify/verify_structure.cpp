@@ -26,7 +26,7 @@ class StructureVerifier {
 
  private:
   struct Group {
-    int on;
+    MeshId on;
     std::optional<StreamId> stream;
     Team team;
   };
@@ -89,10 +89,9 @@ class StructureVerifier {
     }
     if (!slot.tensor.sharding) return;
     const Sharding& sharding = *slot.tensor.sharding;
-    HEDDLE_USER_CHECK(
-        sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < program_.meshes.size(),
-        "%{}: sharded over mesh {} of {}", slot.name, sharding.mesh, program_.meshes.size());
-    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(sharding.mesh)];
+    HEDDLE_USER_CHECK(program_.meshes.has(sharding.mesh), "%{}: sharded over mesh {} of {}",
+                      slot.name, sharding.mesh, program_.meshes.size());
+    const DeviceMesh& mesh = program_.meshes[sharding.mesh];
     std::set<MeshAxis> used;
     const auto use = [&](MeshAxis axis) {
       HEDDLE_USER_CHECK(mesh.has(axis) && used.insert(axis).second,

@@ -144,7 +144,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
     return map;
   }
   const TensorView& index = fusion.tensor(expr.inputs[1]);
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   if (expr.op->name == "take") {
     for (size_t i = 0; i < index.rank(); ++i) map.inputs[1].push_back(static_cast<int>(axis + i));
     for (size_t i = axis + 1; i < in.rank(); ++i) {
@@ -159,7 +159,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
 
 // Lines along the axis stay whole: neither side moves along it.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   AxisMap map{out.domain, {}, {identity(out.rank())}};
   for (ValueId id : expr.inputs) {
     map.inputs.push_back(stretched(fusion.tensor(id), out));

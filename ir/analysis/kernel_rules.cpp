@@ -66,17 +66,20 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
   return {};
 }
 
+using AxisNode = Id<struct AxisNodeTag>;      // an axis of a value
+using KernelAxis = Id<struct KernelAxisTag>;  // a class of nodes: an axis of the kernel
+
 // The axes of the values that one set of expressions touches, and which of them are one.
 class Axes {
  public:
   explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
 
   void touch(ValueId value) {
-    auto [found, fresh] = first_.emplace(value, static_cast<int>(parent_.size()));
+    auto [found, fresh] = first_.emplace(value, parent_.endId());
     if (!fresh) return;
     values_.push_back(value);
     size_t rank = fusion_.value(value).is_scalar ? 0 : fusion_.tensor(value).rank();
-    for (size_t i = 0; i < rank; ++i) parent_.push_back(static_cast<int>(parent_.size()));
+    for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
 
   // An axis of one element is no axis of the kernel: it stretches or holds the only element.
@@ -85,43 +88,45 @@ class Axes {
     return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
   }
 
-  int id(ValueId value, size_t axis) const { return first_.at(value) + static_cast<int>(axis); }
+  AxisNode id(ValueId value, size_t axis) const {
+    return AxisNode(first_.at(value).index() + axis);
+  }
 
-  int find(int a) {
-    while (parent_[static_cast<size_t>(a)] != a) {
-      int& up = parent_[static_cast<size_t>(a)];
-      up = parent_[static_cast<size_t>(up)];
+  AxisNode find(AxisNode a) {
+    while (parent_[a] != a) {
+      AxisNode& up = parent_[a];
+      up = parent_[up];
       a = up;
     }
     return a;
   }
 
-  void join(int a, int b) {
+  void join(AxisNode a, AxisNode b) {
     a = find(a);
     b = find(b);
-    parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+    parent_[std::max(a, b)] = std::min(a, b);
   }
 
   // Numbers the classes; afterwards classesOf() may be asked.
   void number() {
-    numbers_.assign(parent_.size(), -1);
+    numbers_.assign(parent_.size(), KernelAxis());
     for (ValueId value : values_) {
       if (fusion_.value(value).is_scalar) continue;
       for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
         if (!moves(value, axis)) continue;
-        int& number = numbers_[static_cast<size_t>(find(id(value, axis)))];
-        if (number < 0) number = count_++;
+        KernelAxis& number = numbers_[find(id(value, axis))];
+        if (!number.valid()) number = KernelAxis(count_++);
       }
     }
   }
 
-  int count() const { return count_; }
-  int numberOf(int node) { return numbers_[static_cast<size_t>(find(node))]; }
+  size_t count() const { return count_; }
+  KernelAxis numberOf(AxisNode node) { return numbers_[find(node)]; }
   const std::vector<ValueId>& values() const { return values_; }
 
   // The axes of the space along which the value moves, in its own order.
-  std::vector<int> classesOf(ValueId value) {
-    std::vector<int> classes;
+  std::vector<KernelAxis> classesOf(ValueId value) {
+    std::vector<KernelAxis> classes;
     if (fusion_.value(value).is_scalar) return classes;
     for (size_t axis = 0; axis < fusion_.tensor(value).rank(); ++axis) {
       if (moves(value, axis)) classes.push_back(numberOf(id(value, axis)));
@@ -131,11 +136,11 @@ class Axes {
 
  private:
   const Fusion& fusion_;
-  std::unordered_map<ValueId, int> first_;  // looked up, never iterated
+  std::unordered_map<ValueId, AxisNode> first_;  // looked up, never iterated
   std::vector<ValueId> values_;
-  std::vector<int> parent_;
-  std::vector<int> numbers_;
-  int count_ = 0;
+  IdVector<AxisNode, AxisNode> parent_;
+  IdVector<AxisNode, KernelAxis> numbers_;
+  size_t count_ = 0;
 };
 
 // One question about one set of expressions.
@@ -146,16 +151,16 @@ class Question {
 
   void joinAxes(ExprId id, const AxisMap& map) {
     const Expression& expr = fusion_.expr(id);
-    std::vector<int> seen(map.space.size(), -1);
+    std::vector<AxisNode> seen(map.space.size());
     auto walk = [&](const std::vector<ValueId>& values, const std::vector<std::vector<int>>& maps) {
       for (size_t i = 0; i < values.size(); ++i) {
         if (&values == &expr.inputs && isIndexed(expr, i)) continue;
         axes_.touch(values[i]);
         for (size_t axis = 0; axis < maps[i].size(); ++axis) {
           if (maps[i][axis] == AxisMap::kNone || !axes_.moves(values[i], axis)) continue;
-          int node = axes_.id(values[i], axis);
-          int& same = seen[static_cast<size_t>(maps[i][axis])];
-          if (same >= 0) axes_.join(same, node);
+          const AxisNode node = axes_.id(values[i], axis);
+          AxisNode& same = seen[static_cast<size_t>(maps[i][axis])];
+          if (same.valid()) axes_.join(same, node);
           same = node;
         }
       }
@@ -166,7 +171,7 @@ class Question {
     if (expr.op->kind != OpKind::Reduction) return;
     reductions_.push_back(id);
     for (size_t i = 0; i < map.space.size(); ++i) {
-      if (map.space[i].kind == IterKind::Reduction && seen[i] >= 0) {
+      if (map.space[i].kind == IterKind::Reduction && seen[i].valid()) {
         reduced_nodes_[id].push_back(seen[i]);
       }
     }
@@ -187,7 +192,7 @@ class Question {
  private:
   std::string checkTwice() {
     for (ValueId value : axes_.values()) {
-      std::vector<int> classes = axes_.classesOf(value);
+      std::vector<KernelAxis> classes = axes_.classesOf(value);
       std::sort(classes.begin(), classes.end());
       if (std::adjacent_find(classes.begin(), classes.end()) != classes.end()) {
         return fmt::format("%{} would be used along two different axes at once",
@@ -214,23 +219,23 @@ class Question {
   }
 
   std::string checkReductions() {
-    reduced_.assign(static_cast<size_t>(axes_.count()), 0);
-    std::vector<int> first;
+    reduced_.assign(axes_.count(), 0);
+    std::vector<KernelAxis> first;
     for (ExprId id : reductions_) {
       const Expression& expr = fusion_.expr(id);
-      if (axes_.classesOf(expr.inputs[0]).size() != static_cast<size_t>(axes_.count())) {
+      if (axes_.classesOf(expr.inputs[0]).size() != axes_.count()) {
         return fmt::format("{} reduces %{}, which does not span all axes of the kernel",
                            at(fusion_, expr), fusion_.value(expr.inputs[0]).name);
       }
-      std::vector<int> mine;
-      for (int node : reduced_nodes_[id]) mine.push_back(axes_.numberOf(node));
+      std::vector<KernelAxis> mine;
+      for (AxisNode node : reduced_nodes_[id]) mine.push_back(axes_.numberOf(node));
       std::sort(mine.begin(), mine.end());
       if (id == reductions_.front()) first = mine;
       if (mine != first) {
         return fmt::format("{} and {} reduce different axes",
                            at(fusion_, fusion_.expr(reductions_.front())), at(fusion_, expr));
       }
-      for (int axis : mine) reduced_[static_cast<size_t>(axis)] = 1;
+      for (KernelAxis axis : mine) reduced_[axis] = 1;
     }
     return {};
   }
@@ -261,9 +266,9 @@ class Question {
   }
 
   bool touchesReduced(ValueId value) {
-    std::vector<int> classes = axes_.classesOf(value);
+    std::vector<KernelAxis> classes = axes_.classesOf(value);
     return std::any_of(classes.begin(), classes.end(),
-                       [&](int axis) { return reduced_[static_cast<size_t>(axis)] != 0; });
+                       [&](KernelAxis axis) { return reduced_[axis] != 0; });
   }
 
   std::string spreadAgain(ValueId reduced, const Expression& by) const {
@@ -274,7 +279,7 @@ class Question {
 
   std::string checkStored(const std::vector<ValueId>& stored) {
     size_t reduced = static_cast<size_t>(std::count(reduced_.begin(), reduced_.end(), 1));
-    size_t all = static_cast<size_t>(axes_.count());
+    const size_t all = axes_.count();
     for (ValueId value : stored) {
       size_t own = axes_.classesOf(value).size();
       bool kept_only = !reductions_.empty() && own == all - reduced && !touchesReduced(value);
@@ -287,9 +292,9 @@ class Question {
 
   // Rule 6.
   std::string checkExtents(const std::vector<ValueId>& stored) {
-    std::vector<char> known(static_cast<size_t>(axes_.count()), 0);
+    IdVector<KernelAxis, char> known(axes_.count(), 0);
     auto know = [&](ValueId value) {
-      for (int axis : axes_.classesOf(value)) known[static_cast<size_t>(axis)] = 1;
+      for (KernelAxis axis : axes_.classesOf(value)) known[axis] = 1;
     };
     for (ValueId value : stored) know(value);
     for (ValueId value : axes_.values()) {
@@ -301,12 +306,12 @@ class Question {
         if (place.output_axis == IndexedAxis::kByValue) continue;
         const auto axis = static_cast<size_t>(place.output_axis);
         if (!axes_.moves(expr.outputs[0], axis)) continue;
-        known[static_cast<size_t>(axes_.numberOf(axes_.id(expr.outputs[0], axis)))] = 1;
+        known[axes_.numberOf(axes_.id(expr.outputs[0], axis))] = 1;
       }
     }
     for (ValueId value : axes_.values()) {
-      for (int axis : axes_.classesOf(value)) {
-        if (known[static_cast<size_t>(axis)] != 0) continue;
+      for (KernelAxis axis : axes_.classesOf(value)) {
+        if (known[axis] != 0) continue;
         return fmt::format("%{} moves along an axis of no tensor that the kernel reads or stores",
                            fusion_.value(value).name);
       }
@@ -319,8 +324,8 @@ class Question {
   Axes axes_;
   std::vector<ExprId> reductions_;
   std::vector<ExprId> indexed_;  // Index expressions
-  std::map<ExprId, std::vector<int>> reduced_nodes_;
-  std::vector<char> reduced_;  // per axis of the space
+  std::map<ExprId, std::vector<AxisNode>> reduced_nodes_;
+  IdVector<KernelAxis, char> reduced_;
 };
 
 }  // namespace
@@ -329,29 +334,24 @@ KernelRules::KernelRules(const Fusion& fusion)
     : fusion_(fusion),
       readers_(readersOf(fusion)),
       is_output_(fusion.values().size(), 0),
-      maps_(fusion.exprs().size()),
-      has_map_(fusion.exprs().size(), 0) {
-  for (ValueId output : fusion.outputs()) is_output_[static_cast<size_t>(output)] = 1;
+      maps_(fusion.exprs().size()) {
+  for (ValueId output : fusion.outputs()) is_output_[output] = 1;
 }
 
 const AxisMap& KernelRules::axisMap(ExprId id) {
-  size_t i = static_cast<size_t>(id);
-  if (has_map_[i] == 0) {
-    maps_[i] = axisMapOf(fusion_, fusion_.expr(id));
-    has_map_[i] = 1;
-  }
-  return maps_[i];
+  if (!maps_[id]) maps_[id] = axisMapOf(fusion_, fusion_.expr(id));
+  return *maps_[id];
 }
 
 std::string KernelRules::violation(const std::vector<ExprId>& exprs) {
   std::vector<ValueId> stored;
   for (ExprId id : exprs) {
     for (ValueId output : fusion_.expr(id).outputs) {
-      const std::vector<ExprId>& readers = readers_[static_cast<size_t>(output)];
+      const std::vector<ExprId>& readers = readers_[output];
       bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
         return !std::binary_search(exprs.begin(), exprs.end(), user);
       });
-      if (outside || is_output_[static_cast<size_t>(output)] != 0) stored.push_back(output);
+      if (outside || is_output_[output] != 0) stored.push_back(output);
     }
   }
   return violation(exprs, stored);
@@ -370,10 +370,10 @@ std::string KernelRules::violation(const std::vector<ExprId>& exprs,
 
 std::string kernelRuleViolation(const Fusion& segment) {
   std::vector<ExprId> exprs;
-  for (size_t i = 0; i < segment.exprs().size(); ++i) {
-    const Expression& expr = segment.exprs()[i];
+  for (ExprId id : segment.exprs().ids()) {
+    const Expression& expr = segment.expr(id);
     if (expr.op->kind == OpKind::SizeOf) return whyNotOp(segment, expr);
-    if (!isHostScalar(segment, expr)) exprs.push_back(static_cast<ExprId>(i));
+    if (!isHostScalar(segment, expr)) exprs.push_back(id);
   }
   for (ValueId output : segment.outputs()) {
     const Value& value = segment.value(output);
@@ -382,8 +382,8 @@ std::string kernelRuleViolation(const Fusion& segment) {
   return KernelRules(segment).violation(exprs, segment.outputs());
 }
 
-std::vector<std::vector<ExprId>> readersOf(const Fusion& fusion) {
-  std::vector<std::vector<ExprId>> readers = fusion.users();
+IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion) {
+  IdVector<ValueId, std::vector<ExprId>> readers = fusion.users();
   for (std::vector<ExprId>& users : readers) {
     auto end = std::stable_partition(users.begin(), users.end(), [&](ExprId user) {
       return fusion.expr(user).op->kind != OpKind::SizeOf;

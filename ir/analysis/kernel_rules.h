@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,9 @@ class KernelRules {
   const AxisMap& axisMap(ExprId id);
 
   const Fusion& fusion_;
-  std::vector<std::vector<ExprId>> readers_;
-  std::vector<char> is_output_;
-  std::vector<AxisMap> maps_;
-  std::vector<char> has_map_;
+  IdVector<ValueId, std::vector<ExprId>> readers_;
+  IdVector<ValueId, char> is_output_;
+  IdVector<ExprId, std::optional<AxisMap>> maps_;
 };
 
 // Why a fusion of its own, as extract() makes it, cannot be one kernel; empty when it can. It may
@@ -52,7 +52,7 @@ std::string kernelRuleViolation(const Fusion& segment);
 
 // Per value the expressions that need its data, ascending: users but for `size`, which needs only
 // the extents (a value that nobody else reads keeps it, so that the value belongs somewhere).
-std::vector<std::vector<ExprId>> readersOf(const Fusion& fusion);
+IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
 // Expressions the host evaluates: constants, sizes and arithmetic on scalars.
 bool isHostScalar(const Fusion& fusion, const Expression& expr);

@@ -201,13 +201,13 @@ bool samePlacement(const std::optional<Sharding>& a, const std::optional<Shardin
 }
 
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                        const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
+                        const TensorView& tensor, const Meshes& meshes) {
   if (samePlacement(from, to)) return {};
   if ((from && from->stream) || (to && to->stream)) return compoundStep();
   if (from && to && from->mesh != to->mesh) return stepBetweenMeshes(*from, *to, tensor, meshes);
-  const int mesh = from ? from->mesh : to->mesh;
+  const MeshId mesh = from ? from->mesh : to->mesh;
   const Change change{tensor, axesOf(from, tensor.rank()), axesOf(to, tensor.rank()),
-                      meshes.at(static_cast<size_t>(mesh))};
+                      meshes.at(mesh)};
   AxesChange axes = changeOf(change.from, change.to);
   auto gone = resolved(partialOf(from), partialOf(to));
   if (axes.other || !gone) return compoundStep();

@@ -51,7 +51,7 @@ ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 // Gathers, scatters and exchanges over several mesh axes at once are steps only where blocks of
 // blocks lie flat (ir/types/mesh_relations.h).
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
-                        const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+                        const TensorView& tensor, const Meshes& meshes);
 
 // Whether both place the data alike: no sharding is the same as a replicated one.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);

@@ -76,9 +76,9 @@ ReshardStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& sourc
 ReshardStep compoundStep() { return {ReshardStep::Kind::Compound, -1, {}, {}}; }
 
 ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
-                              const std::vector<DeviceMesh>& meshes) {
-  const DeviceMesh& source = meshes.at(static_cast<size_t>(from.mesh));
-  const DeviceMesh& target = meshes.at(static_cast<size_t>(to.mesh));
+                              const Meshes& meshes) {
+  const DeviceMesh& source = meshes.at(from.mesh);
+  const DeviceMesh& target = meshes.at(to.mesh);
   const bool views = (from.isReplicated() && !to.isPartial() && isWithin(target, source)) ||
                      (sameDevices(source, target) && samePlaces(from, to));
   if (views) return {ReshardStep::Kind::Slice, -1, {}, {}};

@@ -8,7 +8,7 @@ namespace heddle {
 
 // stepBetween() of states over two meshes.
 ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
-                              const std::vector<DeviceMesh>& meshes);
+                              const Meshes& meshes);
 
 ReshardStep compoundStep();
 

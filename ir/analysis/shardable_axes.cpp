@@ -115,7 +115,7 @@ bool readsByValue(const Expression& expr) {
 
 void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spread) {
   if (isFloat8(in.dtype)) return;  // can only be moved
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   spread.map.inputs[0][axis] = static_cast<int>(spread.map.space.size());
   spread.map.space.push_back({in.domain[axis].extent, IterKind::Reduction});
 }
@@ -142,7 +142,7 @@ ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
     addRegrouped(fusion.tensor(expr.inputs[0]), fusion.tensor(expr.outputs[0]), spread);
   }
   if (expr.op->kind == OpKind::Scatter) {
-    const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     spread.map.inputs[0][axis] = static_cast<int>(axis);  // of the space: the result's
   }
   if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, spread);
@@ -152,7 +152,7 @@ ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
 
 bool looksUpInBlocks(const Fusion& fusion, const Expression& expr) {
   if (!readsByValue(expr)) return false;
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   const std::optional<Sharding>& sharding = fusion.tensor(expr.inputs[0]).sharding;
   return sharding && sharding->isSharded(axis);
 }

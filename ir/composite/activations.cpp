@@ -84,7 +84,7 @@ ValueId glu(FusionBuilder& b, ValueId x, int64_t axis) {
   Result result(b);
   const Term value = composite::floatOperand(b, "glu", x);
   const int64_t along = composite::axisOf(b, "glu", value, axis);
-  const Size extent = value.extent(static_cast<size_t>(along));
+  const Size extent = value.extent(along);
   composite::guardEven(b, "glu", extent, along, x);
   const Size half = Size::floorDiv(extent, 2);
   const Term first{&b, sliceAxis(b, x, along, Size(0), half)};

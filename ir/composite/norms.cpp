@@ -142,7 +142,7 @@ BatchNorm batchNorm(FusionBuilder& b, ValueId x, ValueId running_mean, ValueId r
   const Axes over = composite::channelRest(value.rank());
   const composite::Normal normal = composite::normalOf(composite::widen(value), over, eps, false);
   const bool never_empty = std::all_of(over.begin(), over.end(), [&](int64_t axis) {
-    const Size extent = value.extent(static_cast<size_t>(axis));
+    const Size extent = value.extent(axis);
     return extent.isConstant() && extent.constant() > 0;
   });
   Term y = normal.normal;
@@ -174,7 +174,7 @@ composite::Term composite::channelOperand(FusionBuilder& b, std::string_view op_
                     b.typeOf(x));
   Size elements(1);
   for (int64_t axis : channelRest(value.rank())) {
-    elements = elements * value.extent(static_cast<size_t>(axis));
+    elements = elements * value.extent(axis);
   }
   HEDDLE_USER_CHECK(!elements.isConstant(1),
                     "{}: {} has one element a channel, whose variance says nothing",

@@ -58,10 +58,9 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
   }
   if (!axis) x.id = b.reshape(value, {product(x.tensor().sizes())});
   const int64_t along = axis ? composite::axisOf(b, op_name, x, *axis) : 0;
-  HEDDLE_USER_CHECK(!x.extent(static_cast<size_t>(along)).isConstant(0),
-                    "{}: {} has no elements along axis {}", b.where(op_name), b.typeOf(value),
-                    along);
-  composite::guardSize(b, Size::min(x.extent(static_cast<size_t>(along)), Size(1)), 1,
+  HEDDLE_USER_CHECK(!x.extent(along).isConstant(0), "{}: {} has no elements along axis {}",
+                    b.where(op_name), b.typeOf(value), along);
+  composite::guardSize(b, Size::min(x.extent(along), Size(1)), 1,
                        fmt::format("{}: {} must have elements along axis {}", b.where(op_name),
                                    b.typeOf(value), along));
   const Term extreme{&b, b.reduce(reduction, x.id, {along}, true)};

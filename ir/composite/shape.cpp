@@ -139,17 +139,17 @@ ValueId sliceAxis(FusionBuilder& b, ValueId x, int64_t axis, std::optional<Size>
 ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index) {
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("select", x).sizes();
-  const int64_t along = b.normalizeAxis("select", axis, sizes.size());
-  const Size extent = sizes[static_cast<size_t>(along)];
+  const auto along = static_cast<size_t>(b.normalizeAxis("select", axis, sizes.size()));
+  const Size extent = sizes[along];
   const bool known = extent.isConstant();
   HEDDLE_USER_CHECK(!known || (index >= -extent.constant() && index < extent.constant()),
                     "{}: axis {} of {} has no element {}", b.where("select"), along, b.typeOf(x),
                     index);
   std::vector<Size> starts(sizes.size(), Size(0));
   std::vector<Size> stops = sizes;
-  Size& first = starts[static_cast<size_t>(along)];
+  Size& first = starts[along];
   first = index < 0 ? extent + Size(index) : Size(index);
-  stops[static_cast<size_t>(along)] = first + Size(1);
+  stops[along] = first + Size(1);
   const ValueId one = b.slice(x, starts, stops);
   return result(b.reshape(one, composite::without(sizes, along)));
 }

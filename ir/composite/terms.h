@@ -19,7 +19,7 @@ struct Term {
   const TensorView& tensor() const { return b->fusion().tensor(id); }
   DType dtype() const { return tensor().dtype; }
   size_t rank() const { return tensor().rank(); }
-  Size extent(size_t axis) const { return tensor().domain[axis].extent; }
+  Size extent(int64_t axis) const { return tensor().domain[static_cast<size_t>(axis)].extent; }
 };
 
 Term constant(FusionBuilder& b, Scalar value);

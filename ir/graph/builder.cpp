@@ -83,7 +83,7 @@ std::string FusionBuilder::takeName(bool scalar) {
   return name;
 }
 
-int FusionBuilder::mesh(DeviceMesh mesh) {
+MeshId FusionBuilder::mesh(DeviceMesh mesh) {
   HEDDLE_USER_CHECK(!mesh.axes.empty() && mesh.axes.size() <= 3,
                     "mesh @{} has {} axes; it needs 1 to 3", mesh.name, mesh.axes.size());
   for (size_t i = 0; i < mesh.axes.size(); ++i) {
@@ -107,8 +107,7 @@ int FusionBuilder::mesh(DeviceMesh mesh) {
   for (const DeviceMesh& other : fusion_.meshes) {
     HEDDLE_USER_CHECK(other.name != mesh.name, "mesh @{} is defined twice", mesh.name);
   }
-  fusion_.meshes.push_back(std::move(mesh));
-  return static_cast<int>(fusion_.meshes.size() - 1);
+  return fusion_.meshes.push_back(std::move(mesh));
 }
 
 ValueId FusionBuilder::addInput(Value value) {
@@ -168,8 +167,8 @@ ValueId FusionBuilder::append(const OpDef& op, std::vector<ValueId> inputs, Attr
 }
 
 const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) const {
-  HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
-                    "{}: there is no value with id {}", where(op_name), id);
+  HEDDLE_USER_CHECK(fusion_.values().has(id), "{}: there is no value with id {}", where(op_name),
+                    id);
   HEDDLE_USER_CHECK(!fusion_.value(id).is_scalar, "{}: operand {} is a scalar, expected a tensor",
                     where(op_name), typeOf(id));
   return fusion_.tensor(id);
@@ -278,10 +277,9 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
 void FusionBuilder::shard(ValueId id, Sharding sharding) {
   const std::string target = typeOf(id);
   const TensorView& tensor = tensorOf("shard", id);
-  HEDDLE_USER_CHECK(
-      sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < fusion_.meshes.size(),
-      "{}: its sharding names no mesh of the fusion", target);
-  const DeviceMesh& mesh = fusion_.meshes[static_cast<size_t>(sharding.mesh)];
+  HEDDLE_USER_CHECK(fusion_.meshes.has(sharding.mesh),
+                    "{}: its sharding names no mesh of the fusion", target);
+  const DeviceMesh& mesh = fusion_.meshes[sharding.mesh];
   HEDDLE_USER_CHECK(sharding.axes.size() <= tensor.rank(), "{} has no axis {} to shard", target,
                     sharding.axes.size() - 1);
   sharding.axes.resize(tensor.rank());
@@ -318,11 +316,10 @@ void FusionBuilder::shard(ValueId id, Sharding sharding) {
                       sharding.stream->chunks);
   }
   Value& value = fusion_.mutableValue(id);
-  HEDDLE_USER_CHECK(
-      !value.user_sharding || value.tensor.sharding == sharding, "{} is sharded twice: {} and {}",
-      target,
-      value.tensor.sharding->str(fusion_.meshes[static_cast<size_t>(value.tensor.sharding->mesh)]),
-      sharding.str(mesh));
+  HEDDLE_USER_CHECK(!value.user_sharding || value.tensor.sharding == sharding,
+                    "{} is sharded twice: {} and {}", target,
+                    value.tensor.sharding->str(fusion_.meshes[value.tensor.sharding->mesh]),
+                    sharding.str(mesh));
   value.user_sharding = true;
   value.tensor.sharding = std::move(sharding);
 }
@@ -340,8 +337,7 @@ void FusionBuilder::strideOrder(ValueId value, AxisOrder order) {
 }
 
 void FusionBuilder::output(ValueId value) {
-  HEDDLE_USER_CHECK(value >= 0 && static_cast<size_t>(value) < fusion_.values().size(),
-                    "return: there is no value with id {}", value);
+  HEDDLE_USER_CHECK(fusion_.values().has(value), "return: there is no value with id {}", value);
   fusion_.appendOutput(value);
 }
 

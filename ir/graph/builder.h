@@ -33,7 +33,7 @@ class FusionBuilder {
  public:
   explicit FusionBuilder(std::string fusion_name = "main");
 
-  int mesh(DeviceMesh mesh);  // returns its index
+  MeshId mesh(DeviceMesh mesh);
   ValueId input(std::string name, DType dtype, std::vector<Size> sizes);
   ValueId input(std::string name, TensorView tensor);
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});

@@ -117,8 +117,8 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   addDefaults(def, operands);
   checkAttrs(def, where(op_name), attrs);
   for (ValueId id : operands) {
-    HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < fusion_.values().size(),
-                      "{}: there is no value with id {}", where(op_name), id);
+    HEDDLE_USER_CHECK(fusion_.values().has(id), "{}: there is no value with id {}", where(op_name),
+                      id);
   }
   if (def.kind != OpKind::Pointwise) return applyStructural(def, operands, attrs);
 

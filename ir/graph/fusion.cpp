@@ -22,8 +22,8 @@ void throwBadAttr(const Expression& expr, std::string_view name) {
 }
 
 std::optional<ValueId> Fusion::find(std::string_view name) const {
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (values_[i].name == name) return static_cast<ValueId>(i);
+  for (ValueId id : values_.ids()) {
+    if (values_[id].name == name) return id;
   }
   return std::nullopt;
 }
@@ -32,29 +32,22 @@ void Fusion::setSharding(ValueId id, std::optional<Sharding> sharding) {
   mutableValue(id).tensor.sharding = std::move(sharding);
 }
 
-std::vector<std::vector<ExprId>> Fusion::users() const {
-  std::vector<std::vector<ExprId>> result(values_.size());
-  for (size_t e = 0; e < exprs_.size(); ++e) {
-    for (ValueId input : exprs_[e].inputs) {
-      std::vector<ExprId>& list = result[static_cast<size_t>(input)];
-      if (list.empty() || list.back() != static_cast<ExprId>(e)) {
-        list.push_back(static_cast<ExprId>(e));
-      }
+IdVector<ValueId, std::vector<ExprId>> Fusion::users() const {
+  IdVector<ValueId, std::vector<ExprId>> result(values_.size());
+  for (ExprId user : exprs_.ids()) {
+    for (ValueId input : exprs_[user].inputs) {
+      std::vector<ExprId>& list = result[input];
+      if (list.empty() || list.back() != user) list.push_back(user);
     }
   }
   return result;
 }
 
-ValueId Fusion::appendValue(Value value) {
-  values_.push_back(std::move(value));
-  return static_cast<ValueId>(values_.size() - 1);
-}
+ValueId Fusion::appendValue(Value value) { return values_.push_back(std::move(value)); }
 
 ExprId Fusion::appendExpr(Expression expr) {
-  const auto id = static_cast<ExprId>(exprs_.size());
-  for (ValueId output : expr.outputs) mutableValue(output).definition = id;
-  exprs_.push_back(std::move(expr));
-  return id;
+  for (ValueId output : expr.outputs) mutableValue(output).definition = exprs_.endId();
+  return exprs_.push_back(std::move(expr));
 }
 
 void Fusion::inheritAnnotations(const Fusion& from, const IdMap& map) {
@@ -75,7 +68,7 @@ std::vector<std::string> Fusion::staleAnnotations() const {
     if (!annotation.remap) continue;
     bool missing = false;
     annotation.remap(annotation.fact, [&](ValueId id) -> std::optional<ValueId> {
-      if (id >= 0 && static_cast<size_t>(id) < values_.size()) return id;
+      if (values_.has(id)) return id;
       missing = true;
       return std::nullopt;
     });

@@ -9,16 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/id.h"
 #include "ir/ops/op.h"
 #include "ir/types/mesh.h"
 #include "ir/types/tensor.h"
 
 namespace heddle {
 
-using ValueId = int32_t;  // index into Fusion::values()
-using ExprId = int32_t;   // index into Fusion::exprs()
-inline constexpr ValueId kNoValue = -1;
-inline constexpr ExprId kNoExpr = -1;
+using ValueId = Id<struct ValueTag>;      // index into Fusion::values()
+using ExprId = Id<struct ExpressionTag>;  // index into Fusion::exprs()
+inline constexpr ValueId kNoValue;
+inline constexpr ExprId kNoExpr;
 
 // An SSA value: a tensor, or a scalar that lives on the host.
 struct Value {
@@ -47,6 +48,8 @@ struct Expression {
   // InternalError when absent or of another type: the builder has checked.
   template <class T>
   const T& attr(std::string_view name) const;
+  // Returns the attribute "axis", which the builder has normalized. InternalError when absent.
+  size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
 // Two sizes that must be equal at run time, and the tensors they came from.
@@ -63,33 +66,33 @@ struct SizeGuard {
 class Fusion {
  public:
   std::string name = "main";
-  std::vector<DeviceMesh> meshes;
+  Meshes meshes;
   std::vector<std::pair<std::string, int64_t>> size_defaults;  // `with t = 4096`
   std::vector<SizeGuard> guards;
 
-  const std::vector<Value>& values() const { return values_; }
-  const std::vector<Expression>& exprs() const { return exprs_; }
+  const IdVector<ValueId, Value>& values() const { return values_; }
+  const IdVector<ExprId, Expression>& exprs() const { return exprs_; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& outputs() const { return outputs_; }
 
-  const Value& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
-  const Expression& expr(ExprId id) const { return exprs_.at(static_cast<size_t>(id)); }
+  const Value& value(ValueId id) const { return values_.at(id); }
+  const Expression& expr(ExprId id) const { return exprs_.at(id); }
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
   // For passes: the sharding and layout of a value may change, its dtype and domain may not.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
-  Layout& layout(ValueId id) { return values_.at(static_cast<size_t>(id)).tensor.layout; }
+  Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
-  // Users of each value, in order of expression; index = ValueId.
-  std::vector<std::vector<ExprId>> users() const;
+  // Users of each value, in order of expression.
+  IdVector<ValueId, std::vector<ExprId>> users() const;
 
   // For FusionBuilder only: append without a check.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
   void appendOutput(ValueId id) { outputs_.push_back(id); }
-  Value& mutableValue(ValueId id) { return values_.at(static_cast<size_t>(id)); }
+  Value& mutableValue(ValueId id) { return values_.at(id); }
 
   // --- annotations -------------------------------------------------------------------------
   // Named, typed facts that ride along: they survive copies of the Fusion. `remap` is for facts
@@ -117,8 +120,8 @@ class Fusion {
     std::any fact;
     std::function<std::optional<std::any>(const std::any&, const IdMap&)> remap;
   };
-  std::vector<Value> values_;
-  std::vector<Expression> exprs_;
+  IdVector<ValueId, Value> values_;
+  IdVector<ExprId, Expression> exprs_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> outputs_;
   std::map<std::string, Annotation> annotations_;

@@ -57,12 +57,11 @@ std::string printShape(const TensorView& tensor) {
          "]";
 }
 
-std::string printSuffix(const TensorView& tensor, bool user_sharding,
-                        const std::vector<DeviceMesh>& meshes) {
+std::string printSuffix(const TensorView& tensor, bool user_sharding, const Meshes& meshes) {
   std::string out;
   if (tensor.sharding) {
-    auto mesh = static_cast<size_t>(tensor.sharding->mesh);
-    HEDDLE_CHECK(mesh < meshes.size(), "a sharding is over mesh {} of {}", mesh, meshes.size());
+    const MeshId mesh = tensor.sharding->mesh;
+    HEDDLE_CHECK(meshes.has(mesh), "a sharding is over mesh {} of {}", mesh, meshes.size());
     if (!user_sharding) out += " inferred";
     out += " " + tensor.sharding->str(meshes[mesh]);
   }
@@ -76,7 +75,7 @@ std::string printSuffix(const TensorView& tensor, bool user_sharding,
   return out;
 }
 
-std::string printTensorType(const TensorView& tensor, const std::vector<DeviceMesh>& meshes) {
+std::string printTensorType(const TensorView& tensor, const Meshes& meshes) {
   return printShape(tensor) + printSuffix(tensor, true, meshes);
 }
 

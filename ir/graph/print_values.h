@@ -23,9 +23,8 @@ std::string printInts(const std::vector<int64_t>& values);
 std::string printShape(const TensorView& tensor);
 // Sharding and layout, each with a space before it; empty if the tensor has neither.
 // `user_sharding`: false marks the sharding as inferred by a pass.
-std::string printSuffix(const TensorView& tensor, bool user_sharding,
-                        const std::vector<DeviceMesh>& meshes);
+std::string printSuffix(const TensorView& tensor, bool user_sharding, const Meshes& meshes);
 // printShape() and printSuffix().
-std::string printTensorType(const TensorView& tensor, const std::vector<DeviceMesh>& meshes);
+std::string printTensorType(const TensorView& tensor, const Meshes& meshes);
 
 }  // namespace heddle

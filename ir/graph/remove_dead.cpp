@@ -7,21 +7,21 @@
 namespace heddle {
 
 Fusion removeDead(const Fusion& fusion) {
-  std::vector<bool> needed(fusion.values().size(), false);
-  for (ValueId output : fusion.outputs()) needed[static_cast<size_t>(output)] = true;
-  std::vector<bool> live(fusion.exprs().size(), false);
-  for (size_t i = fusion.exprs().size(); i-- > 0;) {
-    const Expression& expr = fusion.exprs()[i];
-    live[i] = needed[static_cast<size_t>(expr.outputs[0])];
+  IdVector<ValueId, bool> needed(fusion.values().size(), false);
+  for (ValueId output : fusion.outputs()) needed[output] = true;
+  IdVector<ExprId, bool> live(fusion.exprs().size(), false);
+  for (ExprId id : fusion.exprs().ids().reversed()) {
+    const Expression& expr = fusion.expr(id);
+    live[id] = needed[expr.outputs[0]];
     for (ValueId input : expr.inputs) {
-      if (live[i]) needed[static_cast<size_t>(input)] = true;
+      if (live[id]) needed[input] = true;
     }
   }
   if (std::find(live.begin(), live.end(), false) == live.end()) return fusion;
   FusionRewriter rewriter(fusion);
   rewriter.inputs();
-  for (size_t i = 0; i < live.size(); ++i) {
-    if (live[i]) rewriter.copy(static_cast<ExprId>(i));
+  for (ExprId id : live.ids()) {
+    if (live[id]) rewriter.copy(id);
   }
   return std::move(rewriter).finish();
 }

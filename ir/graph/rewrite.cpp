@@ -80,7 +80,7 @@ ValueId FusionRewriter::setAs(ValueId value, ValueId old) {
 }
 
 ValueId FusionRewriter::at(ValueId old) const {
-  ValueId now = map_.at(static_cast<size_t>(old));
+  ValueId now = map_.at(old);
   HEDDLE_CHECK(now != kNoValue, "%{} is used before it is rebuilt", from_.value(old).name);
   return now;
 }
@@ -101,7 +101,7 @@ Fusion FusionRewriter::finish() && {
   fusion.guards = from_.guards;
   fusion.size_defaults = from_.size_defaults;
   fusion.inheritAnnotations(from_, [this](ValueId old) -> std::optional<ValueId> {
-    ValueId now = map_.at(static_cast<size_t>(old));
+    ValueId now = map_.at(old);
     return now == kNoValue ? std::nullopt : std::optional<ValueId>(now);
   });
   return std::move(builder_).build();

@@ -15,7 +15,7 @@ namespace heddle {
 //
 //   FusionRewriter r(old);
 //   r.inputs();
-//   for (ExprId id = 0; id < n; ++id) r.copy(id);
+//   for (ExprId id : old.exprs().ids()) r.copy(id);
 //   return std::move(r).finish();
 class FusionRewriter {
  public:
@@ -44,8 +44,8 @@ class FusionRewriter {
   // `now`, made with the old value's name, stands for it, with its sharding, layout and line.
   // InternalError when the types differ.
   void adopt(ValueId now, ValueId old);
-  void stand(ValueId old, ValueId now) { map_.at(static_cast<size_t>(old)) = now; }
-  bool has(ValueId old) const { return map_.at(static_cast<size_t>(old)) != kNoValue; }
+  void stand(ValueId old, ValueId now) { map_.at(old) = now; }
+  bool has(ValueId old) const { return map_.at(old) != kNoValue; }
   ValueId at(ValueId old) const;  // InternalError when nothing stands for it
   void output(ValueId old);
 
@@ -62,7 +62,7 @@ class FusionRewriter {
  private:
   const Fusion& from_;
   FusionBuilder builder_;
-  std::vector<ValueId> map_;               // old id -> new id or kNoValue
+  IdVector<ValueId, ValueId> map_;         // old id -> new id or kNoValue
   std::unordered_set<std::string> names_;  // of the old fusion, and those given out
 };
 

@@ -28,18 +28,16 @@ class Verifier {
       sharding(value);
       layout(value);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) replay(i);
+    for (ExprId i : fusion_.exprs().ids()) replay(i);
     for (const std::string& key : fusion_.staleAnnotations()) {
       HEDDLE_CHECK(false, "annotation '{}' names a value that does not exist", key);
     }
   }
 
  private:
-  bool exists(ValueId id) const {
-    return id >= 0 && static_cast<size_t>(id) < fusion_.values().size();
-  }
-  const Expression& expr(size_t i) const { return fusion_.exprs()[i]; }
-  std::string describe(size_t i) const {
+  bool exists(ValueId id) const { return fusion_.values().has(id); }
+  const Expression& expr(ExprId i) const { return fusion_.expr(i); }
+  std::string describe(ExprId i) const {
     return fmt::format("expression {} ({})", i, expr(i).op == nullptr ? "?" : expr(i).op->name);
   }
 
@@ -59,12 +57,12 @@ class Verifier {
   }
 
   void names() const {
-    std::unordered_map<std::string, size_t> seen;
-    for (size_t i = 0; i < fusion_.values().size(); ++i) {
-      const std::string& name = fusion_.values()[i].name;
-      HEDDLE_CHECK(!name.empty(), "value {} has no name", i);
-      auto [found, fresh] = seen.emplace(name, i);
-      HEDDLE_CHECK(fresh, "values {} and {} are both called %{}", found->second, i, name);
+    std::unordered_map<std::string, ValueId> seen;
+    for (ValueId id : fusion_.values().ids()) {
+      const std::string& name = fusion_.value(id).name;
+      HEDDLE_CHECK(!name.empty(), "value {} has no name", id);
+      auto [found, fresh] = seen.emplace(name, id);
+      HEDDLE_CHECK(fresh, "values {} and {} are both called %{}", found->second, id, name);
     }
   }
 
@@ -75,7 +73,7 @@ class Verifier {
     for (ValueId id : fusion_.outputs()) {
       HEDDLE_CHECK(exists(id), "an output is value {}, which does not exist", id);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       HEDDLE_CHECK(expr(i).op != nullptr, "expression {} has no op", i);
       HEDDLE_CHECK(expr(i).op == findOp(expr(i).op->name), "{}: its op is not of the op table",
                    describe(i));
@@ -91,37 +89,34 @@ class Verifier {
 
   // Each value is an input once or the output of one expression, and knows which.
   void definitions() const {
-    std::vector<int> defined(fusion_.values().size(), 0);
+    IdVector<ValueId, int> defined(fusion_.values().size(), 0);
     for (ValueId id : fusion_.inputs()) {
       const Value& value = fusion_.value(id);
-      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is an input twice", value.name);
+      HEDDLE_CHECK(++defined[id] == 1, "%{} is an input twice", value.name);
       HEDDLE_CHECK(value.definition == kNoExpr, "%{} is an input and defined by expression {}",
                    value.name, value.definition);
     }
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       ValueId id = expr(i).outputs[0];
       const Value& value = fusion_.value(id);
-      HEDDLE_CHECK(++defined[static_cast<size_t>(id)] == 1, "%{} is defined twice, last by {}",
-                   value.name, describe(i));
-      HEDDLE_CHECK(value.definition == static_cast<ExprId>(i),
-                   "%{} is defined by {} but says expression {}", value.name, describe(i),
-                   value.definition);
+      HEDDLE_CHECK(++defined[id] == 1, "%{} is defined twice, last by {}", value.name, describe(i));
+      HEDDLE_CHECK(value.definition == i, "%{} is defined by {} but says expression {}", value.name,
+                   describe(i), value.definition);
     }
-    for (size_t i = 0; i < defined.size(); ++i) {
-      const Value& value = fusion_.values()[i];
-      HEDDLE_CHECK(defined[i] == 1, "%{} is neither an input nor defined", value.name);
+    for (ValueId id : defined.ids()) {
+      const Value& value = fusion_.value(id);
+      HEDDLE_CHECK(defined[id] == 1, "%{} is neither an input nor defined", value.name);
       HEDDLE_CHECK(!value.default_value || (value.is_scalar && value.definition == kNoExpr),
                    "%{} has a default but is no scalar input", value.name);
     }
   }
 
   void order() const {
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
+    for (ExprId i : fusion_.exprs().ids()) {
       for (ValueId id : expr(i).inputs) {
         const Value& value = fusion_.value(id);
-        HEDDLE_CHECK(value.definition < static_cast<ExprId>(i),
-                     "{} uses %{} before expression {} defines it", describe(i), value.name,
-                     value.definition);
+        HEDDLE_CHECK(value.definition < i, "{} uses %{} before expression {} defines it",
+                     describe(i), value.name, value.definition);
       }
     }
   }
@@ -135,9 +130,8 @@ class Verifier {
     }
     const Sharding& sharding = *value.tensor.sharding;
     HEDDLE_CHECK(!value.is_scalar, "%{} is a scalar and has a sharding", value.name);
-    HEDDLE_CHECK(sharding.mesh >= 0 && static_cast<size_t>(sharding.mesh) < fusion_.meshes.size(),
-                 "%{}: its sharding is over mesh {} of {}", value.name, sharding.mesh,
-                 fusion_.meshes.size());
+    HEDDLE_CHECK(fusion_.meshes.has(sharding.mesh), "%{}: its sharding is over mesh {} of {}",
+                 value.name, sharding.mesh, fusion_.meshes.size());
     HEDDLE_CHECK(sharding.axes.size() == value.tensor.rank(),
                  "%{}: its sharding has {} axes, the tensor {}", value.name, sharding.axes.size(),
                  value.tensor.rank());
@@ -151,7 +145,7 @@ class Verifier {
   }
 
   void meshAxes(const Value& value, const Sharding& sharding) const {
-    const DeviceMesh& mesh = fusion_.meshes[static_cast<size_t>(sharding.mesh)];
+    const DeviceMesh& mesh = fusion_.meshes[sharding.mesh];
     std::set<MeshAxis> used;
     auto use = [&](MeshAxis axis) {
       HEDDLE_CHECK(mesh.has(axis), "%{}: mesh {} has no axis {}", value.name, mesh.str(),
@@ -217,7 +211,7 @@ class Verifier {
   }
 
   // The builder holds the rules of each op: made again, the op must come out the same.
-  void replay(size_t i) const {
+  void replay(ExprId i) const {
     const Expression& old = expr(i);
     FusionBuilder builder("verify");
     std::vector<ValueId> operands;
@@ -243,7 +237,7 @@ class Verifier {
   }
 
   // `again` makes the op behind so many literals.
-  void compare(size_t i, const std::vector<ValueId>& operands, const Fusion& again,
+  void compare(ExprId i, const std::vector<ValueId>& operands, const Fusion& again,
                size_t literals) const {
     const Value& value = fusion_.value(expr(i).outputs[0]);
     const Expression& last = again.exprs().back();

@@ -49,10 +49,10 @@ std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& e
 
 Fusion followOrders(const Fusion& fusion) {
   Fusion result = fusion;
-  const std::vector<std::vector<ExprId>> users = fusion.users();
+  const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
   const auto is_free = [&](ValueId id) {
     const Value& value = fusion.value(id);
-    const std::vector<ExprId>& readers = users[static_cast<size_t>(id)];
+    const std::vector<ExprId>& readers = users[id];
     const std::vector<ValueId>& outputs = fusion.outputs();
     return !value.is_scalar && !value.tensor.layout.stride_order &&
            !value.tensor.layout.allocation_order &&

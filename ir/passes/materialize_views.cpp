@@ -20,9 +20,8 @@ Fusion materializeViews(const Fusion& fusion) {
   FusionRewriter rewriter(fusion);
   rewriter.inputs();
   std::map<ValueId, ValueId> packed;  // old id -> the row-major copy
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    const Expression& expr = fusion.exprs()[i];
-    ExprId id = static_cast<ExprId>(i);
+  for (ExprId id : fusion.exprs().ids()) {
+    const Expression& expr = fusion.expr(id);
     if (expr.op->kind != OpKind::Reshape || liesRowMajor(fusion, expr.inputs[0])) {
       rewriter.copy(id);
       continue;

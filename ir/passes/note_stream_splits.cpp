@@ -16,8 +16,7 @@ std::optional<StreamSplits> remapped(const StreamSplits& splits, const Fusion::I
 Fusion noteStreamSplits(const Fusion& fusion) {
   Fusion result = fusion;
   StreamSplits splits;
-  for (size_t i = 0; i < fusion.values().size(); ++i) {
-    const auto id = static_cast<ValueId>(i);
+  for (ValueId id : fusion.values().ids()) {
     std::optional<Sharding> sharding = fusion.tensor(id).sharding;
     if (!sharding || !sharding->stream) continue;
     const Sharding::StreamSplit split = *std::exchange(sharding->stream, std::nullopt);

@@ -12,7 +12,7 @@ namespace heddle {
 struct StreamRequest {
   ValueId value;     // kNoValue: a pass has made another value of it
   std::string name;  // as the user wrote it
-  int mesh;
+  MeshId mesh;
   Sharding::StreamSplit split;
   bool operator==(const StreamRequest&) const = default;
 };

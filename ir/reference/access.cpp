@@ -103,7 +103,7 @@ HostTensor inputValue(const ReferenceContext& context, ValueId id) {
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr) {
   const DType dtype = context.fusion.tensor(expr.outputs[0]).dtype;
   if (expr.op->kind == OpKind::SizeOf) {
-    auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+    const size_t axis = expr.axis();
     return scalarTensor(dtype, context.sizesOf(expr.inputs[0]).at(axis));
   }
   HEDDLE_CHECK(expr.op->kind == OpKind::Constant, "{} is no leaf", expr.op->name);

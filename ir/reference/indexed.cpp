@@ -47,7 +47,7 @@ HostTensor full(const HostTensor& scalar, HostTensor out) {
 }
 
 HostTensor iota(const Expression& expr, HostTensor out) {
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   forElements(out.sizes,
               [&](int64_t linear, const std::vector<int64_t>& at) { out.set(linear, at[axis]); });
   return out;
@@ -99,7 +99,7 @@ HostTensor take(const Expression& expr, const HostTensor& value, const HostTenso
 
 HostTensor takeAlongAxis(const Expression& expr, const HostTensor& value, const HostTensor& index,
                          HostTensor out) {
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   return readAt(value, nothing(value.dtype), std::move(out), [&](std::vector<int64_t> at) {
     at[axis] = toInt(index.at(linearOf(index.sizes, at)));
     return at;
@@ -161,7 +161,7 @@ HostTensor argsort(const Expression& expr, size_t axis, const HostTensor& value,
 }
 
 HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values, HostTensor out) {
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   const HostTensor& index = values[1];
   const HostTensor& source = values[2];
   const bool adds = expr.op->name == "scatter_add";
@@ -207,7 +207,7 @@ HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& ex
       if (expr.op->name == "take") return take(expr, values[0], values[1], std::move(out));
       return takeAlongAxis(expr, values[0], values[1], std::move(out));
     case OpKind::Scan: {
-      const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+      const size_t axis = expr.axis();
       if (expr.op->name == "cumsum") return cumsum(axis, values[0], std::move(out));
       return argsort(expr, axis, values[0], std::move(out));
     }

@@ -12,27 +12,27 @@ bool isLeaf(const Expression& expr) {
 }
 
 // Index of the last expression that reads each value; past the end for outputs.
-std::vector<size_t> lastUses(const Fusion& fusion) {
-  std::vector<size_t> last(fusion.values().size(), 0);
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    for (ValueId id : fusion.exprs()[i].inputs) last[static_cast<size_t>(id)] = i;
+IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
+  IdVector<ValueId, ExprId> last(fusion.values().size());
+  for (ExprId user : fusion.exprs().ids()) {
+    for (ValueId id : fusion.expr(user).inputs) last[id] = user;
   }
-  for (ValueId id : fusion.outputs()) last[static_cast<size_t>(id)] = fusion.exprs().size();
+  for (ValueId id : fusion.outputs()) last[id] = fusion.exprs().endId();
   return last;
 }
 
 // Evaluates expressions in order; `only_scalars` leaves tensors alone.
-std::vector<HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
+IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
   const Fusion& fusion = context.fusion;
-  std::vector<HostTensor> values(fusion.values().size());
+  IdVector<ValueId, HostTensor> values(fusion.values().size());
   for (ValueId id : fusion.inputs()) {
     if (!only_scalars || fusion.value(id).is_scalar) {
-      values[static_cast<size_t>(id)] = inputValue(context, id);
+      values[id] = inputValue(context, id);
     }
   }
-  const std::vector<size_t> last = lastUses(fusion);
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    const Expression& expr = fusion.exprs()[i];
+  const IdVector<ValueId, ExprId> last = lastUses(fusion);
+  for (ExprId user : fusion.exprs().ids()) {
+    const Expression& expr = fusion.expr(user);
     const ValueId out = expr.outputs[0];
     if (only_scalars && !fusion.value(out).is_scalar) continue;
     HostTensor result;
@@ -40,13 +40,13 @@ std::vector<HostTensor> evaluateAll(const ReferenceContext& context, bool only_s
       result = leafValue(context, expr);
     } else {
       std::vector<HostTensor> operands;
-      for (ValueId id : expr.inputs) operands.push_back(values[static_cast<size_t>(id)]);
+      for (ValueId id : expr.inputs) operands.push_back(values[id]);
       result = evaluateDense(context, expr, operands);
     }
-    values[static_cast<size_t>(out)] = std::move(result);
+    values[out] = std::move(result);
     if (only_scalars) continue;
     for (ValueId id : expr.inputs) {
-      if (last[static_cast<size_t>(id)] == i) values[static_cast<size_t>(id)] = HostTensor();
+      if (last[id] == user) values[id] = HostTensor();
     }
   }
   return values;
@@ -57,18 +57,18 @@ std::vector<HostTensor> evaluateAll(const ReferenceContext& context, bool only_s
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes) {
   checkGuards(fusion, sizes);
-  const std::vector<HostTensor> values = evaluateAll({fusion, inputs, sizes}, false);
+  const IdVector<ValueId, HostTensor> values = evaluateAll({fusion, inputs, sizes}, false);
   std::vector<HostTensor> outputs;
-  for (ValueId id : fusion.outputs()) outputs.push_back(values[static_cast<size_t>(id)]);
+  for (ValueId id : fusion.outputs()) outputs.push_back(values[id]);
   return outputs;
 }
 
 std::map<ValueId, Scalar> evaluateScalars(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes) {
-  const std::vector<HostTensor> values = evaluateAll({fusion, inputs, sizes}, true);
+  const IdVector<ValueId, HostTensor> values = evaluateAll({fusion, inputs, sizes}, true);
   std::map<ValueId, Scalar> scalars;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (fusion.values()[i].is_scalar) scalars.emplace(static_cast<ValueId>(i), values[i].at(0));
+  for (ValueId id : values.ids()) {
+    if (fusion.value(id).is_scalar) scalars.emplace(id, values[id].at(0));
   }
   return scalars;
 }

@@ -96,9 +96,9 @@ class SparseEvaluator {
     for (size_t i = 0; i < wanted.size(); ++i) {
       add(fusion.outputs()[i], wanted[i]);
     }
-    for (size_t i = fusion.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion.exprs()[i];
-      std::vector<int64_t>& indices = values_[static_cast<size_t>(expr.outputs[0])].indices;
+    for (ExprId id : fusion.exprs().ids().reversed()) {
+      const Expression& expr = fusion.expr(id);
+      std::vector<int64_t>& indices = values_[expr.outputs[0]].indices;
       sortUnique(indices);
       if (indices.empty() || isLeaf(expr)) continue;
       if (isIndexed(expr.op->kind)) {
@@ -112,18 +112,18 @@ class SparseEvaluator {
 
   void evaluate() {
     for (ValueId id : context_.fusion.inputs()) {
-      SparseValue& value = values_[static_cast<size_t>(id)];
+      SparseValue& value = values_[id];
       sortUnique(value.indices);
       if (!value.indices.empty()) value.data = pickInput(id, value.indices);
     }
     for (const Expression& expr : context_.fusion.exprs()) {
-      SparseValue& value = values_[static_cast<size_t>(expr.outputs[0])];
+      SparseValue& value = values_[expr.outputs[0]];
       if (!value.indices.empty()) value.data = compute(expr, value.indices);
     }
   }
 
   std::vector<Scalar> read(ValueId id, const std::vector<int64_t>& wanted) const {
-    const HostTensor picked = pick(values_[static_cast<size_t>(id)], wanted);
+    const HostTensor picked = pick(values_[id], wanted);
     std::vector<Scalar> result;
     for (int64_t i = 0; i < picked.numel(); ++i) result.push_back(picked.at(i));
     return result;
@@ -135,7 +135,7 @@ class SparseEvaluator {
   }
 
   void add(ValueId id, const std::vector<int64_t>& more) {
-    std::vector<int64_t>& indices = values_[static_cast<size_t>(id)].indices;
+    std::vector<int64_t>& indices = values_[id].indices;
     indices.insert(indices.end(), more.begin(), more.end());
     sortUnique(indices);
   }
@@ -157,13 +157,13 @@ class SparseEvaluator {
     for (int64_t size : context_.sizesOf(id)) count *= size;
     std::vector<int64_t> all(static_cast<size_t>(count));
     std::iota(all.begin(), all.end(), 0);
-    values_[static_cast<size_t>(id)].indices = std::move(all);
+    values_[id].indices = std::move(all);
   }
 
   HostTensor computeIndexed(const Expression& expr, const std::vector<int64_t>& indices) const {
     std::vector<HostTensor> operands;
     for (ValueId input : expr.inputs) {
-      HostTensor whole = values_[static_cast<size_t>(input)].data;
+      HostTensor whole = values_[input].data;
       whole.sizes = context_.sizesOf(input);
       operands.push_back(std::move(whole));
     }
@@ -180,7 +180,7 @@ class SparseEvaluator {
     const Needs needs = needsOf(context_, expr, indices);
     std::vector<HostTensor> operands;
     for (size_t k = 0; k < expr.inputs.size(); ++k) {
-      operands.push_back(pick(values_[static_cast<size_t>(expr.inputs[k])], needs.operands[k]));
+      operands.push_back(pick(values_[expr.inputs[k]], needs.operands[k]));
     }
     const DType dtype = context_.fusion.tensor(expr.outputs[0]).dtype;
     switch (expr.op->kind) {
@@ -258,7 +258,7 @@ class SparseEvaluator {
   }
 
   const ReferenceContext& context_;
-  std::vector<SparseValue> values_;
+  IdVector<ValueId, SparseValue> values_;
 };
 
 }  // namespace

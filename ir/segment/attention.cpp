@@ -47,7 +47,7 @@ void addAttentions(const Fusion& fusion, const AttentionMatch::Readers& readers,
                    ValueId probabilities, std::vector<Attention>& found) {
   const bool regrouped = softmax != probabilities;
   bool backward = false;
-  for (ExprId id : readers[static_cast<size_t>(probabilities)]) {
+  for (ExprId id : readers[probabilities]) {
     const Expression& expr = fusion.expr(id);
     if (expr.op->name == "reshape" && !regrouped) {
       addAttentions(fusion, readers, softmax, expr.outputs[0], found);

@@ -38,7 +38,7 @@ const Expression* AttentionMatch::take(ValueId id, std::string_view op) {
 
 const Expression* AttentionMatch::reader(ValueId id, std::string_view op, size_t position) const {
   const Expression* found = nullptr;
-  for (ExprId each : readers_[static_cast<size_t>(id)]) {
+  for (ExprId each : readers_[id]) {
     const Expression& expr = fusion_.expr(each);
     if (expr.op->name != op || expr.inputs.at(position) != id) continue;
     if (found != nullptr && found != &expr) return nullptr;
@@ -109,7 +109,7 @@ ValueId AttentionMatch::takeSoftmax(ValueId id) {
 }
 
 ValueId AttentionMatch::takeRounded(const Expression& wide) {
-  const std::vector<ExprId>& readers = readers_[static_cast<size_t>(wide.outputs[0])];
+  const std::vector<ExprId>& readers = readers_[wide.outputs[0]];
   const Expression* rounded = readers.size() == 1 ? &fusion_.expr(readers[0]) : nullptr;
   if (rounded == nullptr || rounded->op->name != "cast") return kNoValue;
   const DType dtype = fusion_.tensor(rounded->outputs[0]).dtype;
@@ -211,7 +211,7 @@ bool AttentionMatch::isScale(ValueId id) {
   const Expression* cast = root == nullptr ? nullptr : scalar(root->inputs[0], "cast");
   const Expression* size = cast == nullptr ? nullptr : scalar(cast->inputs[0], "size");
   if (size == nullptr) return false;
-  const auto axis = static_cast<size_t>(size->attr<int64_t>("axis"));
+  const size_t axis = size->axis();
   const TensorView& q = fusion_.tensor(found_.q);
   return fusion_.tensor(size->inputs[0]).domain[axis].extent == q.domain.back().extent;
 }
@@ -281,7 +281,7 @@ std::string AttentionMatch::whyNotAlone() const {
   for (ExprId id : found_.exprs) {
     const ValueId value = fusion_.expr(id).outputs[0];
     if (holds(found_.results, value)) continue;
-    for (ExprId user : readers_[static_cast<size_t>(value)]) {
+    for (ExprId user : readers_[value]) {
       const bool inside = std::binary_search(found_.exprs.begin(), found_.exprs.end(), user) ||
                           isHostScalar(fusion_, fusion_.expr(user));
       if (!inside) {

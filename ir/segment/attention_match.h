@@ -15,7 +15,7 @@ namespace heddle {
 // to the attention from then on.
 class AttentionMatch {
  public:
-  using Readers = std::vector<std::vector<ExprId>>;
+  using Readers = IdVector<ValueId, std::vector<ExprId>>;
   AttentionMatch(const Fusion& fusion, const Readers& readers)
       : fusion_(fusion), readers_(readers) {}
 

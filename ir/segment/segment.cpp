@@ -83,18 +83,17 @@ class Segmenter {
 
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) joinProducers(static_cast<ExprId>(i));
+    for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
     listGroups();
     fillBoundaries();
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) tellCuts(static_cast<ExprId>(i));
+    for (ExprId id : fusion_.exprs().ids()) tellCuts(id);
     tellLoners();
     return std::move(result_);
   }
 
  private:
   bool isKernel(ExprId id) const {
-    return kinds_[static_cast<size_t>(id)] == GroupKind::Kernel &&
-           !isHostScalar(fusion_, fusion_.expr(id));
+    return kinds_[id] == GroupKind::Kernel && !isHostScalar(fusion_, fusion_.expr(id));
   }
 
   // First of all: what one library call computes belongs to no kernel. Begins anew without one
@@ -116,7 +115,7 @@ class Segmenter {
       i = 0;
     }
     for (const Attention& one : attentions_) {
-      for (ExprId id : one.exprs) kinds_[static_cast<size_t>(id)] = GroupKind::Library;
+      for (ExprId id : one.exprs) kinds_[id] = GroupKind::Library;
     }
   }
 
@@ -184,9 +183,9 @@ class Segmenter {
     for (ExprId id : graph_->order()) {
       Group group;
       group.exprs = graph_->members(id);
-      group.kind = kinds_[static_cast<size_t>(group.exprs.front())];
+      group.kind = kinds_[group.exprs.front()];
       for (ExprId member : group.exprs) {
-        result_.group_of[static_cast<size_t>(member)] = static_cast<int>(result_.groups.size());
+        result_.group_of[member] = static_cast<int>(result_.groups.size());
       }
       const Attention* attention = attentionOf(group.exprs.front());
       if (attention != nullptr) group.attention = *attention;
@@ -195,9 +194,7 @@ class Segmenter {
     for (auto& [user, reason] : joins_) groupOf(user).joins.push_back(std::move(reason));
   }
 
-  Group& groupOf(ExprId id) {
-    return result_.groups[static_cast<size_t>(result_.group_of[static_cast<size_t>(id)])];
-  }
+  Group& groupOf(ExprId id) { return result_.groups[static_cast<size_t>(indexOf(id))]; }
 
   bool isConstant(ValueId id) const {
     ExprId definition = fusion_.value(id).definition;
@@ -205,9 +202,9 @@ class Segmenter {
   }
 
   void fillBoundaries() {
-    std::vector<std::vector<ExprId>> all_readers = readersOf(fusion_);
-    std::vector<bool> is_output(fusion_.values().size(), false);
-    for (ValueId output : fusion_.outputs()) is_output[static_cast<size_t>(output)] = true;
+    IdVector<ValueId, std::vector<ExprId>> all_readers = readersOf(fusion_);
+    IdVector<ValueId, bool> is_output(fusion_.values().size(), false);
+    for (ValueId output : fusion_.outputs()) is_output[output] = true;
     for (size_t g = 0; g < result_.groups.size(); ++g) {
       Group& group = result_.groups[g];
       std::set<ValueId> seen;
@@ -221,17 +218,17 @@ class Segmenter {
           }
         }
         for (ValueId output : expr.outputs) {
-          const std::vector<ExprId>& readers = all_readers[static_cast<size_t>(output)];
+          const std::vector<ExprId>& readers = all_readers[output];
           bool outside = std::any_of(readers.begin(), readers.end(), [&](ExprId user) {
             return indexOf(user) != static_cast<int>(g);
           });
-          if (outside || is_output[static_cast<size_t>(output)]) group.outputs.push_back(output);
+          if (outside || is_output[output]) group.outputs.push_back(output);
         }
       }
     }
   }
 
-  int indexOf(ExprId id) const { return result_.group_of[static_cast<size_t>(id)]; }
+  int indexOf(ExprId id) const { return result_.group_of[id]; }
 
   // One reason for each value that leaves its group.
   void tellCuts(ExprId user) {
@@ -262,12 +259,12 @@ class Segmenter {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;
     for (const Group& group : result_.groups) kernels += group.kind == GroupKind::Kernel ? 1 : 0;
-    for (size_t i = 0; i < fusion_.exprs().size(); ++i) {
-      for (ValueId input : fusion_.exprs()[i].inputs) {
+    for (ExprId user : fusion_.exprs().ids()) {
+      for (ValueId input : fusion_.expr(user).inputs) {
         ExprId producer = fusion_.value(input).definition;
         if (producer == kNoExpr || indexOf(producer) < 0) continue;
         int from = indexOf(producer);
-        int to = indexOf(static_cast<ExprId>(i));
+        int to = indexOf(user);
         if (to < 0 || from == to) continue;
         bound[static_cast<size_t>(from)] = bound[static_cast<size_t>(to)] = true;
       }
@@ -284,7 +281,7 @@ class Segmenter {
   const Fusion& fusion_;
   KernelRules rules_;
   std::unique_ptr<SegmentGraph> graph_;
-  std::vector<GroupKind> kinds_;  // per expression
+  IdVector<ExprId, GroupKind> kinds_;
   std::vector<Attention> attentions_;
   std::vector<std::pair<ExprId, std::string>> joins_;
   std::map<std::pair<ExprId, ExprId>, std::string> refusals_;  // (producer, user)
@@ -313,7 +310,7 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options) {
 
 Fusion extract(const SegmentedFusion& segmented, const Group& group) {
   const Fusion& from = segmented.fusion;
-  int index = segmented.group_of.at(static_cast<size_t>(group.exprs.at(0)));
+  int index = segmented.group_of.at(group.exprs.at(0));
   FusionRewriter rewriter(from, fmt::format("{}_g{}", from.name, index));
   for (ValueId input : group.inputs) rewriter.input(input);
   for (ExprId id : group.exprs) {

@@ -32,7 +32,7 @@ struct Group {
 struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
-  std::vector<int> group_of;  // per ExprId; -1 for host scalars
+  IdVector<ExprId, int> group_of;  // -1 for host scalars
   // Why an attention, or its backward, stays the ops it is made of, one each; only with
   // SegmentOptions::attention.
   std::vector<std::string> notes;

@@ -38,7 +38,7 @@ class Listing {
   std::string bracketed(const std::string& line) {
     size_t text = line.find_first_not_of(' ');
     if (text == std::string::npos || line[text] != '%') return line + '\n';
-    int group = segmented_.group_of.at(next_++);
+    int group = segmented_.group_of.at(ExprId(next_++));
     std::string bracket =
         group < 0 ? "[host]" : fmt::format("[{}]", label(static_cast<size_t>(group)));
     return fmt::format("  {:<{}} {}\n", bracket, std::max<size_t>(width_, 6), line.substr(text));
@@ -158,14 +158,15 @@ std::string valuesJson(const Fusion& fusion, const std::vector<ValueId>& ids) {
 std::string exprsJson(const SegmentedFusion& segmented) {
   const Fusion& fusion = segmented.fusion;
   std::string out;
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    const Expression& expr = fusion.exprs()[i];
-    int group = segmented.group_of[i];
+  for (ExprId id : fusion.exprs().ids()) {
+    const Expression& expr = fusion.expr(id);
+    int group = segmented.group_of[id];
     out += fmt::format(
         "{}\n    {{\"text\": {}, \"op\": {}, \"inputs\": {}, \"outputs\": {}, "
         "\"line\": {}, \"group\": {}}}",
-        i == 0 ? "" : ",", quotedText(printExpression(fusion, expr)), quotedText(expr.op->name),
-        quotedList(names(fusion, expr.inputs)), quotedList(names(fusion, expr.outputs)), expr.line,
+        out.empty() ? "" : ",", quotedText(printExpression(fusion, expr)),
+        quotedText(expr.op->name), quotedList(names(fusion, expr.inputs)),
+        quotedList(names(fusion, expr.outputs)), expr.line,
         group < 0 ? "null" : std::to_string(group));
   }
   return out;
@@ -218,20 +219,20 @@ std::string dumpDot(const SegmentedFusion& segmented) {
     }
     out += "  }\n";
   }
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    if (segmented.group_of[i] >= 0) continue;
-    out += fmt::format("  e{} [style=dashed, label={}];\n", i,
-                       quotedText(printExpression(fusion, fusion.exprs()[i])));
+  for (ExprId id : fusion.exprs().ids()) {
+    if (segmented.group_of[id] >= 0) continue;
+    out += fmt::format("  e{} [style=dashed, label={}];\n", id,
+                       quotedText(printExpression(fusion, fusion.expr(id))));
   }
   for (ValueId input : fusion.inputs()) {
     out +=
         fmt::format("  v{} [shape=ellipse, label={}];\n", input, quotedText(typed(fusion, input)));
   }
-  for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-    for (ValueId input : fusion.exprs()[i].inputs) {
+  for (ExprId id : fusion.exprs().ids()) {
+    for (ValueId input : fusion.expr(id).inputs) {
       ExprId from = fusion.value(input).definition;
       std::string source = from == kNoExpr ? fmt::format("v{}", input) : fmt::format("e{}", from);
-      out += fmt::format("  {} -> e{};\n", source, i);
+      out += fmt::format("  {} -> e{};\n", source, id);
     }
   }
   for (ValueId output : fusion.outputs()) {

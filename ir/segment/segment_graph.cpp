@@ -16,12 +16,12 @@ using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
 Graph dataflow(const Fusion& fusion) {
   Graph graph(fusion.exprs().size());
-  for (size_t user = 0; user < fusion.exprs().size(); ++user) {
-    if (isHostScalar(fusion, fusion.exprs()[user])) continue;
-    for (ValueId input : fusion.exprs()[user].inputs) {
+  for (ExprId user : fusion.exprs().ids()) {
+    if (isHostScalar(fusion, fusion.expr(user))) continue;
+    for (ValueId input : fusion.expr(user).inputs) {
       ExprId from = fusion.value(input).definition;
       if (from == kNoExpr || fusion.value(input).is_scalar) continue;
-      boost::add_edge(static_cast<size_t>(from), user, graph);
+      boost::add_edge(from.index(), user.index(), graph);
     }
   }
   return graph;
@@ -40,10 +40,11 @@ struct SegmentGraph::Impl {
     sets = Sets(rank.data(), parent.data());
     members.resize(count);
     mark.assign(count, 0);
-    for (size_t i = 0; i < count; ++i) {
+    for (ExprId id : fusion.exprs().ids()) {
+      const size_t i = id.index();
       sets.make_set(i);
-      in_group.push_back(!isHostScalar(fusion, fusion.exprs()[i]));
-      members[i] = {static_cast<ExprId>(i)};
+      in_group.push_back(!isHostScalar(fusion, fusion.expr(id)));
+      members[i] = {id};
       position.push_back(i);
       at.push_back(i);
     }
@@ -54,7 +55,7 @@ struct SegmentGraph::Impl {
   template <class Visit>
   void forSuccessors(size_t group, Visit&& visit) {
     for (ExprId member : members[group]) {
-      auto [begin, end] = boost::out_edges(static_cast<size_t>(member), graph);
+      auto [begin, end] = boost::out_edges(member.index(), graph);
       for (auto edge = begin; edge != end; ++edge) {
         size_t next = find(boost::target(*edge, graph));
         if (next != group) visit(next);
@@ -135,17 +136,15 @@ struct SegmentGraph::Impl {
 SegmentGraph::SegmentGraph(const Fusion& fusion) : impl_(std::make_unique<Impl>(fusion)) {}
 SegmentGraph::~SegmentGraph() = default;
 
-ExprId SegmentGraph::groupOf(ExprId expr) {
-  return static_cast<ExprId>(impl_->find(static_cast<size_t>(expr)));
-}
+ExprId SegmentGraph::groupOf(ExprId expr) { return ExprId(impl_->find(expr.index())); }
 
 const std::vector<ExprId>& SegmentGraph::members(ExprId group) const {
-  return impl_->members[static_cast<size_t>(group)];
+  return impl_->members[group.index()];
 }
 
 bool SegmentGraph::merge(ExprId a, ExprId b) {
   HEDDLE_CHECK(groupOf(a) == a && groupOf(b) == b && a != b, "merge of {} and {}", a, b);
-  return impl_->merge(static_cast<size_t>(a), static_cast<size_t>(b));
+  return impl_->merge(a.index(), b.index());
 }
 
 std::vector<ExprId> SegmentGraph::order() {
@@ -167,7 +166,7 @@ std::vector<ExprId> SegmentGraph::order() {
   while (!ready.empty()) {
     size_t group = ready.top();
     ready.pop();
-    order.push_back(static_cast<ExprId>(group));
+    order.push_back(ExprId(group));
     impl_->forSuccessors(group, [&](size_t next) {
       if (--waits[next] == 0) ready.push(next);
     });

@@ -16,7 +16,7 @@ Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
 // Parts that the text form of a host program contains too.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
-std::string printMeshes(const std::vector<DeviceMesh>& meshes);             // one line a mesh
+std::string printMeshes(const Meshes& meshes);                              // one line a mesh
 std::string printFusionBody(
     const Fusion& fusion);  // `fusion name(...) {...}` without header, meshes
 

@@ -34,7 +34,7 @@ bool canName(std::string_view name) {
 
 class FusionParser {
  public:
-  FusionParser(TokenStream& in, const std::vector<DeviceMesh>& meshes) : in_(in), meshes_(meshes) {}
+  FusionParser(TokenStream& in, const Meshes& meshes) : in_(in), meshes_(meshes) {}
 
   Fusion run() {
     reserveNames();
@@ -192,7 +192,7 @@ class FusionParser {
     std::vector<ValueId> operands;
     Attrs attrs;
     arguments(op, shape, operands, attrs);
-    auto before = static_cast<ValueId>(fusion().values().size());
+    const ValueId before = fusion().values().endId();
     std::vector<ValueId> ids = guarded(
         at.line, [&] { return buildCall(builder_, op, std::move(operands), std::move(attrs)); });
     if (ids.size() != targets.size()) {
@@ -256,8 +256,7 @@ class FusionParser {
   // more.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
-    auto end = static_cast<ValueId>(fusion().values().size());
-    for (ValueId id = before; id < end; ++id) {
+    for (ValueId id : IdRange(before, fusion().values().endId())) {
       const auto found = std::find(results.begin(), results.end(), id);
       const auto i = static_cast<size_t>(found - results.begin());
       rename(id, found != results.end() ? targets[i].name : freshName(targets.front().name));
@@ -327,7 +326,7 @@ class FusionParser {
   }
 
   TokenStream& in_;
-  const std::vector<DeviceMesh>& meshes_;
+  const Meshes& meshes_;
   FusionBuilder builder_;
   std::unordered_map<std::string, ValueId> values_;
   std::unordered_set<std::string> reserved_;
@@ -335,14 +334,14 @@ class FusionParser {
 
 }  // namespace
 
-Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+Fusion parseFusionBody(TokenStream& in, const Meshes& meshes) {
   return FusionParser(in, meshes).run();
 }
 
 Fusion parseFusion(std::string_view text, std::string_view origin) {
   TokenStream in(text, origin);
   parseVersion(in);
-  std::vector<DeviceMesh> meshes = parseMeshes(in);
+  Meshes meshes = parseMeshes(in);
   Fusion fusion = parseFusionBody(in, meshes);
   in.expectEnd();
   checkSizeSymbols(fusion);

@@ -153,8 +153,8 @@ void parseStream(TokenStream& in, Sharding& sharding) {
 
 }  // namespace
 
-std::vector<DeviceMesh> parseMeshes(TokenStream& in) {
-  std::vector<DeviceMesh> meshes;
+Meshes parseMeshes(TokenStream& in) {
+  Meshes meshes;
   std::set<std::string> names;
   while (in.acceptWord("mesh")) {
     Token at = in.peek();
@@ -166,11 +166,11 @@ std::vector<DeviceMesh> parseMeshes(TokenStream& in) {
   return meshes;
 }
 
-int parseMeshRef(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+MeshId parseMeshRef(TokenStream& in, const Meshes& meshes) {
   if (!in.at(TokenKind::Mesh)) in.fail("a mesh, as in @m");
   Token at = in.next();
-  for (size_t i = 0; i < meshes.size(); ++i) {
-    if (meshes[i].name == at.text) return static_cast<int>(i);
+  for (MeshId id : meshes.ids()) {
+    if (meshes[id].name == at.text) return id;
   }
   in.failAt(at, fmt::format("there is no mesh @{}", at.text));
 }
@@ -180,7 +180,7 @@ bool atSharding(const TokenStream& in) {
   return in.atWord("shard") || in.atWord("partial") || in.atWord("stream");
 }
 
-Sharding parseSharding(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank) {
+Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank) {
   Sharding sharding;
   sharding.axes.resize(rank);
   bool named = in.atWord("shard");
@@ -191,7 +191,7 @@ Sharding parseSharding(TokenStream& in, const std::vector<DeviceMesh>& meshes, s
   } else if (meshes.size() != 1) {
     in.fail("shard(@mesh), for there is not just one mesh");
   }
-  AxisUse use(in, meshes[static_cast<size_t>(sharding.mesh)]);
+  AxisUse use(in, meshes[sharding.mesh]);
   if (named) parseShardAxes(in, sharding, use);
   while (in.acceptWord("partial")) parsePartial(in, sharding, use);
   if (in.acceptWord("stream")) parseStream(in, sharding);

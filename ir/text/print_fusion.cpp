@@ -78,7 +78,7 @@ std::string printExpression(const Fusion& fusion, const Expression& expr) {
   return out;
 }
 
-std::string printMeshes(const std::vector<DeviceMesh>& meshes) {
+std::string printMeshes(const Meshes& meshes) {
   std::string out;
   for (const DeviceMesh& mesh : meshes) out += "mesh " + mesh.str() + "\n";
   return out;

@@ -34,7 +34,7 @@ std::vector<bool> parseContiguous(TokenStream& in, size_t rank) {
 
 class SuffixParser {
  public:
-  SuffixParser(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank)
+  SuffixParser(TokenStream& in, const Meshes& meshes, size_t rank)
       : in_(in), meshes_(meshes), rank_(rank) {}
 
   Suffix run() {
@@ -93,7 +93,7 @@ class SuffixParser {
   }
 
   TokenStream& in_;
-  const std::vector<DeviceMesh>& meshes_;
+  const Meshes& meshes_;
   size_t rank_;
   Suffix suffix_;
   std::set<std::string> seen_;
@@ -211,11 +211,11 @@ Attr parseAttr(TokenStream& in, AttrType type) {
   HEDDLE_CHECK(false, "attribute type {}", static_cast<int>(type));
 }
 
-Suffix parseSuffix(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank) {
+Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank) {
   return SuffixParser(in, meshes, rank).run();
 }
 
-ParsedType parseType(TokenStream& in, const std::vector<DeviceMesh>& meshes) {
+ParsedType parseType(TokenStream& in, const Meshes& meshes) {
   ParsedType type;
   type.tensor.dtype = parseDType(in);
   type.is_scalar = !in.atSymbol("[");

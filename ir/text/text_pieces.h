@@ -37,14 +37,14 @@ DType parseDType(TokenStream& in);
 Attr parseAttr(TokenStream& in, AttrType type);
 
 // `mesh @m = [y=2, x=ranks] ranks=[1, 3]`, any number of lines; each must have a new name.
-std::vector<DeviceMesh> parseMeshes(TokenStream& in);
-// Takes `@m`: its index in `meshes`.
-int parseMeshRef(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+Meshes parseMeshes(TokenStream& in);
+// Takes `@m`: its id in `meshes`.
+MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 
 // `shard(@m, 0: [y, x], 1: x) partial(sum: x) stream(0: 4)`, in this order, each optional but one
 // there. Without `shard` the only mesh is meant. `rank` is that of the tensor.
 bool atSharding(const TokenStream& in);
-Sharding parseSharding(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank);
+Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 
 // What may follow a type or a statement: a sharding, `order=`, `contiguous=`, `stride_order=`,
 // `hint_order=`, in any order, each once.
@@ -53,7 +53,7 @@ struct Suffix {
   bool inferred = false;  // `inferred shard(...)`: by a pass and not by the user
   Layout layout;
 };
-Suffix parseSuffix(TokenStream& in, const std::vector<DeviceMesh>& meshes, size_t rank);
+Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank);
 
 // `f64` is a scalar, `f32[]` a 0-d tensor, `f32[t, 1] shard(@m, 0: x)` a tensor with a suffix. The
 // extent `broadcast(1)` is a broadcast axis; `1` an axis that merely has one element.
@@ -62,11 +62,11 @@ struct ParsedType {
   TensorView tensor;
   bool user_sharding = false;
 };
-ParsedType parseType(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+ParsedType parseType(TokenStream& in, const Meshes& meshes);
 
 // `fusion name(...) {...}`, over meshes that have been read. Errors of the builder come with the
 // line in front.
-Fusion parseFusionBody(TokenStream& in, const std::vector<DeviceMesh>& meshes);
+Fusion parseFusionBody(TokenStream& in, const Meshes& meshes);
 
 // --- printing ------------------------------------------------------------------------------------
 

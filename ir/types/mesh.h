@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/base/id.h"
+
 namespace heddle {
 
 // The axes of a device mesh. X varies fastest over the devices, as DIDx does in nvFuser.
@@ -50,6 +52,11 @@ struct DeviceMesh {
 };
 
 // The largest number of devices of a mesh. Transports number ranks with 32 bits.
+using MeshId = Id<struct MeshTag>;  // index into the meshes of a Fusion or Program
+inline constexpr MeshId kNoMesh;
+using Meshes = IdVector<MeshId, DeviceMesh>;
+
+// The most devices a mesh may have: transports number ranks in 32 bits.
 inline constexpr int64_t kMaxDevices = int64_t{1} << 31;
 
 // Returns the product of the known axis sizes; nullopt: it exceeds kMaxDevices.

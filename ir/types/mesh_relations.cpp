@@ -43,11 +43,11 @@ bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh) {
   });
 }
 
-int findMesh(const std::vector<DeviceMesh>& meshes, const DeviceMesh& mesh) {
-  for (size_t i = 0; i < meshes.size(); ++i) {
-    if (sameDevices(meshes[i], mesh)) return static_cast<int>(i);
+MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh) {
+  for (MeshId id : meshes.ids()) {
+    if (sameDevices(meshes[id], mesh)) return id;
   }
-  return -1;
+  return kNoMesh;
 }
 
 RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to) {

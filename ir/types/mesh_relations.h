@@ -27,7 +27,7 @@ int64_t devicesOf(const DeviceMesh& mesh,
 bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 
 // Returns the index of the first mesh with the same axes and ranks; -1: there is none.
-int findMesh(const std::vector<DeviceMesh>& meshes, const DeviceMesh& mesh);
+MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
 // A team with a root: the ranks of a mesh, or those along one of its axes.
 struct RootedTeam {

@@ -28,7 +28,7 @@ struct Sharding {
     bool operator==(const StreamSplit&) const = default;
   };
 
-  int mesh = 0;                             // index into the meshes of the Fusion or Program
+  MeshId mesh{0};
   std::vector<std::vector<MeshAxis>> axes;  // per logical axis, outermost mesh axis first
   std::vector<Partial> partial;
   std::optional<StreamSplit> stream;

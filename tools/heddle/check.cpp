@@ -43,16 +43,16 @@ double tolerance(DType dtype) {
 
 // Returns for each value the longest reduction that it depends on: the number of elements read for
 // one of its elements.
-std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
+IdVector<ValueId, int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   const auto numel = [&](ValueId id) {
     int64_t count = 1;
     for (const Size& size : fusion.tensor(id).sizes()) count *= size.evaluate(lookupIn(sizes));
     return count;
   };
-  std::vector<int64_t> reads(fusion.values().size(), 1);
+  IdVector<ValueId, int64_t> reads(fusion.values().size(), 1);
   for (const Expression& expr : fusion.exprs()) {
-    int64_t& result = reads[static_cast<size_t>(expr.outputs[0])];
-    for (ValueId id : expr.inputs) result = std::max(result, reads[static_cast<size_t>(id)]);
+    int64_t& result = reads[expr.outputs[0]];
+    for (ValueId id : expr.inputs) result = std::max(result, reads[id]);
     if (expr.op->kind == OpKind::Reduction) {
       const int64_t kept = std::max<int64_t>(1, numel(expr.outputs[0]));
       result = std::max(result, numel(expr.inputs[0]) / kept);
@@ -66,15 +66,15 @@ std::vector<int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
 
 // Returns the bound of each value: that of the loosest type in which an op before it computes and
 // rounds. Ops that only move elements do not round.
-std::vector<double> tolerancesOf(const Fusion& fusion) {
-  std::vector<double> loosest(fusion.values().size(), 0);
+IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
+  IdVector<ValueId, double> loosest(fusion.values().size(), 0);
   for (const Expression& expr : fusion.exprs()) {
     const OpKind kind = expr.op->kind;
     const bool computes = kind == OpKind::Pointwise || kind == OpKind::Reduction ||
                           kind == OpKind::Matmul || kind == OpKind::Scan || kind == OpKind::Scatter;
     for (ValueId out : expr.outputs) {
-      double& result = loosest[static_cast<size_t>(out)];
-      for (ValueId id : expr.inputs) result = std::max(result, loosest[static_cast<size_t>(id)]);
+      double& result = loosest[out];
+      for (ValueId id : expr.inputs) result = std::max(result, loosest[id]);
       if (computes && !fusion.value(out).is_scalar) {
         result = std::max(result, tolerance(fusion.tensor(out).dtype));
       }
@@ -197,10 +197,10 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
   }
   const auto nameOf = [&](size_t i) { return fusion.value(fusion.outputs()[i]).name; };
   std::vector<OutputCheck> checks;
-  const std::vector<double> tolerances = tolerancesOf(fusion);
+  const IdVector<ValueId, double> tolerances = tolerancesOf(fusion);
   const auto boundOf = [&](size_t i) {
     const ValueId id = fusion.outputs()[i];
-    return std::max(tolerances[static_cast<size_t>(id)], tolerance(fusion.tensor(id).dtype));
+    return std::max(tolerances[id], tolerance(fusion.tensor(id).dtype));
   };
   if (mode == "full") {
     const std::vector<HostTensor> values = evaluateReference(fusion, reference, inputs.sizes);
@@ -218,9 +218,9 @@ std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs
     return checks;
   }
   std::vector<std::vector<int64_t>> wanted;
-  const std::vector<int64_t> reads = readsOf(fusion, inputs.sizes);
+  const IdVector<ValueId, int64_t> reads = readsOf(fusion, inputs.sizes);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t of_one = reads[static_cast<size_t>(fusion.outputs()[i])];
+    const int64_t of_one = reads[fusion.outputs()[i]];
     wanted.push_back(sampleOf(outputs[i].whole.numel(), of_one, outputs[i].differences));
   }
   const auto values = evaluateReferenceAt(fusion, reference, inputs.sizes, wanted);

@@ -172,17 +172,17 @@ std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs
                                      const SizeBindings& sizes) {
   checkGuards(fusion, sizes);
   const ReferenceContext context{fusion, inputs, sizes};
-  std::vector<Bounded> values(fusion.values().size());
+  IdVector<ValueId, Bounded> values(fusion.values().size());
   for (ValueId id : fusion.inputs()) {
-    values[static_cast<size_t>(id)] = exactly(inputValue(context, id));
+    values[id] = exactly(inputValue(context, id));
   }
   for (const Expression& expr : fusion.exprs()) {
     std::vector<const Bounded*> operands;
-    for (ValueId id : expr.inputs) operands.push_back(&values[static_cast<size_t>(id)]);
-    values[static_cast<size_t>(expr.outputs[0])] = evaluateBounded(context, expr, operands);
+    for (ValueId id : expr.inputs) operands.push_back(&values[id]);
+    values[expr.outputs[0]] = evaluateBounded(context, expr, operands);
   }
   std::vector<Bounded> outputs;
-  for (ValueId id : fusion.outputs()) outputs.push_back(values[static_cast<size_t>(id)]);
+  for (ValueId id : fusion.outputs()) outputs.push_back(values[id]);
   return outputs;
 }
 

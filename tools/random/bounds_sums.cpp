@@ -235,7 +235,7 @@ std::vector<double> matmulErrors(const ReferenceContext& context, const Expressi
 
 std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
                                const HostTensor& result) {
-  const auto axis = static_cast<size_t>(expr.attr<int64_t>("axis"));
+  const size_t axis = expr.axis();
   const bool sorts = expr.op->name == "argsort";
   const bool descending = expr.find("descending") != nullptr && expr.attr<bool>("descending");
   std::vector<double> errors(static_cast<size_t>(result.numel()), 0);

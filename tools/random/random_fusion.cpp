@@ -135,13 +135,13 @@ class Generator {
   }
 
   void keep(ValueId id, Bounded bounded) {
-    values_.resize(std::max(values_.size(), static_cast<size_t>(id) + 1));
-    values_[static_cast<size_t>(id)] = std::make_shared<Bounded>(std::move(bounded));
+    values_.resize(std::max(values_.size(), id.index() + 1));
+    values_[id] = std::make_shared<Bounded>(std::move(bounded));
   }
 
   void tryOp() {
     FusionBuilder trial = builder_;
-    const size_t before = builder_.fusion().exprs().size();
+    const ExprId before = builder_.fusion().exprs().endId();
     try {
       OpMaker maker(trial, choices_,
                     {sizes_, extents_, values_, options_.without, options_.gelu_products});
@@ -155,21 +155,21 @@ class Generator {
       values_.resize(builder_.fusion().values().size());
       return;
     }
-    made_ += static_cast<int64_t>(trial.fusion().exprs().size() - before);
+    made_ += static_cast<int64_t>(trial.fusion().exprs().size() - before.index());
     builder_ = std::move(trial);
   }
 
   // Evaluates the new expressions. Returns false if a new value is not useful.
-  bool evaluateFrom(const Fusion& fusion, size_t first) {
+  bool evaluateFrom(const Fusion& fusion, ExprId first) {
     const ReferenceContext context{fusion, inputs_, sizes_};
-    for (size_t e = first; e < fusion.exprs().size(); ++e) {
-      const Expression& expr = fusion.exprs()[e];
+    for (ExprId e : IdRange(first, fusion.exprs().endId())) {
+      const Expression& expr = fusion.expr(e);
       const ValueId out = expr.outputs[0];
       int64_t elements = 1;
       for (int64_t size : context.sizesOf(out)) elements *= size;
       if (elements > options_.max_elements || fusion.tensor(out).rank() > 6) return false;
       std::vector<const Bounded*> operands;
-      for (ValueId id : expr.inputs) operands.push_back(values_[static_cast<size_t>(id)].get());
+      for (ValueId id : expr.inputs) operands.push_back(values_[id].get());
       if (!options_.wild_casts && isWildCast(fusion, expr, operands)) return false;
       keep(out, evaluateBounded(context, expr, operands));
       const bool leaf = expr.op->kind == OpKind::Constant || fusion.value(out).is_scalar;
@@ -181,13 +181,13 @@ class Generator {
   // Chooses the outputs: as many unused values as allowed, and sometimes a used one.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
-    const std::vector<std::vector<ExprId>> users = fusion.users();
+    const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
     std::vector<ValueId> ends;
     std::vector<ValueId> others;
-    for (size_t i = 0; i < users.size(); ++i) {
-      const Value& value = fusion.values()[i];
+    for (ValueId id : users.ids()) {
+      const Value& value = fusion.value(id);
       if (value.definition == kNoExpr || (value.is_scalar && !choices_.oneIn(6))) continue;
-      (users[i].empty() ? ends : others).push_back(static_cast<ValueId>(i));
+      (users[id].empty() ? ends : others).push_back(id);
     }
     choices_.shuffle(ends);
     if (ends.size() > 8) ends.resize(8);
@@ -208,7 +208,7 @@ class Generator {
   SizeBindings sizes_;
   ReferenceInputs inputs_;
   std::vector<InputLayout> layouts_;
-  std::vector<std::shared_ptr<const Bounded>> values_;  // by ValueId
+  IdVector<ValueId, std::shared_ptr<const Bounded>> values_;
   int64_t made_ = 0;
 };
 

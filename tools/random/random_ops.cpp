@@ -118,7 +118,7 @@ ValueId OpMaker::tensor(bool with_axes) {
   for (int64_t tries = 4 * count; tries > 0; --tries) {
     // The later half of the values is chosen more often, so that chains of ops grow long.
     const int64_t from = choices_.oneIn(2) ? count / 2 : 0;
-    const auto id = static_cast<ValueId>(choices_.between(from, count - 1));
+    const auto id = ValueId(choices_.between(from, count - 1));
     if (!b_.fusion().value(id).is_scalar && (!with_axes || rank(id) > 0)) return id;
   }
   userError("no tensor fits");
@@ -138,8 +138,7 @@ Scalar OpMaker::literal() {
 
 ValueId OpMaker::scalar() {
   for (int tries = 3; tries > 0; --tries) {
-    const auto id =
-        static_cast<ValueId>(choices_.below(static_cast<int64_t>(context_.values.size())));
+    const auto id = ValueId(choices_.below(static_cast<int64_t>(context_.values.size())));
     if (b_.fusion().value(id).is_scalar) return id;
   }
   return b_.constant(literal());

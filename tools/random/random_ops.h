@@ -14,10 +14,10 @@ namespace heddle::random {
 // The material for the ops of a random fusion.
 struct OpContext {
   const SizeBindings& sizes;
-  const std::vector<Size>& extents;                           // for new axes
-  const std::vector<std::shared_ptr<const Bounded>>& values;  // by ValueId
-  const std::vector<OpKind>& without;                         // kinds of ops to leave out
-  bool gelu_products = true;                                  // matrix products with gelu
+  const std::vector<Size>& extents;  // for new axes
+  const IdVector<ValueId, std::shared_ptr<const Bounded>>& values;
+  const std::vector<OpKind>& without;  // kinds to leave out
+  bool gelu_products = true;           // products with gelu
 };
 
 DType randomDType(Choices& choices);

@@ -11,17 +11,17 @@ namespace heddle::random {
 namespace {
 
 // Returns all values of the reference, by id.
-std::vector<HostTensor> allValues(const FusionCase& from) {
+IdVector<ValueId, HostTensor> allValues(const FusionCase& from) {
   const ReferenceContext context{from.fusion, from.inputs, from.sizes};
-  std::vector<HostTensor> values(from.fusion.values().size());
+  IdVector<ValueId, HostTensor> values(from.fusion.values().size());
   for (ValueId id : from.fusion.inputs()) {
-    values[static_cast<size_t>(id)] = inputValue(context, id);
+    values[id] = inputValue(context, id);
   }
   for (const Expression& expr : from.fusion.exprs()) {
     std::vector<HostTensor> operands;
-    for (ValueId id : expr.inputs) operands.push_back(values[static_cast<size_t>(id)]);
+    for (ValueId id : expr.inputs) operands.push_back(values[id]);
     const bool leaf = expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
-    values[static_cast<size_t>(expr.outputs[0])] =
+    values[expr.outputs[0]] =
         leaf ? leafValue(context, expr) : evaluateDense(context, expr, operands);
   }
   return values;
@@ -44,7 +44,7 @@ class Rebuilder {
     for (const auto& [symbol, size] : from_.sizes) builder_.sizeDefault(symbol, size);
     for (size_t i = 0; i < from_.fusion.inputs().size(); ++i) copyInput(i);
     for (const auto& [id, by] : edits_.replaced) {
-      if (!by && needed_[static_cast<size_t>(id)]) newInput(id);
+      if (!by && needed_[id]) newInput(id);
     }
     for (const Expression& expr : from_.fusion.exprs()) copy(expr);
     for (ValueId id : outputs_) builder_.output(at(id));
@@ -62,25 +62,24 @@ class Rebuilder {
     }
     return id;
   }
-  ValueId at(ValueId id) const { return map_[static_cast<size_t>(routed(id))]; }
+  ValueId at(ValueId id) const { return map_[routed(id)]; }
   bool isCut(ValueId id) const {
     auto found = edits_.replaced.find(id);
     return found != edits_.replaced.end() && !found->second;
   }
 
   void markNeeded() {
-    for (ValueId id : outputs_) needed_[static_cast<size_t>(routed(id))] = true;
-    const std::vector<Expression>& exprs = from_.fusion.exprs();
-    for (size_t e = exprs.size(); e-- > 0;) {
-      const ValueId out = exprs[e].outputs[0];
-      if (!needed_[static_cast<size_t>(out)] || isCut(out)) continue;
-      for (ValueId id : exprs[e].inputs) needed_[static_cast<size_t>(routed(id))] = true;
+    for (ValueId id : outputs_) needed_[routed(id)] = true;
+    for (ExprId e : from_.fusion.exprs().ids().reversed()) {
+      const Expression& expr = from_.fusion.expr(e);
+      if (!needed_[expr.outputs[0]] || isCut(expr.outputs[0])) continue;
+      for (ValueId id : expr.inputs) needed_[routed(id)] = true;
     }
   }
 
   void copyInput(size_t position) {
     const ValueId id = from_.fusion.inputs()[position];
-    if (!needed_[static_cast<size_t>(id)]) return;
+    if (!needed_[id]) return;
     const Value& value = from_.fusion.value(id);
     ValueId now = kNoValue;
     if (value.is_scalar) {
@@ -91,12 +90,12 @@ class Rebuilder {
       result_.inputs.tensors[now] = from_.inputs.tensors.at(id);
     }
     result_.layouts.push_back(from_.layouts[position]);
-    map_[static_cast<size_t>(id)] = now;
+    map_[id] = now;
   }
 
   void newInput(ValueId id) {
     const Value& value = from_.fusion.value(id);
-    const HostTensor& tensor = values_[static_cast<size_t>(id)];
+    const HostTensor& tensor = values_[id];
     ValueId now = kNoValue;
     if (value.is_scalar) {
       now = builder_.scalarInput(value.name, value.tensor.dtype, tensor.at(0));
@@ -109,25 +108,25 @@ class Rebuilder {
       result_.inputs.tensors[now] = tensor;
       result_.layouts.push_back({stridesFor(tensor.sizes, rowMajor(tensor.sizes.size())), 0});
     }
-    map_[static_cast<size_t>(id)] = now;
+    map_[id] = now;
   }
 
   void copy(const Expression& expr) {
     const ValueId out = expr.outputs[0];
-    if (!needed_[static_cast<size_t>(out)] || map_[static_cast<size_t>(out)] != kNoValue) return;
+    if (!needed_[out] || map_[out] != kNoValue) return;
     std::vector<ValueId> operands;
     for (ValueId id : expr.inputs) operands.push_back(at(id));
     builder_.name(from_.fusion.value(out).name);
-    map_[static_cast<size_t>(out)] = builder_.apply(expr.op->name, std::move(operands), expr.attrs);
+    map_[out] = builder_.apply(expr.op->name, std::move(operands), expr.attrs);
   }
 
   const FusionCase& from_;
   const Edits& edits_;
   FusionBuilder builder_;
   std::vector<ValueId> outputs_;
-  std::vector<ValueId> map_;  // old id -> new id
-  std::vector<bool> needed_;
-  std::vector<HostTensor> values_;
+  IdVector<ValueId, ValueId> map_;  // old id -> new id
+  IdVector<ValueId, bool> needed_;
+  IdVector<ValueId, HostTensor> values_;
   FusionCase result_;
 };
 

@@ -57,7 +57,7 @@ class Reducer {
   // Makes the first value that fails alone the only output. If there is none, removes as many
   // outputs as possible.
   void dropOutputs() {
-    const std::vector<Expression> exprs = best_.fusion.exprs();
+    const IdVector<ExprId, Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {
       const bool only = best_.fusion.outputs() == expr.outputs;
       if (!only && attempt(Edits{{expr.outputs[0]}, {}})) return;

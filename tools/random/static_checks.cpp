@@ -94,16 +94,16 @@ void checkSparse(const FusionCase& fusion_case, const std::vector<HostTensor>& e
 void checkSegments(const FusionCase& fusion_case, const std::vector<HostTensor>& expected) {
   const SegmentedFusion segmented = segment(runPasses(fusion_case.fusion, 1));
   const Fusion& fusion = segmented.fusion;
-  std::vector<int> groups_of(fusion.exprs().size(), 0);
+  IdVector<ExprId, int> groups_of(fusion.exprs().size(), 0);
   for (size_t g = 0; g < segmented.groups.size(); ++g) {
     for (ExprId e : segmented.groups[g].exprs) {
-      ++groups_of[static_cast<size_t>(e)];
-      HEDDLE_CHECK(segmented.group_of[static_cast<size_t>(e)] == static_cast<int>(g),
-                   "group_of of expression {} names another group", e);
+      ++groups_of[e];
+      HEDDLE_CHECK(segmented.group_of[e] == static_cast<int>(g), "expression {} says another group",
+                   e);
     }
   }
-  for (size_t e = 0; e < groups_of.size(); ++e) {
-    const bool host = fusion.value(fusion.exprs()[e].outputs[0]).is_scalar;
+  for (ExprId e : groups_of.ids()) {
+    const bool host = fusion.value(fusion.expr(e).outputs[0]).is_scalar;
     HEDDLE_CHECK(groups_of[e] == (host ? 0 : 1), "expression {} is in {} groups", e, groups_of[e]);
   }
   const ReferenceInputs inputs = inputsFor(fusion, fusion_case);

@@ -135,10 +135,10 @@ class ItemFinder {
   void visit(const Instruction& x, Item& item, bool nested) {
     const Op& op = x.op;
     if (const auto* made = std::get_if<Allocate>(&op))
-      define(made->out, {rootOf(x)}, nested || x.on >= 0);
+      define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {
-      const int32_t part = nested || x.on >= 0 ? -1 : partOf(*view);
-      define(view->out, Roots(roots_of_[static_cast<size_t>(view->in)]), nested || x.on >= 0);
+      const int32_t part = nested || x.on.valid() ? -1 : partOf(*view);
+      define(view->out, Roots(roots_of_[static_cast<size_t>(view->in)]), nested || x.on.valid());
       part_of_[static_cast<size_t>(view->out)] = part;
     }
     for (const Access& access : accessesOf(op)) {

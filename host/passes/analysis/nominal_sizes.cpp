@@ -38,7 +38,7 @@ double NominalSizes::bytes(const Program& program, const Slot& slot) const {
 
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis) {
   if (!slot.tensor.sharding || !slot.tensor.sharding->isSharded(axis)) return 1;
-  const DeviceMesh& mesh = program.meshes[static_cast<size_t>(slot.tensor.sharding->mesh)];
+  const DeviceMesh& mesh = program.meshes[slot.tensor.sharding->mesh];
   int64_t devices = 1;
   for (MeshAxis each : slot.tensor.sharding->axes[axis]) devices *= mesh.size(each);
   return devices;

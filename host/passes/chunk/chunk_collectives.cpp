@@ -284,7 +284,7 @@ class Chunker {
       const auto id = static_cast<SlotId>(i);
       const std::optional<Sharding>& sharding = slot(id).tensor.sharding;
       if (!sharding || !sharding->stream || served_.count(id) > 0) continue;
-      const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(sharding->mesh)];
+      const DeviceMesh& mesh = program_.meshes[sharding->mesh];
       HEDDLE_USER_CHECK(mesh.size() == 1,
                         "%{}: stream({}: {}): no product next to a collective makes or reads it, "
                         "so there is nothing to overlap{}",

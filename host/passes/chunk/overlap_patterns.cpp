@@ -49,7 +49,7 @@ class OverlapFinder {
   const CallLibrary& call(size_t i) const { return std::get<CallLibrary>(at(i).op); }
 
   int64_t teamSize(const Team& team) const {
-    const DeviceMesh& mesh = program_.meshes[static_cast<size_t>(team.mesh)];
+    const DeviceMesh& mesh = program_.meshes[team.mesh];
     int64_t devices = 1;
     for (MeshAxis axis : team.axes) devices *= mesh.size(axis);
     return devices;
@@ -59,8 +59,7 @@ class OverlapFinder {
     const bool known = x.kind == CollectiveKind::Allgather ||
                        x.kind == CollectiveKind::ReduceScatter ||
                        x.kind == CollectiveKind::Allreduce;
-    return known && x.team.mesh >= 0 &&
-           !program_.meshes[static_cast<size_t>(x.team.mesh)].sizeIsFromJob() &&
+    return known && x.team.mesh.valid() && !program_.meshes[x.team.mesh].sizeIsFromJob() &&
            teamSize(x.team) > 1;
   }
 

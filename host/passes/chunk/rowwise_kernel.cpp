@@ -18,9 +18,8 @@ class RowwiseKernelCheck {
     if (segment_.outputs().size() != 1) return "it has several results";
     const ValueId result = segment_.outputs().front();
     if (!hasRows(result)) return fmt::format("%{} has no rows", segment_.value(result).name);
-    for (size_t i = 0; i < segment_.values().size(); ++i) {
-      const Value& value = segment_.values()[i];
-      const auto id = static_cast<ValueId>(i);
+    for (ValueId id : segment_.values().ids()) {
+      const Value& value = segment_.value(id);
       const bool shared = value.is_scalar || value.tensor.rank() == 1;
       const bool spread = value.definition != kNoExpr && isSharedByRows(value.tensor);
       if (!shared && !spread && !hasRows(id)) {
@@ -96,10 +95,10 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
   for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // as the text form gives it
-  std::vector<ValueId> new_of(segment.values().size(), kNoValue);
+  IdVector<ValueId, ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = segment.value(segment.inputs()[i]);
-    ValueId& made = new_of[static_cast<size_t>(segment.inputs()[i])];
+    ValueId& made = new_of[segment.inputs()[i]];
     if (value.is_scalar) {
       made = b.scalarInput(value.name, value.tensor.dtype, value.default_value);
       continue;
@@ -110,9 +109,9 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
   }
   for (const Expression& expr : segment.exprs()) {
     std::vector<ValueId> inputs;
-    for (ValueId id : expr.inputs) inputs.push_back(new_of[static_cast<size_t>(id)]);
+    for (ValueId id : expr.inputs) inputs.push_back(new_of[id]);
     b.name(segment.value(expr.outputs[0]).name).line(expr.line);
-    ValueId& made = new_of[static_cast<size_t>(expr.outputs[0])];
+    ValueId& made = new_of[expr.outputs[0]];
     if (expr.op->kind == OpKind::Broadcast) {
       std::vector<int64_t> rows = rowMajor(order.size());
       rows.pop_back();
@@ -121,7 +120,7 @@ Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operan
       made = b.apply(expr.op->name, inputs, expr.attrs);
     }
   }
-  const ValueId result = new_of[static_cast<size_t>(segment.outputs().front())];
+  const ValueId result = new_of[segment.outputs().front()];
   if (order != rowMajor(order.size())) b.mutableFusion().layout(result).allocation_order = order;
   b.output(result);
   return std::move(b).build();

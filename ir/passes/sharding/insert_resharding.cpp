@@ -52,8 +52,7 @@ class Resharding {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      ExprId id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       const Expression& expr = old_.expr(id);
       if (isHostScalar(old_, expr)) {
         rewriter_.copy(id);
@@ -76,8 +75,8 @@ class Resharding {
   void lowerSet(ExprId id, const Expression& expr) {
     ValueId from = expr.inputs[0];
     ValueId to = expr.outputs[0];
-    Sharding wanted = states_[static_cast<size_t>(to)].value();
-    if (samePlacement(states_[static_cast<size_t>(from)], wanted)) {
+    Sharding wanted = states_[to].value();
+    if (samePlacement(states_[from], wanted)) {
       rewriter_.copy(id);
     } else {
       chain(rewriter_.at(from), from, wanted, to, expr.line);
@@ -96,7 +95,7 @@ class Resharding {
                                                      : inState(input, plan.operands[i], expr.line));
     }
     ValueId result = expr.outputs[0];
-    const Sharding& wanted = states_[static_cast<size_t>(result)].value();
+    const Sharding& wanted = states_[result].value();
     if (samePlacement(plan.result, wanted)) {
       rewriter_.copyOn(id, std::move(operands));
       return;
@@ -110,8 +109,8 @@ class Resharding {
 
   // The value in that state; made once for all readers.
   ValueId inState(ValueId old, const Sharding& wanted, int line) {
-    if (samePlacement(states_[static_cast<size_t>(old)], wanted)) return rewriter_.at(old);
-    std::string key = wanted.str(old_.meshes[static_cast<size_t>(wanted.mesh)]);
+    if (samePlacement(states_[old], wanted)) return rewriter_.at(old);
+    std::string key = wanted.str(old_.meshes[wanted.mesh]);
     auto found = moved_.find({old, key});
     if (found != moved_.end()) return found->second;
     ValueId value =
@@ -157,9 +156,7 @@ class Resharding {
     return value;
   }
 
-  const DeviceMesh& meshOf(const Sharding& state) const {
-    return old_.meshes[static_cast<size_t>(state.mesh)];
-  }
+  const DeviceMesh& meshOf(const Sharding& state) const { return old_.meshes[state.mesh]; }
 
   // For the dump.
   void remember(const TensorView& tensor, const Sharding& from, const Sharding& wanted,
@@ -218,8 +215,8 @@ class Resharding {
 
   // Meshes between two others are named after them.
   void addMesh(const ReshardStep& step) {
-    std::vector<DeviceMesh>& meshes = rewriter_.fusion().meshes;
-    if (findMesh(meshes, step.mesh) >= 0) return;
+    Meshes& meshes = rewriter_.fusion().meshes;
+    if (findMesh(meshes, step.mesh).valid()) return;
     DeviceMesh mesh = step.mesh;
     const auto taken = [&](const DeviceMesh& other) { return other.name == mesh.name; };
     for (int i = 2; std::any_of(meshes.begin(), meshes.end(), taken); ++i) {
@@ -307,7 +304,7 @@ class Resharding {
     int64_t blocks = blocksOf(step);
     const size_t axis = static_cast<size_t>(step.axis);
     for (MeshAxis each : tensor.sharding->axes[axis]) {
-      blocks *= old_.meshes[static_cast<size_t>(tensor.sharding->mesh)].size(each);
+      blocks *= old_.meshes[tensor.sharding->mesh].size(each);
     }
     return !remainder(tensor.domain[axis].extent, blocks).isConstant(0);
   }

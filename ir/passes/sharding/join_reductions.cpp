@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 // Per old value that is reduced, or is a sum of such: how.
-using Steps = std::vector<std::optional<ReshardStep>>;
+using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
  public:
@@ -23,12 +23,12 @@ class ReductionJoiner {
         joined_(fusion.exprs().size(), false),
         partial_(fusion.values().size(), kNoValue),
         rewriter_(fusion) {
-    for (size_t i = 0; i < fusion.exprs().size(); ++i) {
-      const Expression& expr = fusion.exprs()[i];
-      const auto result = static_cast<size_t>(expr.outputs[0]);
+    for (ExprId id : fusion.exprs().ids()) {
+      const Expression& expr = fusion.expr(id);
+      const auto result = expr.outputs[0];
       if (expr.op->kind == OpKind::Set) steps_[result] = reductionOf(expr);
       if (!isJoined(expr)) continue;
-      joined_[i] = true;
+      joined_[id] = true;
       steps_[result] = stepOf(expr.inputs[0]);
     }
   }
@@ -37,14 +37,13 @@ class ReductionJoiner {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      const auto id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       const Expression& expr = old_.expr(id);
       const ValueId result = expr.outputs[0];
-      if (joined_[i]) {
+      if (joined_[id]) {
         addPartials(id, expr);
       } else if (waits(result)) {
-        partial_[static_cast<size_t>(result)] = rewriter_.at(expr.inputs[0]);
+        partial_[result] = rewriter_.at(expr.inputs[0]);
       } else {
         rewriter_.copy(id);
       }
@@ -58,7 +57,7 @@ class ReductionJoiner {
   // The value that is reduced for this one, which waits.
   const std::string& reducedFor(ValueId id) const {
     while (waits(id)) {
-      id = old_.expr(users_[static_cast<size_t>(id)].front()).outputs[0];
+      id = old_.expr(users_[id].front()).outputs[0];
     }
     return old_.value(id).name;
   }
@@ -77,9 +76,7 @@ class ReductionJoiner {
     fusion.annotate(kReshardingAnnotation, std::move(*moves));
   }
 
-  const std::optional<ReshardStep>& stepOf(ValueId id) const {
-    return steps_[static_cast<size_t>(id)];
-  }
+  const std::optional<ReshardStep>& stepOf(ValueId id) const { return steps_[id]; }
 
   std::optional<ReshardStep> reductionOf(const Expression& set) const {
     ReshardStep step = reshardStepOf(old_, set);
@@ -94,13 +91,11 @@ class ReductionJoiner {
     return std::find(outputs.begin(), outputs.end(), id) != outputs.end();
   }
 
-  bool isReadOnce(ValueId id) const {
-    return users_[static_cast<size_t>(id)].size() == 1 && !isOutput(id);
-  }
+  bool isReadOnce(ValueId id) const { return users_[id].size() == 1 && !isOutput(id); }
 
   // The memory of what a collective wrote is as that one needed it, and not as the next would.
   bool feedsCollective(ValueId id) const {
-    const std::vector<ExprId>& users = users_[static_cast<size_t>(id)];
+    const std::vector<ExprId>& users = users_[id];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {
       const Expression& expr = old_.expr(user);
       return expr.op->kind != OpKind::Pointwise && expr.op->kind != OpKind::Reduction &&
@@ -126,12 +121,12 @@ class ReductionJoiner {
   // Whether the value is reduced later, as a part of a sum.
   bool waits(ValueId id) const {
     if (!stepOf(id) || !isReadOnce(id)) return false;
-    return joined_[static_cast<size_t>(users_[static_cast<size_t>(id)].front())];
+    return joined_[users_[id].front()];
   }
 
   void addPartials(ExprId id, const Expression& expr) {
-    const ValueId a = partial_[static_cast<size_t>(expr.inputs[0])];
-    const ValueId b = partial_[static_cast<size_t>(expr.inputs[1])];
+    const ValueId a = partial_[expr.inputs[0]];
+    const ValueId b = partial_[expr.inputs[1]];
     const ValueId result = expr.outputs[0];
     const ValueId sum =
         rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
@@ -143,17 +138,17 @@ class ReductionJoiner {
     if (order != rowMajor(order.size())) hint = order;
     fusion.layout(sum).allocation_order = hint;
     if (waits(result)) {
-      partial_[static_cast<size_t>(result)] = sum;
+      partial_[result] = sum;
       return;
     }
     fusion.layout(rewriter_.setAs(sum, result)).allocation_order = hint;
   }
 
   const Fusion& old_;
-  std::vector<std::vector<ExprId>> users_;
+  IdVector<ValueId, std::vector<ExprId>> users_;
   Steps steps_;
-  std::vector<bool> joined_;      // per expression
-  std::vector<ValueId> partial_;  // per old value that waits: the new value to add
+  IdVector<ExprId, bool> joined_;       // per expression
+  IdVector<ValueId, ValueId> partial_;  // per old value that waits: the new value to add
   FusionRewriter rewriter_;
 };
 

@@ -12,9 +12,7 @@ namespace {
 
 using SpaceAxes = std::vector<std::vector<MeshAxis>>;
 
-const std::optional<Sharding>& stateOf(const States& states, ValueId id) {
-  return states[static_cast<size_t>(id)];
-}
+const std::optional<Sharding>& stateOf(const States& states, ValueId id) { return states[id]; }
 
 // Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
 // known not to be. What can be gathered as well is where the defaults are uneven.
@@ -89,7 +87,7 @@ class SpaceGrants {
 };
 
 Sharding stateFrom(const TensorView& tensor, const std::vector<int>& axes, const SpaceAxes& space,
-                   int mesh) {
+                   MeshId mesh) {
   Sharding state = replicated(mesh, tensor.rank());
   for (size_t axis = 0; axis < axes.size(); ++axis) {
     if (axes[axis] == AxisMap::kNone || tensor.domain[axis].kind == IterKind::Broadcast) continue;
@@ -105,10 +103,10 @@ ReduceOp combinationOf(const Expression& expr) {
 }  // namespace
 
 // That of the result if it has one, then those of the operands, of more bytes first.
-std::vector<int> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
-                                                const std::optional<Sharding>& result) {
-  std::vector<int> meshes;
-  const auto add = [&](int mesh) {
+std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
+                                                   const std::optional<Sharding>& result) {
+  std::vector<MeshId> meshes;
+  const auto add = [&](MeshId mesh) {
     if (std::find(meshes.begin(), meshes.end(), mesh) == meshes.end()) meshes.push_back(mesh);
   };
   if (result) add(result->mesh);
@@ -133,18 +131,17 @@ std::vector<LocalShardingPlanner::Asker> LocalShardingPlanner::askersOf(
 }
 
 LocalShardings LocalShardingPlanner::planFor(const Expression& expr, const ShardableAxes& spread,
-                                             int mesh, const std::vector<Asker>& askers,
+                                             MeshId mesh, const std::vector<Asker>& askers,
                                              bool& conflict) const {
   LocalShardings plan;
   plan.mesh = mesh;
-  const DeviceMesh& devices = fusion_.meshes.at(static_cast<size_t>(mesh));
+  const DeviceMesh& devices = fusion_.meshes.at(mesh);
   static const std::vector<bool> kNothing;
   SpaceGrants grants(spread, devices, paths_, maySplitGathered(fusion_, expr));
   conflict = false;
   for (const Asker& asker : askers) {
     const bool understood =
-        asker.state->mesh == mesh ||
-        sameAxes(fusion_.meshes.at(static_cast<size_t>(asker.state->mesh)), devices);
+        asker.state->mesh == mesh || sameAxes(fusion_.meshes.at(asker.state->mesh), devices);
     const std::vector<bool>& wanted =
         asker.value == expr.outputs[0] ? kNothing : asked(asker.value);
     conflict = !understood || !grants.grant(*asker.state, *asker.axes, wanted) || conflict;
@@ -186,12 +183,12 @@ LocalShardings LocalShardingPlanner::plan(const Expression& expr, const States& 
   const ShardableAxes spread = shardableAxesOf(fusion_, expr);
   const std::vector<Asker> askers = askersOf(expr, spread.map, states);
   if (askers.empty()) return {};
-  const std::vector<int> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
+  const std::vector<MeshId> meshes = meshesOf(askers, stateOf(states, expr.outputs[0]));
   bool conflict = false;
   LocalShardings best = planFor(expr, spread, meshes.front(), askers, conflict);
   if (!conflict && meshes.size() == 1) return best;
   double best_cost = costOf(expr, best, states);
-  for (int mesh : meshes) {
+  for (MeshId mesh : meshes) {
     for (size_t first = 0; first < askers.size(); ++first) {
       std::vector<Asker> order = askers;
       std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first),

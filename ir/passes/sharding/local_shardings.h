@@ -13,12 +13,12 @@ namespace heddle {
 // How one expression is computed with no communication: the states its operands must have and the
 // state the result then is in, partial where a reduced axis is spread over devices.
 struct LocalShardings {
-  int mesh = -1;                   // -1: no state is known, and the rest is empty
+  MeshId mesh;                     // kNoMesh: no state is known, and the rest is empty
   std::vector<Sharding> operands;  // empty states for scalars
   Sharding result;
 };
 
-using States = std::vector<std::optional<Sharding>>;  // per ValueId; nullopt: not known
+using States = IdVector<ValueId, std::optional<Sharding>>;  // nullopt: not known
 
 // Gives each axis of the expression's iteration space the mesh axes that an operand or the wanted
 // result has there (ir/analysis/shardable_axes.h). They ask in turn, operands with more bytes first
@@ -40,9 +40,7 @@ class LocalShardingPlanner {
   const ReshardPaths& paths() const { return paths_; }
 
   // That of a value; of a fusion with a reshape only.
-  const std::vector<bool>& asked(ValueId value) const {
-    return user_sharded_[static_cast<size_t>(value)];
-  }
+  const std::vector<bool>& asked(ValueId value) const { return user_sharded_[value]; }
 
  private:
   // A value that wants the space spread its way.
@@ -51,17 +49,17 @@ class LocalShardingPlanner {
     const std::vector<int>* axes;  // of the value in the space
     const Sharding* state;
   };
-  static std::vector<int> meshesOf(const std::vector<Asker>& askers,
-                                   const std::optional<Sharding>& result);
+  static std::vector<MeshId> meshesOf(const std::vector<Asker>& askers,
+                                      const std::optional<Sharding>& result);
   std::vector<Asker> askersOf(const Expression& expr, const AxisMap& map,
                               const States& states) const;
-  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, int mesh,
+  LocalShardings planFor(const Expression& expr, const ShardableAxes& spread, MeshId mesh,
                          const std::vector<Asker>& askers, bool& conflict) const;
   double costOf(const Expression& expr, const LocalShardings& plan, const States& states) const;
 
   const Fusion& fusion_;
   ReshardPaths paths_;
-  std::vector<std::vector<bool>> user_sharded_;
+  IdVector<ValueId, std::vector<bool>> user_sharded_;
 };
 
 }  // namespace heddle

@@ -24,16 +24,14 @@ class Propagation {
     backwardToNew();
     fillReplicated();
     Fusion result = fusion_;
-    for (size_t i = 0; i < states_.size(); ++i) {
-      if (!result.value(static_cast<ValueId>(i)).is_scalar) {
-        result.setSharding(static_cast<ValueId>(i), states_[i]);
-      }
+    for (ValueId id : states_.ids()) {
+      if (!result.value(id).is_scalar) result.setSharding(id, states_[id]);
     }
     return result;
   }
 
  private:
-  std::optional<Sharding>& state(ValueId id) { return states_[static_cast<size_t>(id)]; }
+  std::optional<Sharding>& state(ValueId id) { return states_[id]; }
 
   // Results whose operands say something follow them.
   void forward() {
@@ -41,14 +39,14 @@ class Propagation {
       ValueId result = expr.outputs[0];
       if (isHostScalar(fusion_, expr) || state(result)) continue;
       LocalShardings plan = planner_.plan(expr, states_);
-      if (plan.mesh >= 0) state(result) = resolved(plan.result);
+      if (plan.mesh.valid()) state(result) = resolved(plan.result);
     }
   }
 
   // What the readers of a value want it to be, when all that say something say the same.
   std::optional<Sharding> wish(ValueId id) {
     std::optional<Sharding> common;
-    for (ExprId user : users_[static_cast<size_t>(id)]) {
+    for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);
       if (isHostScalar(fusion_, expr) || !state(expr.outputs[0])) continue;
       LocalShardings plan = planner_.plan(expr, states_);
@@ -65,8 +63,8 @@ class Propagation {
   // Values of unknown state, and results that are partial where they are made, follow their
   // readers.
   void backward() {
-    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion_.exprs()[i];
+    for (ExprId id : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(id);
       if (!isHostScalar(fusion_, expr)) followReaders(expr.outputs[0], &expr);
     }
     for (ValueId input : fusion_.inputs()) {
@@ -77,18 +75,18 @@ class Propagation {
   // Full, iota and what is computed from them alone cost nothing in any state: they follow their
   // readers once the operands that came from elsewhere have decided those.
   void backwardToNew() {
-    std::vector<bool> is_new(states_.size(), false);
+    IdVector<ValueId, bool> is_new(states_.size(), false);
     for (const Expression& expr : fusion_.exprs()) {
-      is_new[static_cast<size_t>(expr.outputs[0])] =
+      is_new[expr.outputs[0]] =
           !isHostScalar(fusion_, expr) &&
           std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId input) {
-            return fusion_.value(input).is_scalar || is_new[static_cast<size_t>(input)];
+            return fusion_.value(input).is_scalar || is_new[input];
           });
     }
-    for (size_t i = fusion_.exprs().size(); i-- > 0;) {
-      const Expression& expr = fusion_.exprs()[i];
+    for (ExprId id : fusion_.exprs().ids().reversed()) {
+      const Expression& expr = fusion_.expr(id);
       ValueId result = expr.outputs[0];
-      if (is_new[static_cast<size_t>(result)]) followReaders(result, &expr);
+      if (is_new[result]) followReaders(result, &expr);
     }
     forward();
   }
@@ -119,24 +117,23 @@ class Propagation {
   }
 
   void fillReplicated() {
-    int mesh = -1;
+    MeshId mesh;
     for (const std::optional<Sharding>& each : states_) {
-      if (mesh < 0 && each) mesh = each->mesh;
+      if (!mesh.valid() && each) mesh = each->mesh;
     }
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const Value& value = fusion_.values()[i];
-      if (value.is_scalar || states_[i]) continue;
+    for (ValueId id : states_.ids()) {
+      const Value& value = fusion_.value(id);
+      if (value.is_scalar || state(id)) continue;
       if (value.definition != kNoExpr && readsTensors(value.definition)) continue;
-      states_[i] =
-          replicated(meshOfReaders(static_cast<ValueId>(i)).value_or(mesh), value.tensor.rank());
+      state(id) = replicated(meshOfReaders(id).value_or(mesh), value.tensor.rank());
     }
     forward();
   }
 
   // An input or a new tensor that nothing decides lives on the mesh of the first reader that has
   // one.
-  std::optional<int> meshOfReaders(ValueId id) {
-    for (ExprId user : users_[static_cast<size_t>(id)]) {
+  std::optional<MeshId> meshOfReaders(ValueId id) {
+    for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);
       if (isHostScalar(fusion_, expr)) continue;
       if (state(expr.outputs[0])) return state(expr.outputs[0])->mesh;
@@ -146,7 +143,7 @@ class Propagation {
 
   const Fusion& fusion_;
   LocalShardingPlanner planner_;
-  std::vector<std::vector<ExprId>> users_;
+  IdVector<ValueId, std::vector<ExprId>> users_;
   States states_;
 };
 

@@ -11,7 +11,7 @@ namespace heddle {
 namespace {
 
 const DeviceMesh& meshOf(const Fusion& fusion, const Sharding& state) {
-  return fusion.meshes.at(static_cast<size_t>(state.mesh));
+  return fusion.meshes.at(state.mesh);
 }
 
 void refuseUneven(const Fusion& fusion, const Expression& expr,

@@ -15,7 +15,7 @@ using Key = std::vector<int>;
 
 // Equal for states that place the data alike.
 Key keyOf(const Sharding& state) {
-  Key key{state.mesh};
+  Key key{state.mesh.number()};
   for (const std::vector<MeshAxis>& list : state.axes) {
     for (MeshAxis axis : list) key.push_back(static_cast<int>(axis));
     key.push_back(-1);
@@ -119,7 +119,7 @@ std::optional<int64_t> ReshardPaths::byDefaults(const Size& extent) const {
 }
 
 const DeviceMesh& ReshardPaths::meshOf(const Sharding& state) const {
-  return fusion_.meshes.at(static_cast<size_t>(state.mesh));
+  return fusion_.meshes.at(state.mesh);
 }
 
 double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state) const {
@@ -230,25 +230,27 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
                                       const Sharding& to) const {
   Path path;
   if (samePlacement(from, to)) return path;
+  struct Node;
+  using NodeId = Id<Node>;
   struct Node {
     Sharding state;
-    int previous;
+    NodeId previous;  // none: the start
   };
-  std::vector<Node> nodes{{from, -1}};
-  using Entry = std::tuple<double, int, int>;  // bytes, steps, node: earlier found first
+  IdVector<NodeId, Node> nodes;
+  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node: earlier found first
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  queue.emplace(0.0, 0, 0);
+  queue.emplace(0.0, 0, nodes.push_back({from, NodeId()}));
   std::set<Key> done;
   const Key goal = keyOf(to);
   while (!queue.empty()) {
     auto [bytes, steps, index] = queue.top();
     queue.pop();
-    const Sharding state = nodes[static_cast<size_t>(index)].state;
+    const Sharding state = nodes[index].state;
     Key key = keyOf(state);
     if (!done.insert(key).second) continue;
     if (key == goal) {
-      for (int n = index; n > 0; n = nodes[static_cast<size_t>(n)].previous) {
-        path.states.push_back(nodes[static_cast<size_t>(n)].state);
+      for (NodeId n = index; nodes[n].previous.valid(); n = nodes[n].previous) {
+        path.states.push_back(nodes[n].state);
       }
       std::reverse(path.states.begin(), path.states.end());
       path.states.back() = to;
@@ -259,8 +261,7 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
       if (done.count(keyOf(next)) != 0) continue;
       const double more = cost(tensor, state, next);
       if (more < 0) continue;
-      nodes.push_back({std::move(next), index});
-      queue.emplace(bytes + more, steps + 1, static_cast<int>(nodes.size()) - 1);
+      queue.emplace(bytes + more, steps + 1, nodes.push_back({std::move(next), index}));
     }
   }
   path.possible = false;
@@ -305,7 +306,7 @@ Sharding resolved(Sharding sharding) {
   return sharding;
 }
 
-Sharding replicated(int mesh, size_t rank) {
+Sharding replicated(MeshId mesh, size_t rank) {
   Sharding sharding;
   sharding.mesh = mesh;
   sharding.axes.resize(rank);

@@ -56,6 +56,6 @@ std::string describeStep(const ReshardStep& step);
 Sharding resolved(Sharding sharding);
 
 // A replicated tensor of `rank` axes on that mesh.
-Sharding replicated(int mesh, size_t rank);
+Sharding replicated(MeshId mesh, size_t rank);
 
 }  // namespace heddle

@@ -18,8 +18,7 @@ class LinearSplitter {
 
   Fusion run() {
     rewriter_.inputs();
-    for (size_t i = 0; i < old_.exprs().size(); ++i) {
-      const auto id = static_cast<ExprId>(i);
+    for (ExprId id : old_.exprs().ids()) {
       if (mustSplit(old_.expr(id))) {
         split(old_.expr(id));
       } else {
@@ -39,14 +38,14 @@ class LinearSplitter {
     if (expr.op->kind != OpKind::Matmul) return false;
     if (expr.inputs.size() == 2 && expr.find("activation") == nullptr) return false;
     const LocalShardings plan = planner_.plan(expr, states_);
-    return plan.mesh >= 0 && plan.result.isPartial();
+    return plan.mesh.valid() && plan.result.isPartial();
   }
 
   void split(const Expression& expr) {
     FusionBuilder& b = rewriter_.builder();
     const ValueId result = expr.outputs[0];
     const std::string& name = old_.value(result).name;
-    const auto first = static_cast<ValueId>(rewriter_.fusion().values().size());
+    const auto first = rewriter_.fusion().values().endId();
     const Attr* activation = expr.find("activation");
     auto attrs = expr.attrs;
     std::erase_if(attrs, [](const auto& attr) { return attr.first == "activation"; });
@@ -70,8 +69,8 @@ class LinearSplitter {
   // New tensors lie as the result does.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
-    const Sharding& wanted = states_[static_cast<size_t>(result)].value();
-    for (auto id = first; static_cast<size_t>(id) < fusion.values().size(); ++id) {
+    const Sharding& wanted = states_[result].value();
+    for (ValueId id : IdRange(first, fusion.values().endId())) {
       if (fusion.value(id).is_scalar) continue;
       Sharding sharding = wanted;
       for (size_t axis = 0; axis < fusion.tensor(id).rank(); ++axis) {

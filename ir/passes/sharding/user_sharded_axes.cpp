@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-using UserShardedAxes = std::vector<std::vector<bool>>;
+using UserShardedAxes = IdVector<ValueId, std::vector<bool>>;
 
 std::vector<bool> writtenAxes(const TensorView& tensor) {
   std::vector<bool> axes(tensor.rank());
@@ -21,7 +21,7 @@ std::vector<bool> followedAxes(const Fusion& fusion, const Expression& expr,
   const ShardableAxes spread = shardableAxesOf(fusion, expr);
   std::vector<bool> space(spread.map.space.size());
   for (size_t i = 0; i < expr.inputs.size(); ++i) {
-    const std::vector<bool>& operand = asked[static_cast<size_t>(expr.inputs[i])];
+    const std::vector<bool>& operand = asked[expr.inputs[i]];
     for (size_t axis = 0; axis < spread.map.inputs[i].size(); ++axis) {
       const int s = spread.map.inputs[i][axis];
       if (s == AxisMap::kNone || !operand[axis]) continue;
@@ -42,15 +42,15 @@ UserShardedAxes userShardedAxes(const Fusion& fusion) {
   UserShardedAxes asked(fusion.values().size());
   const auto reshapes = [](const Expression& expr) { return expr.op->kind == OpKind::Reshape; };
   if (std::none_of(fusion.exprs().begin(), fusion.exprs().end(), reshapes)) return asked;
-  for (size_t i = 0; i < asked.size(); ++i) {
-    const Value& value = fusion.values()[i];
-    asked[i].resize(value.is_scalar ? 0 : value.tensor.rank());
-    if (value.user_sharding) asked[i] = writtenAxes(value.tensor);
+  for (ValueId id : asked.ids()) {
+    const Value& value = fusion.value(id);
+    asked[id].resize(value.is_scalar ? 0 : value.tensor.rank());
+    if (value.user_sharding) asked[id] = writtenAxes(value.tensor);
   }
   for (const Expression& expr : fusion.exprs()) {
     const ValueId result = expr.outputs[0];
     if (isHostScalar(fusion, expr) || fusion.value(result).user_sharding) continue;
-    asked[static_cast<size_t>(result)] = followedAxes(fusion, expr, asked);
+    asked[result] = followedAxes(fusion, expr, asked);
   }
   return asked;
 }

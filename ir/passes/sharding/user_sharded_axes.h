@@ -10,6 +10,6 @@ namespace heddle {
 // wrote so, and where that leads to as results follow their operands. What is sharded elsewhere,
 // because its readers are, could as well not be: it must not ask sizes for what the user does not.
 // Values of fusions without a reshape, the only op for which it matters, have empty lists.
-std::vector<std::vector<bool>> userShardedAxes(const Fusion& fusion);
+IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 }  // namespace heddle

@@ -84,7 +84,7 @@ TEST(RandomReduce, BoundsAreExactForIeeeOpsAndUnknownAtJumps) {
   ReferenceInputs inputs;
   HostTensor x(DType::F32, {4});
   for (int64_t i = 0; i < 4; ++i) x.set(i, static_cast<double>(i));
-  inputs.tensors[0] = x;
+  inputs.tensors[ValueId(0)] = x;
   const std::vector<Bounded> out = evaluateBounded(fusion, inputs, {});
   EXPECT_EQ(out[0].errors, std::vector<double>(4, 0));  // one rounding, equal on all devices
   EXPECT_GT(out[1].errors[1], 0);

@@ -60,7 +60,7 @@ class Generator {
     const auto x = MeshAxis::X;
     const auto y = MeshAxis::Y;
     const auto z = MeshAxis::Z;
-    const std::vector<std::pair<int, std::vector<DeviceMesh>>> all = {
+    const std::vector<std::pair<int, Meshes>> all = {
         {1, {{"m", {{x, 1}}, {}}}},
         {2, {{"m", {{x, 2}}, {}}}},
         {3, {{"m", {{x, 3}}, {}}}},
@@ -85,13 +85,11 @@ class Generator {
     for (const DeviceMesh& mesh : meshes_) b_.mesh(mesh);
   }
 
-  const DeviceMesh& meshOf(const Sharding& sharding) const {
-    return meshes_[static_cast<size_t>(sharding.mesh)];
-  }
+  const DeviceMesh& meshOf(const Sharding& sharding) const { return meshes_[sharding.mesh]; }
 
   Sharding randomSharding(const TensorView& tensor) {
     Sharding sharding;
-    sharding.mesh = chance(3) ? static_cast<int>(meshes_.size()) - 1 : 0;
+    sharding.mesh = MeshId(chance(3) ? meshes_.size() - 1 : 0);
     sharding.axes.resize(tensor.rank());
     for (const DeviceMesh::Axis& axis : meshOf(sharding).axes) {
       if (tensor.rank() == 0 || chance(3)) continue;
@@ -330,18 +328,18 @@ class Generator {
 
   std::mt19937 random_;
   FusionBuilder b_{"random"};
-  std::vector<DeviceMesh> meshes_;
+  Meshes meshes_;
   std::vector<Size> extents_;
   std::vector<Made> values_;
 };
 
 // Returns for each value whether it was computed from a bf16 value.
-std::vector<bool> coarseValues(const Fusion& fusion) {
-  std::vector<bool> coarse;
+IdVector<ValueId, bool> coarseValues(const Fusion& fusion) {
+  IdVector<ValueId, bool> coarse;
   for (const Value& value : fusion.values()) coarse.push_back(value.tensor.dtype == DType::BF16);
   for (const Expression& expr : fusion.exprs()) {
     for (ValueId input : expr.inputs) {
-      if (coarse[static_cast<size_t>(input)]) coarse[static_cast<size_t>(expr.outputs[0])] = true;
+      if (coarse[input]) coarse[expr.outputs[0]] = true;
     }
   }
   return coarse;
@@ -370,9 +368,9 @@ bool check(uint32_t seed) {
     return false;
   }
   const std::vector<HostTensor> expected = testing::expectedOf(made.fusion, options);
-  const std::vector<bool> coarse = coarseValues(made.fusion);
+  const IdVector<ValueId, bool> coarse = coarseValues(made.fusion);
   for (size_t i = 0; i < expected.size(); ++i) {
-    const double bound = coarse[static_cast<size_t>(made.fusion.outputs()[i])] ? 5e-2 : 1e-4;
+    const double bound = coarse[made.fusion.outputs()[i]] ? 5e-2 : 1e-4;
     EXPECT_LE(testing::relativeError(got[i], expected[i]), bound) << "output " << i << ", " << what;
   }
   return true;

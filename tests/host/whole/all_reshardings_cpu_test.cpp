@@ -28,7 +28,7 @@ void use(Sharding& state, MeshAxis axis, Use how, bool first) {
 
 // Returns all shardings of a tensor of two axes. With two mesh axes this includes both orders of
 // them on one axis.
-std::vector<Sharding> allStates(const DeviceMesh& mesh, int index, bool with_partial) {
+std::vector<Sharding> allStates(const DeviceMesh& mesh, MeshId mesh_id, bool with_partial) {
   std::vector<Use> uses{Use::Nothing, Use::Axis0, Use::Axis1};
   if (with_partial) uses.push_back(Use::Partial);
   std::vector<Sharding> states;
@@ -37,7 +37,7 @@ std::vector<Sharding> allStates(const DeviceMesh& mesh, int index, bool with_par
       const bool shared = of_x == of_y && (of_x == Use::Axis0 || of_x == Use::Axis1);
       for (bool first : shared ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
         Sharding state;
-        state.mesh = index;
+        state.mesh = mesh_id;
         state.axes.resize(2);
         use(state, kX, of_x, false);
         use(state, kY, of_y, first);
@@ -62,7 +62,7 @@ std::vector<Size> extentsOf(FusionBuilder& b, const Sizes& sizes, bool constants
 
 // Checks one source sharding. The fusion has a set to each target. With constant sizes, a source
 // without partial axes is a value that the fusion computes.
-void checkFrom(const std::vector<DeviceMesh>& meshes, int ranks, const Sharding& from,
+void checkFrom(const Meshes& meshes, int ranks, const Sharding& from,
                const std::vector<Sharding>& targets, const Sizes& sizes, bool constants) {
   FusionBuilder b("reshardings");
   for (const DeviceMesh& mesh : meshes) b.mesh(mesh);
@@ -86,7 +86,7 @@ void checkFrom(const std::vector<DeviceMesh>& meshes, int ranks, const Sharding&
     const std::vector<HostTensor> expected = testing::expectedOf(fusion, options);
     for (size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0)
-          << targets[i].str(meshes[static_cast<size_t>(targets[i].mesh)]) << " of\n"
+          << targets[i].str(meshes[targets[i].mesh]) << " of\n"
           << print(fusion);
     }
   } catch (const std::exception& e) {
@@ -106,8 +106,8 @@ constexpr Sizes kSizes[] = {{5, 3}, {8, 4}, {1, 2}};
 TEST_F(AllReshardings, MovesOnAMeshOfOneAxisKeepValues) {
   for (int64_t devices : {1, 2, 3}) {
     const DeviceMesh mesh{"m", {{kX, devices}}, {}};
-    const std::vector<Sharding> targets = allStates(mesh, 0, false);
-    for (const Sharding& from : allStates(mesh, 0, true)) {
+    const std::vector<Sharding> targets = allStates(mesh, MeshId(0), false);
+    for (const Sharding& from : allStates(mesh, MeshId(0), true)) {
       for (const Sizes& sizes : kSizes) {
         for (bool constants : {false, true}) {
           checkFrom({mesh}, static_cast<int>(devices), from, targets, sizes, constants);
@@ -119,9 +119,9 @@ TEST_F(AllReshardings, MovesOnAMeshOfOneAxisKeepValues) {
 
 TEST_F(AllReshardings, MovesOnAMeshOfTwoAxesKeepValues) {
   const DeviceMesh mesh{"m", {{kY, 2}, {kX, 2}}, {3, 1, 0, 2}};
-  const std::vector<Sharding> targets = allStates(mesh, 0, false);
+  const std::vector<Sharding> targets = allStates(mesh, MeshId(0), false);
   int number = 0;
-  for (const Sharding& from : allStates(mesh, 0, true)) {
+  for (const Sharding& from : allStates(mesh, MeshId(0), true)) {
     if (number++ % heddle::testing::kOneIn != 0) continue;
     for (const Sizes& sizes : kSizes) {
       checkFrom({mesh}, 4, from, targets, sizes, sizes.rows != 5);
@@ -141,8 +141,8 @@ TEST_F(AllReshardings, MovesBetweenMeshesKeepValues) {
       {one, back},   {all, front},    {middle, all}, {middle, one}, {one, all}};
   int number = 0;
   for (const auto& [a, b] : pairs) {
-    const std::vector<Sharding> targets = allStates(b, 1, false);
-    for (const Sharding& from : allStates(a, 0, true)) {
+    const std::vector<Sharding> targets = allStates(b, MeshId(1), false);
+    for (const Sharding& from : allStates(a, MeshId(0), true)) {
       if (number++ % heddle::testing::kOneIn != 0) continue;
       checkFrom({a, b}, 4, from, targets, kSizes[0], false);
       checkFrom({a, b}, 4, from, targets, kSizes[1], true);

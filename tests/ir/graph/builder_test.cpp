@@ -132,7 +132,7 @@ TEST(Builder, WrongCallsAreRefused) {
 
 TEST(Builder, WrongShardingsAreRefused) {
   FusionBuilder b;
-  const int m = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
+  const MeshId m = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   const ValueId x = b.input("x", DType::F32, {t, h});
   EXPECT_EQ(messageOf([&] {
               b.shard(x, {m, {{MeshAxis::X}, {MeshAxis::X}}, {}, {}});
@@ -163,7 +163,7 @@ TEST(Builder, AnnotationsAreCopiedAndStaleIdsFound) {
   EXPECT_EQ(copy.annotation<int>("note"), std::nullopt);
   Fusion rebuilt;
   rebuilt.inheritAnnotations(copy, [](ValueId) { return std::optional<ValueId>(5); });
-  EXPECT_EQ(rebuilt.annotation<ValueId>("hot"), 5);
+  EXPECT_EQ(rebuilt.annotation<ValueId>("hot"), ValueId(5));
   EXPECT_EQ(rebuilt.staleAnnotations(), std::vector<std::string>{"hot"});
   fusion.dropAnnotation("note");
   EXPECT_EQ(fusion.annotation<std::string>("note"), std::nullopt);

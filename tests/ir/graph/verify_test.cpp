@@ -46,119 +46,124 @@ Sharding shardingOf(std::vector<std::vector<MeshAxis>> axes) {
 TEST(VerifyFusion, LegalFusionsAreAccepted) {
   EXPECT_EQ(complaint([](Fusion&) {}), "legal");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.setSharding(2, shardingOf({{MeshAxis::Y, MeshAxis::X}, {}}));
-              f.layout(2).allocation_order = AxisOrder{1, 0};
+              f.setSharding(ValueId(2), shardingOf({{MeshAxis::Y, MeshAxis::X}, {}}));
+              f.layout(ValueId(2)).allocation_order = AxisOrder{1, 0};
             }),
             "legal");
 }
 
 TEST(VerifyFusion, CorruptIdsAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { f.appendOutput(99); }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.appendOutput(ValueId(99)); }),
             "an output is value 99, which does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(-7); }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(ValueId(-7)); }),
             "an input is value -7, which does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 0).inputs[1] = 1000000; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(0)).inputs[1] = ValueId(1000000); }),
             "expression 0 (mul): operand 1000000 does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs[0] = -2; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs[0] = ValueId(-2); }),
             "expression 1 (sum): its output -2 does not exist");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs.clear(); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs.clear(); }),
             "expression 1 (sum) has 0 outputs, expected 1");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).op = nullptr; }), "expression 1 has no op");
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).op = nullptr; }),
+            "expression 1 has no op");
   EXPECT_EQ(complaint([](Fusion& f) {
               static OpDef copy = op("sum");
-              exprOf(f, 1).op = &copy;
+              exprOf(f, ExprId(1)).op = &copy;
             }),
             "expression 1 (sum): its op is not of the op table");
 }
 
 TEST(VerifyFusion, WrongDefinitionsAndOrderAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(0); }), "%x is an input twice");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(0).definition = 1; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.appendInput(ValueId(0)); }), "%x is an input twice");
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(0)).definition = ExprId(1); }),
             "%x is an input and defined by expression 1");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).definition = 12345; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).definition = ExprId(12345); }),
             "%z is defined by expression 1 (sum) but says expression 12345");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).outputs[0] = 2; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).outputs[0] = ValueId(2); }),
             "%y is defined twice, last by expression 1 (sum)");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.appendValue(Value{"lost", true, {}, {}, -1, false, 0});
+              f.appendValue(Value{"lost", true, {}, {}, kNoExpr, false, 0});
             }),
             "%lost is neither an input nor defined");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 0).inputs[0] = 3; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(0)).inputs[0] = ValueId(3); }),
             "expression 0 (mul) uses %z before expression 1 defines it");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).default_value = 1.0; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).default_value = 1.0; }),
             "%y has a default but is no scalar input");
 }
 
 TEST(VerifyFusion, WrongNamesAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).name = "x"; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).name = "x"; }),
             "values 0 and 3 are both called %x");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).name = ""; }), "value 3 has no name");
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).name = ""; }),
+            "value 3 has no name");
 }
 
 TEST(VerifyFusion, WrongTypesAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).tensor.dtype = DType::F64; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).tensor.dtype = DType::F64; }),
             "%y is f64[t, h], by the rules of mul it is f32[t, h]");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).tensor.domain.pop_back(); }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).tensor.domain.pop_back(); }),
             "%y is f32[t], by the rules of mul it is f32[t, h]");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(3).is_scalar = true; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(3)).is_scalar = true; }),
             "%z is a scalar and has axes");
-  EXPECT_EQ(
-      complaint([](Fusion& f) { f.mutableValue(2).tensor.domain[1].kind = IterKind::Reduction; }),
-      "%y: axis 1 of a tensor is a reduction axis");
-  EXPECT_EQ(
-      complaint([](Fusion& f) { f.mutableValue(2).tensor.domain[1].kind = IterKind::Broadcast; }),
-      "%y: the broadcast axis 1 has the extent h");
+  EXPECT_EQ(complaint([](Fusion& f) {
+              f.mutableValue(ValueId(2)).tensor.domain[1].kind = IterKind::Reduction;
+            }),
+            "%y: axis 1 of a tensor is a reduction axis");
+  EXPECT_EQ(complaint([](Fusion& f) {
+              f.mutableValue(ValueId(2)).tensor.domain[1].kind = IterKind::Broadcast;
+            }),
+            "%y: the broadcast axis 1 has the extent h");
 }
 
 TEST(VerifyFusion, WrongAttributesAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs.clear(); }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs.clear(); }),
             "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = true; }),
+  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = true; }),
             "expression 1 (sum) that makes %z: sum: attribute 'axes' must be a list of integers");
-  EXPECT_EQ(complaint([](Fusion& f) { exprOf(f, 1).attrs[0].second = std::vector<int64_t>{-2}; }),
-            "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
+  EXPECT_EQ(
+      complaint([](Fusion& f) { exprOf(f, ExprId(1)).attrs[0].second = std::vector<int64_t>{-2}; }),
+      "expression 1 (sum) that makes %z: its attributes are not as the builder writes them");
 }
 
 TEST(VerifyFusion, WrongShardingsAreReported) {
-  EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(1, shardingOf({})); }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(ValueId(1), shardingOf({})); }),
             "%s is a scalar and has a sharding");
-  EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(2, shardingOf({{}})); }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.setSharding(ValueId(2), shardingOf({{}})); }),
             "%y: its sharding has 1 axes, the tensor 2");
   EXPECT_EQ(complaint([](Fusion& f) {
               Sharding sharding = shardingOf({{}, {}});
-              sharding.mesh = 1;
-              f.setSharding(2, sharding);
+              sharding.mesh = MeshId(1);
+              f.setSharding(ValueId(2), sharding);
             }),
             "%y: its sharding is over mesh 1 of 1");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.setSharding(2, shardingOf({{MeshAxis::Z}, {}}));
+              f.setSharding(ValueId(2), shardingOf({{MeshAxis::Z}, {}}));
             }),
             "%y: mesh @m = [y=2, x=2] has no axis z");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.setSharding(2, shardingOf({{MeshAxis::X}, {MeshAxis::X}}));
+              f.setSharding(ValueId(2), shardingOf({{MeshAxis::X}, {MeshAxis::X}}));
             }),
             "%y: mesh axis x is used twice");
   EXPECT_EQ(complaint([](Fusion& f) {
               Sharding sharding = shardingOf({{}, {}});
               sharding.stream = Sharding::StreamSplit{2, 4};
-              f.setSharding(2, sharding);
+              f.setSharding(ValueId(2), sharding);
             }),
             "%y: stream(2: 4) names no axis or no chunk");
-  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(2).user_sharding = true; }),
+  EXPECT_EQ(complaint([](Fusion& f) { f.mutableValue(ValueId(2)).user_sharding = true; }),
             "%y has a user's sharding that is not there");
 }
 
 TEST(VerifyFusion, WrongLayoutsAreReported) {
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.layout(2).stride_order = AxisOrder{0, 2};
+              f.layout(ValueId(2)).stride_order = AxisOrder{0, 2};
             }),
             "%y: stride order [0, 2] is no permutation of its 2 axes");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.layout(0).observed = Layout::Observed{{1, 0}, {true}};
+              f.layout(ValueId(0)).observed = Layout::Observed{{1, 0}, {true}};
             }),
             "%x: 1 contiguity flags for 2 axes");
   EXPECT_EQ(complaint([](Fusion& f) {
-              f.layout(2).observed = Layout::Observed{{1, 0}, {true, true}};
+              f.layout(ValueId(2)).observed = Layout::Observed{{1, 0}, {true, true}};
             }),
             "%y is computed and has an observed layout");
 }
@@ -168,8 +173,8 @@ TEST(VerifyFusion, StaleAnnotationsAreReported) {
     f.annotate<ValueId>("fact", id,
                         [](const ValueId& old, const Fusion::IdMap& map) { return map(old); });
   };
-  EXPECT_EQ(complaint([&](Fusion& f) { annotate(f, 2); }), "legal");
-  EXPECT_EQ(complaint([&](Fusion& f) { annotate(f, 20); }),
+  EXPECT_EQ(complaint([&](Fusion& f) { annotate(f, ValueId(2)); }), "legal");
+  EXPECT_EQ(complaint([&](Fusion& f) { annotate(f, ValueId(20)); }),
             "annotation 'fact' names a value that does not exist");
 }
 

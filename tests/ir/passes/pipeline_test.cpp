@@ -97,8 +97,8 @@ TEST(FusionPipeline, ChainOfTenThousandShardedExpressionsIsLowered) {
 }
 
 TEST(ReshardStep, EachKindIsRecognized) {
-  std::vector<DeviceMesh> meshes(1);
-  meshes[0].axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
+  Meshes meshes(1);
+  meshes.front().axes = {{MeshAxis::Y, 2}, {MeshAxis::X, 2}};
   auto state = [](std::vector<std::vector<MeshAxis>> axes, std::vector<Sharding::Partial> partial) {
     Sharding sharding;
     sharding.axes = std::move(axes);
@@ -122,9 +122,9 @@ TEST(ReshardStep, EachKindIsRecognized) {
   auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
   EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), ReshardStep::Kind::AllReduce);
   EXPECT_EQ(kindOf(partial, state({{Y}, {X}}, {})), ReshardStep::Kind::ReduceScatter);
-  EXPECT_EQ(
-      stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
-      (ReshardStep{ReshardStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes[0]}));
+  EXPECT_EQ(stepBetween(partial, state({{Y, X}, {}}, {}), tensor, meshes),
+            (ReshardStep{
+                ReshardStep::Kind::ReduceScatter, 0, {X}, ReduceOp::Max, -1, -1, meshes.front()}));
 }
 
 }  // namespace

@@ -78,17 +78,18 @@ TEST(SparseReference, OnlyNeededElementsAreComputed) {
       "%c = broadcast(%a, axes=[1]) %d = mul(%c, %b) %e = exp(%d) return %e }");
   const int64_t n = int64_t{1} << 18;
   ReferenceInputs inputs;
-  inputs.tensors[0] = randomTensor(DType::F32, {n}, 1, "a");
-  inputs.tensors[1] = randomTensor(DType::F32, {n}, 1, "b");
+  inputs.tensors[ValueId(0)] = randomTensor(DType::F32, {n}, 1, "a");
+  inputs.tensors[ValueId(1)] = randomTensor(DType::F32, {n}, 1, "b");
   const auto out = evaluateReferenceAt(fusion, inputs, {{"n", n}}, {{5 * n + 17}});
-  const float product = inputs.tensors[0].as<float>()[5] * inputs.tensors[1].as<float>()[17];
+  const float product =
+      inputs.tensors[ValueId(0)].as<float>()[5] * inputs.tensors[ValueId(1)].as<float>()[17];
   EXPECT_NEAR(toDouble(out[0][0]), std::exp(static_cast<double>(product)), 1e-6);
 }
 
 TEST(SparseReference, ElementsOutOfRangeAreRefused) {
   const Fusion fusion = parseFusion("heddle 1 fusion f(%a: f32[n]) { return %a }");
   ReferenceInputs inputs;
-  inputs.tensors[0] = HostTensor(DType::F32, {4});
+  inputs.tensors[ValueId(0)] = HostTensor(DType::F32, {4});
   EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {{4}}), UserError);
   EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {{-1}}), UserError);
   EXPECT_THROW(evaluateReferenceAt(fusion, inputs, {{"n", 4}}, {}), UserError);

@@ -227,7 +227,7 @@ TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
     EXPECT_EQ(before[0].why_not, "");
     FusionRewriter rewriter(fusion);
     rewriter.inputs();
-    for (size_t i = 0; i < fusion.exprs().size(); ++i) rewriter.copy(static_cast<ExprId>(i));
+    for (ExprId id : fusion.exprs().ids()) rewriter.copy(id);
     rewriter.output(expr.outputs[0]);
     rewriter.output(fusion.outputs()[0]);
     const std::vector<Attention> after = attentionsOf(std::move(rewriter).finishPart());

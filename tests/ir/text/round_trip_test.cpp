@@ -160,13 +160,13 @@ TEST(RoundTrip, ShardingOnTheReturnMovesToTheStatement) {
   const Fusion fusion = parseFusion(
       "heddle 1 mesh @m = [x=2] fusion f(%a: f32[t]) {"
       " %b: f32[t] = relu(%a) return %b partial(sum: x) }");
-  EXPECT_TRUE(fusion.value(1).user_sharding);
+  EXPECT_TRUE(fusion.value(ValueId(1)).user_sharding);
   EXPECT_NE(print(fusion).find("%b = relu(%a) shard(@m) partial(sum: x)\n"), std::string::npos);
 }
 
 TEST(RoundTrip, FusionBuiltInCppParsesToTheSameFusion) {
   FusionBuilder b("built");
-  const int mesh = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
+  const MeshId mesh = b.mesh({"m", {{MeshAxis::X, 2}}, {}});
   ValueId x = b.input("x", DType::BF16, {Size::symbol("t"), Size(1)});
   ValueId s = b.scalarInput("0.s", DType::I64, int64_t{3});
   ValueId y = b.pointwise("mul", {x, s});
