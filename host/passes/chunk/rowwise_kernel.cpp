@@ -24,7 +24,7 @@ class RowwiseKernelCheck {
       const bool shared = value.is_scalar || value.tensor.rank() == 1;
       const bool spread = value.definition != kNoExpr && isSharedByRows(value.tensor);
       if (!shared && !spread && !hasRows(id)) {
-        return fmt::format("%{} has other axes than its result", value.name);
+        return fmt::format("%{} has other axes than the result", value.name);
       }
     }
     for (const Expression& expr : segment_.exprs()) {
@@ -62,7 +62,7 @@ class RowwiseKernelCheck {
         return true;
       case OpKind::Pointwise:
       case OpKind::Set: {
-        // Of operands with all axes, or without rows altogether.
+        // All operands have all axes, or none has rows.
         const size_t rank = rankOf(expr.outputs[0]);
         return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
           return segment_.value(id).is_scalar || rankOf(id) == rank;
@@ -95,7 +95,7 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
-  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // as the text form gives it
+  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // as in the text form
   std::vector<ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = segment.value(segment.inputs()[i]);
