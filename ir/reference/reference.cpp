@@ -11,7 +11,7 @@ bool isLeaf(const Expression& expr) {
   return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
 }
 
-// Index of the last expression that reads each value; past the end for outputs.
+// Returns the index of the last expression that reads each value. For outputs it is past the end.
 std::vector<size_t> lastUses(const Fusion& fusion) {
   std::vector<size_t> last(fusion.values().size(), 0);
   for (size_t i = 0; i < fusion.exprs().size(); ++i) {
@@ -21,7 +21,7 @@ std::vector<size_t> lastUses(const Fusion& fusion) {
   return last;
 }
 
-// Evaluates expressions in order; `only_scalars` leaves tensors alone.
+// Evaluates all expressions in order, or only scalars.
 std::vector<HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
   const Fusion& fusion = context.fusion;
   std::vector<HostTensor> values(fusion.values().size());

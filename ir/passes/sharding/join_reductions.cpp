@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Per old value that is reduced, or is a sum of such: how.
+// Per old value: the step that reduces it, or that will reduce it as a sum of reduced values.
 using Steps = std::vector<std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -55,7 +55,7 @@ class ReductionJoiner {
   }
 
  private:
-  // The value that is reduced for this one, which waits.
+  // Returns the name of the sum that is reduced instead of this value.
   const std::string& reducedFor(ValueId id) const {
     while (waits(id)) {
       id = old_.expr(users_[static_cast<size_t>(id)].front()).outputs[0];
@@ -63,7 +63,7 @@ class ReductionJoiner {
     return old_.value(id).name;
   }
 
-  // Of the moves that became one, the first stands for it.
+  // Updates the annotation of moves. Of several moves that were joined, only the first one stays.
   void tell(Fusion& fusion) const {
     auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
     if (!moves) return;
@@ -98,7 +98,9 @@ class ReductionJoiner {
     return users_[static_cast<size_t>(id)].size() == 1 && !isOutput(id);
   }
 
-  // The memory of what a collective wrote is as that one needed it, and not as the next would.
+  // Returns whether the sum may be the operand of a collective, directly or through a view. The sum
+  // would then be the result of a collective, whose memory is padded for that collective and not
+  // for the next one.
   bool feedsCollective(ValueId id) const {
     const std::vector<ExprId>& users = users_[static_cast<size_t>(id)];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {
@@ -123,7 +125,7 @@ class ReductionJoiner {
            !feedsCollective(expr.outputs[0]);
   }
 
-  // Whether the value is reduced later, as a part of a sum.
+  // Returns whether the value is reduced later, as a part of a sum.
   bool waits(ValueId id) const {
     if (!stepOf(id) || !isReadOnce(id)) return false;
     return joined_[static_cast<size_t>(users_[static_cast<size_t>(id)].front())];
@@ -137,7 +139,7 @@ class ReductionJoiner {
         rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
     Fusion& fusion = rewriter_.fusion();
     fusion.setSharding(sum, fusion.tensor(a).sharding);
-    // A collective moves memory as it lies.
+    // A collective does not reorder memory, so sum and result keep the order of the operand.
     const AxisOrder order = memoryOrder(fusion, a).value();
     std::optional<AxisOrder> hint;
     if (order != rowMajor(order.size())) hint = order;
@@ -153,7 +155,7 @@ class ReductionJoiner {
   std::vector<std::vector<ExprId>> users_;
   Steps steps_;
   std::vector<bool> joined_;      // per expression
-  std::vector<ValueId> partial_;  // per old value that waits: the new value to add
+  std::vector<ValueId> partial_;  // per old value that is reduced later: the new partial value
   FusionRewriter rewriter_;
 };
 

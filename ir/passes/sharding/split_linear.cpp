@@ -67,7 +67,7 @@ class LinearSplitter {
     rewriter_.adopt(value, result);
   }
 
-  // New tensors lie as the result does.
+  // Gives all new tensors the sharding of the result.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
     const Sharding& wanted = states_[static_cast<size_t>(result)].value();
