@@ -24,7 +24,7 @@ NOTES = {
                    "mpirun -n 4 bench_cuda_mlp --features 14336 --overlap off,4; MLP_FEATURES=14336 torchrun "
                    "--nproc-per-node 4 bench/peers/torch_mlp.py",
         "remarks": "The first two commands gave the first table, with lengths of chunks set by hand. Each time is the "
-                   "median of three processes. `host/passes/chunk/cost_model.cpp` is fitted to these times. The "
+                   "median of three processes. `host/passes/chunk/cost_constants.h` is fitted to these times. The "
                    "numbers are the relative lengths of the chunks. *Through both products*: each chunk passes both "
                    "matrix products. *Of each collective*: each collective is split with the product next to it.",
         "more": "The last two commands ran on one machine, one after another. With 14336 features, each of the 4 GPUs "

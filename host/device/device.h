@@ -38,7 +38,8 @@ using KernelHandle = const void*;
 
 class WorkObserver;
 
-// Holds the first error of one run. Work of the run that has not begun is then skipped. Thread-safe.
+// Holds the first error of one run. Work of the run that has not begun is then skipped.
+// Thread-safe.
 class ErrorSink {
  public:
   bool failed() const { return failed_.load(std::memory_order_acquire); }

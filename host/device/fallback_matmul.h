@@ -12,7 +12,8 @@ namespace heddle::host {
 // without a GPU. heddle's own kernels compute:
 // - matrix products that cuBLASLt does not support: integers (which wrap), bools, and some f8;
 // - gelu of f64, because the gelu of cuBLASLt has f32 constants;
-// - an f32 bias after an f8 matrix product, which cuBLASLt does not have.
+// - bias and activation of an f8 matrix product with an f32 result, because cuBLASLt has no f32
+//   bias for f8.
 
 enum class ProductKernel : uint8_t { Integers, Singles, Doubles, FinishSingles, FinishDoubles };
 inline constexpr const char* kProductEntries[] = {"hdpIntegers", "hdpSingles", "hdpDoubles",

@@ -20,8 +20,7 @@ constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // milliseconds
 
 class TimedChoice {
  public:
-  TimedChoice(size_t count, AlgorithmStopwatch& stopwatch)
-      : stopwatch_(stopwatch), times_(count) {}
+  TimedChoice(size_t count, AlgorithmStopwatch& stopwatch) : stopwatch_(stopwatch), times_(count) {}
 
   size_t fastest(bool without_final) {
     shortHeats();

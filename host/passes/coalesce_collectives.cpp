@@ -6,6 +6,7 @@
 
 #include "host/passes/analysis/buffer_accesses.h"
 #include "host/passes/analysis/nominal_sizes.h"
+#include "host/passes/chunk/cost_constants.h"
 #include "host/program/visit.h"
 
 namespace heddle::host {
@@ -13,13 +14,14 @@ namespace {
 
 using comm::CollectiveKind;
 
+// A collective that may be joined.
 struct Member {
   size_t post;  // positions in the body
   size_t wait;
   double bytes;
 };
 
-// In program order.
+// Collectives that are joined, in program order.
 struct PostGroup {
   std::vector<Member> members;
   double bytes = 0;
@@ -32,6 +34,7 @@ class Coalescer {
         items_(bufferAccessesOf(program_)),
         sizes_(program_, options) {}
 
+  // Groups stay open while all their posts can still move down to the current instruction.
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
     findPosts();
@@ -54,6 +57,7 @@ class Coalescer {
     return std::get<Communicate>(at(member.post).op);
   }
 
+  // Only collectives are joined, so sends and receives are not counted.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
@@ -65,7 +69,7 @@ class Coalescer {
     }
   }
 
-  // Another of its kind reads, or writes, a buffer that this one does.
+  // Whether another collective of this kind reads or writes a buffer that this one reads or writes.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
@@ -73,7 +77,8 @@ class Coalescer {
     });
   }
 
-  // A small collective with one post and one wait, in this order, on the same ranks.
+  // Returns the instruction if it is a small collective whose token has one post and one wait, in
+  // this order and on the same ranks.
   std::optional<Member> memberAt(size_t i) {
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;
@@ -84,7 +89,7 @@ class Coalescer {
     }
     double bytes = 0;
     for (const auto& [in, out] : x->pairs()) bytes += std::max(bytesOf(in), bytesOf(out));
-    if (bytes > static_cast<double>(kCoalescedBytes)) return std::nullopt;
+    if (bytes > static_cast<double>(kCostConstants.joined_bytes)) return std::nullopt;
     return Member{i, waits.front(), bytes};
   }
 
@@ -92,7 +97,8 @@ class Coalescer {
     return sizes_.bytes(program_, program_.slots[static_cast<size_t>(id)]);
   }
 
-  // Whether the posts of the group cannot be moved behind the instruction. Their own waits go away.
+  // Whether the posts of the group cannot move past the instruction. Their own waits do not block,
+  // because they are removed.
   bool isBlocked(const PostGroup& group, size_t i) const {
     return std::any_of(group.members.begin(), group.members.end(), [&](const Member& member) {
       if (member.wait == i) return false;
@@ -117,10 +123,10 @@ class Coalescer {
     if (first.kind != mine.kind || first.team != mine.team || first.reduce != mine.reduce ||
         first.root != mine.root || first.carrier != mine.carrier ||
         at(group.members.front().post).on != at(member.post).on ||
-        group.bytes + member.bytes > static_cast<double>(kGroupBytes)) {
+        group.bytes + member.bytes > static_cast<double>(kCostConstants.group_bytes)) {
       return false;
     }
-    return group.members.size() < kGroupPosts;
+    return group.members.size() < kCostConstants.group_posts;
   }
 
   void join(const Member& member) {

@@ -4,7 +4,8 @@
 
 namespace heddle::host {
 
-// No Call is left. First, so that the other passes see every access.
+// Replaces every Call by the body of its callee. Run this first, so that the other passes see every
+// access.
 Program expandCalls(Program program);
 
 }  // namespace heddle::host

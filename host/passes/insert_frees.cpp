@@ -12,6 +12,8 @@ namespace {
 
 // --- the top level -------------------------------------------------------------------------------
 
+// Frees the buffers of the top level. First collects the last use of each buffer, then walks the
+// instructions in order and frees each buffer once stream 0 is ordered after all its uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
@@ -41,7 +43,7 @@ Program freeAtTop(Program program) {
       return true;
     });
   };
-  // A slot that names something else by now cannot be freed: verify() tells of the leak.
+  // A buffer whose slot has been redefined cannot be freed. verify() reports the leak.
   std::map<SlotId, size_t> defined_at;
   const auto stillNamed = [&](RootId root) {
     const SlotId slot = std::get<Allocate>(program.body[root_at[root]].op).out;
@@ -66,13 +68,14 @@ Program freeAtTop(Program program) {
 
 // --- bodies --------------------------------------------------------------------------------------
 
-// Slots that an instruction and its bodies name.
+// Returns the slots that an instruction and its bodies name.
 std::set<SlotId> slotsOf(const Instruction& x) {
   std::set<SlotId> out;
   forEachSlotInside(x, [&](SlotId id, FieldRole) { out.insert(id); });
   return out;
 }
 
+// Frees the buffers of bodies. Only Allocate creates a buffer, and only Alias creates a view.
 class BodyFrees {
  public:
   explicit BodyFrees(Program& program) : program_(program) {
@@ -94,12 +97,13 @@ class BodyFrees {
     forEachInstruction(program_.body, [&](Instruction& x, InstructionIndex) {
       forEachBody(x.op, [&](std::vector<Instruction>& body) { lists.push_back(&body); });
     });
-    // Inner lists first: a list is not moved by what is put into the lists within it.
+    // Inner lists come first, because inserting into an outer list moves its inner lists.
     for (size_t i = lists.size(); i-- > 0;) list(*lists[i]);
   }
 
  private:
-  // A slot that is allocated once in this list, first named by that, and named nowhere else.
+  // Frees the slots that one instruction of this list allocates, before all other uses, and that no
+  // other list names.
   void list(std::vector<Instruction>& body) {
     std::map<SlotId, size_t> last;
     std::map<SlotId, int> here;
@@ -117,7 +121,7 @@ class BodyFrees {
     std::map<size_t, std::vector<Instruction>> after;
     for (const auto& [slot, allocate] : made) {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
-      const bool aliased = aliased_.count(slot) > 0;  // then as late as can be
+      const bool aliased = aliased_.count(slot) > 0;  // then at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
       after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
     }
@@ -130,7 +134,7 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Whether whatever views the slot, directly or not, is named in this list only.
+  // Whether this list alone names the slot and all its direct and indirect views.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
     for (size_t before = 0; before != views.size();) {
@@ -150,8 +154,8 @@ class BodyFrees {
   }
 
   Program& program_;
-  std::map<SlotId, int> uses_;  // instructions that name the slot, in the whole program
-  std::set<SlotId> taken_;      // freed, posted, returned, or on a stream of their own
+  std::map<SlotId, int> uses_;  // number of instructions of the program that name the slot
+  std::set<SlotId> taken_;      // inputs, outputs, or freed, posted or used on other streams
   std::set<SlotId> aliased_;
 };
 

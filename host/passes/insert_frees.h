@@ -4,11 +4,13 @@
 
 namespace heddle::host {
 
-// Every buffer that a program or a body allocates and does not return is freed on stream 0: after
-// its last use, as soon as stream 0 is ordered after all its uses. Last, so that a free makes no
-// stream wait that would not have waited anyway. Left to the author: buffers that some Free names,
-// those that a body with streams of its own touches, and those that leave the body that allocates
-// them.
+// Frees every buffer that a program or a body allocates and does not return. The Free is on stream
+// 0 after the last use, as soon as stream 0 is ordered after all uses. Run this last, so that no
+// stream waits only for a free.
+// The author must free
+//   buffers that some Free already names,
+//   buffers that a body with its own streams or posts uses, and
+//   buffers that leave the body that allocates them.
 Program insertFrees(Program program);
 
 }  // namespace heddle::host

@@ -44,7 +44,8 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // The last access of each stream and every post; then without those that another one implies.
+  // Inserts the orders for `missing`. The last access of each stream implies its earlier ones, and
+  // orders that the others imply are dropped.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
     std::map<int32_t, StreamOrder::Done> posts;
@@ -76,7 +77,7 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      if (token < 0) return;  // posted again before a wait: verify() says so
+      if (token < 0) return;  // posted again before a wait: verify() reports it
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});

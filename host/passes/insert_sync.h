@@ -4,10 +4,11 @@
 
 namespace heddle::host {
 
-// Every order between streams that the accesses of the top level need is there: a Wait where a
-// posted operation must be over, else a RecordEvent right after the earlier access and a WaitEvent
-// right before the later one. None of them could be left out. After the streams are given out and
-// the waits have sunk; programs with groups or with posts or events in bodies are left alone.
+// Inserts every order between streams that the top-level accesses need and that is still missing:
+//   a Wait where a posted operation must have completed;
+//   otherwise a RecordEvent right after the earlier access and a WaitEvent right before the later.
+// None of them is redundant. Run this after assignStreams() and sinkWaits(). Programs with groups,
+// or with posts or events in bodies, do not change.
 Program insertSync(Program program);
 
 }  // namespace heddle::host

@@ -14,7 +14,7 @@ bool names(const Communicate& post, SlotId slot) {
   return found;
 }
 
-// Whether `x` gives or takes away the meaning of a slot that `post` names.
+// Whether `x` defines or ends the meaning of a slot that `post` names.
 bool definesFor(const Instruction& x, const Communicate& post) {
   bool found = false;
   forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
@@ -28,12 +28,13 @@ bool orders(const Instruction& x) {
          std::holds_alternative<For>(x.op) || std::holds_alternative<If>(x.op);
 }
 
+// Whether `x` allocates the output of `post`, which has one pair with two buffers.
 bool allocates(const Instruction& x, const Communicate& post) {
   const auto* made = std::get_if<Allocate>(&x.op);
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
 
-// Whether `x` waits for a post before it that the item has nothing to do with.
+// Whether `x` waits for an earlier post that shares no buffer with the item.
 bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
                      const Item& item) {
   const auto* wait = std::get_if<Wait>(&program.body[x].op);
@@ -56,10 +57,11 @@ Program liftPosts(Program program) {
                 items.items.begin() + from + 1);
   };
   for (size_t i = 0; i < body.size(); ++i) {
+    // An unordered program has no other posts.
     const auto* found = std::get_if<Communicate>(&body[i].op);
     if (found == nullptr) continue;
     const Communicate post = *found;
-    // From stage to stage: what one has finished goes out before it waits for anything else.
+    // A pipeline stage sends a finished result before it waits for other posts.
     const bool is_send = post.kind == comm::CollectiveKind::Send;
     if (body[i].on.valid() && !is_send) continue;
     const auto stops = [&](size_t at) {

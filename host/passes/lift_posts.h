@@ -4,11 +4,13 @@
 
 namespace heddle::host {
 
-// Every top-level Communicate stands right after the last instruction that it depends on, with the
-// Allocate of its output, in the order the posts had. Before streams are given out, so that the
-// event it will wait for is recorded as early as its input is ready. Programs with events, groups
-// or posts in bodies are left alone: their author has ordered them.
-// A send also passes waits for other posts, so that the stages of a pipeline overlap.
+// Moves every top-level Communicate up, together with the Allocate of its output, so that it starts
+// as soon as its input is ready.
+//   Posts keep their order and do not pass waits, loops and branches.
+//   A send of Communicate may pass waits for unrelated posts, so that pipeline stages overlap.
+//   Other posts on only some ranks (`on @mesh`) do not move.
+// Run this before assignStreams(), so that the event that a post waits for is recorded early.
+// Programs with events, groups, or posts in bodies do not change: their author ordered them.
 Program liftPosts(Program program);
 
 }  // namespace heddle::host

@@ -22,7 +22,7 @@
 namespace heddle::host {
 namespace {
 
-// What of a program is legal after a pass, and so can be verified there.
+// How much of a program is legal after a pass, so that it can be verified there.
 enum class Legal {
   Structure,  // everything that needs no sizes; streams may race, or views may not exist
   Order,      // also no races and matching collectives; buffers are not freed yet
@@ -45,9 +45,10 @@ Program plain(Program program, const PassOptions&) {
 constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Order,
                          "the other passes see every access"};
 
-// Second, while a wait still follows each post. If the sizes of a run decide whether chunks are
-// even, the passes below run on both versions, and the run selects one. The version in chunks may
-// not exist at the sizes that verify() tries, so only its structure is verified.
+// This pass is second, because it needs the wait right after each post. If the sizes of a run
+// decide whether chunks are even, the passes below run on both versions, and the run selects one.
+// The version in chunks may not exist at the sizes that verify() tries, so only its structure is
+// verified.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
@@ -133,7 +134,7 @@ class Pipeline {
     return chunked;
   }
 
-  // The user's wishes for chunks have been followed, or the caller wants no overlap.
+  // The stream splits have been applied, or overlap is off. Later passes do not use them.
   static void dropStreamSplits(Program& program) {
     for (Slot& slot : program.slots) {
       if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();
@@ -168,7 +169,7 @@ Program runPasses(Program program, const PassOptions& options) {
   names.insert(names.end(), own.begin(), own.end());
   checkSkippedPasses(options.skip, names);
   HEDDLE_USER_CHECK(options.chunks >= 0 && options.chunks <= PassOptions::kMostChunks,
-                    "{} chunks asked for, expected 1 to {}", options.chunks,
+                    "{} chunks requested, expected 1 to {}", options.chunks,
                     PassOptions::kMostChunks);
   return Pipeline(options).run(std::move(program));
 }

@@ -9,8 +9,7 @@ namespace {
 
 bool concernsToken(const Op& op, TokenId token) {
   if (const auto* wait = std::get_if<Wait>(&op)) return wait->token == token;
-  if (const auto* post = std::get_if<Communicate>(&op)) return post->token == token;
-  return false;
+  return postedToken(op) == token;
 }
 
 }  // namespace
@@ -34,7 +33,7 @@ Program sinkWaits(Program program) {
       ++to;
     }
     Instruction copy = x;
-    // What only some of the waiting ranks do orders nothing on the others.
+    // An instruction of only some of the waiting ranks orders nothing on the other ranks.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
     const bool has_stream = everywhere && items.items[to].stream >= 0;

@@ -14,7 +14,8 @@ std::vector<int> identity(size_t rank) {
   return map;
 }
 
-// An operand axis of extent 1 under a wider output axis is stretched: it does not move.
+// Maps operand axes to the output axes with the same index. An operand axis of extent 1 is
+// broadcast if the output axis is wider; it then maps to no axis.
 std::vector<int> stretched(const TensorView& operand, const TensorView& output) {
   std::vector<int> map = identity(operand.rank());
   for (size_t i = 0; i < map.size(); ++i) {
@@ -74,8 +75,8 @@ AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& 
   return map;
 }
 
-// Axes of a reshape that keep their extent and their place: walking both shapes from the left, and
-// then from the right, as long as the extents are equal. What is between is regrouped.
+// Maps the axes that the reshape keeps. Compares both shapes from the left and then from the right,
+// as long as the extents are equal. The axes in between are regrouped and map to no axis.
 AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
   size_t left = 0;
@@ -93,7 +94,8 @@ AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   return map;
 }
 
-// Batch axes are matched from the right; one of extent 1 under a wider one is stretched.
+// Matches batch axes from the right. A batch axis of extent 1 is broadcast if the output axis is
+// wider; it then maps to no axis.
 std::vector<int> batchAxes(const TensorView& operand, const TensorView& out) {
   std::vector<int> axes;
   const size_t missing = out.rank() - operand.rank();
@@ -157,7 +159,7 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   return map;
 }
 
-// Lines along the axis stay whole: neither side moves along it.
+// Maps an op that needs all elements along its axis at once. No operand maps to that axis.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
   const size_t axis = expr.axis();
   AxisMap map{out.domain, {}, {identity(out.rank())}};
@@ -210,7 +212,7 @@ AxisMap axisMapOf(const Fusion& fusion, const Expression& expr) {
     case OpKind::Matmul:
       return productMap(fusion, expr, out);
   }
-  HEDDLE_CHECK(false, "op {} has a kind outside the enum", expr.op->name);
+  HEDDLE_CHECK(false, "op {} has an unknown kind", expr.op->name);
 }
 
 }  // namespace heddle

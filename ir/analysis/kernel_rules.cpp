@@ -38,7 +38,7 @@ std::string whyNotSet(const Fusion& fusion, const Expression& expr) {
   return {};
 }
 
-// Rule 1.
+// Checks rule 1 of kernel_rules.h.
 std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
   switch (expr.op->kind) {
     case OpKind::Pointwise:
@@ -69,7 +69,8 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
 using AxisNode = Id<struct AxisNodeTag>;      // an axis of a value
 using KernelAxis = Id<struct KernelAxisTag>;  // a class of nodes: an axis of the kernel
 
-// The axes of the values that one set of expressions touches, and which of them are one.
+// The axes of all values that one set of expressions reads and writes, as a union-find structure:
+// axes that correspond in some expression are in one class. Each class is one axis of the kernel.
 class Axes {
  public:
   explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
@@ -82,7 +83,8 @@ class Axes {
     for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
 
-  // An axis of one element is no axis of the kernel: it stretches or holds the only element.
+  // Returns whether the axis is an axis of the kernel. An axis of one element is not: it is
+  // broadcast or has index 0 only.
   bool moves(ValueId value, size_t axis) const {
     const IterDomain& domain = fusion_.tensor(value).domain[axis];
     return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
@@ -107,7 +109,7 @@ class Axes {
     parent_[std::max(a, b)] = std::min(a, b);
   }
 
-  // Numbers the classes; afterwards classesOf() may be asked.
+  // Numbers the classes. Call this after all joins and before count(), numberOf() and classesOf().
   void number() {
     numbers_.assign(parent_.size(), KernelAxis());
     for (ValueId value : values_) {
@@ -124,7 +126,7 @@ class Axes {
   KernelAxis numberOf(AxisNode node) { return numbers_[find(node)]; }
   const std::vector<ValueId>& values() const { return values_; }
 
-  // The axes of the space along which the value moves, in its own order.
+  // Returns the kernel axes of the value, in the order of its logical axes.
   std::vector<KernelAxis> classesOf(ValueId value) {
     std::vector<KernelAxis> classes;
     if (fusion_.value(value).is_scalar) return classes;
@@ -143,7 +145,7 @@ class Axes {
   size_t count_ = 0;
 };
 
-// One question about one set of expressions.
+// Checks one set of expressions. Call joinAxes() for each expression and then answer() once.
 class Question {
  public:
   Question(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -180,12 +182,12 @@ class Question {
   std::string answer(const std::vector<ValueId>& stored) {
     for (ValueId value : stored) axes_.touch(value);
     axes_.number();
-    std::string why = checkIndexed();
-    if (why.empty()) why = checkTwice();
-    if (why.empty()) why = checkReductions();
-    if (why.empty()) why = checkAfter();
-    if (why.empty()) why = checkStored(stored);
-    if (why.empty()) why = checkExtents(stored);
+    std::string why = checkIndexed();             // rule 7
+    if (why.empty()) why = checkTwice();          // rule 2
+    if (why.empty()) why = checkReductions();     // rule 3: span and axes
+    if (why.empty()) why = checkAfter();          // rule 3: no chain of reductions; rule 4
+    if (why.empty()) why = checkStored(stored);   // rule 5
+    if (why.empty()) why = checkExtents(stored);  // rule 6
     return why;
   }
 
@@ -195,19 +197,18 @@ class Question {
       std::vector<KernelAxis> classes = axes_.classesOf(value);
       std::sort(classes.begin(), classes.end());
       if (std::adjacent_find(classes.begin(), classes.end()) != classes.end()) {
-        return fmt::format("%{} would be used along two different axes at once",
+        return fmt::format("%{} would be read along two different axes in one kernel",
                            fusion_.value(value).name);
       }
     }
     return {};
   }
 
-  // Rule 7.
   std::string checkIndexed() const {
     for (ExprId id : indexed_) {
       const ValueId value = fusion_.expr(id).inputs[0];
       if (!isMadeHere(value)) continue;
-      return fmt::format("{} reads %{} at other places: it must be in memory",
+      return fmt::format("{} reads %{} at computed indices: it must be in memory",
                          at(fusion_, fusion_.expr(id)), fusion_.value(value).name);
     }
     return {};
@@ -240,10 +241,9 @@ class Question {
     return {};
   }
 
-  // Rules 3 (no reduction of a reduction) and 4.
   std::string checkAfter() {
     if (reductions_.empty()) return {};
-    std::unordered_map<ValueId, ValueId> source;  // value -> the reduced value it needs
+    std::unordered_map<ValueId, ValueId> source;  // value -> the reduced value that it depends on
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       ValueId from = kNoValue;
@@ -253,7 +253,7 @@ class Question {
       }
       bool reduction = expr.op->kind == OpKind::Reduction;
       if (reduction && from != kNoValue) {
-        return fmt::format("{} needs the finished reduction %{}: a second pass over the data",
+        return fmt::format("{} needs the result of reduction %{} and a second pass over the data",
                            at(fusion_, expr), fusion_.value(from).name);
       }
       if (!reduction && from == kNoValue) continue;
@@ -273,7 +273,7 @@ class Question {
 
   std::string spreadAgain(ValueId reduced, const Expression& by) const {
     return fmt::format(
-        "{} spreads the reduced %{} over a reduced axis again: a second pass over the data",
+        "{} uses the reduced %{} along a reduced axis again: it needs a second pass over the data",
         at(fusion_, by), fusion_.value(reduced).name);
   }
 
@@ -284,13 +284,12 @@ class Question {
       size_t own = axes_.classesOf(value).size();
       bool kept_only = !reductions_.empty() && own == all - reduced && !touchesReduced(value);
       if (own == all || kept_only) continue;
-      return fmt::format("%{} is needed elsewhere and spans {} of the {} axes of the kernel",
+      return fmt::format("%{} must be stored, but spans only {} of the {} axes of the kernel",
                          fusion_.value(value).name, own, all);
     }
     return {};
   }
 
-  // Rule 6.
   std::string checkExtents(const std::vector<ValueId>& stored) {
     IdVector<KernelAxis, char> known(axes_.count(), 0);
     auto know = [&](ValueId value) {
@@ -377,7 +376,7 @@ std::string kernelRuleViolation(const Fusion& segment) {
   }
   for (ValueId output : segment.outputs()) {
     const Value& value = segment.value(output);
-    if (value.is_scalar) return fmt::format("%{} is a scalar of the host", value.name);
+    if (value.is_scalar) return fmt::format("%{} is a scalar, which the host computes", value.name);
   }
   return KernelRules(segment).violation(exprs, segment.outputs());
 }

@@ -9,32 +9,38 @@
 
 namespace heddle {
 
-// Which expressions may be one generated kernel. A kernel has one iteration space: all axes of its
-// values, where axes that some expression walks together are one. Axes of one element are none.
+// Decides which expressions may form one generated kernel. A kernel has one iteration space. Its
+// axes are the axes of all values, where axes that correspond in some expression are one axis. Axes
+// of one element do not count.
 //
-//  1. Only pointwise, reduction, broadcast, expand, full, iota and index expressions, and sets that
-//     merely copy.
-//  2. A value is read along one set of axes: x[i] and x[j] in one kernel (an outer product of a
-//     value with itself) is a cut.
-//  3. All reductions span the whole space and reduce the same axes; none needs another's result.
-//  4. What depends on a reduction has kept axes only: to spread a reduced value over a reduced axis
-//     again takes a second pass over the data, and so a second kernel.
-//  5. A value that is stored spans the whole space or exactly the kept axes. One over fewer axes
-//     is computed where it is needed and cannot be stored.
-//  6. Every axis is one of a value that is read from memory or stored: its extent is known from
-//     there. (A value expanded and then reduced along the new axis is a cut.)
-//  7. What an index expression (flip, pad, take, take_along_axis) reads at computed places is in
-//     memory before the kernel starts, and its axes are none of the kernel's for that. Rule 2 does
-//     not count it: a kernel may read a value at any number of places.
+//  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
+//     expressions, and sets that only copy.
+//  2. Each value has one set of axes. A kernel may not read both x[i] and x[j], so the outer
+//  product
+//     of a value with itself is split.
+//  3. All reductions span the full space and reduce the same axes. No reduction reads the result of
+//     another one.
+//  4. A value that depends on a reduction has no reduced axis. Otherwise the kernel would need a
+//     second pass over the data.
+//  5. A stored value spans the full space or exactly the axes that are not reduced. A value with
+//     fewer axes can be computed where it is read, but not stored.
+//  6. Each axis is an axis of a value that the kernel reads from memory or stores, because the
+//     extent is taken from there. A value that is expanded and then reduced along the new axis is
+//     therefore split.
+//  7. An operand that an index expression (flip, pad, take, take_along_axis) reads at computed
+//     indices is in memory before the kernel starts. The axes of this operand are no axes of the
+//     kernel, and rule 2 does not apply: a kernel may read a value at any number of indices.
 class KernelRules {
  public:
-  // Borrows the fusion. Axis maps are made once an expression and kept.
+  // Borrows the fusion, which must outlive this object. The axis map of each expression is computed
+  // once.
   explicit KernelRules(const Fusion& fusion);
 
-  // Why these expressions cannot be one kernel, in words that name values; empty when they can.
-  // `exprs` ascend. Values that others use or that are outputs of the fusion are stored.
+  // Returns why these expressions cannot be one kernel, with the names of values; empty if they
+  // can. `exprs` must be in ascending order. Results that are outputs of the fusion or that other
+  // expressions read count as stored.
   std::string violation(const std::vector<ExprId>& exprs);
-  // The same for given stored values, among them inputs.
+  // Does the same for a given list of stored values, which may include inputs.
   std::string violation(const std::vector<ExprId>& exprs, const std::vector<ValueId>& stored);
 
  private:
@@ -46,15 +52,16 @@ class KernelRules {
   IdVector<ExprId, std::optional<AxisMap>> maps_;
 };
 
-// Why a fusion of its own, as extract() makes it, cannot be one kernel; empty when it can. It may
-// hold constants and arithmetic on scalars besides.
+// Returns why a fusion that extract() (ir/segment/segment.h) returned cannot be one kernel; empty
+// if it can. The fusion may also contain constants and arithmetic on scalars.
 std::string kernelRuleViolation(const Fusion& segment);
 
-// Per value the expressions that need its data, ascending: users but for `size`, which needs only
-// the extents (a value that nobody else reads keeps it, so that the value belongs somewhere).
+// Returns, per value, the expressions that need its data, in ascending order. `size` does not
+// count, because it needs only the extents. If a value has no other readers, the list keeps `size`,
+// so that a group computes the value.
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
-// Expressions the host evaluates: constants, sizes and arithmetic on scalars.
+// Returns whether the host evaluates the expression: a constant, a size or arithmetic on scalars.
 bool isHostScalar(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

@@ -10,7 +10,8 @@
 namespace heddle {
 namespace {
 
-// One element also in memory, where blocks of a spread axis are padded.
+// Returns whether the axis has one element in memory too. Padding may enlarge an axis of one
+// element in a tensor with a sharding.
 bool hasOneElement(const TensorView& tensor, int64_t axis) {
   const IterDomain& domain = tensor.domain[static_cast<size_t>(axis)];
   return domain.kind == IterKind::Broadcast || (domain.extent.isConstant(1) && !tensor.sharding);
@@ -26,9 +27,9 @@ std::optional<AxisOrder> inputOrder(const TensorView& tensor) {
   return observed.order;
 }
 
-// The memory order of permute(x, axes) when x lies in `order`.
+// Returns the memory order of permute(x, axes) if x has the memory order `order`.
 AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
-  std::vector<int64_t> position(axes.size());  // of an input axis among the output axes
+  std::vector<int64_t> position(axes.size());  // the output axis of each input axis
   for (size_t i = 0; i < axes.size(); ++i) {
     position[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
   }
@@ -37,15 +38,17 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// Never Relayout, for which one asks reshardStepOf(), which asks here.
+// Never returns Relayout. Only reshardStepOf() can tell, and it calls memoryOrder(), which calls
+// this function.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
   return stepBetween(from.sharding, to.sharding, to, fusion.meshes);
 }
 
-// The blocks that an exchange puts together are padded one by one as the kernel behind it lays
-// them.
+// Returns whether the result of an all-to-all has gaps. The kernel after the all-to-all pads each
+// of the joined blocks. Gaps occur if the joined axis is not the outermost one and its blocks are
+// uneven.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to) {
   if (step.kind != ReshardStep::Kind::AllToAll ||
       isOutermost(to.allocationOrder(), step.joined, to)) {
@@ -56,7 +59,7 @@ bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to
   return !remainder(to.domain[joined].extent, blocks).isConstant(0);
 }
 
-// The order of a value that is no permuted view of another.
+// Returns the memory order of a value that is not the result of a permute.
 std::optional<AxisOrder> orderOfBase(const Fusion& fusion, const Value& value) {
   if (value.definition == kNoExpr) return inputOrder(value.tensor);
   const Expression& expr = fusion.expr(value.definition);

@@ -6,28 +6,35 @@
 
 namespace heddle {
 
-// The order in which the elements of a value lie in memory, as far as it is known before a run;
-// nullopt for a cut-out (slice, a shard of a whole tensor) and for an input observed with gaps. An
-// input with no observed layout counts as row-major. Results of kernels, libraries and collectives
-// lie as required, else as hinted, else row-major. They may be padded: at the end of each uneven
-// shard, and, where a collective wrote or reads blocks of equal size, behind the outermost axis.
+// Returns the order of the elements of a value in memory, outermost axis first, as known before a
+// run.
+//  - Results of kernels, libraries and collectives have the required order, else the hinted order,
+//    else row-major order.
+//  - An input has its observed order, or row-major order without an observed layout.
+//  - nullopt: the elements have gaps. This holds for the result of a slice, a shard of a replicated
+//    tensor, an input that was observed with gaps, and an all-to-all whose padded blocks are not
+//    outermost.
+// The memory may have padding at the end of each uneven shard. If a collective wrote or reads
+// blocks of equal size, there may also be padding after the last element of the outermost axis.
 std::optional<AxisOrder> elementOrder(const Fusion& fusion, ValueId id);
 
-// The same where the allocation is that of the value's own shards: nullopt also for what a
-// collective wrote, which is padded as that one needed and not as the next would.
+// Does the same, but also returns nullopt for the result of a collective. Its memory is padded for
+// that collective, and the next collective may need other padding.
 std::optional<AxisOrder> memoryOrder(const Fusion& fusion, ValueId id);
 
-// The value itself, or what it is a permuted view of: the order of one decides that of the other.
+// Returns the value whose permuted view `id` is, or `id` itself. The order of one determines the
+// order of the other.
 ValueId baseOf(const Fusion& fusion, ValueId id);
 
-// Whether two orders place the elements of the tensor alike: axes of one element do not count, but
-// for those that may be padded (any but broadcast axes, in a tensor with a sharding).
+// Returns whether two orders are equal for this tensor. Axes of one element do not count, except
+// axes that may be padded: in a tensor with a sharding, all axes that are not broadcast.
 bool sameOrder(const AxisOrder& a, const AxisOrder& b, const TensorView& tensor);
 
-// Whether the axis is the outermost in `order`, axes that do not count aside.
+// Returns whether the axis is the outermost one in `order`. Axes that do not count for sameOrder()
+// may precede it.
 bool isOutermost(const AxisOrder& order, int64_t axis, const TensorView& tensor);
 
-// `axis` first, the rest of `order` after it.
+// Returns `order` with `axis` moved to the front.
 AxisOrder withOutermost(const AxisOrder& order, int64_t axis);
 
 }  // namespace heddle

@@ -34,10 +34,10 @@ std::vector<MeshAxis> after(const std::vector<MeshAxis>& list, size_t prefix) {
   return {list.begin() + static_cast<std::ptrdiff_t>(prefix), list.end()};
 }
 
-// How the lists of the logical axes change.
+// How the lists of mesh axes of the logical axes change.
 struct AxesChange {
-  std::vector<size_t> grown;   // mesh axes were appended
-  std::vector<size_t> shrunk;  // the innermost mesh axes went
+  std::vector<size_t> grown;   // mesh axes are appended
+  std::vector<size_t> shrunk;  // the innermost mesh axes are removed
   bool other = false;
 };
 
@@ -56,7 +56,8 @@ AxesChange changeOf(const AxisLists& from, const AxisLists& to) {
   return change;
 }
 
-// The partial entries that are resolved; nullopt when some appear, or they mix reductions.
+// Returns the partial entries that the step reduces; nullopt if an entry is new, or if the entries
+// have different reductions.
 std::optional<std::vector<Sharding::Partial>> resolved(const std::vector<Sharding::Partial>& from,
                                                        const std::vector<Sharding::Partial>& to) {
   std::vector<Sharding::Partial> gone;
@@ -87,15 +88,16 @@ bool sameMembers(std::vector<MeshAxis> a, std::vector<MeshAxis> b) {
   return a == b;
 }
 
-// What two states of one tensor differ in.
+// Two shardings of one tensor.
 struct Change {
   const TensorView& tensor;
   AxisLists from;
   AxisLists to;
-  const DeviceMesh& mesh;  // of `from`, or of `to` where there is none
+  const DeviceMesh& mesh;  // of `from`, or of `to` if `from` has none
 };
 
-// The mesh axes that a logical axis has more in `longer`, where their blocks lie flat.
+// Returns the mesh axes that a logical axis has in `longer` but not in `shorter`; nullopt if
+// blocksAreFlat() is false for them.
 std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
                                               const AxisLists& longer, const AxisLists& shorter) {
   std::vector<MeshAxis> tail = after(longer[axis], shorter[axis].size());
@@ -105,7 +107,7 @@ std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
   return tail;
 }
 
-// Steps that resolve partial values, all over one reduction.
+// Returns the step that reduces partial entries. All entries in `gone` have the same reduction.
 ReshardStep reductionStep(const Change& change, const AxesChange& axes,
                           const std::vector<Sharding::Partial>& gone) {
   ReshardStep step;
@@ -126,7 +128,7 @@ ReshardStep reductionStep(const Change& change, const AxesChange& axes,
   return step;
 }
 
-// Steps that move blocks among the devices of one mesh.
+// Returns the step that moves blocks between devices of one mesh, without a reduction.
 ReshardStep movingStep(const Change& change, const AxesChange& axes) {
   if (axes.shrunk.empty()) return {ReshardStep::Kind::Slice, -1, {}, {}};
   if (axes.shrunk.size() > 1 || axes.grown.size() > 1) return compoundStep();
@@ -187,7 +189,7 @@ std::string_view name(ReshardStep::Kind kind) {
     case ReshardStep::Kind::Compound:
       return "compound";
   }
-  HEDDLE_CHECK(false, "step {} is not in the enum", static_cast<int>(kind));
+  HEDDLE_CHECK(false, "unknown step kind {}", static_cast<int>(kind));
 }
 
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b) {
@@ -215,7 +217,7 @@ ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional
 }
 
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set) {
-  HEDDLE_CHECK(set.op->kind == OpKind::Set, "{} is no set", set.op->name);
+  HEDDLE_CHECK(set.op->kind == OpKind::Set, "{} is not a set", set.op->name);
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
   ReshardStep step = stepBetween(from.sharding, to.sharding, to, fusion.meshes);

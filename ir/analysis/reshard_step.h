@@ -8,54 +8,60 @@
 
 namespace heddle {
 
-// What a `set` expression does. After insertResharding each is one elementary step; Compound is
-// what no single step covers.
+// Describes what a `set` expression does. After insertResharding each `set` is one elementary step.
+// Compound is a change that needs several steps.
 struct ReshardStep {
   enum class Kind : uint8_t {
-    Same,           // nothing: another name
-    Relayout,       // a copy in another memory order, or of a cut-out
-    Slice,          // what this rank is to have lies within what it has: a view, also on a mesh
-                    // within that of a replicated value, or of the same devices
-    Gather,         // the innermost mesh axes of one logical axis are gathered
+    Same,           // another name for the same data
+    Relayout,       // a copy that changes the memory order, or that packs a view with gaps
+    Slice,          // a view: this rank already holds its part of the result. The meshes may differ
+                    // if a replicated value moves to some of its ranks, or if both meshes have the
+                    // same axes and ranks
+    Gather,         // an allgather over the innermost mesh axes of one logical axis
     AllReduce,      // partial -> replicated over the mesh axes
-    ReduceScatter,  // partial -> sharded over the same mesh axes on one logical axis
-    AllToAll,       // the innermost mesh axes of one logical axis become those of another
+    ReduceScatter,  // partial -> one logical axis is sharded over the same mesh axes
+    AllToAll,       // the innermost mesh axes move from one logical axis to another
     // Between meshes:
-    Transfer,     // the same placement on other devices: device i sends to device i
+    Transfer,     // the same sharding on other devices: device i sends to device i
     Broadcast,    // replicated -> replicated
-    GatherTo,     // sharded on one logical axis over a whole mesh -> all on one of its devices
-    ScatterFrom,  // replicated -> sharded on one logical axis over a whole mesh
+    GatherTo,     // one logical axis is sharded over all of a mesh -> unsharded on one device
+    ScatterFrom,  // replicated -> one logical axis is sharded over all of a mesh
     Compound,
   };
   Kind kind = Kind::Same;
-  int64_t axis = -1;           // the logical axis that is put together or cut
-  std::vector<MeshAxis> team;  // collectives: outermost first; empty: all of the mesh
+  int64_t axis = -1;           // the logical axis that is joined or split; -1: none
+  std::vector<MeshAxis> team;  // collectives: outermost first; empty: all axes of the mesh
   std::optional<ReduceOp> reduce;
-  int64_t joined = -1;   // AllToAll: the logical axis that is put together; `axis` is cut
-  int root = -1;         // Transfer and below: within the team, who has the data or gets it
-  DeviceMesh mesh = {};  // collectives: of the team
-  // GatherTo, ScatterFrom: the root has none of the blocks and is one more rank of the team, the
-  // last
+  int64_t joined = -1;   // AllToAll: the logical axis that is joined; `axis` is split
+  int root = -1;         // steps between meshes: position in the team of the sender (GatherTo: of
+                         // the receiver)
+  DeviceMesh mesh = {};  // collectives: the mesh of the team
+  // GatherTo, ScatterFrom: the root holds no block. It is an additional rank, the last of the team.
   bool root_apart = false;
   bool operator==(const ReshardStep&) const = default;
 };
 
-// GatherTo, ScatterFrom and steps of one mesh: the blocks that are put together or cut.
+// Returns the number of blocks that the step joins or splits. For GatherTo, ScatterFrom and the
+// collectives within one mesh.
 int64_t blocksOf(const ReshardStep& step);
 
-std::string_view name(ReshardStep::Kind kind);  // "allgather", "slice", ...
+// Returns the name for dumps: "allgather", "slice", ...
+std::string_view name(ReshardStep::Kind kind);
 
+// Returns the step of a `set` expression.
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
-// The same between two states of that tensor; a missing sharding is replicated. Never Relayout.
-// Gathers, scatters and exchanges over several mesh axes at once are steps only where blocks of
-// blocks lie flat (ir/types/mesh_relations.h).
+// Returns the step between two shardings of the tensor. A missing sharding counts as replicated.
+// Never returns Relayout. A gather, scatter or all-to-all over several mesh axes is one step only
+// if blocksAreFlat() (ir/types/mesh_relations.h); otherwise the result is Compound.
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 
-// Whether both place the data alike: no sharding is the same as a replicated one.
+// Returns whether both shardings place the data in the same way. A missing sharding equals a
+// replicated one.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);
 
+// Returns whether ranks exchange data. Compound counts as communication.
 bool isCommunication(ReshardStep::Kind kind);
 
 }  // namespace heddle

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Whatever the meshes are called.
+// Compares two shardings without their meshes.
 bool samePlaces(Sharding from, const Sharding& to) {
   from.mesh = to.mesh;
   return samePlacement(from, to);
@@ -29,7 +29,8 @@ ReshardStep apart(ReshardStep::Kind kind, RootedTeam team, size_t axis) {
   return step;
 }
 
-// The only logical axis that is sharded, if that is over the whole mesh and its blocks lie flat.
+// Returns the logical axis that is sharded. Returns nullopt unless there is exactly one, it is
+// sharded over all of the mesh, and its blocks are flat.
 std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
                                   const DeviceMesh& mesh) {
   std::optional<size_t> found;
@@ -50,13 +51,14 @@ ReshardStep transferStep(const Sharding& from, const Sharding& to, const DeviceM
   return rooted(ReshardStep::Kind::Transfer, pairTeam(source, target));
 }
 
-// Where the rank stands among those of the whole mesh in the order of the list.
+// Returns the position of the rank in the team of all ranks of the mesh, in the order of the list.
 int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
   const std::vector<int64_t> team = mesh.team(rank, list);
   return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
 }
 
-// The root is the first device of the target that has the value, else the first of the source.
+// Returns a ScatterFrom. Its root is the first device of the target that has the value, else the
+// first device of the source.
 ReshardStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
                         const DeviceMesh& target) {
   const std::vector<int64_t> ranks = ranksOf(target);

@@ -6,10 +6,11 @@
 
 namespace heddle {
 
-// stepBetween() of states over two meshes.
+// Returns stepBetween() for shardings over two different meshes.
 ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
                               const Meshes& meshes);
 
+// Returns a step of kind Compound.
 ReshardStep compoundStep();
 
 }  // namespace heddle

@@ -7,19 +7,21 @@
 namespace heddle {
 namespace {
 
-// Whether the output has axes along which no operand moves, but of which the elements come from
-// one.
+// Returns whether the output may have axes that correspond to no operand axis, although their
+// elements come from an operand. Such an axis cannot be split without moving data.
 bool cutsOrRegroups(OpKind kind) {
   return kind == OpKind::Reshape || kind == OpKind::Slice || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
-// A product whose parts can be added up, which those of an f8 type cannot.
+// Returns whether each device may compute a part of the matrix product, to be summed later. f8
+// results cannot be summed.
 bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
   return expr.op->kind == OpKind::Matmul && !isFloat8(fusion.tensor(expr.outputs[0]).dtype);
 }
 
-// Those whose blocks every operand along them can give. A broadcast axis has no blocks.
+// Returns the axes of the space of which every device can compute a block from blocks of the
+// operands. A broadcast axis has no blocks.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
   bool regroups = cutsOrRegroups(expr.op->kind);
@@ -46,19 +48,20 @@ std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const
 
 // --- reshape -------------------------------------------------------------------------------------
 
-// One run of axes [from, from_end) that becomes [to, to_end).
+// The operand axes [from, from_end) become the result axes [to, to_end).
 struct Run {
   size_t from, from_end, to, to_end;
 };
 
-// Products of the first 0, 1, 2, ... axes from `begin` to `end`.
+// Returns the products of the extents of the first 0, 1, 2, ... axes from `begin` to `end`.
 std::vector<Size> products(const std::vector<IterDomain>& domain, size_t begin, size_t end) {
   std::vector<Size> result{Size(1)};
   for (size_t i = begin; i < end; ++i) result.push_back(result.back() * domain[i].extent);
   return result;
 }
 
-// Cuts the axes in between [from, from_end) and [to, to_end) where the products are the same.
+// Splits a run into shorter runs, at each position where the products of the extents are equal on
+// both sides.
 std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& whole) {
   const std::vector<Size> left = products(in.domain, whole.from, whole.from_end);
   const std::vector<Size> right = products(out.domain, whole.to, whole.to_end);
@@ -77,7 +80,8 @@ std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& 
   return runs;
 }
 
-// The axes that do not keep their place lie between those that do on both sides.
+// Returns the axes that the reshape regroups. They lie between the kept axes on the left and those
+// on the right.
 Run regroupedRun(const TensorView& in, const TensorView& out, const std::vector<int>& map) {
   size_t left = 0;
   while (left < map.size() && map[left] == static_cast<int>(left)) ++left;
@@ -122,7 +126,8 @@ void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spre
 
 }  // namespace
 
-// An extent that is merged or split into is a multiple of the other.
+// If axes merge, `to` is a multiple of `from`, so only `from` is checked. If one axis splits,
+// `from` is a multiple of `to`, so only `to` is checked. Otherwise both are checked.
 bool ShardableAxes::Regrouped::isEven(int64_t devices) const {
   const bool from_is = remainder(from, devices).isConstant(0);
   const bool to_is = remainder(to, devices).isConstant(0);

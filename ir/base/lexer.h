@@ -53,8 +53,8 @@ class TokenStream {
   bool at(TokenKind kind) const { return peek().kind == kind; }
   bool atSymbol(std::string_view symbol, size_t ahead = 0) const;
   bool atWord(std::string_view word, size_t ahead = 0) const;
-  bool acceptSymbol(
-      std::string_view symbol);  // true: the symbol was next, and the cursor has passed it
+  // Pass the next token if it is this symbol or word; false: it is not.
+  bool acceptSymbol(std::string_view symbol);
   bool acceptWord(std::string_view word);
 
   // Take the next token and throw UserError if it is another one. `expected` appears in the error.

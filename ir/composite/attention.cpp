@@ -15,7 +15,7 @@ using composite::Term;
 struct Halves {
   Term x;  // as given
   Term first;
-  Term second;  // both wide
+  Term second;  // both halves are wide
 };
 
 Halves halvesOf(FusionBuilder& b, ValueId x) {
@@ -43,23 +43,23 @@ Term transposed(Term a) { return {a.b, transpose(*a.b, a.id, -2, -1)}; }
 
 Term product(Term a, Term c) { return {a.b, a.b->matmul(a.id, c.id)}; }
 
-// With gqa: how the heads of q share those of k and v.
+// How the heads of q share those of k and v with gqa.
 struct Heads {
   bool shared = false;
   Size of_q, of_k;
   Size group;  // of_q / of_k
-  Size rows;   // of one head of q: l
+  Size rows;   // rows of one head of q: l
 };
 
 struct Scores {
-  Term q, k, v;  // wide; q as rowsOfHeads() has it
+  Term q, k, v;  // wide; q in the form of rowsOfHeads()
   DType dtype;
   Term scale;          // f64 scalar
   Term probabilities;  // wide, [..., l, s]
   Heads heads;
 };
 
-// The query, or key, of an attention: [..., l, e].
+// Checks an operand of an attention: a float tensor [..., l, e].
 Term attentionOperand(FusionBuilder& b, const char* op_name, ValueId id) {
   const Term term = composite::floatOperand(b, op_name, id);
   HEDDLE_USER_CHECK(term.rank() >= 2, "{}: {} needs two axes or more", b.where(op_name),
@@ -89,7 +89,7 @@ Heads sharedHeads(FusionBuilder& b, const char* op_name, Term q, Term k, Term v)
   return {true, of_q, of_k, group, q.extent(q.rank() - 2)};
 }
 
-// Leading axes meet where they are equal or 1; with gqa the heads do.
+// Checks that leading axes are equal or 1. With gqa, sharedHeads() checks the axis of heads.
 void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term v, bool gqa) {
   composite::sameType(b, op_name, q, k);
   composite::sameType(b, op_name, q, v);
@@ -115,18 +115,19 @@ Term regrouped(Term x, const Size& heads, const Size& rows) {
   return {x.b, x.b->reshape(x.id, sizes)};
 }
 
-// [..., of_q, l, e] as [..., of_k, group * l, e]: the rows of all query heads that share a head lie
-// one after another, so that products need no copies of k and v.
+// Reshapes [..., of_q, l, e] to [..., of_k, group * l, e]. The rows of all query heads that share a
+// head then follow one another, so that the matrix products need no copies of k and v.
 Term rowsOfHeads(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_k, heads.group * heads.rows) : x;
 }
 
-// The reverse.
+// Reverses rowsOfHeads().
 Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
 
-// The gradient of an operand that was stretched: summed over the axes it lacks or has one of.
+// Reduces the gradient of a broadcast operand to `sizes`: sums over the axes that the operand
+// lacks, and over those where its extent is 1.
 Term summedTo(Term grad, const std::vector<Size>& sizes) {
   const size_t added = grad.rank() - sizes.size();
   const Axes leading = rowMajor(added);
@@ -172,7 +173,8 @@ Term masked(FusionBuilder& b, const char* op_name, Term scores, ValueId mask, bo
   return scores + composite::cast(term, scores.dtype());
 }
 
-// The softmax of scores of which a whole row may be -inf, by a mask or by overflow: it is 0.
+// Computes the softmax of scores. A row may be -inf throughout, from a mask or an overflow; its
+// result is 0.
 Term safeSoftmax(Term scores) {
   FusionBuilder& b = *scores.b;
   const Axes last = {static_cast<int64_t>(scores.rank()) - 1};
@@ -206,7 +208,8 @@ Scores scoresOf(FusionBuilder& b, const char* op_name, ValueId q, ValueId k, Val
   return s;
 }
 
-// dy has the shape of the result: where the leading axes of scores and v meet, then l and d.
+// Checks that dy has the shape of the result: the broadcast leading axes of scores and v, then l
+// and d.
 void checkAttentionGrad(FusionBuilder& b, const char* op_name, Term dy, const Scores& s,
                         ValueId q) {
   const size_t rank = std::max(s.probabilities.rank(), s.v.rank());

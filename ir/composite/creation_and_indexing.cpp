@@ -1,4 +1,4 @@
-// Tensors made of their places, and elements at places that data names.
+// New tensors whose elements follow from their index, and ops that read elements at indices.
 #include <cmath>
 
 #include "ir/base/error.h"
@@ -11,7 +11,7 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// column - row, of the last two axes.
+// Returns column - row of the last two axes.
 Term diagonalOf(FusionBuilder& b, const std::vector<Size>& sizes) {
   const auto rank = static_cast<int64_t>(sizes.size());
   const Term row = composite::positions(b, sizes, rank - 2);
@@ -38,14 +38,13 @@ ValueId filled(FusionBuilder& b, const char* op_name, Scalar value, std::vector<
 
 bool isInteger(const Scalar& value) { return !std::holds_alternative<double>(value); }
 
-// How many of start, start + step, ... come before stop.
+// Returns how many of start, start + step, ... are before stop.
 int64_t arangeCount(FusionBuilder& b, const Scalar& start, const Scalar& stop, const Scalar& step) {
   const double from = toDouble(start);
   const double to = toDouble(stop);
   const double by = toDouble(step);
   HEDDLE_USER_CHECK(by != 0 && std::isfinite(by) && std::isfinite(from) && std::isfinite(to),
-                    "{}: from {} to {} in steps of {} there is no end", b.where("arange"), from, to,
-                    by);
+                    "{}: from {} to {} in steps of {} never ends", b.where("arange"), from, to, by);
   HEDDLE_USER_CHECK((to - from) / by >= 0, "{}: steps of {} do not lead from {} to {}",
                     b.where("arange"), by, from, to);
   int64_t distance = 0;
@@ -73,7 +72,8 @@ ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
   Result result(b);
   const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
   const int64_t n = arangeCount(b, start, stop, step);
-  // PyTorch counts by the numbers as they are and makes integers of them before it steps.
+  // As PyTorch, it counts with the given numbers, and converts them to integers before it
+  // multiplies.
   const bool in_integers = integers || (dtype && !isFloat(*dtype));
   const DType computed = in_integers ? DType::I64 : DType::F64;
   Term value = composite::cast({&b, b.iota({Size(n)}, 0)}, computed);
@@ -122,7 +122,7 @@ ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Term places = composite::indexOperand(b, "index_select", index);
   HEDDLE_USER_CHECK(places.rank() <= 1, "{}: the index {} must have one axis",
                     b.where("index_select"), b.typeOf(index));
-  // An index without axes is a list of one; what is taken of a tensor without axes has none.
+  // An index without axes is a list of one index. If x has no axes, the result has none either.
   if (along.empty()) {
     HEDDLE_USER_CHECK(places.rank() == 0 || places.extent(0).isConstant(1),
                       "{}: the index {} must have one element, as {} has no axes",
@@ -193,7 +193,7 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis, bool largest) 
                                    b.where("topk"), along, b.typeOf(x), k));
   const ValueId order =
       b.apply("argsort", {x}, {{"axis", along}, {"descending", largest}, {"first", k}});
-  // Where the extent is a number, the result has k of them already.
+  // If the extent is a number, argsort already returns exactly k indices.
   const Term first{&b, extent.isConstant() ? order : sliceAxis(b, order, along, Size(0), Size(k))};
   return {result(b.takeAlongAxis(x, first.id, along)), first.id};
 }

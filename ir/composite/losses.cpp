@@ -1,4 +1,4 @@
-// Losses and the gradients of what ends in one.
+// Losses, their gradients, and the gradient of embedding.
 #include <cmath>
 
 #include "ir/base/error.h"
@@ -11,18 +11,18 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// The operands of cross_entropy and what both directions make of them. Classes are told apart by
-// comparing the target with the positions along the class axis: one pass over the logits, which may
-// be sharded by classes.
+// The operands of cross_entropy, and terms that the forward and the gradient share. To select the
+// logit of a class, they compare the target with the index along the class axis. This takes one
+// pass over the logits, which may be sharded by classes.
 struct Entropy {
   Term x;  // as given
   Term wide;
   Term target;            // classes, or probabilities in the shape of x, wide
-  bool probable = false;  // the latter
-  Term ignored, invalid;  // of classes: bool, the shape of the target; outside and not ignored
-  Term is_class;          // of classes: bool, the shape of x
+  bool probable = false;  // the target holds probabilities
+  Term ignored, invalid;  // classes only: bool, the shape of the target; out of range, not ignored
+  Term is_class;          // classes only: bool, the shape of x
   Term weight;            // [c] with broadcast axes around, wide; no id: none
-  int64_t axis = 0;       // of the classes
+  int64_t axis = 0;       // the axis of the classes
 };
 
 bool isWeighted(const Entropy& e) { return e.weight.id != kNoValue; }
@@ -92,8 +92,9 @@ Entropy entropyOf(FusionBuilder& b, const char* op_name, ValueId logits, ValueId
 
 Term zero(FusionBuilder& b) { return composite::constant(b, 0.0); }
 
-// What a mean divides by: how many targets are not ignored, or their weights together, or, of
-// probabilities, how many there are; in the type the loss is computed in.
+// Returns the divisor of a mean, in the type in which the loss is computed:
+//  - classes: the number of targets that are not ignored, or the sum of their weights
+//  - probabilities: the number of targets
 Term counted(const Entropy& e) {
   if (e.probable) {
     Axes others = rowMajor(e.x.rank());
@@ -123,7 +124,7 @@ Term smoothed(const Entropy& e, Term wanted, double smoothing) {
   return wanted * (1 - smoothing) + share;
 }
 
-// The loss of each target.
+// Returns the loss of each target.
 Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   FusionBuilder& b = *e.x.b;
   Term logs = composite::logProbabilities(e.wide, {e.axis});
@@ -142,7 +143,8 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   return composite::where(e.ignored, zero(b), loss);
 }
 
-// The gradient of each target's loss, with an axis of extent 1 for the classes.
+// Returns the gradient with respect to the loss of each target, with an axis of extent 1 for the
+// classes.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -155,7 +157,7 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
       b.agree(op_name, dloss, i, e.x.id, i + (static_cast<int64_t>(i) >= e.axis ? 1 : 0));
     }
   } else {
-    HEDDLE_USER_CHECK(grad.rank() == 0, "{}: {} must have no axes, as the loss", b.where(op_name),
+    HEDDLE_USER_CHECK(grad.rank() == 0, "{}: {} must have no axes, like the loss", b.where(op_name),
                       b.typeOf(dloss));
   }
   grad = composite::widen(grad);
@@ -167,7 +169,8 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
-// An extent known only at run time bounds nothing here: no index reaches a row that is not there.
+// Returns the row of padding_idx, counted from the front. If only a run knows the number of rows, a
+// padding_idx above it is accepted: no index equals it, so it has no effect.
 int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
   const std::string where = b.where("embedding_backward");
   if (!rows.isConstant()) {
@@ -204,7 +207,7 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   Term wanted = e.probable ? e.target : composite::cast(e.is_class, e.wide.dtype());
   wanted = smoothed(e, wanted, options.label_smoothing);
   if (isWeighted(e)) wanted = wanted * e.weight;
-  // What is wanted of the classes together is 1 else.
+  // Otherwise the sum of `wanted` over the classes is 1.
   if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }

@@ -50,7 +50,7 @@ Axes channelRest(size_t rank) {
 
 Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim) {
   auto spread = [&](Term statistic) { return keepdim ? statistic : broadcast(statistic, axes); };
-  // The unsharded extent: the mean is the same whatever the mesh.
+  // Divide by the unsharded extent, so that the mean does not depend on the mesh.
   const Term n = count(wide, axes);
   const Term mean = sum(wide, axes, keepdim) / n;
   const Term centered = wide - spread(mean);
@@ -119,7 +119,7 @@ ValueId groupNorm(FusionBuilder& b, ValueId x, int64_t groups, ValueId weight, V
                     b.typeOf(x));
   const Size channels = value.extent(1);
   HEDDLE_USER_CHECK(groups > 0 && (!channels.isConstant() || channels.constant() % groups == 0),
-                    "{}: the channels of {} do not fall into {} groups", b.where("group_norm"),
+                    "{}: the channels of {} cannot be split into {} groups", b.where("group_norm"),
                     b.typeOf(x), groups);
   const std::vector<Size> sizes = value.tensor().sizes();
   std::vector<Size> grouped = sizes;
@@ -154,7 +154,7 @@ BatchNorm batchNorm(FusionBuilder& b, ValueId x, ValueId running_mean, ValueId r
     HEDDLE_USER_CHECK(old.rank() == 1, "{}: {} must have one axis, the channels",
                       b.where("batch_norm"), b.typeOf(running));
     Term mixed = old * (1 - momentum) + now * momentum;
-    // An empty batch says nothing of the data: the statistics stay.
+    // An empty batch has no statistics: keep the old ones.
     if (!never_empty) {
       const Term empty = composite::call("eq", {normal.n, composite::constant(b, int64_t{0})});
       mixed = composite::where(empty, old, mixed);
@@ -177,11 +177,11 @@ composite::Term composite::channelOperand(FusionBuilder& b, std::string_view op_
     elements = elements * value.extent(axis);
   }
   HEDDLE_USER_CHECK(!elements.isConstant(1),
-                    "{}: {} has one element a channel, whose variance says nothing",
+                    "{}: {} has one element per channel, but the variance needs more",
                     b.where(op_name), b.typeOf(x));
   const Size two(2);
   guardSize(b, Size::mod(Size::min(elements, two), two), 0,
-            fmt::format("{}: {} must not have one element a channel, {}", b.where(op_name),
+            fmt::format("{}: {} must not have one element per channel, {}", b.where(op_name),
                         b.typeOf(x), elements.str()));
   return value;
 }

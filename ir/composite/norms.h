@@ -2,36 +2,39 @@
 
 #include "ir/composite/terms.h"
 
-// What normalizations share with their gradients and the losses. For the composite_*.cpp files
-// only.
+// Helpers that normalizations share with their gradients and the losses. Only sources of
+// ir/composite include it.
 namespace heddle::composite {
 
-// The last `dims` axes of `x`; 0 means as many as `weight` has, 1 without one.
+// Returns the last `dims` axes of `x`. 0 means as many as `weight` has, or 1 without a weight.
 Axes lastAxes(FusionBuilder& b, std::string_view op_name, Term x, ValueId weight, int64_t dims);
-// A weight over exactly those axes, widened.
+// Returns a weight or bias over exactly these axes, widened.
 Term lastParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                    const Axes& axes);
 
-// All axes but the channels, axis 1.
+// Returns all axes except axis 1, the channels.
 Axes channelRest(size_t rank);
-// Input of batch_norm: rank 2 or more, more than one element a channel.
+// Returns the operand of batch_norm. It must have rank 2 or more and more than one element per
+// channel; a guard checks this if only a run knows the sizes.
 Term channelOperand(FusionBuilder& b, std::string_view op_name, ValueId x);
-// A weight [c], widened, with broadcast axes around the channels.
+// Returns a weight [c], widened, with broadcast axes in place of all axes except the channels.
 Term channelParameter(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter);
 
 struct Normal {
-  Term mean;      // both [...] or [..., 1] as asked
+  Term mean;      // mean and variance keep the axes with extent 1 if `keepdim`
   Term variance;  // biased
   Term scale;     // 1 / sqrt(variance + eps), with the axes of x
   Term normal;    // (x - mean) * scale
-  Term n;         // elements behind each mean
+  Term n;         // number of elements of each mean
 };
+// Normalizes `wide` over `axes`.
 Normal normalOf(Term wide, const Axes& axes, double eps, bool keepdim = true);
 
-// The machine epsilon of the type in which `dtype` is computed: f32 for the half types, as PyTorch.
+// Returns the machine epsilon of the type in which heddle computes `dtype`: f32 for half types, as
+// in PyTorch.
 double epsilonOf(DType dtype);
 
-// x - max - log(sum(exp(x - max))).
+// Returns x - max - log(sum(exp(x - max))).
 Term logProbabilities(Term wide, const Axes& axes);
 
 }  // namespace heddle::composite

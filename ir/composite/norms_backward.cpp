@@ -1,4 +1,4 @@
-// Gradients of softmax and of the normalizations.
+// Gradients of softmax and the normalizations.
 #include "ir/base/error.h"
 #include "ir/composite/composite.h"
 #include "ir/composite/norms.h"
@@ -22,14 +22,15 @@ GradPair gradPair(FusionBuilder& b, const char* op_name, ValueId dy, ValueId x) 
   return {composite::widen(grad), value};
 }
 
-// The gradient of a parameter over the axes that are not in `over`, in the parameter's dtype.
+// Sums the gradient over the axes `over` and casts it to the dtype of the parameter.
 Term parameterGrad(FusionBuilder& b, Term grad, const Axes& over, ValueId parameter, Term x) {
   const Term total = over.empty() ? grad : composite::sum(grad, over, false);
   const DType dtype = parameter == kNoValue ? x.dtype() : b.fusion().tensor(parameter).dtype;
   return composite::cast(total, dtype);
 }
 
-// scale * (g - mean(g) - normal * mean(g * normal)): the gradient of normal = (x - mean) * scale.
+// Returns the gradient with respect to x of normal = (x - mean) * scale:
+// scale * (g - mean(g) - normal * mean(g * normal)).
 Term throughNormal(const composite::Normal& normal, Term g, const Axes& over) {
   const Term shift = composite::sum(g, over) / normal.n;
   const Term slope = composite::sum(g * normal.normal, over) / normal.n;

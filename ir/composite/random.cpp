@@ -1,4 +1,4 @@
-// Random tensors: a pure function of seed, offset and the place in the unsharded tensor.
+// Random tensors: pure functions of seed, offset and the index in the unsharded tensor.
 #include <cmath>
 #include <limits>
 
@@ -20,7 +20,7 @@ Term shiftedRight(Term bits, int64_t places) {
   return composite::call("bitwise_right_shift", {bits, integer(*bits.b, places)});
 }
 
-// The low `count` bits.
+// Returns the low `count` bits.
 Term lowBits(Term bits, int count) {
   return composite::call("bitwise_and", {bits, integer(*bits.b, (int64_t{1} << count) - 1)});
 }
@@ -28,7 +28,7 @@ Term lowBits(Term bits, int count) {
 Term word0(Term bits) { return lowBits(bits, 32); }
 Term word1(Term bits) { return lowBits(shiftedRight(bits, 32), 32); }
 
-// The row-major index of each element in the unsharded tensor.
+// Returns the row-major index of each element in the unsharded tensor.
 Term linearIndex(FusionBuilder& b, const std::vector<Size>& sizes) {
   if (sizes.empty()) return {&b, b.full(integer(b, 0).id, {}, DType::I64)};
   Term index = composite::positions(b, sizes, 0);
@@ -52,7 +52,7 @@ Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
 }
 
-// u in [0, 1) with the digits of `dtype`, computed in `wide`, which holds it exactly.
+// Returns u in [0, 1) with as many bits as `dtype` has digits. `wide` holds u exactly.
 Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24
@@ -65,7 +65,7 @@ Term unitOf(Term bits, DType dtype, DType wide) {
 
 Term unitOf(Term bits) { return unitOf(bits, DType::F32, DType::F32); }
 
-// The greatest number of `dtype` below `value`, which is one.
+// Returns the greatest number of `dtype` below `value`, which is a number of `dtype`.
 double numberBelow(DType dtype, double value) {
   if (dtype == DType::F64) return std::nextafter(value, -std::numeric_limits<double>::infinity());
   uint32_t bits = 0;
@@ -75,7 +75,7 @@ double numberBelow(DType dtype, double value) {
   return toDouble(loadElement(&bits, dtype, 0));
 }
 
-// low + u (high - low), without overflow, in f64.
+// Returns low + u (high - low) in f64, without overflow.
 Term between(Term u, double low, double high) {
   if (std::isfinite(high - low)) return u * (high - low) + low;
   return u * high + (1.0 - u) * low;
@@ -94,11 +94,11 @@ Term below(Term unit, double p) {
   return composite::call("lt", {unit, composite::constant(*unit.b, p)});
 }
 
-// bits mod range, of all 64 bits as a number without a sign.
+// Returns bits mod range, where the 64 bits are an unsigned number.
 Term unsignedRemainder(Term bits, int64_t range) {
   FusionBuilder& b = *bits.b;
   const Term rest = composite::call("remainder", {bits, integer(b, range)});
-  // A number read as negative is 2^64 too low.
+  // The signed reading of a number above 2^63 is 2^64 too low; add 2^64 mod range.
   const auto wrapped = static_cast<int64_t>((UINT64_MAX % static_cast<uint64_t>(range) + 1) %
                                             static_cast<uint64_t>(range));
   const Term overflows = composite::call("ge", {rest, integer(b, range - wrapped)});
@@ -123,14 +123,13 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
   HEDDLE_USER_CHECK(std::isfinite(first) && std::isfinite(end),
                     "{}: low={} and high={} are not both finite in {}", b.where("uniform"), low,
                     high, name(dtype));
-  HEDDLE_USER_CHECK(low <= high, "{}: there is nothing between low={} and high={}",
-                    b.where("uniform"), low, high);
+  HEDDLE_USER_CHECK(low <= high, "{}: low={} is above high={}", b.where("uniform"), low, high);
   const Term bits = bitsOf(b, "uniform", sizes, philox);
   if (first == 0 && end == 1) {
     return result(unitOf(bits, dtype, composite::wideType(dtype)), dtype);
   }
   Term value = between(unitOf(bits, dtype, DType::F64), first, end);
-  // Rounding may reach the end.
+  // Rounding may give `end` itself.
   if (first < end) {
     value = composite::call("minimum", {value, composite::constant(b, numberBelow(dtype, end))});
   }
@@ -171,8 +170,7 @@ ValueId randint(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
                 int64_t high) {
   Result result(b);
   int64_t range = 0;
-  HEDDLE_USER_CHECK(low < high, "{}: there is nothing from low={} to below high={}",
-                    b.where("randint"), low, high);
+  HEDDLE_USER_CHECK(low < high, "{}: low={} must be below high={}", b.where("randint"), low, high);
   HEDDLE_USER_CHECK(!__builtin_sub_overflow(high, low, &range),
                     "{}: from low={} to high={} there are more than 2^63 - 1 numbers",
                     b.where("randint"), low, high);

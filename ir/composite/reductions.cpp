@@ -1,4 +1,4 @@
-// Reductions made of sum, prod, max and min.
+// Reductions that consist of sum, max and min.
 #include <cmath>
 #include <limits>
 
@@ -65,14 +65,14 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
                                    b.typeOf(value), along));
   const Term extreme{&b, b.reduce(reduction, x.id, {along}, true)};
   Term hit = composite::call("eq", {x, extreme});
-  // The extreme of what holds a NaN is NaN, which equals nothing.
+  // If there is a NaN, the extreme is NaN, which equals no element.
   if (isFloat(x.dtype())) {
     hit = composite::call("logical_or", {hit, composite::call("isnan", x)});
   }
   const Term place = composite::positions(b, x.tensor().sizes(), along);
   const Term never = composite::constant(b, std::numeric_limits<int64_t>::max());
   const Term places = composite::where(hit, place, never);
-  const bool spread = !axis && keepdim;  // one element, with all the axes there were
+  const bool spread = !axis && keepdim;  // one element, with all axes of the operand
   Term least{&b, b.reduce("min", places.id, {along}, keepdim && !spread)};
   if (spread) least = composite::broadcast(least, rowMajor(rank));
   return result(least);

@@ -6,8 +6,8 @@
 #include "ir/composite/composite.h"
 #include "ir/composite/table.h"
 
-// Rows of the table of composite ops, one list a family, and how they read attributes. For the
-// composite_rows_*.cpp files and composite_table.cpp only.
+// The rows of the table of composite ops, one list per family, and helpers that read attributes.
+// Only ir/composite/rows_*.cpp and ir/composite/table.cpp include it.
 namespace heddle::composite_rows {
 
 std::span<const CompositeDef> reductions();
@@ -36,11 +36,11 @@ T get(A attrs, std::string_view name, T otherwise) {
   return maybe<T>(attrs, name).value_or(otherwise);
 }
 
-// A required attribute.
+// Returns a required attribute. buildComposite() has checked that it is there.
 template <class T>
 T need(A attrs, std::string_view name) {
   const std::optional<T> value = maybe<T>(attrs, name);
-  HEDDLE_CHECK(value.has_value(), "attribute {} is not required", name);
+  HEDDLE_CHECK(value.has_value(), "attribute {} is missing", name);
   return *value;
 }
 

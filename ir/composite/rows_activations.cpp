@@ -29,7 +29,7 @@ const CompositeDef kActivations[] = {
      0,
      {},
      [](B b, V v, A) { return Operands{reglu(b, v[0], v[1])}; }},
-    {"glu", "first half times sigmoid of the second half of an axis (-1)", 1, 0, kGlu,
+    {"glu", "first half of an axis (-1) times the sigmoid of its second half", 1, 0, kGlu,
      [](B b, V v, A a) { return Operands{glu(b, v[0], get<int64_t>(a, "axis", -1))}; }},
     {"gelu_backward", "gradient of gelu: (dy, x)", 2, 0, kGelu,
      [](B b, V v, A a) {
@@ -42,7 +42,7 @@ const CompositeDef kActivations[] = {
      {},
      [](B b, V v, A) { return Operands{siluBackward(b, v[0], v[1])}; }},
     {"swiglu_backward",
-     "gradients of gate and up: (dy, gate, up), two results",
+     "gradients of gate and up, two results: (dy, gate, up)",
      3,
      0,
      {},

@@ -28,24 +28,24 @@ Operands attentionBackwardRow(B b, V v, A a) {
 
 const CompositeDef kAttentions[] = {
     {"rope",
-     "rotary position embedding, rotate-half: x[..., t, d] with base, or (x, cos, sin) with tables "
-     "[t, d / 2]",
+     "rotary position embedding, rotate-half convention: x[..., t, d] with base, or (x, cos, sin) "
+     "with tables [t, d / 2]",
      1, 2, kRope, ropeRow},
     {"scaled_dot_product_attention",
-     "softmax(q k^T scale + mask) v: (q, k, v[, mask]), leading axes broadcast; gqa: the heads of "
-     "q are a multiple of those of k and v, which are equal; causal beside a mask is taken too, a "
-     "mask of any float type; a "
-     "query that sees no key gives 0; without scale, heads of size 0 give NaN; on CUDA where cuDNN "
-     "fits (f16, bf16; the segments dump says where not), the probabilities are rounded to the "
-     "half type too, within the bound of host/device/attention.h",
+     "softmax(q k^T scale + mask) v: (q, k, v[, mask]); leading axes are broadcast. With gqa, k "
+     "and v have equally many heads, and q a multiple of that. causal and mask may be combined. "
+     "The mask is bool or of any float type. A query that sees no key gives 0. Without scale, "
+     "heads of size 0 give NaN. If cuDNN computes it on CUDA (f16, bf16; the segments dump gives "
+     "the reason if not), the probabilities are also rounded to the half type, within the bound in "
+     "host/device/attention.h",
      3, 1, kAttention,
      [](B b, V v, A a) {
        return Operands{attention(b, v[0], v[1], v[2], at(v, 3), attentionOptions(a))};
      }},
     {"scaled_dot_product_attention_backward",
-     "(dy, q, k, v[, mask]): gradients of q, k and v; on CUDA where cuDNN fits, the result, the "
-     "probabilities and the gradient of the scores are rounded to the half type too, within the "
-     "bounds of host/device/attention.h",
+     "gradients of q, k and v, three results: (dy, q, k, v[, mask]). If cuDNN computes it on CUDA, "
+     "the result of the forward, the probabilities and the gradient of the scores are also rounded "
+     "to the half type, within the bounds in host/device/attention.h",
      4, 1, kAttention, attentionBackwardRow},
 };
 

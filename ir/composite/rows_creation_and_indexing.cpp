@@ -51,43 +51,44 @@ const CompositeDef kPlaces[] = {
     {"ones", "a new tensor of ones (f32)", 0, 0, kNew,
      [](B b, V, A a) { return Operands{ones(b, sizes(a), dtype(a))}; }},
     {"arange",
-     "start (0), start + step (1), ... before stop; i64 of integers, else f32; computed in i64 or "
-     "f64",
+     "start (0), start + step (1), ... before stop. The default type is i64 if all three are "
+     "integers, else f32. Computes in i64 or f64",
      0, 0, kArange, arangeRow},
-    {"eye", "ones on the diagonal of one size (a square) or two (f32)", 0, 0, kNew,
-     [](B b, V, A a) { return Operands{eye(b, sizes(a), dtype(a))}; }},
-    {"tril", "zero above a diagonal (0) of the last two axes", 1, 0, kDiagonal,
+    {"eye", "ones on the diagonal, zeros elsewhere (f32); one size gives a square, two a matrix", 0,
+     0, kNew, [](B b, V, A a) { return Operands{eye(b, sizes(a), dtype(a))}; }},
+    {"tril", "zeros above a diagonal (0) of the last two axes", 1, 0, kDiagonal,
      [](B b, V v, A a) { return Operands{tril(b, v[0], get<int64_t>(a, "diagonal", 0))}; }},
-    {"triu", "zero below a diagonal (0) of the last two axes", 1, 0, kDiagonal,
+    {"triu", "zeros below a diagonal (0) of the last two axes", 1, 0, kDiagonal,
      [](B b, V v, A a) { return Operands{triu(b, v[0], get<int64_t>(a, "diagonal", 0))}; }},
     {"one_hot",
-     "a new last axis: 1 at the class, else 0 (i64), and 0 everywhere of a class outside, where "
-     "PyTorch raises; num_classes must be given, as no shape depends on values",
+     "a new last axis with 1 at the class, else 0 (i64). A class out of range gives only zeros; "
+     "PyTorch raises an error. num_classes is required, because shapes never depend on values",
      1, 0, kOneHot,
      [](B b, V v, A a) { return Operands{oneHot(b, v[0], need<int64_t>(a, "num_classes"))}; }},
     {"index_select",
-     "slices of operand 0 along an axis, by a list of indices; one outside reads NaN, or 0 of "
-     "integers and bools, where PyTorch raises",
+     "slices of operand 0 along an axis, at a list of indices. An index out of range reads NaN, or "
+     "0 for integers and bools; PyTorch raises an error",
      2, 0, kIndexAxis,
      [](B b, V v, A a) { return Operands{indexSelect(b, v[0], v[1], need<int64_t>(a, "axis"))}; }},
     {"embedding",
-     "embedding(index, weight): rows of weight[v, d]; a row outside is NaN, where PyTorch raises",
+     "rows of weight[v, d]: (index, weight). An index out of range reads NaN, or 0 for integers "
+     "and bools; PyTorch raises an error",
      2,
      0,
      {},
      [](B b, V v, A) { return Operands{embedding(b, v[0], v[1])}; }},
     {"gather",
-     "elements of operand 0 along an axis, where operand 1 says, which may be smaller along the "
-     "others; an index outside as in index_select",
+     "elements of operand 0 at the indices in operand 1 along an axis. Operand 1 may be smaller "
+     "along the other axes. An index out of range reads as in index_select",
      2, 0, kIndexAxis,
      [](B b, V v, A a) { return Operands{gather(b, v[0], v[1], need<int64_t>(a, "axis"))}; }},
     {"sort",
-     "sorted values and their indices along an axis (-1): two results; always stable, NaN above "
+     "values sorted along an axis (-1) and their indices: two results. Always stable; NaN is above "
      "every number",
      1, 0, kSort, sortRow},
     {"topk",
-     "the k largest (or smallest) and their indices along an axis (-1), in order, equal values by "
-     "their indices: two results",
+     "the k largest (or smallest) values along an axis (-1) and their indices: two results. "
+     "Sorted; equal values are in the order of their indices",
      1, 0, kTopk, topkRow},
 };
 

@@ -22,9 +22,9 @@ Operands embeddingBackwardRow(B b, V v, A a) {
 
 const CompositeDef kLosses[] = {
     {"cross_entropy",
-     "(x, target[, weight]): of logits x[n, c, ...] and class indices, or probabilities in the "
-     "shape of x, weighted by weight[c]; a class outside that is not ignored gives NaN, where "
-     "PyTorch raises",
+     "(x, target[, weight]): logits x[n, c, ...]; target holds class indices, or probabilities in "
+     "the shape of x; weight[c] weights the classes. A class out of range that is not ignored "
+     "gives NaN; PyTorch raises an error",
      2, 1, kEntropy,
      [](B b, V v, A a) {
        return Operands{crossEntropy(b, v[0], v[1], entropyOptions("cross_entropy", a, at(v, 2)))};
@@ -34,11 +34,11 @@ const CompositeDef kLosses[] = {
        return Operands{crossEntropyBackward(b, v[0], v[1], v[2],
                                             entropyOptions("cross_entropy_backward", a, at(v, 3)))};
      }},
-    {"mse_loss", "mean squared difference, of operands that broadcast", 2, 0, kReduction,
+    {"mse_loss", "mean squared difference; the operands are broadcast", 2, 0, kReduction,
      [](B b, V v, A a) { return Operands{mseLoss(b, v[0], v[1], lossReduction("mse_loss", a))}; }},
     {"embedding_backward",
-     "gradient of weight: (dy, index), added in the order of the indices; the row of "
-     "padding_idx, which counts from the end if negative, gets none",
+     "gradient of weight: (dy, index), added in the order of the indices. The row padding_idx gets "
+     "no gradient; a negative padding_idx counts from the end",
      2, 0, kEmbedding, embeddingBackwardRow},
 };
 

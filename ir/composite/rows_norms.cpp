@@ -44,32 +44,32 @@ const CompositeDef kNorms[] = {
      [](B b, V v, A a) {
        return Operands{layerNorm(b, v[0], at(v, 1), at(v, 2), eps(a), dims(a))};
      }},
-    {"rms_norm", "(x[, weight]): divided by the root of the mean square of the last axes", 1, 1,
-     kNorm,
+    {"rms_norm", "(x[, weight]): divided by the square root of the mean square over the last axes",
+     1, 1, kNorm,
      [](B b, V v, A a) {
        return Operands{rmsNorm(b, v[0], at(v, 1), maybe<double>(a, "eps"), dims(a))};
      }},
     {"group_norm",
-     "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels; a group of one "
-     "element, which PyTorch refuses where there is only one, is 0 before weight and bias",
+     "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels. A group of one element "
+     "gives 0 before weight and bias; PyTorch refuses a single such group",
      1, 2, kGroupNorm,
      [](B b, V v, A a) {
        return Operands{groupNorm(b, v[0], need<int64_t>(a, "groups"), at(v, 1), at(v, 2), eps(a))};
      }},
     {"batch_norm",
-     "(x[n, c, ...], mean, var[, weight[, bias]]), training: y, new mean, new var; an empty "
-     "batch leaves mean and var",
+     "for training, three results: y, new mean, new var: (x[n, c, ...], mean, var[, weight[, "
+     "bias]]). An empty batch leaves mean and var unchanged",
      3, 2, kBatchNorm, batchNormRow},
     {"softmax_backward", "gradient of softmax: (dy, y)", 2, 0, kSoftmax,
      [](B b, V v, A a) { return Operands{softmaxBackward(b, v[0], v[1], axis(a))}; }},
     {"log_softmax_backward", "gradient of log_softmax: (dy, y)", 2, 0, kSoftmax,
      [](B b, V v, A a) { return Operands{logSoftmaxBackward(b, v[0], v[1], axis(a))}; }},
-    {"layer_norm_backward", "(dy, x[, weight]): gradients of x, weight and bias", 2, 1, kNorm,
-     layerNormBackwardRow},
-    {"rms_norm_backward", "(dy, x[, weight]): gradients of x and weight", 2, 1, kNorm,
+    {"layer_norm_backward", "gradients of x, weight and bias, three results: (dy, x[, weight])", 2,
+     1, kNorm, layerNormBackwardRow},
+    {"rms_norm_backward", "gradients of x and weight, two results: (dy, x[, weight])", 2, 1, kNorm,
      rmsNormBackwardRow},
-    {"batch_norm_backward", "(dy, x[, weight]): gradients of x, weight and bias", 2, 1, kEps,
-     batchNormBackwardRow},
+    {"batch_norm_backward", "gradients of x, weight and bias, three results: (dy, x[, weight])", 2,
+     1, kEps, batchNormBackwardRow},
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr AttrSpec kRandint[] = {
     {"sizes", AttrType::Sizes, false}, {"low", AttrType::Int, false}, {"high", AttrType::Int}};
 constexpr AttrSpec kDropout[] = {{"p", AttrType::Float, false}};
 
-// (seed, offset) with the attribute `sizes`, or (like, seed, offset) for the sizes of a tensor.
+// The operands of a random op: (seed, offset) with the attribute `sizes`, or (like, seed, offset)
+// with the sizes of the tensor `like`.
 struct Where {
   std::vector<Size> sizes;
   Philox philox;
@@ -27,12 +28,12 @@ struct Where {
 Where place(B b, std::string_view op_name, V v, A a) {
   const auto sizes = maybe<std::vector<Size>>(a, "sizes");
   if (v.size() == 2) {
-    HEDDLE_USER_CHECK(sizes.has_value(), "{}: give sizes=[...] or a tensor of these sizes first",
+    HEDDLE_USER_CHECK(sizes.has_value(), "{}: write sizes=[...] or a tensor of these sizes first",
                       b.where(op_name));
     return {*sizes, {v[0], v[1]}};
   }
-  HEDDLE_USER_CHECK(!sizes.has_value(), "{}: sizes are given and {} too", b.where(op_name),
-                    b.typeOf(v[0]));
+  HEDDLE_USER_CHECK(!sizes.has_value(), "{}: both sizes=[...] and {} give the sizes; omit one",
+                    b.where(op_name), b.typeOf(v[0]));
   return {b.tensorOf(op_name, v[0]).sizes(), {v[1], v[2]}};
 }
 
@@ -66,29 +67,32 @@ Operands dropoutRow(B b, V v, A a) {
 }
 
 const CompositeDef kRandoms[] = {
-    {"random_bits", "Philox words 0 and 1 of each element (i64): ([like,] seed, offset)", 2, 1,
+    {"random_bits", "words 0 and 1 of Philox for each element (i64): ([like,] seed, offset)", 2, 1,
      kBits,
      [](B b, V v, A a) {
        const Where at = place(b, "random_bits", v, a);
        return Operands{randomBits(b, at.sizes, at.philox)};
      }},
     {"uniform",
-     "low (0) to below high (1): ([like,] seed, offset). With u = w 2^-d, w the d highest bits of "
-     "word 0 (d = 24, of f16 11, of bf16 8; of f64 the 53 highest of both words), it is "
-     "min(low + u (high - low), the number before high), in f64 and rounded; low and high are "
-     "numbers of the type",
+     "uniform from low (0) to below high (1): ([like,] seed, offset). low and high are rounded to "
+     "the type first. w is the d highest bits of word 0: d = 24 for f32, 11 for f16, 8 for bf16; "
+     "for f64 the 53 highest bits of both words. With u = w 2^-d, the result is min(low + u (high "
+     "- low), the number before high), computed in f64 and rounded once",
      2, 1, kUniform, uniformRow},
-    {"normal", "normal distribution of mean (0) and std (1): ([like,] seed, offset)", 2, 1, kNormal,
-     normalRow},
+    {"normal", "normal distribution with mean (0) and std (1): ([like,] seed, offset)", 2, 1,
+     kNormal, normalRow},
     {"bernoulli",
-     "bool, true with p (0.5), from 0 to 1: ([like,] seed, offset); of three operands without p, "
-     "operand 0 says each element's probability: 1 or 0 in its type; of a probability below 0 or "
-     "NaN 0, above 1 always 1, where PyTorch raises",
+     "bool, true with probability p (0.5), which is 0 to 1: ([like,] seed, offset). With three "
+     "operands and without p, operand 0 holds the probability of each element, and the result is 1 "
+     "or 0 in its type. A probability below 0 or NaN gives 0, and one above 1 gives 1; PyTorch "
+     "raises an error",
      2, 1, kBernoulli, bernoulliRow},
     {"randint",
-     "integers from low (0) to below high (i64), at most 2^63 - 1 of them: ([like,] seed, offset)",
+     "integers (i64) from low (0) to below high, a range of at most 2^63 - 1 numbers: ([like,] "
+     "seed, offset)",
      2, 1, kRandint, randintRow},
-    {"dropout", "y and mask of (x, seed, offset), dropped with p (0.5): two results", 3, 0,
+    {"dropout",
+     "y and mask, two results: (x, seed, offset). Drops elements with probability p (0.5)", 3, 0,
      kDropout, dropoutRow},
 };
 

@@ -20,7 +20,7 @@ Operands over(B b, V v, A a) {
   return {Reduce(b, v[0], axes(a), keepdim(a))};
 }
 
-// PyTorch reads an empty list as all axes, but of any and all as none.
+// PyTorch reads an empty list of axes as all axes, but for any and all as none.
 Operands truthOver(B b, V v, A a, const char* op_name, decltype(&any) reduce) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (!given || !given->empty()) return {reduce(b, v[0], axes(a), keepdim(a))};
@@ -42,32 +42,35 @@ const CompositeDef kReductions[] = {
     {"mean", "arithmetic mean over axes (none: all)", 1, 0, kReduceAttrs, over<mean>},
     {"var", "variance over axes, divided by n - correction (default 1)", 1, 0, kVarAttrs,
      [](B b, V v, A a) { return Operands{var(b, v[0], axes(a), correction(a), keepdim(a))}; }},
-    {"std", "standard deviation over axes, with correction (default 1)", 1, 0, kVarAttrs,
+    {"std", "standard deviation over axes: the root of var, with correction (default 1)", 1, 0,
+     kVarAttrs,
      [](B b, V v, A a) { return Operands{stddev(b, v[0], axes(a), correction(a), keepdim(a))}; }},
     {"var_mean",
-     "variance and mean over axes: two results; the mean is that of `mean`, also of infinities, "
-     "where PyTorch gives NaN",
+     "variance and mean over axes: two results. The mean is that of `mean`, also for infinities; "
+     "PyTorch gives NaN for them",
      1, 0, kVarAttrs, varMeanRow},
     {"welford",
-     "mean, sum of squared differences from it and count (i64), over axes: three results", 1, 0,
+     "mean, sum of squared differences from it, and count (i64), over axes: three results", 1, 0,
      kReduceAttrs, welfordRow},
     {"amax", "maximum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amax>},
     {"amin", "minimum over axes (none: all), NaN if there is one", 1, 0, kReduceAttrs, over<amin>},
     {"any",
-     "whether an element is not zero; NaN is true; axes=[]: of each element; bool also of u8, "
-     "where PyTorch gives u8",
+     "whether any element is not zero; NaN is not zero. axes=[] tests each element by itself. Also "
+     "u8 gives bool; PyTorch gives u8",
      1, 0, kReduceAttrs, [](B b, V v, A a) { return truthOver(b, v, a, "any", any); }},
-    {"all", "whether no element is zero; else as any", 1, 0, kReduceAttrs,
+    {"all", "whether no element is zero; otherwise as any", 1, 0, kReduceAttrs,
      [](B b, V v, A a) { return truthOver(b, v, a, "all", all); }},
     {"argmax",
-     "index of the first maximum, or first NaN, along an axis, or of all in row-major order", 1, 0,
-     kArgAttrs,
+     "index of the first maximum, or of the first NaN, along an axis; without an axis over all "
+     "elements in row-major order",
+     1, 0, kArgAttrs,
      [](B b, V v, A a) {
        return Operands{argmax(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
      }},
     {"argmin",
-     "index of the first minimum, or first NaN, along an axis, or of all in row-major order", 1, 0,
-     kArgAttrs,
+     "index of the first minimum, or of the first NaN, along an axis; without an axis over all "
+     "elements in row-major order",
+     1, 0, kArgAttrs,
      [](B b, V v, A a) {
        return Operands{argmin(b, v[0], maybe<int64_t>(a, "axis"), keepdim(a))};
      }},

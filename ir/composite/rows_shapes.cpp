@@ -24,7 +24,7 @@ Operands transposeRow(B b, V v, A a) {
   return {transpose(b, v[0], axes[0], axes[1])};
 }
 
-// As PyTorch: no list means all axes, an empty one none.
+// As in PyTorch, no list means all axes, and an empty list none.
 Operands squeezeRow(B b, V v, A a) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (given && given->empty()) return {b.set(v[0])};
@@ -38,46 +38,49 @@ std::optional<Size> bound(A a, std::string_view name) {
 
 const CompositeDef kShapes[] = {
     {"expand_as",
-     "operand 0 with the axes and extents of operand 1",
+     "operand 0, expanded to the axes and extents of operand 1",
      2,
      0,
      {},
      [](B b, V v, A) { return Operands{expandAs(b, v[0], v[1])}; }},
     {"squeeze",
-     "without axes of extent 1 (all, or those listed); an extent known only at run time stays", 1,
-     0, kSqueeze, squeezeRow},
+     "removes axes of extent 1: all, or those listed. An extent known only at run time stays", 1, 0,
+     kSqueeze, squeezeRow},
     {"unsqueeze", "a new axis of extent 1 at `axis`", 1, 0, kOneAxis,
      [](B b, V v, A a) { return Operands{unsqueeze(b, v[0], need<int64_t>(a, "axis"))}; }},
-    {"transpose", "two axes exchanged", 1, 0, kTwoAxes, transposeRow},
-    {"flatten", "axes start_axis (0) to end_axis (-1) made one", 1, 0, kFlatten,
+    {"transpose", "exchanges two axes", 1, 0, kTwoAxes, transposeRow},
+    {"flatten", "merges the axes start_axis (0) to end_axis (-1) into one", 1, 0, kFlatten,
      [](B b, V v, A a) {
        return Operands{
            flatten(b, v[0], get<int64_t>(a, "start_axis", 0), get<int64_t>(a, "end_axis", -1))};
      }},
-    {"slice_axis", "start:stop:step of one axis, as Python slices", 1, 0, kSliceAxis,
+    {"slice_axis", "start:stop:step of one axis, as in a Python slice", 1, 0, kSliceAxis,
      [](B b, V v, A a) {
        return Operands{sliceAxis(b, v[0], need<int64_t>(a, "axis"), bound(a, "start"),
                                  bound(a, "stop"), get<int64_t>(a, "step", 1))};
      }},
-    {"select", "element `index` of an axis, which vanishes", 1, 0, kSelect,
+    {"select", "element `index` of an axis; removes the axis", 1, 0, kSelect,
      [](B b, V v, A a) {
        return Operands{select(b, v[0], need<int64_t>(a, "axis"), need<int64_t>(a, "index"))};
      }},
     {"cat",
-     "tensors one after another along an axis (0), in their common type; none without axes, and "
-     "ranks are equal (PyTorch also takes an empty f32[0])",
+     "joins tensors along an axis (0), in their common type. They must have axes and equal ranks "
+     "(PyTorch also accepts an empty f32[0])",
      1, CompositeDef::kAny, kJoin,
      [](B b, V v, A a) { return Operands{cat(b, v, get<int64_t>(a, "axis", 0))}; }},
-    {"stack", "tensors of one shape along a new axis (0)", 1, CompositeDef::kAny, kJoin,
+    {"stack", "joins tensors of one shape along a new axis (0)", 1, CompositeDef::kAny, kJoin,
      [](B b, V v, A a) { return Operands{stack(b, v, get<int64_t>(a, "axis", 0))}; }},
     {"chunk",
-     "pieces of ceil(n / chunks) along an axis (0): a result each; of an extent known only at run "
-     "time always `chunks`, the last perhaps empty",
+     "splits an axis (0) into pieces of ceil(n / chunks): one result per piece. An extent known "
+     "only at run time gives exactly `chunks` pieces; the last ones may be empty",
      1, 0, kChunk,
      [](B b, V v, A a) {
        return chunk(b, v[0], need<int64_t>(a, "chunks"), get<int64_t>(a, "axis", 0));
      }},
-    {"repeat", "the tensor tiled `repeats` times along each axis, new ones in front", 1, 0, kRepeat,
+    {"repeat",
+     "the tensor repeated `repeats` times along each axis; additional entries give new axes in "
+     "front",
+     1, 0, kRepeat,
      [](B b, V v, A a) { return Operands{repeat(b, v[0], need<Axes>(a, "repeats"))}; }},
 };
 

@@ -1,4 +1,4 @@
-// Shapes: axes that come, go and are joined.
+// Ops that add, remove, split and join axes.
 #include <algorithm>
 
 #include "ir/base/error.h"
@@ -13,15 +13,16 @@ using composite::Term;
 
 Axes firstAxes(size_t count) { return rowMajor(count); }
 
-// A bound of a Python slice: negative ones count from the end; clamped to the axis.
+// Returns a bound of a Python slice: a negative one counts from the end, and the result is clamped
+// to the axis.
 Size clampedBound(const Size& bound, const Size& extent) {
   const bool from_end = bound.isConstant() && bound.constant() < 0;
   const Size place = from_end ? extent + bound : bound;
   return Size::min(Size::max(place, Size(0)), extent);
 }
 
-// `value` within a tensor of `total` elements along `axis`, from `offset` on; what is around it is
-// not looked at.
+// Extends `value` to `total` elements along `axis`, with its own elements from `offset` on. The
+// other elements have any value: the caller does not use them.
 Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
@@ -33,14 +34,14 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
     highs[at] = after.constant();
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // pad takes numbers; sizes that a run decides are places.
+  // pad accepts only numbers, so sizes that only a run knows need indices.
   const Term places = Term{&b, b.iota({total}, 0)} - composite::sizeScalar(b, offset);
   return {&b, b.take(value.id, places.id, axis)};
 }
 
 std::vector<Term> joinable(FusionBuilder& b, const char* op_name,
                            const std::vector<ValueId>& values, int64_t& axis) {
-  HEDDLE_USER_CHECK(!values.empty(), "{}: there is nothing to join", b.where(op_name));
+  HEDDLE_USER_CHECK(!values.empty(), "{}: expected at least one tensor", b.where(op_name));
   std::vector<Term> terms;
   for (ValueId id : values) {
     const size_t rank = b.tensorOf(op_name, id).rank();
@@ -178,7 +179,7 @@ ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) 
 
 ValueId stack(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) {
   Result result(b);
-  HEDDLE_USER_CHECK(!values.empty(), "{}: there is nothing to join", b.where("stack"));
+  HEDDLE_USER_CHECK(!values.empty(), "{}: expected at least one tensor", b.where("stack"));
   const size_t rank = b.tensorOf("stack", values[0]).rank();
   const int64_t at = b.normalizeAxis("stack", axis, rank + 1);
   std::vector<ValueId> wider;
@@ -194,7 +195,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   Result result(b);
   const std::vector<Size> sizes = b.tensorOf("chunk", x).sizes();
   const int64_t along = b.normalizeAxis("chunk", axis, sizes.size());
-  constexpr int64_t kMost = 4096;  // each is a result with a name of its own
+  constexpr int64_t kMost = 4096;  // each piece is a result with its own name
   HEDDLE_USER_CHECK(chunks > 0 && chunks <= kMost, "{}: chunks is {}, expected 1 to {}",
                     b.where("chunk"), chunks, kMost);
   const Size extent = sizes[static_cast<size_t>(along)];
@@ -202,7 +203,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   std::vector<ValueId> pieces;
   for (int64_t i = 0; i < chunks; ++i) {
     const Size start = piece * Size(i);
-    // PyTorch gives no piece that is empty, but of an empty axis all of them.
+    // PyTorch returns no empty pieces, except for an empty axis: then all `chunks` of them.
     const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
                       start.constant() >= extent.constant();
     if (past) break;
@@ -218,7 +219,7 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats)
   HEDDLE_USER_CHECK(repeats.size() >= rank, "{}: {} has {} axes, got {} repeats", b.where("repeat"),
                     b.typeOf(x), rank, repeats.size());
   const Term wide = composite::broadcast({&b, x}, firstAxes(repeats.size() - rank));
-  Axes added;  // a broadcast axis before each axis that repeats
+  Axes added;  // a broadcast axis before each repeated axis
   std::vector<Size> expanded;
   std::vector<Size> sizes;
   for (size_t i = 0; i < repeats.size(); ++i) {

@@ -18,21 +18,23 @@ struct CompositeDef {
   static constexpr size_t kAny = std::numeric_limits<size_t>::max();
 
   std::string_view name;
-  std::string_view summary;  // one line, for `heddle ops`
+  std::string_view summary;  // one line for `heddle ops` and docs/ops.md
   size_t operands;
-  size_t optional;  // so many more may follow; kAny: any number
+  size_t optional;  // this many more may follow; kAny: any number
   std::span<const AttrSpec> attrs;
-  // Makes its ops and returns its results. Operand counts and required attributes are checked.
+  // Appends the ops of the composite to the builder and returns its results. buildComposite() has
+  // checked the number of operands and the required attributes.
   Operands (*build)(FusionBuilder&, const Operands&, const Attrs&);
 };
 
-// Every composite op, family by family.
+// Returns all composite ops, family by family.
 const std::vector<CompositeDef>& compositeTable();
 
-// nullptr when there is none of this name.
+// Returns the composite op of this name; nullptr: there is none.
 const CompositeDef* findComposite(std::string_view name);
 
-// Checks the operands and attributes, then builds.
+// Checks the number of operands and the required attributes, then builds the composite. Throws
+// UserError.
 Operands buildComposite(FusionBuilder& builder, const CompositeDef& composite,
                         const Operands& operands, const Attrs& attrs);
 

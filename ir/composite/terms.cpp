@@ -90,10 +90,10 @@ Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id) {
 }
 
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id) {
-  HEDDLE_USER_CHECK(
-      !isFloat8(b.tensorOf(op_name, id).dtype),
-      "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
-      b.where(op_name), b.typeOf(id));
+  HEDDLE_USER_CHECK(!isFloat8(b.tensorOf(op_name, id).dtype),
+                    "{}: {} is of an f8 type, which only casts, data movement and matrix products "
+                    "accept: cast it",
+                    b.where(op_name), b.typeOf(id));
 }
 
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes) {
@@ -153,7 +153,7 @@ Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId par
                     b.typeOf(parameter), b.typeOf(x.id));
   const auto first = static_cast<size_t>(axis);
   HEDDLE_USER_CHECK(first + tensor.rank() <= x.rank() && tensor.rank() > 0,
-                    "{}: {} does not have the axes of {} it stands for", b.where(op_name),
+                    "{}: {} does not have the axes of {} to which it applies", b.where(op_name),
                     b.typeOf(parameter), b.typeOf(x.id));
   for (size_t i = 0; i < tensor.rank(); ++i) b.agree(op_name, x.id, first + i, parameter, i);
   return {&b, parameter};

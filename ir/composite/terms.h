@@ -7,11 +7,12 @@
 
 #include "ir/graph/builder.h"
 
-// How composite ops are written: formulas over terms. For the composite_*.cpp files only.
+// Terms and checks with which composite ops are written as formulas. Only sources of ir/composite
+// include it.
 namespace heddle::composite {
 
-// A value of the fusion under construction; operators append ops to it. A number beside a term
-// becomes an f64 scalar constant, which does not widen the type of a float tensor.
+// A value of the fusion under construction. Operators append ops to the fusion. A number in a
+// formula becomes an f64 scalar constant, which does not widen the type of a float tensor.
 struct Term {
   FusionBuilder* b = nullptr;
   ValueId id = kNoValue;
@@ -38,35 +39,37 @@ inline Term exp(Term a) { return call("exp", a); }
 inline Term log(Term a) { return call("log", a); }
 inline Term rsqrt(Term a) { return call("rsqrt", a); }
 Term where(Term condition, Term a, Term c);
-Term cast(Term a, DType dtype);  // itself when it has the dtype
+Term cast(Term a, DType dtype);  // returns `a` if it has the dtype
 
 using Axes = std::vector<int64_t>;
 Term sum(Term a, const Axes& axes, bool keepdim = true);
 Term max(Term a, const Axes& axes, bool keepdim = true);
 Term broadcast(Term a, const Axes& output_axes);
-// The unsharded number of elements along `axes`, an i64 scalar: equal on every rank.
+// Returns the unsharded number of elements along `axes` as an i64 scalar. It is equal on every
+// rank.
 Term count(Term a, const Axes& axes);
 Term mean(Term a, const Axes& axes, bool keepdim = true);
 
-// A size as an i64 scalar.
+// Returns a size as an i64 scalar.
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
-// The index along `axis` of each element of a tensor of `sizes`, with broadcast axes but for that
-// one: i64.
+// Returns the index along `axis` of each element of a tensor of `sizes` (i64). All other axes of
+// the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
-// Half types compute in f32 from the first op to the last and are rounded once, at the end.
+// Composites of half types compute in f32 from the first op to the last and round once, at the end.
 bool isHalf(DType dtype);
 DType wideType(DType dtype);  // f32 for half types
 Term widen(Term a);
 
-// The name asked for goes to the result of a composite and not to its first op.
+// Gives the requested name to the result of a composite. Construct it before the first op, which
+// would otherwise take the name.
 class Result {
  public:
   explicit Result(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}
   ValueId operator()(Term term);
   ValueId operator()(ValueId id) { return (*this)(Term{&b_, id}); }
-  // The same rounded to `dtype`.
+  // Rounds the term to `dtype` first.
   ValueId operator()(Term term, DType dtype) { return (*this)(cast(term, dtype)); }
 
  private:
@@ -74,36 +77,36 @@ class Result {
   std::string name_;
 };
 
-// --- checks: UserErrors that name the op the caller wrote
-// ------------------------------------------
+// --- checks, which throw UserError with the name of the composite --------------------------------
 
-// Of a float type in which ops compute: not f8.
+// Checks that the operand has a float type other than f8.
 Term floatOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
 void refuseFloat8(FusionBuilder& b, std::string_view op_name, ValueId id);
-// Counted from the front, sorted; none given means all. UserError when one is out of range or
-// twice.
+// Return axes counted from the front. axesOf() sorts them, and an empty list means all axes. An
+// axis out of range or listed twice is an error.
 Axes axesOf(FusionBuilder& b, std::string_view op_name, Term x, Axes axes);
 int64_t axisOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
-// The same as a list, which is empty of a tensor without axes: PyTorch lets 0 and -1 mean none.
+// Returns the axis as a list. For a tensor without axes the list is empty: as in PyTorch, 0 and -1
+// are valid there.
 Axes lineOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
-// Same rank and extents, no broadcasting.
+// Checks that both have the same rank and extents, without broadcasting.
 void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// UserError when axes, counted from the right, are of different numbers of elements and neither
-// is 1.
+// Checks that the tensors can be broadcast. It considers only extents that are numbers.
 void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// Sizes that must have a value which `holds` is only for: a guard, unless it is known. The caller
-// refuses what is known to be wrong; `says` names the op, the operand and what it must be.
+// Adds a guard that `holds` equals `value` at run time, unless `holds` is a number; the caller
+// checks numbers. `says` names the op, the operand and the condition.
 void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says);
-// The same: an extent is even.
+// Checks that an extent is even, at once or by a guard.
 void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
                ValueId operand);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// A scale or bias over the axes of `x` from `axis` to `axis + rank of parameter`; of the dtype of
-// `x`, or f32 beside a half type.
+// Checks a scale or bias over the axes of `x` from `axis` on, as many as the parameter has. Its
+// dtype must be that of `x`, or f32 if `x` has a half type.
 Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                  int64_t axis);
-// i32, i8 and u8 become the i64 that indices are.
+// Checks that the operand has an integer type, and casts it to i64, the type of indices.
 Term indexOperand(FusionBuilder& b, std::string_view op_name, ValueId id);
+// Returns the sizes without that of `axis`.
 std::vector<Size> without(const std::vector<Size>& sizes, int64_t axis);
 
 }  // namespace heddle::composite

@@ -40,7 +40,7 @@ std::string FusionBuilder::typeOf(ValueId id) const {
   const Value& value = fusion_.value(id);
   if (value.definition != kNoExpr) {
     const Expression& made = fusion_.expr(value.definition);
-    // What the caller wrote: a literal, or the tensor that was given leading axes.
+    // Show what the caller wrote: a literal, or the tensor before the builder added leading axes.
     if (made.op->kind == OpKind::Constant) return printAttr(*made.find("value"));
     if (made.op->kind == OpKind::Broadcast && value.name == fmt::format("T{}", id)) {
       return typeOf(made.inputs[0]);
@@ -175,10 +175,10 @@ const TensorView& FusionBuilder::tensorOf(std::string_view op_name, ValueId id) 
 }
 
 void FusionBuilder::refuseFloat8(std::string_view op_name, ValueId id) const {
-  HEDDLE_USER_CHECK(
-      !isFloat8(fusion_.tensor(id).dtype),
-      "{}: {} is of an f8 type, which takes part in casts, moves and products only: cast it",
-      where(op_name), typeOf(id));
+  HEDDLE_USER_CHECK(!isFloat8(fusion_.tensor(id).dtype),
+                    "{}: {} is of an f8 type, which only casts, data movement and matrix products "
+                    "accept: cast it",
+                    where(op_name), typeOf(id));
 }
 
 void FusionBuilder::checkFloat8Operands(std::string_view op_name,
@@ -266,7 +266,7 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
       domain.push_back({Size(1), IterKind::Broadcast});
     }
   }
-  // PyTorch's: sums and products of integers and bools are i64.
+  // As in PyTorch, sums and products of integers and bools are i64.
   const bool counts = def.reduce_op == ReduceOp::Sum || def.reduce_op == ReduceOp::Prod;
   const DType dtype = counts && !isFloat(tensor.dtype) ? DType::I64 : tensor.dtype;
   Attrs attrs = {{"axes", std::move(axes)}};

@@ -1,4 +1,4 @@
-// FusionBuilder: new tensors, and elements at other places.
+// FusionBuilder: new tensors, and ops that read elements at computed indices.
 #include <algorithm>
 
 #include "ir/base/error.h"

@@ -141,7 +141,7 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   }
   if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
-  // Scalars beside no tensor but a condition: a float is the default one, as in PyTorch.
+  // If the condition is the only tensor, float scalars give f32, the default type of PyTorch.
   const bool only_scalars = std::all_of(types.begin(), types.end(), [](const OperandType& type) {
     return type.kind == OperandKind::Scalar;
   });
@@ -360,7 +360,7 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
     domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
   }
   Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
-  // Written only where it says something: a fusion has one text.
+  // Write `steps` only if one is not 1, so that equal fusions have equal texts.
   if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
     attrs.emplace_back("steps", std::move(steps));
   }

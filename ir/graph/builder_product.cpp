@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Written only where they say something: a fusion has one text.
+// Returns the options that are not defaults, so that equal fusions have equal texts.
 std::vector<std::pair<std::string, Attr>> attrsOf(const ProductOptions& options, DType of_operands,
                                                   DType result) {
   std::vector<std::pair<std::string, Attr>> attrs;
@@ -27,7 +27,7 @@ Value productResult(DType dtype, std::vector<IterDomain> domain) {
 
 }  // namespace
 
-// Products of f8 types are of the dtype that is asked for; the others of that of the operands.
+// Returns the dtype of the result: the requested one for f8 operands, else that of the operands.
 DType FusionBuilder::productType(std::string_view op_name, const std::vector<ValueId>& operands,
                                  const ProductOptions& options) const {
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -77,7 +77,7 @@ DType FusionBuilder::checkProduct(std::string_view op_name, const std::vector<Va
   return result;
 }
 
-// Views of the value with one more axis of one element, and with one less.
+// Return the value with an axis of one element added or removed.
 ValueId FusionBuilder::withAxis(ValueId value, size_t axis) {
   std::vector<Size> sizes = fusion_.tensor(value).sizes();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(1));
@@ -90,7 +90,7 @@ ValueId FusionBuilder::withoutAxis(ValueId value, size_t axis) {
   return reshape(value, std::move(sizes));
 }
 
-// Where the batch axes of both meet; an operand that lacks the axis is stretched.
+// Returns the batch axis of the result, which is broadcast. An operand may lack the axis.
 IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
   const size_t a_rank = fusion_.tensor(a).rank();
   const size_t b_rank = fusion_.tensor(b).rank();
@@ -130,7 +130,7 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
   return withoutAxis(result, row ? rank - 2 : rank - 1);
 }
 
-// bias[n]; one element stands for all of them.
+// Returns the bias as bias[n]. A bias of one element is expanded.
 ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
   const TensorView tensor = tensorOf("linear", bias);
   HEDDLE_USER_CHECK(tensor.rank() <= 1, "{}: the bias {} needs one axis", where("linear"),

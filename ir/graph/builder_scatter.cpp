@@ -1,4 +1,4 @@
-// FusionBuilder: elements at places along one axis that an index names.
+// FusionBuilder: ops that read or write elements at indices along one axis.
 #include "ir/base/error.h"
 #include "ir/graph/builder.h"
 
@@ -16,8 +16,8 @@ bool areNumbers(const Size& a, const Size& b) { return a.isConstant() && b.isCon
 
 }  // namespace
 
-// The first elements of `value` along each axis, as many as the index has: what lies beyond is not
-// read. Along `whole_axis` all stay; sizes that are not numbers have to be equal.
+// Slices `value` to the sizes of the index, because the ops do not read the rest. Along
+// `whole_axis` it keeps all elements. Sizes that are not numbers must be equal.
 ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, ValueId index,
                                   int64_t whole_axis) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
@@ -38,7 +38,8 @@ ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, Value
   return slice(value, std::vector<Size>(sizes.size(), Size(0)), stops);
 }
 
-// `value` as large as `model`, but along one axis, with `fill` behind its own elements.
+// Pads `value` with `fill` to the sizes of `model`, except along one axis. The padding follows the
+// elements.
 ValueId FusionBuilder::grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
   std::vector<int64_t> highs(sizes.size(), 0);
@@ -119,8 +120,8 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
   return withoutAxis(lines, 0);
 }
 
-// Makes the source as large as the index, and both as large as the value but along the axis: an
-// index of -1 puts nothing.
+// Slices the source to the sizes of the index, and pads both to the sizes of the value along the
+// other axes. The index is padded with -1, which stores nothing.
 void FusionBuilder::fitScatter(std::string_view op_name, ValueId value, ValueId& index,
                                ValueId& source, int64_t axis, bool stretch) {
   if (!stretch) {

@@ -1,4 +1,4 @@
-// FusionBuilder: axes and sizes as callers write them, and expand.
+// FusionBuilder: checks of axes and sizes, and expand.
 #include <algorithm>
 
 #include "ir/base/error.h"

@@ -104,7 +104,8 @@ bool sameValue(const Value& x, const Value& y) {
          x.user_sharding == y.user_sharding && sameScalar(x.default_value, y.default_value);
 }
 
-// Whether two lists of ids name the same values: names are unique in a fusion.
+// Returns whether two lists of ids refer to equal values. Names identify values, because they are
+// unique in a fusion.
 bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
              const std::vector<ValueId>& y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),

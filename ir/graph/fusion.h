@@ -26,14 +26,14 @@ struct Value {
   std::string name;  // without the '%', unique in its fusion
   bool is_scalar = false;
   TensorView tensor;                    // a scalar uses only tensor.dtype
-  std::optional<Scalar> default_value;  // inputs that are scalars
+  std::optional<Scalar> default_value;  // of an input that is a scalar
   ExprId definition = kNoExpr;          // kNoExpr: an input
-  bool user_sharding = false;           // the sharding was written by the user: passes keep it
-  int line = 0;                         // of the text it came from; 0 when built in C++
+  bool user_sharding = false;           // the user wrote the sharding: passes keep it
+  int line = 0;                         // in the source text; 0 if built in C++
   bool operator==(const Value&) const = default;
 };
 
-// As what the value counts where types are promoted.
+// Returns which kind of operand the value is in type promotion.
 OperandKind kindOf(const Value& value);
 
 struct Expression {
@@ -45,14 +45,15 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 
   const Attr* find(std::string_view name) const;
-  // InternalError when absent or of another type: the builder has checked.
+  // Returns the attribute. InternalError if it is absent or has another type, which the builder has
+  // excluded.
   template <class T>
   const T& attr(std::string_view name) const;
   // Returns the attribute "axis", which the builder has normalized. InternalError when absent.
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
-// Two sizes that must be equal at run time, and the tensors they came from.
+// Two sizes that must be equal at run time, and the tensors from which they come.
 struct SizeGuard {
   Size a;
   Size b;
@@ -60,9 +61,12 @@ struct SizeGuard {
   bool operator==(const SizeGuard&) const = default;
 };
 
-// A dataflow graph of tensor ops: an SSA list of expressions in execution order over values named
-// by ids. A plain value: a copy shares nothing. Made by FusionBuilder, which checks every op;
-// nobody re-checks afterwards. Reading from several threads is safe, as with any const object.
+// A dataflow graph of tensor ops: a list of expressions in SSA form and execution order. Ids refer
+// to values.
+//
+// Copies:  a plain value; a copy shares nothing.
+// Checks:  FusionBuilder creates it and checks every op. Later users do not check it again.
+// Threads: several threads may read it.
 class Fusion {
  public:
   std::string name = "main";
@@ -80,14 +84,14 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // For passes: the sharding and layout of a value may change, its dtype and domain may not.
+  // For passes, which may change the sharding and layout of a value, but not its dtype and domain.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
-  // Users of each value, in order of expression.
+  // Returns the expressions that read each value, in order. The index is the ValueId.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
-  // For FusionBuilder only: append without a check.
+  // For FusionBuilder only: these do not check anything.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
@@ -95,9 +99,9 @@ class Fusion {
   Value& mutableValue(ValueId id) { return values_.at(id); }
 
   // --- annotations -------------------------------------------------------------------------
-  // Named, typed facts that ride along: they survive copies of the Fusion. `remap` is for facts
-  // that name values: called with a function old id -> new id (nullopt: the value is gone), it
-  // returns the fact in new ids, or nullopt to drop it.
+  // Named, typed facts about the fusion, which its copies keep. A fact that contains ids of values
+  // needs `remap`. It gets a function from old to new ids (nullopt: the value no longer exists) and
+  // returns the fact with new ids, or nullopt to drop it.
   using IdMap = std::function<std::optional<ValueId>(ValueId)>;
   template <class T>
   using Remap = std::function<std::optional<T>(const T&, const IdMap&)>;
@@ -108,11 +112,11 @@ class Fusion {
   std::optional<T> annotation(const std::string& key) const;  // nullopt: absent or another type
   void dropAnnotation(const std::string& key) { annotations_.erase(key); }
 
-  // Copies the annotations of `from`, remapped or dropped; for passes that rebuild a Fusion. An
-  // annotation without a remap hook is copied as it is.
+  // Copies the annotations of `from`, for passes that rebuild a fusion. It remaps or drops those
+  // with a `remap` function, and copies the others unchanged.
   void inheritAnnotations(const Fusion& from, const IdMap& map);
 
-  // Keys of annotations that name a value which does not exist.
+  // Returns the keys of annotations that refer to a value which does not exist.
   std::vector<std::string> staleAnnotations() const;
 
  private:
@@ -127,17 +131,21 @@ class Fusion {
   std::map<std::string, Annotation> annotations_;
 };
 
-// Same graph: names, ops, attributes (nan equals nan), types, shardings, layouts, meshes, defaults,
-// order of expressions. Ids, source lines and annotations do not count, nor do guards: those of the
-// ops follow from the ops, and a composite may have checked more.
+// Returns whether two fusions are the same graph.
+//  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults
+//  and
+//    the order of expressions.
+//  - Ignored: ids, source lines, annotations and guards. The guards of ops follow from the ops, and
+//    only composites add others.
 bool sameGraph(const Fusion& a, const Fusion& b);
 
-// Values the sizes of a run: the symbols bound by input sizes, falling back to the defaults.
-// `inputs` holds unsharded logical sizes per fusion input (ignored for scalars). UserError when one
-// symbol gets two values (both inputs are named), a constant extent disagrees, or a guard fails.
+// Returns the values of symbols for a run: from the sizes of the inputs, else the defaults.
+// `inputs` has the unsharded sizes of each input of the fusion; entries of scalars are ignored.
+// UserError if a symbol gets two values (the error names both inputs), a constant extent differs,
+// or a guard fails.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs);
 
-// Checks the guards of the fusion under `bindings`; UserError names both sources.
+// Checks the guards of the fusion with these sizes. UserError names both tensors of a failed guard.
 void checkGuards(const Fusion& fusion, const SizeBindings& bindings);
 
 // --- implementation of templates ---------------------------------------------------------------

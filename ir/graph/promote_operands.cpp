@@ -25,7 +25,7 @@ std::optional<Scalar> literalOf(const Fusion& fusion, ValueId id) {
   return std::get<double>(*value);
 }
 
-// A scalar rounded to `dtype`: a literal becomes another one.
+// Returns a scalar rounded to `dtype`. For a literal it returns another literal.
 ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
   const std::optional<Scalar> literal = literalOf(b.fusion(), id);
   if (!literal) return b.fusion().tensor(id).dtype == dtype ? id : b.cast(id, dtype);
@@ -34,12 +34,12 @@ ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
   return toDouble(value) == before || std::isnan(before) ? id : b.constant(value);
 }
 
-// How a scalar beside an integer tensor is taken.
+// How an op uses a scalar operand if its tensors are integers.
 enum class ScalarUse : uint8_t {
-  Wraps,   // modulo the width, as the result is
-  Number,  // is compared or divides
-  Lower,   // a lower bound, an upper bound
-  Upper,
+  Wraps,   // modulo the width, like the result
+  Number,  // its exact value matters: compares, divides, shifts, selects
+  Lower,   // a lower bound
+  Upper,   // an upper bound
 };
 ScalarUse useOf(const OpDef& def, size_t operand) {
   if (def.dtype_rule == DTypeRule::Bool &&
@@ -69,7 +69,7 @@ ValueId besideIntegers(FusionBuilder& b, const OpDef& def, ValueId id, size_t op
   return id;
 }
 
-// The name asked for is the result's.
+// Keeps the requested name for the result, so that no converted operand gets it.
 class KeptName {
  public:
   explicit KeptName(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}

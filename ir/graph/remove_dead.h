@@ -4,8 +4,9 @@
 
 namespace heddle {
 
-// Afterwards every expression is needed by an output. Inputs stay, used or not: they are the
-// signature. Here so that no dead value pulls at the shardings of live ones.
+// Removes all expressions that no output needs. All inputs remain, because they are the signature.
+// The pass runs before shardings are chosen, so that dead values do not affect the shardings of
+// live ones.
 Fusion removeDead(const Fusion& fusion);
 
 }  // namespace heddle

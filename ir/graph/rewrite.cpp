@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-// Like what FusionBuilder calls a value that nobody names.
+// Returns whether the name may be one that FusionBuilder gave by default.
 bool mayBeBuilders(const std::string& name) { return name[0] == 'T' || name[0] == 'S'; }
 
 }  // namespace

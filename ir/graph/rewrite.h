@@ -9,9 +9,11 @@
 
 namespace heddle {
 
-// Rebuilds a Fusion through FusionBuilder, expression by expression, so that a pass can leave some
-// out, put others in, or route a reader to another value. Copied values keep their names, lines,
-// shardings, layouts and whether the user wrote the sharding.
+// Rebuilds a Fusion with FusionBuilder, expression by expression. A pass can omit expressions,
+// insert others, or let a reader use another value. Copied values keep their names, lines,
+// shardings and layouts, and whether the user wrote the sharding.
+//
+// A new value *replaces* an old one if later copies read the new value in its place.
 //
 //   FusionRewriter r(old);
 //   r.inputs();
@@ -23,26 +25,27 @@ class FusionRewriter {
   FusionRewriter(const Fusion& from, std::string name);
 
   void inputs();  // all inputs of the old fusion
-  ValueId input(
-      ValueId old);  // one value of the old fusion as an input; a scalar keeps its default
+  // Adds a value of the old fusion as an input. A scalar keeps its default.
+  ValueId input(ValueId old);
 
-  // The expression on the values that stand for its operands; its result stands for the old one.
+  // Copies an expression, with the values that replace its operands. Its result replaces the old
+  // one.
   ValueId copy(ExprId old);
-  // The same on other operands (new ids).
+  // The same with other operands (new ids).
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
-  // The same, giving a value of that name that stands for nothing and has neither sharding nor
-  // layout.
+  // The same, but the result replaces no value. It has the given name, and no sharding or layout.
   ValueId copyAside(ExprId old, std::vector<ValueId> operands, const std::string& name);
 
-  // `set` of a new value, to a value named `wanted` or, when that is taken, wanted_2, wanted_3, ...
+  // Adds a `set` of a new value. The result is named `wanted`, or wanted_2, wanted_3, ... if the
+  // name is taken.
   ValueId set(ValueId value, const std::string& wanted, int line);
-  // The same, to a value that stands for the old one: with its name, sharding, layout and line.
+  // The same, but the result replaces the old value, with its name, sharding, layout and line.
   ValueId setAs(ValueId value, ValueId old);
 
-  // For what a pass makes otherwise; new values have neither sharding nor layout.
+  // For other new values. They have no sharding or layout.
   FusionBuilder& builder() { return builder_; }
-  // `now`, made with the old value's name, stands for it, with its sharding, layout and line.
-  // InternalError when the types differ.
+  // Lets `now`, which must have the name of the old value, replace it, and copies sharding, layout
+  // and line. InternalError if the types differ.
   void adopt(ValueId now, ValueId old);
   void stand(ValueId old, ValueId now) { map_.at(old) = now; }
   bool has(ValueId old) const { return map_.at(old) != kNoValue; }
@@ -51,12 +54,13 @@ class FusionRewriter {
 
   Fusion& fusion() { return builder_.mutableFusion(); }
   const Fusion& fusion() const { return builder_.fusion(); }
-  // `wanted`, or with a number behind it, that is in neither fusion; not given out twice.
+  // Returns `wanted`, or `wanted` with a number, as a name that neither fusion has. It returns no
+  // name twice.
   std::string freeName(const std::string& wanted);
 
   Fusion finish() &&;  // with all outputs, guards, defaults and annotations of the old fusion
-  // A part of the old fusion, with the outputs given to output(): without guards, defaults and
-  // annotations, which belong to the whole.
+  // Returns a part of the old fusion, with the outputs given to output(). It has no guards,
+  // defaults or annotations, because these belong to the full fusion.
   Fusion finishPart() &&;
 
  private:

@@ -16,7 +16,7 @@ class Verifier {
  public:
   explicit Verifier(const Fusion& fusion) : fusion_(fusion) {}
 
-  // In an order in which each check may rely on the ones before it.
+  // Each check relies on the checks before it.
   void run() {
     meshes();
     names();
@@ -87,7 +87,7 @@ class Verifier {
     }
   }
 
-  // Each value is an input once or the output of one expression, and knows which.
+  // Checks that each value is one input or the output of one expression, and refers to it.
   void definitions() const {
     IdVector<ValueId, int> defined(fusion_.values().size(), 0);
     for (ValueId id : fusion_.inputs()) {
@@ -202,7 +202,7 @@ class Verifier {
 
   // --- types -------------------------------------------------------------------------------------
 
-  // A literal as it is, for its value counts; nullopt for every other operand.
+  // Copies a literal, because the rules of ops depend on its value; nullopt: the operand is none.
   std::optional<ValueId> literalAgain(FusionBuilder& builder, const Value& operand) const {
     if (operand.definition == kNoExpr) return std::nullopt;
     const Expression& definition = fusion_.expr(operand.definition);
@@ -210,7 +210,7 @@ class Verifier {
     return builder.apply("constant", {}, definition.attrs);
   }
 
-  // The builder holds the rules of each op: made again, the op must come out the same.
+  // Builds the op again. The builder has the rules of each op, so the result must be equal.
   void replay(ExprId i) const {
     const Expression& old = expr(i);
     FusionBuilder builder("verify");
@@ -236,7 +236,7 @@ class Verifier {
     compare(i, operands, builder.fusion(), literals);
   }
 
-  // `again` makes the op behind so many literals.
+  // Compares with the fusion `again`, in which the op follows `literals` constants.
   void compare(ExprId i, const std::vector<ValueId>& operands, const Fusion& again,
                size_t literals) const {
     const Value& value = fusion_.value(expr(i).outputs[0]);
@@ -261,7 +261,7 @@ class Verifier {
   static bool sameAttrs(const std::vector<std::pair<std::string, Attr>>& a,
                         const std::vector<std::pair<std::string, Attr>>& b) {
     if (a == b) return true;
-    // Printed, a nan equals itself.
+    // Compare as text, because NaN equals NaN there.
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
       return x.first == y.first && x.second.index() == y.second.index() &&
              printAttr(x.second) == printAttr(y.second);

@@ -4,14 +4,19 @@
 
 namespace heddle {
 
-// Legality of a Fusion between passes. InternalError naming the value or expression: ids in range,
-// SSA order, one definition each, names unique, attributes of the op's types, shapes and dtypes as
-// the op's rules give them, shardings within their mesh, no mesh axis used twice, layouts
-// permutations, no stale annotation.
+// Checks that a fusion is legal, between passes. Throws InternalError with the value or expression,
+// unless all of these hold:
+//  - ids are in range and in SSA order
+//  - each value has one definition and a unique name
+//  - attributes have the types of the op
+//  - shapes and dtypes follow the rules of the op
+//  - a sharding uses axes of its mesh, each at most once
+//  - layouts are permutations of the axes
+//  - no annotation is stale
 void verify(const Fusion& fusion);
 
-// UserError where a size of the fusion is made of what only host programs know: `rank`, `ranks`,
-// `@m.x`. A fusion means the same in every job and on every rank.
+// Throws UserError if a size of the fusion uses a symbol of host programs: `rank`, `ranks` or
+// `@m.x`. A fusion must mean the same in every job and on every rank.
 void checkSizeSymbols(const Fusion& fusion);
 
 }  // namespace heddle

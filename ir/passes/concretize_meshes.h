@@ -4,9 +4,9 @@
 
 namespace heddle {
 
-// Afterwards every mesh has the sizes of its axes and fits in a job of `job_size` ranks. Here
-// because all later passes ask a mesh for its size. UserError of concretizeMesh() and
-// checkSizeSymbols().
+// Gives every mesh the sizes of its axes and checks that it fits in a job of `job_size` ranks. All
+// later passes need these sizes. Throws UserError where concretizeMesh() or checkSizeSymbols()
+// does.
 Fusion concretizeMeshes(const Fusion& fusion, int64_t job_size);
 
 }  // namespace heddle

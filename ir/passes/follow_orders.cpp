@@ -5,7 +5,8 @@
 namespace heddle {
 namespace {
 
-// [..., k] x [k, n]: the rows of the result are those of the first operand.
+// Returns whether this is [..., k] x [k, n]. The rows of the result are then those of the first
+// operand.
 bool isRowsTimesMatrix(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return false;
   const TensorView& rows = fusion.tensor(expr.inputs[0]);
@@ -25,7 +26,8 @@ bool spansAllAxes(const TensorView& tensor, size_t rank) {
                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
 }
 
-// The hinted order that the operands share, if it keeps the last axis innermost.
+// Returns the hinted order that the operands share; nullopt if there is none, if it is row-major,
+// or if the last axis is not innermost.
 std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& expr) {
   const size_t rank = fusion.tensor(expr.outputs[0]).rank();
   std::optional<AxisOrder> order;

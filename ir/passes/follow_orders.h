@@ -4,11 +4,20 @@
 
 namespace heddle {
 
-// Afterwards results that nobody else orders lie as what they are made of, where that has a hinted
-// order: those of pointwise ops whose operands with all axes have the same one, and of products of
-// such rows with a matrix, as far as only these ops read them. So rows that a collective wants in
-// another order than row-major stay in it from product to product, and batches and tokens remain
-// one axis in memory. Here, because the hints of communication stand, and before views are packed.
+// Propagates hinted memory orders forward. Rows that a collective needs in another order than
+// row-major then keep this order from one matrix product to the next, and batch and tokens remain
+// one axis in memory.
+//
+// A result gets the hinted order of its operands if all of this holds:
+//  - Its op is pointwise, and all operands that have all axes of the result share the hint; or it
+//  is
+//    a matrix product [..., k] x [k, n], and the first operand has the hint.
+//  - The hint keeps the last axis innermost.
+//  - The result has no required or hinted order and is not an output of the fusion.
+//  - Only ops of these two kinds read the result; a matrix product reads it as its rows.
+//
+// The pass runs after insertResharding, which sets the hints, and before materializeViews, which
+// needs the final orders.
 Fusion followOrders(const Fusion& fusion);
 
 }  // namespace heddle

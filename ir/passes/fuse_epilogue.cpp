@@ -8,7 +8,8 @@
 namespace heddle {
 namespace {
 
-// The product whose result `expr` alone reads, when it can take `expr` as its activation.
+// Returns, per expression, the matrix product that can take the expression as its activation;
+// kNoExpr: there is none.
 IdVector<ExprId, ExprId> productsOf(const Fusion& fusion) {
   const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();
   IdVector<ExprId, ExprId> products(fusion.exprs().size(), kNoExpr);

@@ -4,10 +4,11 @@
 
 namespace heddle {
 
-// Afterwards a relu of a product that nobody else reads is the product's activation: the library
-// applies it before it rounds, which gives the same bits, since rounding keeps the sign, and behind
-// the wrapping of integers. Other activations and a bias added behind the product would be rounded
-// once less, so they stay. After insertResharding: a reduction between the two keeps them apart.
+// Makes a relu the activation of the matrix product before it, if only the relu reads the matrix
+// product. The bits stay the same: the library applies relu before it rounds, and rounding keeps
+// the sign. For integers the library applies relu after wrapping. Other activations and a bias stay
+// separate expressions, because fusing them would remove one rounding. The pass runs after
+// insertResharding, which may insert a reduction between the two.
 Fusion fuseEpilogue(const Fusion& fusion);
 
 }  // namespace heddle

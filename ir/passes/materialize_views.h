@@ -4,9 +4,9 @@
 
 namespace heddle {
 
-// Afterwards every reshape reads a value that lies row-major, so that it is a view: where it did
-// not (a permuted or cut-out value, a hinted or observed order), a `set` %name_packed copies it
-// first. Here, last, because hints that communication gave are final.
+// Ensures that every reshape is a view, by giving it a row-major operand. Operands with another
+// order or with gaps (a permute, a slice, a hinted or observed order) are copied first by a `set`
+// named %name_packed. The pass runs last, because only then are all memory orders final.
 Fusion materializeViews(const Fusion& fusion);
 
 }  // namespace heddle

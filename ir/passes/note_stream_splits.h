@@ -7,10 +7,11 @@
 
 namespace heddle {
 
-// Values that the user wants worked on in chunks, `stream(0: 4)`. They say nothing of where data
-// lives, so they ride along as an annotation, which the lowering puts back on the slots.
+// A request of the user to compute a value in chunks, written `stream(0: 4)`. It has no influence
+// on where data is. The fusion therefore keeps it as an annotation, and the lowering copies it to
+// the slots of the host program.
 struct StreamRequest {
-  ValueId value;     // kNoValue: a pass has made another value of it
+  ValueId value;     // kNoValue: a pass has replaced the value
   std::string name;  // as the user wrote it
   MeshId mesh;
   Sharding::StreamSplit split;
@@ -19,7 +20,7 @@ struct StreamRequest {
 using StreamSplits = std::vector<StreamRequest>;
 inline constexpr const char* kStreamSplits = "stream_splits";
 
-// No sharding has a stream split afterwards.
+// Moves all stream splits from the shardings to the annotation kStreamSplits.
 Fusion noteStreamSplits(const Fusion& fusion);
 
 }  // namespace heddle

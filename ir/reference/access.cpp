@@ -11,7 +11,7 @@ HostTensor scalarTensor(DType dtype, const Scalar& value) {
   return tensor;
 }
 
-// Start of each axis of a slice; checks that the range is inside.
+// Returns the start of a slice along each axis. UserError if the slice is outside its tensor.
 std::vector<int64_t> sliceStarts(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<int64_t>& sizes) {
   const auto& starts = expr.attr<std::vector<Size>>("starts");
@@ -41,7 +41,7 @@ void checkReshape(const ReferenceContext& context, const Expression& expr) {
                     context.fusion.value(expr.outputs[0]).name, str(from), str(to));
 }
 
-// Strides over the space of `map` of an operand, by the map alone.
+// Returns the strides of an operand along the axes of `map.space`. Only the map decides them.
 std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Expression& expr,
                                   const AxisMap& map, size_t operand) {
   std::vector<int64_t> strides(map.space.size(), 0);
@@ -55,7 +55,7 @@ std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Express
   return strides;
 }
 
-// Splits strides over the space into those of the output's axes and those of the reduced axes.
+// Splits these strides into those of the axes of the output and those of the reduced axes.
 Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
   Access access;
   for (int axis : map.outputs[0]) {

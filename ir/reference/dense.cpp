@@ -12,8 +12,9 @@
 namespace heddle {
 namespace {
 
-// Calls task(begin, end) on parts of 0 .. count, multiples of `grain` long, on several threads when
-// that pays. The parts do not depend on each other, so neither do the results on their number.
+// Calls task(begin, end) for parts of 0 .. count, on several threads if there is enough work. The
+// lengths of parts are multiples of `grain`. The parts must be independent, so that the result does
+// not depend on the number of threads.
 void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {
   const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
   const int64_t grains = (count + grain - 1) / grain;
@@ -27,8 +28,8 @@ void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, 
   for (std::thread& worker : workers) worker.join();
 }
 
-// The elements of a row-major shape in order, with the place of each in several strided operands.
-// Neighbouring axes that are one axis to every operand are merged, so that rows are long.
+// Walks over the elements of a row-major shape, and computes the index of each in several strided
+// operands. It merges neighbouring axes that are one axis in every operand, so that rows are long.
 class Walk {
  public:
   Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
@@ -40,8 +41,8 @@ class Walk {
     merge();
   }
 
-  // visit(first, count, places): `count` elements from linear index `first`; operand i begins at
-  // places[i] and goes on by stride(i). At most kBlock at a time.
+  // Calls visit(first, count, places) for `count` elements, at most kBlock, from linear index
+  // `first`. Their indices in operand i are places[i], places[i] + stride(i), ...
   template <class Visit>
   void run(int64_t begin, int64_t end, Visit visit) const {
     std::vector<int64_t> places(operands_.size());
@@ -69,7 +70,7 @@ class Walk {
                    return operand.strides[i] == operand.strides[i + 1] * sizes_[i + 1];
                  });
       if (!one) continue;
-      // The stride of an axis of one element says nothing.
+      // The stride of an axis of one element is meaningless.
       const size_t kept = sizes_[i + 1] == 1 ? i : i + 1;
       for (Access& operand : operands_) {
         operand.strides[i] = operand.strides[kept];
@@ -115,7 +116,7 @@ HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
   return out;
 }
 
-// Expand, permute and slice: bytes move, nothing is computed.
+// Expand, permute and slice: copies bytes and computes nothing.
 HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
   const Walk walk(out.sizes, accessesOf(context, expr).operands);
@@ -142,8 +143,8 @@ HostTensor share(const ReferenceContext& context, const Expression& expr, const 
   return out;
 }
 
-// Goes through the input in order, so every output accumulates in row-major order of what is
-// reduced, as the sparse evaluation does.
+// Reads the input in order. Every output therefore accumulates in row-major order of the reduced
+// axes, as in the sparse evaluation.
 template <class T>
 HostTensor reduce(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
@@ -175,7 +176,7 @@ HostTensor reduce(const ReferenceContext& context, const Expression& expr, const
   return out;
 }
 
-// One matrix product: rows [begin, end) of the result.
+// Computes rows of one matrix product, in tiles of kRows by kColumns.
 template <class T>
 class MatrixProduct {
  public:
@@ -183,13 +184,13 @@ class MatrixProduct {
     const std::byte* data;
     DType dtype;
   };
-  struct Right {  // by row (k) and by column (n)
+  struct Right {  // strided along rows (k) and columns (n)
     const std::byte* data;
     DType dtype;
     int64_t row_stride;
     int64_t column_stride;
   };
-  // `bias` may be nullptr; it is of the result's dtype.
+  // `bias` may be nullptr. It has the dtype of the result.
   MatrixProduct(const Expression& expr, const Left& a, const Right& b, const std::byte* bias,
                 std::byte* out, DType dtype, int64_t n, int64_t k)
       : expr_(expr),
@@ -241,7 +242,7 @@ class MatrixProduct {
     }
   }
 
-  // Bias and activation, before the rounding.
+  // Adds the bias and applies the activation, before rounding.
   void finish(T* acc, int64_t rows, int64_t column, int64_t columns) const {
     T bias[kColumns] = {};
     if (bias_ != nullptr) {
@@ -275,7 +276,7 @@ HostTensor matmul(const ReferenceContext& context, const Expression& expr,
   const int64_t m = out.sizes[rank - 2];
   const int64_t n = out.sizes[rank - 1];
   const int64_t element = sizeOf(out.dtype);
-  // Leading axes are walked as a shape of their own; each of its elements is one product.
+  // Walk over the leading axes as a separate shape. Each of its elements is one matrix product.
   std::vector<Access> batches = accesses.operands;
   for (Access& batch : batches) batch.strides.resize(rank - 2);
   const std::vector<int64_t> batch_sizes(out.sizes.begin(), out.sizes.end() - 2);

@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-// Dense evaluation of one expression that is no leaf: values[i] belongs to expr.inputs[i].
+// Evaluates all elements of one expression, which is not a leaf. values[i] is the value of
+// expr.inputs[i].
 HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr,
                          const std::vector<HostTensor>& values);
 

@@ -20,7 +20,7 @@ void convertRun(const ElementRun& run, int64_t count, Out* out, Convert convert)
   }
 }
 
-// Elements as they are, integers or floats, in the type Out.
+// Converts elements, integers or floats, to the type Out without rounding to the compute type.
 template <class Out>
 void convertPlain(const ElementRun& run, int64_t count, Out* out) {
   auto plain = [](auto v) { return static_cast<Out>(v); };
@@ -120,7 +120,7 @@ void applyOp(T (*function)(const T*), int arity, const T* operands, int64_t coun
   }
 }
 
-// The operands are doubles that f32 holds.
+// Applies the f32 function of an op. Its operands are doubles that are exact in f32.
 void applySingles(const OpDef& op, const double* operands, int64_t count, double* out) {
   for (int64_t i = 0; i < count; ++i) {
     float all[kMaxOperands];
@@ -132,7 +132,7 @@ void applySingles(const OpDef& op, const double* operands, int64_t count, double
 }  // namespace
 
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out) {
-  if (compute == DType::F32 && run.dtype == DType::I64) {  // rounded once, not by way of double
+  if (compute == DType::F32 && run.dtype == DType::I64) {  // directly, to round only once
     return convertRun<int64_t>(
         run, count, out, [](int64_t v) { return static_cast<double>(static_cast<float>(v)); });
   }
@@ -180,7 +180,7 @@ ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
 }
 
 void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const {
-  // A condition is bool in whatever type the rest is computed.
+  // A condition is always bool; the other operands have the compute type.
   auto typeOf = [&](size_t i) {
     return static_cast<int>(i) < op_->bool_operands ? DType::Bool : compute_;
   };
@@ -209,8 +209,8 @@ void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::
 
 double activated(double sum, DType, const Expression& expr) {
   if (expr.find("activation") == nullptr) return sum;
-  if (expr.attr<std::string>("activation") == "relu") return sum < 0 ? 0 : sum;  // NaN stays
-  // Hendrycks and Gimpel 2016, the tanh form.
+  if (expr.attr<std::string>("activation") == "relu") return sum < 0 ? 0 : sum;  // NaN remains
+  // gelu_tanh: Hendrycks and Gimpel 2016.
   return 0.5 * sum * (1 + std::tanh(std::sqrt(2 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
 }
 

@@ -9,32 +9,32 @@
 
 namespace heddle {
 
-// What the dense and the sparse reference evaluation share.
+// Functions that the dense and the sparse reference evaluation share.
 
 // --- elements ------------------------------------------------------------------------------------
 
-// Elements converted at once: small enough for the stack and the first-level cache.
+// The number of elements that are converted together. They fit on the stack and in the L1 cache.
 inline constexpr int64_t kBlock = 512;
 
-// `count` elements, `stride` elements apart.
+// Elements in memory, `stride` elements apart.
 struct ElementRun {
   const std::byte* data = nullptr;
   DType dtype = DType::F32;
   int64_t stride = 1;
 };
 
-// Elements as doubles or as int64, rounded to what `compute` holds.
+// Convert `count` elements to double or int64, rounded to `compute`.
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out);
 void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out);
-// Rounded to `dtype` and stored densely.
+// Round `count` values to `dtype` and store them densely.
 void storeElements(const double* values, int64_t count, DType dtype, std::byte* out);
 void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte* out);
 
-// One pointwise expression on runs of elements.
+// Evaluates one pointwise expression on runs of elements.
 class ElementCore {
  public:
   ElementCore(const Fusion& fusion, const Expression& expr);
-  // operands[i] holds `count` <= kBlock elements; writes as many results.
+  // Writes `count` results. operands[i] has `count` elements, at most kBlock.
   void run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const;
 
  private:
@@ -44,10 +44,10 @@ class ElementCore {
   DType result_;
 };
 
-// Whether an op computes in int64 rather than in double.
+// Returns whether an op on this type computes in int64, not in double.
 inline bool computesInts(DType dtype) { return !isFloat(dtype); }
 
-// What reductions and matmuls accumulate in.
+// The arithmetic in which reductions and matrix products accumulate: double or int64.
 template <class T>
 struct Arithmetic;
 template <>
@@ -76,8 +76,8 @@ struct Arithmetic<int64_t> {
   }
 };
 
-// A product's attribute `activation` (none when it is not there), on the sum before it is rounded;
-// integers wrap to the result's `dtype` first.
+// Apply the attribute `activation` of a matrix product, if it has one, to the sum before rounding.
+// An integer first wraps to the `dtype` of the result.
 double activated(double sum, DType dtype, const Expression& expr);
 int64_t activated(int64_t sum, DType dtype, const Expression& expr);
 
@@ -92,29 +92,30 @@ struct ReferenceContext {
   std::vector<int64_t> sizesOf(ValueId id) const;
 };
 
-// The input as given, or its default, as a 0-d tensor when it is a scalar. UserError when it is
-// missing or is not of the declared type and sizes.
+// Returns an input, or the default of a scalar. A scalar becomes a 0-d tensor. UserError if it is
+// missing, or if its type or sizes differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
-// A Constant or SizeOf expression as a 0-d tensor.
+// Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
-// Where an expression finds the elements of one operand, in elements of its dense form: output
-// coordinate c needs offset + sum(c[i] * strides[i]), and for a reduction or matmul every
-// combination of inner steps from there.
+// Which elements of one operand an expression reads, as linear indices of the dense operand. The
+// output element at coordinates c reads element offset + sum(c[i] * strides[i]). A reduction or
+// matmul reads, from there, every combination of steps along the inner axes.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis
   std::vector<int64_t> inner_strides;  // per inner axis
 };
 struct Accesses {
-  std::vector<int64_t> inner_sizes;  // the reduced axes; empty for everything else
+  std::vector<int64_t> inner_sizes;  // the reduced axes; empty for other ops
   std::vector<Access> operands;
 };
-// For every kind but Constant and SizeOf. UserError when a slice is outside its tensor.
+// Returns the accesses of any kind of expression except leaves and those of isIndexed(). UserError
+// if a slice is outside its tensor.
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr);
 
-// Row-major strides of a dense tensor.
+// Returns the row-major strides of a dense tensor.
 std::vector<int64_t> denseStrides(const std::vector<int64_t>& sizes);
 
 }  // namespace heddle

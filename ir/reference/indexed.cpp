@@ -25,7 +25,7 @@ void forElements(const std::vector<int64_t>& sizes, Visit visit) {
   }
 }
 
-// The row-major index of `at`, or -1 when that is outside. Axes of one element have one place.
+// Returns the row-major index of the coordinates `at`, or -1 if one is out of range.
 int64_t linearOf(const std::vector<int64_t>& sizes, const std::vector<int64_t>& at) {
   int64_t linear = 0;
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
@@ -53,7 +53,7 @@ HostTensor iota(const Expression& expr, HostTensor out) {
   return out;
 }
 
-// out[c] = value[place(c)], or `otherwise` where that is outside.
+// Computes out[c] = value[place(c)], or `otherwise` if place(c) is out of range.
 template <class Place>
 HostTensor readAt(const HostTensor& value, const Scalar& otherwise, HostTensor out, Place place) {
   forElements(out.sizes, [&](int64_t linear, const std::vector<int64_t>& at) {
@@ -134,7 +134,8 @@ HostTensor cumsum(size_t axis, const HostTensor& value, HostTensor out) {
   return out;
 }
 
-// Integers are compared as such: a double does not hold them all.
+// Returns whether a sorts before b. Integers are not compared as doubles, which are not exact for
+// all.
 bool below(const Scalar& a, const Scalar& b) {
   if (!std::holds_alternative<double>(a)) return toInt(a) < toInt(b);
   const double x = std::get<double>(a);
@@ -165,7 +166,7 @@ HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values
   const HostTensor& index = values[1];
   const HostTensor& source = values[2];
   const bool adds = expr.op->name == "scatter_add";
-  // Sums are rounded once, at the end.
+  // Keep sums unrounded until the end, so that they are rounded once.
   std::vector<double> floats;
   std::vector<uint64_t> ints;
   for (int64_t i = 0; i < values[0].numel(); ++i) {

@@ -4,15 +4,15 @@
 
 namespace heddle {
 
-// Ops that make elements from their place (Full, Iota) or move them by data: everything whose reads
-// are no strided walk.
+// Returns whether the reads of an op are not a strided walk: ops that create elements (Full, Iota),
+// and ops that move elements to computed indices.
 inline bool isIndexed(OpKind kind) {
   return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
-// Dense evaluation of one such expression: values[i] belongs to expr.inputs[i]. An index outside
-// its tensor reads and puts nothing, as ir/graph/builder.h says.
+// Evaluates all elements of such an expression. values[i] is the value of expr.inputs[i].
+// ir/graph/builder.h states what an index out of range does.
 HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& expr,
                            const std::vector<HostTensor>& values);
 

@@ -11,7 +11,7 @@ bool isLeaf(const Expression& expr) {
   return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
 }
 
-// Index of the last expression that reads each value; past the end for outputs.
+// Returns the index of the last expression that reads each value. For outputs it is past the end.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
   IdVector<ValueId, ExprId> last(fusion.values().size());
   for (ExprId user : fusion.exprs().ids()) {
@@ -21,7 +21,7 @@ IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
   return last;
 }
 
-// Evaluates expressions in order; `only_scalars` leaves tensors alone.
+// Evaluates all expressions in order, or only scalars.
 IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
   const Fusion& fusion = context.fusion;
   IdVector<ValueId, HostTensor> values(fusion.values().size());

@@ -8,27 +8,28 @@
 
 namespace heddle {
 
-// What a fusion means: the obvious, slow, unsharded evaluation that every device is held against.
-// Arithmetic is in double (floats) or int64 (integers and bools); each value is rounded to its
-// dtype. Shardings are ignored: they change where data lives, never what it is.
+// Defines the meaning of a fusion by a simple, slow evaluation without sharding. The results of
+// every device are compared with it. It computes floats in double and integers and bools in int64,
+// and rounds each value to its dtype. It ignores shardings, because they do not affect values.
 
-// Inputs of a run by value id: tensors are unsharded; scalars missing here take their default.
+// The inputs of a run by value id. Tensors are unsharded. A missing scalar takes its default.
 struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
 };
 
-// All outputs, in order. A scalar output is a 0-d tensor. Frees values after their last use.
+// Returns all outputs in order. A scalar output is a 0-d tensor. It frees values after their last
+// use.
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes);
 
-// Only the listed elements (row-major linear indices) of each output: walks the graph backwards to
-// find which elements of which values they need, then evaluates just those.
+// Returns only the listed elements of each output, given as row-major linear indices. It walks the
+// graph backwards to find the elements that these need, and evaluates only those.
 std::vector<std::vector<Scalar>> evaluateReferenceAt(
     const Fusion& fusion, const ReferenceInputs& inputs, const SizeBindings& sizes,
     const std::vector<std::vector<int64_t>>& wanted);
 
-// Values of scalar values (inputs, constants, sizes and arithmetic on them).
+// Returns the values of all scalars: inputs, constants, sizes and arithmetic on them.
 std::map<ValueId, Scalar> evaluateScalars(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes);
 

@@ -9,13 +9,15 @@
 namespace heddle {
 namespace {
 
-// Some elements of a value: data[i] is element indices[i] of its dense form, sorted, no repeats.
+// Some elements of a value. data[i] is element indices[i] of the dense value. The indices are
+// sorted and unique.
 struct SparseValue {
   std::vector<int64_t> indices;
   HostTensor data;
 };
 
-// Offsets of all combinations of inner steps of one operand, in row-major order.
+// Returns the offsets of all combinations of steps along the inner axes of an operand, in row-major
+// order.
 std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
                                   const std::vector<int64_t>& strides) {
   std::vector<int64_t> offsets = {0};
@@ -30,10 +32,10 @@ std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
   return offsets;
 }
 
-// What one expression reads to make the listed elements: needs[operand] holds, element by element
-// of the output, the linear indices of the operand, `inner` for each.
+// The elements that one expression reads to compute the listed ones. operands[i] has the linear
+// indices in operand i: inner[i] of them for each element of the output.
 struct Needs {
-  std::vector<size_t> inner;  // per operand
+  std::vector<size_t> inner;  // per operand: how many elements one output element reads
   std::vector<std::vector<int64_t>> operands;
 };
 
@@ -67,13 +69,13 @@ void sortUnique(std::vector<int64_t>& indices) {
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
 }
 
-// The listed elements, in that order, dense.
+// Returns the listed elements as a dense list, in this order.
 HostTensor pick(const SparseValue& value, const std::vector<int64_t>& indices) {
   HostTensor out(value.data.dtype, {static_cast<int64_t>(indices.size())});
   const auto element = static_cast<size_t>(sizeOf(out.dtype));
   size_t at = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
-    // Neighbours are mostly wanted one after the other.
+    // Fast path: mostly the next element in the list is wanted.
     if (at >= value.indices.size() || value.indices[at] != indices[i]) {
       auto found = std::lower_bound(value.indices.begin(), value.indices.end(), indices[i]);
       HEDDLE_CHECK(found != value.indices.end() && *found == indices[i],
@@ -151,7 +153,7 @@ class SparseEvaluator {
     return out;
   }
 
-  // Which elements are read depends on data: all of them are there.
+  // Demands all elements of a value, because data decides which of them are read.
   void addAll(ValueId id) {
     int64_t count = 1;
     for (int64_t size : context_.sizesOf(id)) count *= size;
@@ -230,7 +232,7 @@ class SparseEvaluator {
     return out;
   }
 
-  // `inner` elements of an operand, one after the other, go into one element of `out`.
+  // Computes each element of `out` from `inner` consecutive elements of each operand.
   template <class T>
   void accumulate(const Expression& expr, const std::vector<HostTensor>& operands,
                   const std::vector<size_t>& inner, HostTensor& out) const {

@@ -11,7 +11,7 @@ class ForwardMatch : public AttentionMatch {
  public:
   using AttentionMatch::AttentionMatch;
 
-  // `product`: of these probabilities and a matrix.
+  // Matches the forward. `product` multiplies these probabilities by a matrix.
   Attention run(ValueId probabilities, bool regrouped, ExprId product) {
     found_.gqa = regrouped;
     found_.results = {fusion_.expr(product).outputs[0]};
@@ -42,7 +42,7 @@ class ForwardMatch : public AttentionMatch {
   }
 };
 
-// Those that read a softmax, which a reshape of it may stand for.
+// Adds the attentions that read a softmax, directly or through one reshape (shared heads).
 void addAttentions(const Fusion& fusion, const AttentionMatch::Readers& readers, ValueId softmax,
                    ValueId probabilities, std::vector<Attention>& found) {
   const bool regrouped = softmax != probabilities;

@@ -4,7 +4,7 @@
 namespace heddle {
 namespace {
 
-// From the probabilities p, which the gradients of v, q and k are read from downwards:
+// Starts at the probabilities p and follows their readers to the gradients of v, q and k:
 //   dv = p^T g;  weighted = (g v^T) p;  ds = (weighted - p sum(weighted)) scale;
 //   dq = ds k;   dk = ds^T q
 class BackwardMatch : public AttentionMatch {
@@ -44,18 +44,20 @@ class BackwardMatch : public AttentionMatch {
     return whyNotIndexed();
   }
 
-  // A product and its rounding.
+  // Takes a matrix product and the rounding of its result. Returns the rounded value; kNoValue:
+  // this is no gradient, and not_half_ says why.
   ValueId takeGradient(const Expression& product) {
     take(product.outputs[0], "matmul");
     const ValueId rounded = takeRounded(product);
     if (rounded != kNoValue && product.attrs.empty()) return rounded;
     not_half_ = reader(product.outputs[0], "sum", 0) != nullptr
-                    ? "an operand is stretched"
+                    ? "an operand is broadcast"
                     : notRounded(product, "its results are");
     return kNoValue;
   }
 
-  // The gradient of the scores before they are scaled, times the scale.
+  // Takes the ops of ds and returns ds times the scale. Returns kNoValue if the ops do not match;
+  // why_no_ds_ then says why.
   ValueId takeScoreGradient(ValueId p, ValueId wide_grad) {
     why_no_ds_ = "the gradients of q and k are not read";
     const Expression* raw = reader(wide_grad, "matmul", 0);

@@ -88,10 +88,11 @@ std::string AttentionMatch::takeProbabilities(ValueId id) {
   found_.q = takeNarrow(wide_q_);
   found_.k = takeNarrow(wide_k_);
   if (found_.q == kNoValue || found_.k == kNoValue) return kOther;
-  return isScale(scale_) ? "" : "its scale is computed by the fusion";
+  return isScale(scale_) ? "" : "its scale is neither a constant nor rsqrt of the width";
 }
 
-// where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum), of which x is given back.
+// Takes where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum) and returns x; kNoValue if
+// the ops do not match.
 ValueId AttentionMatch::takeSoftmax(ValueId id) {
   const Expression& safe = *take(id, "where");
   const Expression* shares = take(safe.inputs[2], "div");
@@ -166,7 +167,7 @@ bool AttentionMatch::turnsLast(const Expression& permute) const {
   return std::is_sorted(axes.begin(), axes.end());
 }
 
-// where(column <= row, scores, -inf)
+// Takes the mask and returns whether it is where(column <= row, scores, -inf).
 bool AttentionMatch::isCausal(const Expression& select) {
   const auto rank = static_cast<int64_t>(fusion_.tensor(select.outputs[0]).rank());
   const std::optional<double> never = literal(select.inputs[2]);
@@ -176,7 +177,8 @@ bool AttentionMatch::isCausal(const Expression& select) {
          isIndexOf(scores, keep->inputs[1], rank - 2);
 }
 
-// Of an iota of one element, which broadcasting stretches, all indices would be 0.
+// Takes an iota along `axis` and returns whether its extent is that of the scores. A broadcast iota
+// of one element would have index 0 everywhere.
 bool AttentionMatch::isIndexOf(ValueId scores, ValueId id, int64_t axis) {
   const Expression* spread = take(id, "broadcast");
   const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
@@ -203,7 +205,7 @@ std::optional<double> AttentionMatch::literal(ValueId id) const {
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-// A literal, or rsqrt of the width of q.
+// Returns whether the scale is a literal or rsqrt of the width of q.
 bool AttentionMatch::isScale(ValueId id) {
   found_.scale = literal(id);
   if (found_.scale) return true;
@@ -220,9 +222,9 @@ bool AttentionMatch::isSameScale(ValueId id) const {
   return id == scale_ || (found_.scale && literal(id) == found_.scale);
 }
 
-// Whether an axis is one element where the operand that decides the extent of such an axis has
-// more, or more where that has one: of the batch, the queries and the width of the scores q, of the
-// keys k, of the width of results v.
+// Returns whether the axis is broadcast: either it or the same axis of the operand that decides the
+// extent has one element, but not both. q decides batch axes, queries and the width of q and k; k
+// decides keys, and with gqa the heads of k and v; v decides the width of v, g and o.
 bool AttentionMatch::isStretched(ValueId id, size_t axis) const {
   const TensorView& each = fusion_.tensor(id);
   const size_t from_end = each.rank() - axis;
@@ -254,12 +256,12 @@ std::string AttentionMatch::whyNotIndexed() const {
     }
     for (size_t i = 0; i < each.rank(); ++i) {
       if (each.domain[i].kind == IterKind::Broadcast || isStretched(id, i)) {
-        return fmt::format("axis {} of %{} is stretched", i, label);
+        return fmt::format("axis {} of %{} is broadcast", i, label);
       }
     }
     if (!sameIndexedBatch(q, each)) {
       return fmt::format(
-          "the tokens or the width of %{} are sharded, or its heads unlike those "
+          "the tokens or the width of %{} are sharded, or its other axes are sharded unlike those "
           "of %{}",
           label, fusion_.value(found_.q).name);
     }
@@ -273,7 +275,8 @@ void AttentionMatch::finish() {
   if (found_.why_not.empty()) found_.why_not = whyNotAlone();
 }
 
-// A step that is read elsewhere has to be computed anyway.
+// Returns why a library call does not suffice: another expression reads an intermediate value,
+// which must be computed anyway.
 std::string AttentionMatch::whyNotAlone() const {
   const auto holds = [](const std::vector<ValueId>& ids, ValueId id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -285,13 +288,14 @@ std::string AttentionMatch::whyNotAlone() const {
       const bool inside = std::binary_search(found_.exprs.begin(), found_.exprs.end(), user) ||
                           isHostScalar(fusion_, fusion_.expr(user));
       if (!inside) {
-        return fmt::format("%{} reads its step %{}",
+        return fmt::format("%{} reads its intermediate value %{}",
                            fusion_.value(fusion_.expr(user).outputs[0]).name,
                            fusion_.value(value).name);
       }
     }
     if (holds(fusion_.outputs(), value)) {
-      return fmt::format("its step %{} is a result", fusion_.value(value).name);
+      return fmt::format("its intermediate value %{} is an output of the fusion",
+                         fusion_.value(value).name);
     }
   }
   return {};

@@ -15,7 +15,8 @@
 namespace heddle {
 namespace {
 
-// Compilers take more than linear time in the length of a kernel, and registers run out.
+// Limits the size of kernels. Compile time grows faster than linearly with the length of a kernel,
+// and long kernels need too many registers.
 constexpr size_t kMaxKernelExprs = 256;
 
 GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
@@ -81,6 +82,8 @@ class Segmenter {
     }
   }
 
+  // Attentions come first, because kernels must not absorb their expressions. Boundaries and
+  // reasons follow when all groups are final.
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
     for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
@@ -96,8 +99,9 @@ class Segmenter {
     return kinds_[id] == GroupKind::Kernel && !isHostScalar(fusion_, fusion_.expr(id));
   }
 
-  // First of all: what one library call computes belongs to no kernel. Begins anew without one
-  // whose operands are made of its own results, or of those of another that is made of its.
+  // Makes each attention one group that is a library call. An attention cannot be one group if its
+  // operands depend on its results, directly or through other groups. The search then starts again
+  // without it.
   void takeAttentions(const SegmentOptions& options) {
     for (Attention& one : attentionsOf(fusion_)) {
       const std::string why = one.why_not.empty() ? options.attention(fusion_, one) : one.why_not;
@@ -109,7 +113,7 @@ class Segmenter {
     }
     for (size_t i = 0; i < attentions_.size();) {
       if (mergeAll(attentions_[i++].exprs)) continue;
-      stays(attentions_[--i], "its operands are made of its results");
+      stays(attentions_[--i], "its operands depend on its results");
       attentions_.erase(attentions_.begin() + static_cast<ptrdiff_t>(i));
       graph_ = std::make_unique<SegmentGraph>(fusion_);
       i = 0;
@@ -120,11 +124,11 @@ class Segmenter {
   }
 
   void stays(const Attention& one, const std::string& why) {
-    result_.notes.push_back(whatItIs(fusion_, one) + " is no library call: " + why);
+    result_.notes.push_back(whatItIs(fusion_, one) + " is not one library call: " + why);
   }
 
-  // In the order of the fusion, each with those of its operands; nobody else reads a step. False
-  // when something would stand in between.
+  // Merges the expressions, in the order of the fusion, with the producers of their operands.
+  // Returns false if another group would have to run between them.
   bool mergeAll(const std::vector<ExprId>& exprs) {
     for (ExprId user : exprs) {
       for (ValueId input : fusion_.expr(user).inputs) {
@@ -145,8 +149,8 @@ class Segmenter {
     return nullptr;
   }
 
-  // Greedy, in the order of the fusion: each expression joins the groups of its operands, one after
-  // the other, as far as one kernel can hold them.
+  // Joins a kernel expression with the groups of its operands, one after the other, as far as one
+  // kernel can hold them. Called in the order of the fusion, this is a greedy algorithm.
   void joinProducers(ExprId user) {
     if (!isKernel(user)) return;
     for (ValueId input : fusion_.expr(user).inputs) {
@@ -157,7 +161,7 @@ class Segmenter {
       if (a == b) continue;
       std::string why = whyNotTogether(a, b);
       std::string link = fmt::format("%{} reads %{}", nameOf(user), fusion_.value(input).name);
-      if (why.empty() && !graph_->merge(a, b)) why = "another group would stand in between";
+      if (why.empty() && !graph_->merge(a, b)) why = "another group must run between the two";
       if (why.empty()) {
         joins_.emplace_back(user, link + " in the same iteration space");
       } else {
@@ -230,7 +234,7 @@ class Segmenter {
 
   int indexOf(ExprId id) const { return result_.group_of[id]; }
 
-  // One reason for each value that leaves its group.
+  // Adds one reason for each value that another group reads.
   void tellCuts(ExprId user) {
     int to = indexOf(user);
     if (to < 0) return;
@@ -238,7 +242,7 @@ class Segmenter {
       ExprId producer = fusion_.value(input).definition;
       if (producer == kNoExpr || indexOf(producer) < 0 || indexOf(producer) == to) continue;
       std::string cut =
-          fmt::format("%{} goes to g{}: {}", fusion_.value(input).name, to, whyCut(producer, user));
+          fmt::format("%{} feeds g{}: {}", fusion_.value(input).name, to, whyCut(producer, user));
       std::vector<std::string>& cuts = groupOf(producer).cuts;
       if (std::find(cuts.begin(), cuts.end(), cut) == cuts.end()) cuts.push_back(std::move(cut));
     }
@@ -254,7 +258,7 @@ class Segmenter {
     return whatItIs(fusion_, fusion_.expr(other));
   }
 
-  // A kernel that is bound to no other kernel by a value is alone for that reason.
+  // Adds the reason for kernels that share no value with another group.
   void tellLoners() {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;
@@ -271,8 +275,7 @@ class Segmenter {
     }
     for (size_t g = 0; g < result_.groups.size() && kernels > 1; ++g) {
       if (result_.groups[g].kind != GroupKind::Kernel || bound[g]) continue;
-      result_.groups[g].cuts.push_back(
-          "no expression here reads a result of another group or gives one to it");
+      result_.groups[g].cuts.push_back("no value connects this group with another group");
     }
   }
 

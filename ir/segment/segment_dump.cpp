@@ -11,8 +11,7 @@ namespace {
 
 std::string label(size_t group) { return fmt::format("g{}", group); }
 
-// The text form of the fusion, line by line; each line that holds an expression gets its group in
-// front.
+// Prints the text form of the fusion. Each line with an expression starts with its group.
 class Listing {
  public:
   explicit Listing(const SegmentedFusion& segmented) : segmented_(segmented) {
@@ -46,7 +45,7 @@ class Listing {
 
   const SegmentedFusion& segmented_;
   size_t width_;
-  size_t next_ = 0;  // expression
+  size_t next_ = 0;  // index of the next expression
 };
 
 bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
@@ -55,7 +54,8 @@ bool hasReduction(const SegmentedFusion& segmented, const Group& group) {
   });
 }
 
-// Where a product on CUDA is not one call of cuBLASLt (host/device/fallback_matmul.h).
+// Describes how CUDA computes a matrix product that is not one call of cuBLASLt
+// (host/device/fallback_matmul.h); empty for the others.
 std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return "";
   const DType dtype = fusion.tensor(expr.inputs[0]).dtype;
@@ -65,12 +65,12 @@ std::string_view productOnCuda(const Fusion& fusion, const Expression& expr) {
       (dtype == DType::F8E4M3 || fusion.tensor(expr.inputs[1]).dtype == DType::F8E4M3);
   if (!isFloat(dtype) || (float8 && !library8)) return "; on CUDA heddle's own kernel";
   if (float8) {
-    return "; on CUDA cuBLASLt, from sm_89 on and with k and n in multiples of 16, else heddle's "
-           "own kernel";
+    return "; on CUDA cuBLASLt from sm_89 on if k and n are multiples of 16, else heddle's own "
+           "kernel";
   }
   const Attr* activation = expr.find("activation");
   const bool gelu = activation != nullptr && std::get<std::string>(*activation) == "gelu_tanh";
-  return gelu && dtype == DType::F64 ? "; on CUDA gelu by a kernel of its own" : "";
+  return gelu && dtype == DType::F64 ? "; on CUDA gelu by a separate kernel" : "";
 }
 
 std::string describeAttention(const Attention& attention) {
@@ -80,7 +80,7 @@ std::string describeAttention(const Attention& attention) {
                      attention.causal ? ", causal" : "", scale, attention.gqa ? ", gqa" : "");
 }
 
-// kernel (sum over [0, 1] and 4 more), library (matmul), ...
+// Returns "kernel (reduction over [0, 1] of %x, 5 expressions)", "library (matmul)", ...
 std::string describe(const SegmentedFusion& segmented, const Group& group) {
   if (group.attention) return describeAttention(*group.attention);
   std::string kind(name(group.kind));
@@ -113,7 +113,8 @@ std::string typedList(const Fusion& fusion, const std::vector<ValueId>& ids) {
   return out.empty() ? "nothing" : out;
 }
 
-// A text as a JSON or Graphviz string: both take these escapes; control characters become \u00XX.
+// Returns a text as a JSON or Graphviz string. Both accept these escapes. Control characters become
+// \u00XX.
 std::string quotedText(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -196,12 +197,12 @@ std::string dumpText(const SegmentedFusion& segmented) {
                        typedList(segmented.fusion, group.inputs),
                        typedList(segmented.fusion, group.outputs));
     for (const std::string& join : group.joins) out += "  joined: " + join + '\n';
-    for (const std::string& cut : group.cuts) out += "  cut: " + cut + '\n';
+    for (const std::string& cut : group.cuts) out += "  split: " + cut + '\n';
   }
   if (!segmented.notes.empty()) out += '\n';
   for (const std::string& note : segmented.notes) out += note + '\n';
   const std::string moves = dumpResharding(segmented.fusion);
-  if (!moves.empty()) out += "\nresharding, with the bytes that a device sends:\n" + moves;
+  if (!moves.empty()) out += "\nresharding, with the bytes that one device sends:\n" + moves;
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Vertices are expressions.
+// Vertices are expressions. An edge leads from a producer to a reader.
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
 Graph dataflow(const Fusion& fusion) {
@@ -29,9 +29,9 @@ Graph dataflow(const Fusion& fusion) {
 
 }  // namespace
 
-// A topological order of the groups is kept while they merge (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007): a merge looks only at groups
-// between the two, and moves only those.
+// Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
+// topological sort algorithm for directed acyclic graphs", 2007). A merge visits and moves only the
+// groups between the two.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();
@@ -63,7 +63,8 @@ struct SegmentGraph::Impl {
     }
   }
 
-  // Groups that need `a` and stand before `b`, in no order; `cycle` when `b` needs one of them.
+  // Returns the groups that depend on `a` and precede `b` in the order. Sets `cycle` if `b` depends
+  // on one of them.
   std::vector<size_t> between(size_t a, size_t b, bool& cycle) {
     ++epoch;
     std::vector<size_t> found;
@@ -82,7 +83,8 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // The groups `late` stand behind the merged group, which takes the end of the stretch a .. b.
+  // Updates the order of the positions from .. to. First come the groups that do not depend on the
+  // merged group, then the merged group, then the groups `late`, which depend on it.
   void reorder(size_t from, size_t to, size_t merged, std::vector<size_t> late) {
     std::sort(late.begin(), late.end(),
               [&](size_t x, size_t y) { return position[x] < position[y]; });
@@ -126,7 +128,7 @@ struct SegmentGraph::Impl {
   Graph graph;
   Sets sets;
   std::vector<bool> in_group;
-  std::vector<std::vector<ExprId>> members;  // of each representative
+  std::vector<std::vector<ExprId>> members;  // per representative
   std::vector<size_t> position;              // of each representative in the order
   std::vector<size_t> at;                    // the inverse; kNobody: a gap
   std::vector<int> mark;
@@ -147,6 +149,7 @@ bool SegmentGraph::merge(ExprId a, ExprId b) {
   return impl_->merge(a.index(), b.index());
 }
 
+// The order in which groups merged is not used: this one depends only on the final groups.
 std::vector<ExprId> SegmentGraph::order() {
   std::vector<size_t> waits(impl_->members.size(), 0);
   auto first = [&](size_t group) { return impl_->members[group].front(); };
@@ -171,8 +174,8 @@ std::vector<ExprId> SegmentGraph::order() {
       if (--waits[next] == 0) ready.push(next);
     });
   }
-  HEDDLE_CHECK(order.size() == groups.size(), "{} of {} groups can run: a cycle", order.size(),
-               groups.size());
+  HEDDLE_CHECK(order.size() == groups.size(), "only {} of {} groups can run, because of a cycle",
+               order.size(), groups.size());
   return order;
 }
 

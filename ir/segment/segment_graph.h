@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// The dataflow between expressions, and groups of them that grow while it stays acyclic. A group
-// is named by any of its expressions; each begins alone. Host scalars are in no group and carry no
-// edges.
+// Groups of expressions that can be merged as long as the dataflow between groups stays acyclic.
+// Each expression starts as its own group. Host scalars are in no group and have no edges. Borrows
+// the fusion only in the constructor.
 class SegmentGraph {
  public:
   explicit SegmentGraph(const Fusion& fusion);
@@ -17,15 +17,16 @@ class SegmentGraph {
   SegmentGraph(const SegmentGraph&) = delete;
   SegmentGraph& operator=(const SegmentGraph&) = delete;
 
+  // Returns the id of a group, which is one of its expressions. merge() may change it.
   ExprId groupOf(ExprId expr);
   const std::vector<ExprId>& members(ExprId group) const;  // ascending
 
-  // Makes one group of two unless a third group would then have to run both before and after it;
-  // false when so. `a` must feed `b` directly or come earlier in the order of groups.
+  // Merges two different groups, given by their ids. Returns false, and changes nothing, if a third
+  // group would have to run after one of them and before the other.
   bool merge(ExprId a, ExprId b);
 
-  // Groups in an order in which they can run; of those that could be next, the one with the first
-  // expression of the fusion.
+  // Returns the groups in an order in which they can run. Of the groups that can be next, the one
+  // with the earliest expression of the fusion is next.
   std::vector<ExprId> order();
 
  private:

@@ -7,14 +7,18 @@
 
 namespace heddle {
 
-// The text form of a Fusion (grammar: docs/text_format.md). print(parse(x)) == x for any x that
-// print() made; parse(print(f)) is sameGraph as f. Floats print shortest and exact.
+// Prints the text form of a fusion (grammar: docs/text_format.md). Printing and parsing lose
+// nothing:
+//  - print(parse(x)) == x for every x that print() returned.
+//  - sameGraph(parse(print(f)), f).
+//  - Floats print with the fewest digits that read back exactly.
 std::string print(const Fusion& fusion);
 
-// UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` names the file in messages.
+// Parses a fusion. Throws UserError "<origin>:<line>:<column>: found 'x', expected y"; `origin` is
+// the name of the file.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
-// Parts that the text form of a host program contains too.
+// Print parts that also occur in the text form of a host program.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
 std::string printMeshes(const Meshes& meshes);                              // one line a mesh
 std::string printFusionBody(

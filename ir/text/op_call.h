@@ -9,16 +9,17 @@
 
 namespace heddle {
 
-// How the text calls an op: ops of the table and composite ops (ir/composite/composite.h) alike.
+// How the text form calls an op, which is an op of the table or a composite (ir/composite/table.h).
 struct CallShape {
   std::span<const AttrSpec> attrs;
   bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand
 };
 
-// UserError naming the nearest op when there is none of this name.
+// Returns how to call the op of this name. Throws UserError with the nearest name if there is none.
 CallShape callShape(const std::string& op_name);
 
-// Makes the op, or the ops of the composite, and returns its results, which need not be new values.
+// Appends the op, or the ops of the composite, and returns its results. A result may be a value
+// that existed before.
 std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,
                                std::vector<ValueId> operands, Attrs attrs);
 

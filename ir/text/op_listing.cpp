@@ -151,57 +151,60 @@ std::string listOps() {
 
 std::string opsMarkdown() {
   const std::vector<Listed> all = everyOp();
-  std::string text =
-      "# The ops\n\n"
-      "Made by `heddle ops --markdown` from the op table (`ir/op_rows_*.cpp`) and the table of\n"
-      "composite ops; a test fails when this page is not current.\n\n"
-      "Names and meaning are PyTorch's. The last column says what an op means beyond its name, "
-      "and\n"
-      "where it is not what PyTorch's does. For all ops: a float becomes an integer toward zero "
-      "and\n"
-      "saturates, and NaN becomes 0; an integer divided by 0 gives 0 and leaves 0; integers wrap;\n"
-      "sums of integers and bools are i64; `f16` and `bf16` compute in f32 and are rounded at "
-      "every\n"
-      "op; an elementwise op whose types say that others become f32, and `logsumexp`, take "
-      "integers\n"
-      "and bools as f32, also where PyTorch refuses them, and other functions of reals refuse "
-      "them; a\n"
-      "tensor without axes that does not widen the type of those with axes is rounded to it first\n"
-      "(PyTorch's `mul` and `div` take it in f32 beside half types, on the CPU). In brackets "
-      "stands\n"
-      "what may be left out.\n"
-      "\n"
-      "Axes: a negative one counts from the end; a reduction without `axes`, or with an empty\n"
-      "list, is over all of them; a tensor without axes is to an op along an axis a line of one\n"
-      "element, whose axis is 0 or -1, but to `size`, `select`, `slice_axis`, `chunk`, `cat` and\n"
-      "`glu`, which refuse it as PyTorch does. Shapes never depend on values. A composite op of\n"
-      "half types computes in f32 from its first op to its last and rounds each result once.\n"
-      "\n"
-      "`f8e4m3` and `f8e5m2` are stored, moved, cast and multiplied: other ops refuse them, "
-      "whatever "
-      "the column of\n"
-      "types says; what is beyond `f8e4m3`, infinities too, becomes 448 or -448. `u8` with `i8` "
-      "gives i32,\n"
-      "as there is no i16.\n"
-      "\n"
-      "Integers beside a half type are rounded to it first. A literal or scalar beside a half type "
-      "is\n"
-      "taken as f32, but in a comparison it is rounded to the half type; PyTorch on the CPU also "
-      "rounds\n"
-      "it in `add`, `sub`, `fmod`, `remainder` and `pow`. Beside `u8`, `i8` and `i32` a literal "
-      "wraps in\n"
-      "sums, products and bits; where it is compared, divides, shifts or is chosen (`where`, "
-      "`threshold`)\n"
-      "one that the type does not hold is refused (PyTorch wraps it, but refuses what is far "
-      "beyond),\n"
-      "and a scalar that is no literal wraps; a bound of `clamp`, `maximum` and their like may be "
-      "beyond\n"
-      "the type where it bounds nothing, else it is refused.\n"
-      "\n"
-      "Whole lines (`cumsum`, `argsort`, and `sort` and `topk` made of it) and `scatter`\n"
-      "are heddle's own library functions on every device; products are OpenBLAS's and "
-      "cuBLASLt's, those\n"
-      "of integers heddle's own.\n";
+  std::string text = R"(# The ops
+
+`heddle ops --markdown` generates this page from the op table (`ir/ops/rows_*.cpp`) and the table of
+composite ops (`ir/composite/rows_*.cpp`). A test fails if the page is out of date.
+
+Names and meanings are PyTorch's. The last column states what the name of an op does not say, and
+where the op differs from PyTorch's. Operands and attributes in brackets are optional.
+
+## Rules for all ops
+
+**Axes**
+
+- A negative axis counts from the end.
+- A reduction without `axes`, or with an empty list, covers all axes.
+- An op along an axis treats a tensor without axes as a line of one element, whose axis is 0 or -1.
+  `size`, `select`, `slice_axis`, `chunk`, `cat` and `glu` refuse it, as PyTorch does.
+- Shapes never depend on values.
+
+**Numbers**
+
+- From float to integer, a number is truncated toward zero and saturates; NaN becomes 0.
+- Integers wrap. An integer divided by 0 gives 0, with remainder 0.
+- Sums of integers and bools have the type i64.
+- `f16` and `bf16` compute in f32, and every op rounds its result. A composite op computes in f32
+  from its first op to its last, and rounds each result once.
+- Casts, data movement and matrix products accept `f8e4m3` and `f8e5m2`. Other ops refuse them,
+  even if the column of types says `all` or `floats`. Numbers beyond the range of `f8e4m3`, also
+  infinities, become 448 or -448.
+
+**Types**
+
+- Elementwise ops with the types "floats, others become f32", and `logsumexp`, accept integers and
+  bools as f32, even if PyTorch refuses them. Other functions of real numbers refuse them.
+- `u8` with `i8` gives i32, because heddle has no i16.
+- A tensor without axes whose type is wider is first rounded to the type of the tensors with axes,
+  if both types are of one category (bool, integer, float). On the CPU, PyTorch's `mul` and `div`
+  with half types use such a tensor in f32.
+- An integer tensor with a half type is first rounded to the half type.
+
+**Literals and scalars**
+
+- With a half type, a scalar is used in f32, but a comparison rounds it to the half type. On the
+  CPU, PyTorch also rounds it in `add`, `sub`, `fmod`, `remainder` and `pow`.
+- With `u8`, `i8` and `i32`, a literal wraps in sums, products and bit operations.
+- If an op compares with the literal, divides or shifts by it, or selects it (`where`, `threshold`),
+  a literal out of range is an error. PyTorch wraps it, but refuses numbers far out of range. A
+  scalar that is not a literal wraps.
+- A bound of `clamp`, `maximum` and similar ops may be out of range if it then has no effect.
+  Otherwise it is an error.
+
+**Libraries.** `cumsum`, `argsort`, `scatter` and `scatter_add`, and composites of them such as
+`sort` and `topk`, are heddle's own library functions on every device. OpenBLAS and cuBLASLt compute
+matrix products; heddle itself computes those of integers.
+)";
   for (std::string_view kind : {"elementwise", "reduction", "scalar", "new", "shape", "index",
                                 "scan", "library", "composite"}) {
     bool any = false;

@@ -4,13 +4,14 @@
 
 namespace heddle {
 
-// The ops that a fusion may call, from the op table and the table of composite ops.
+// Lists of the ops that a fusion may call: the op table and the composite ops.
 
-// One op a line: name, kind, operands, attributes, types (of composites: what they compute). A word
-// in brackets may be left out.
+// Returns one line per op: name, kind, operands, attributes, and types (for composites: what they
+// compute). Words in brackets are optional.
 std::string listOps();
 
-// docs/ops.md: a table a kind, with what an op means beyond its name and where it is not PyTorch's.
+// Returns docs/ops.md: one table per kind of op. Its notes say what the name of an op does not say,
+// and how the op differs from PyTorch's.
 std::string opsMarkdown();
 
 }  // namespace heddle

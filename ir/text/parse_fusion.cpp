@@ -14,9 +14,9 @@
 namespace heddle {
 namespace {
 
-// "an attribute of sum: axes or keepdim".
+// Returns "an attribute of sum: axes or keepdim".
 std::string attrsOf(const std::string& op, const CallShape& shape) {
-  if (shape.attrs.empty()) return fmt::format("')', for {} has no attributes", op);
+  if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
   std::string out = fmt::format("an attribute of {}: ", op);
   for (size_t i = 0; i < shape.attrs.size(); ++i) {
     if (i > 0) out += i + 1 == shape.attrs.size() ? " or " : ", ";
@@ -25,7 +25,7 @@ std::string attrsOf(const std::string& op, const CallShape& shape) {
   return out;
 }
 
-// What the builder takes as the name of a value. Without a quoted form these are just words.
+// Returns whether the builder accepts the name of a value: letters, digits, `_` and dots.
 bool canName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return c == '.' || isWord(std::string("_") + c);
@@ -55,7 +55,8 @@ class FusionParser {
  private:
   const Fusion& fusion() const { return builder_.fusion(); }
 
-  // Errors of the builder know no file.
+  // Calls `build` and prepends the file and line to its errors, because the builder does not know
+  // the file.
   template <class Build>
   std::invoke_result_t<Build> guarded(int line, Build build) {
     try {
@@ -65,7 +66,8 @@ class FusionParser {
     }
   }
 
-  // Names that the text gives: a value the builder names itself must keep clear of those to come.
+  // Collects the names in the text. Values that the parser names itself must not use a name that
+  // appears later.
   void reserveNames() {
     int depth = 0;
     for (size_t i = in_.position(); i < in_.tokens().size(); ++i) {
@@ -150,7 +152,7 @@ class FusionParser {
 
   // --- statements ----------------------------------------------------------------------------
 
-  // What stands left of '=': the name of one result, and what the text says of its type.
+  // One result on the left of '=': its name, and its type if the text states it.
   struct Target {
     Token at;
     std::string name;
@@ -163,7 +165,7 @@ class FusionParser {
     if (!in_.at(TokenKind::Value)) in_.fail("a statement, as in %y = relu(%x), or return");
     target.name = in_.next().text;
     if (!canName(target.name)) {
-      in_.failAt(target.at, fmt::format("{} is no name", describe(target.at)));
+      in_.failAt(target.at, fmt::format("{} is not a valid name", describe(target.at)));
     }
     target.type_at = in_.peek(1);
     if (in_.acceptSymbol(":")) target.type = parseType(in_, meshes_);
@@ -180,7 +182,8 @@ class FusionParser {
       define(targets[i].at, targets[i].name, ids[i]);
       if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
     }
-    // Of one result; several say it where they are returned or in their types.
+    // A suffix belongs to a single result. Several results have theirs in their types or at
+    // `return`.
     if (ids.size() == 1) suffix(ids[0]);
   }
 
@@ -196,7 +199,7 @@ class FusionParser {
     std::vector<ValueId> ids = guarded(
         at.line, [&] { return buildCall(builder_, op, std::move(operands), std::move(attrs)); });
     if (ids.size() != targets.size()) {
-      in_.failAt(at, fmt::format("{} has {} result(s), the text names {}", op, ids.size(),
+      in_.failAt(at, fmt::format("{} has {} result(s), but the text names {}", op, ids.size(),
                                  targets.size()));
     }
     nameNewValues(before, ids, targets);
@@ -250,10 +253,10 @@ class FusionParser {
     return id;
   }
 
-  // An op may make more than one value: a composite, or one that broadcasts its operands. Names are
-  // given afterwards, because the builder's own must not stand in the way of those still to come.
-  // A result that is no new value (a squeeze of nothing) keeps the name it has; the text's is one
-  // more.
+  // Names the new values of a call. There may be several: composites consist of many ops, and other
+  // ops may broadcast their operands. Names are assigned after the call, because a name that the
+  // builder chose must not equal a name that appears later. A result that existed before the call
+  // keeps its name, and the name in the text is an alias.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
     for (ValueId id : IdRange(before, fusion().values().endId())) {
@@ -276,7 +279,7 @@ class FusionParser {
     bool same = value.is_scalar == type.is_scalar && value.tensor.dtype == type.tensor.dtype &&
                 value.tensor.sizes() == type.tensor.sizes();
     if (!same) {
-      in_.failAt(at, fmt::format("%{} is {}, the text says {}", value.name, got, said));
+      in_.failAt(at, fmt::format("%{} is {}, but the text states {}", value.name, got, said));
     }
     applySharding(at.line, id, type.tensor.sharding, type.user_sharding);
     applyLayout(at, id, type.tensor.layout);
@@ -300,7 +303,7 @@ class FusionParser {
     bool empty = !suffix.sharding && suffix.layout == Layout();
     if (value.is_scalar && !empty) {
       in_.failAt(at,
-                 fmt::format("%{} is a scalar: it has neither sharding nor layout", value.name));
+                 fmt::format("%{} is a scalar, which has neither sharding nor layout", value.name));
     }
     applySharding(at.line, id, suffix.sharding, !suffix.inferred);
     applyLayout(at, id, suffix.layout);

@@ -30,8 +30,8 @@ int64_t parseMeshSize(TokenStream& in) {
   return size;
 }
 
-// Devices the listed axes make, none when the job decides. Too many are refused here, where the
-// place is known.
+// Returns the number of devices of the listed axes; nullopt: it follows from the job. It reports
+// too many devices here, because the parser knows the line and column.
 std::optional<int64_t> deviceCount(TokenStream& in, const Token& at, const DeviceMesh& mesh) {
   std::optional<int64_t> count = knownDevices(mesh);
   if (!count) in.failAt(at, fmt::format("mesh @{} has too many devices", mesh.name));
@@ -78,7 +78,7 @@ DeviceMesh parseMesh(TokenStream& in) {
   return mesh;
 }
 
-// A mesh axis may be used once in a whole sharding.
+// Checks that a sharding uses each mesh axis at most once.
 class AxisUse {
  public:
   AxisUse(TokenStream& in, const DeviceMesh& mesh) : in_(in), mesh_(mesh) {}
@@ -189,7 +189,7 @@ Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank) {
     in.expectSymbol("(");
     sharding.mesh = parseMeshRef(in, meshes);
   } else if (meshes.size() != 1) {
-    in.fail("shard(@mesh), for there is not just one mesh");
+    in.fail("shard(@mesh), because there is not exactly one mesh");
   }
   AxisUse use(in, meshes[sharding.mesh]);
   if (named) parseShardAxes(in, sharding, use);

@@ -5,7 +5,8 @@ namespace {
 
 using Combine = Size (*)(const Size&, const Size&);
 
-// A chain `a + b + ...` makes a tree as deep as it is long, so its length is bounded too.
+// A chain `a + b + ...` gives a tree as deep as the chain is long. Its length is therefore limited,
+// like the nesting.
 constexpr int kMaxOperators = 1000;
 
 struct Function {
@@ -36,7 +37,8 @@ class SizeParser {
   Size term() {
     Size left = unary();
     for (;;) {
-      // `t%h` is lexed as the value %h, but no value can follow a size without a space.
+      // The lexer reads `t%h` as t and the value %h. A value never follows a size without a space,
+      // so this means `t % h`.
       if (in_.at(TokenKind::Value) && adjacent()) {
         Token at = in_.next();
         left = combine(at, &Size::mod, left, Size::symbol(at.text));
@@ -112,7 +114,7 @@ class SizeParser {
       in_.failAt(at, fmt::format("a size of more than {} operators", kMaxOperators));
     }
     Size result = operation(a, b);
-    // Constants fold at once, unless they cannot.
+    // Constants fold on construction, except on overflow or division by zero.
     if (a.isConstant() && b.isConstant() && !result.isConstant()) {
       in_.failAt(at, fmt::format("the size {} overflows or divides by zero", result.str()));
     }

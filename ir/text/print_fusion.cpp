@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kColumns = 100;
 
-// An optional flag that is off need not be said.
+// Returns whether the attribute is an optional flag that is off. Such flags are not printed.
 bool isDefault(const OpDef& op, const std::string& name, const Attr& attr) {
   const bool* flag = std::get_if<bool>(&attr);
   if (flag == nullptr || *flag) return false;

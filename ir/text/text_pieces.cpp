@@ -16,7 +16,7 @@ AxisOrder parseAxisOrder(TokenStream& in, size_t rank) {
   AxisOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != rowMajor(rank)) {
-    in.failAt(at, fmt::format("{} is no order of the {} axes of the tensor", str(order), rank));
+    in.failAt(at, fmt::format("{} must permute the {} axes of the tensor", str(order), rank));
   }
   return order;
 }
@@ -47,10 +47,11 @@ class SuffixParser {
   }
 
  private:
-  bool part() {  // false: no more
+  // Parses one part of the suffix; false: there are no more.
+  bool part() {
     Token at = in_.peek();
     if (at.kind != TokenKind::Word) return false;
-    // `order` and the others are words only in front of '=': a statement may not start with them.
+    // A statement starts with a value, so none of these words can start the next statement.
     if (in_.atWord("inferred") || atSharding(in_)) {
       once(at, "sharding");
       suffix_.inferred = in_.acceptWord("inferred");
@@ -105,7 +106,7 @@ IterDomain parseExtent(TokenStream& in) {
     in.next();
     in.next();
     at = in.peek();
-    if (!parseSize(in).isConstant(1)) in.failAt(at, "a broadcast axis has the extent 1");
+    if (!parseSize(in).isConstant(1)) in.failAt(at, "the extent of a broadcast axis must be 1");
     in.expectSymbol(")");
     return {Size(1), IterKind::Broadcast};
   }
@@ -138,7 +139,7 @@ void parseVersion(TokenStream& in) {
   Token at = in.peek();
   int64_t version = in.expectInt("the version of the text, 1");
   if (version != 1) {
-    in.failAt(at, fmt::format("text of version {}, expected version 1", version));
+    in.failAt(at, fmt::format("found version {}, expected version 1", version));
   }
 }
 
@@ -170,7 +171,7 @@ Scalar parseDefault(TokenStream& in, DType dtype) {
                     : dtype == DType::Bool
                         ? std::holds_alternative<bool>(value)
                         : std::holds_alternative<int64_t>(value) && roundTo(dtype, value) == value;
-  if (!fits) in.failAt(at, fmt::format("the default {} is no {}", printScalar(value), name(dtype)));
+  if (!fits) in.failAt(at, fmt::format("{} is not a value of {}", printScalar(value), name(dtype)));
   return isFloat(dtype) ? Scalar(toDouble(value)) : value;
 }
 

@@ -10,15 +10,16 @@
 
 namespace heddle {
 
-// Pieces of the grammar that fusions and host programs share (docs/text_format.md). Each takes its
-// tokens from the stream and throws UserError with the place when they are not what it reads.
+// Parsers for the parts of the grammar that fusions and host programs share (docs/text_format.md).
+// Each one consumes its tokens from the stream. At an unexpected token it throws UserError with the
+// file, line and column.
 
 // `heddle 1`.
 void parseVersion(TokenStream& in);
 
-// Infix with + - * / %, unary minus, ceildiv(a, b), floordiv(a, b), min(a, b), max(a, b) and
-// parentheses over integers and symbols. `/` is floor division. Symbols are words, `@m.x` and
-// `@m.x.index`.
+// An infix expression of integers and symbols, with + - * / %, unary minus, ceildiv(a, b),
+// floordiv(a, b), min(a, b), max(a, b) and parentheses. `/` is floor division. Symbols are words,
+// `@m.x` and `@m.x.index`.
 Size parseSize(TokenStream& in);
 std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
 std::vector<int64_t> parseInts(TokenStream& in);  // `[0, -1]`
@@ -28,35 +29,39 @@ std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
 bool atScalar(const TokenStream& in);
 Scalar parseScalar(TokenStream& in);
 
-// The default of a scalar: any number for a float type, an integer that an integer type holds.
+// The default value of a scalar of `dtype`: any number for a float type, an integer in range for an
+// integer type, true or false for bool.
 Scalar parseDefault(TokenStream& in, DType dtype);
 
 DType parseDType(TokenStream& in);
 
-// The value of an attribute of the given type.
+// The value of an attribute with the given type.
 Attr parseAttr(TokenStream& in, AttrType type);
 
-// `mesh @m = [y=2, x=ranks] ranks=[1, 3]`, any number of lines; each must have a new name.
+// Any number of lines `mesh @m = [y=2, x=4]`, `mesh @m = [x=ranks]` or `mesh @m = [x=2] ranks=[1,
+// 3]`. Names must be unique.
 Meshes parseMeshes(TokenStream& in);
-// Takes `@m`: its id in `meshes`.
+// `@m`. Returns its index in `meshes`.
 MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 
-// `shard(@m, 0: [y, x], 1: x) partial(sum: x) stream(0: 4)`, in this order, each optional but one
-// there. Without `shard` the only mesh is meant. `rank` is that of the tensor.
+// `shard(@m, 0: [z, y]) partial(sum: x) stream(0: 4)`, in this order. At least one of the three
+// must be there. Without `shard` the sharding refers to the only mesh. `rank` is the rank of the
+// tensor.
 bool atSharding(const TokenStream& in);
 Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 
-// What may follow a type or a statement: a sharding, `order=`, `contiguous=`, `stride_order=`,
-// `hint_order=`, in any order, each once.
+// The text after a type or a statement: a sharding, `order=`, `contiguous=`, `stride_order=` and
+// `hint_order=`, in any order, each at most once.
 struct Suffix {
   std::optional<Sharding> sharding;
-  bool inferred = false;  // `inferred shard(...)`: by a pass and not by the user
+  bool inferred = false;  // `inferred shard(...)`: set by a pass, not by the user
   Layout layout;
 };
 Suffix parseSuffix(TokenStream& in, const Meshes& meshes, size_t rank);
 
-// `f64` is a scalar, `f32[]` a 0-d tensor, `f32[t, 1] shard(@m, 0: x)` a tensor with a suffix. The
-// extent `broadcast(1)` is a broadcast axis; `1` an axis that merely has one element.
+// A type: `f64` is a scalar, `f32[]` a 0-d tensor, `f32[t, 1] shard(@m, 0: x)` a tensor with a
+// suffix. The extent `broadcast(1)` is a broadcast axis, `1` an axis that happens to have one
+// element.
 struct ParsedType {
   bool is_scalar = false;
   TensorView tensor;
@@ -64,12 +69,12 @@ struct ParsedType {
 };
 ParsedType parseType(TokenStream& in, const Meshes& meshes);
 
-// `fusion name(...) {...}`, over meshes that have been read. Errors of the builder come with the
-// line in front.
+// `fusion name(...) {...}`, after its meshes. Errors of the builder start with the file and the
+// line.
 Fusion parseFusionBody(TokenStream& in, const Meshes& meshes);
 
 // --- printing ------------------------------------------------------------------------------------
 
-// `%name`, or `%"any bytes"` when the name is no word.
+// Returns `%name`, or `%"any bytes"` if the name is not a word.
 std::string printValueName(std::string_view name);
 }  // namespace heddle

@@ -361,7 +361,7 @@ TEST(IndexedLoadsCpu, IndexedOperandMustBeInMemory) {
   x = b.name("twice").pointwise("add", {x, x});
   b.output(b.name("back").flip(x, {0}));
   EXPECT_EQ(whyNotOneKernel(std::move(b).build()),
-            "flip of %back reads %twice at other places: it must be in memory");
+            "flip of %back reads %twice at computed indices: it must be in memory");
 }
 
 }  // namespace

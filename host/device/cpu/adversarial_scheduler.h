@@ -16,8 +16,8 @@ namespace heddle::host {
 // decides the order; only the waits of the tasks restrict it.
 // - It runs long bursts of one stream while it starves others.
 // - It delays work as long as it can: it runs tasks only while a host thread waits for a point.
-// - It also runs tasks if no task has been enqueued for some time. Otherwise another rank, or a
-//   host thread that waits by other means, could wait forever.
+// - It also runs tasks if no task has been enqueued for some time, or if very many are queued.
+//   Otherwise another rank, or a host thread that waits by other means, could wait forever.
 // - With one rank, and a host that waits for its work, the order depends only on the seed.
 // Thread-safe.
 class AdversarialScheduler {

@@ -11,7 +11,7 @@ namespace heddle::host {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// Beyond it, free memory that nothing waits for goes back to the system.
+// If more bytes are free, blocks whose points are passed are returned to the system.
 constexpr int64_t kMostCached = int64_t{4} << 30;
 
 class PoisonTask : public TaskBody {
@@ -38,8 +38,8 @@ CpuAllocator::~CpuAllocator() {
   }
 }
 
-// Multiples of 256 bytes up to 2 KiB, then four classes for each power of two: at most a quarter
-// of a block is lost.
+// Returns the size class: a multiple of 256 bytes up to 2 KiB, then one of four classes for each
+// power of two. Above 1 KiB less than a fifth of a block is unused.
 int64_t CpuAllocator::classOf(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() / 2) throw std::bad_alloc();
   const auto value = static_cast<uint64_t>(bytes);
@@ -51,7 +51,7 @@ void* CpuAllocator::reuse(int64_t size, const CpuStream& stream) {
   const auto found = free_.find(size);
   if (found == free_.end()) return nullptr;
   std::vector<Block>& blocks = found->second;
-  // The latest first: its bytes are the likeliest to be in a cache.
+  // The block that was freed last is tried first, because its bytes are most likely in a cache.
   for (size_t i = blocks.size(); i-- > 0;) {
     if (blocks[i].freed.stream != &stream && !blocks[i].freed.passed()) continue;
     void* memory = blocks[i].memory;
@@ -97,7 +97,8 @@ std::vector<StreamPoint> CpuAllocator::freePoints() {
 void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
   const int64_t size = classOf(bytes);
   const CpuStream& user = streams_.stream(stream);
-  // The second time with what was free, the third after waiting for what soon will be.
+  // The second attempt first returns unused blocks of other sizes to the system. The third also
+  // waits for blocks that streams still have to pass.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
       for (const StreamPoint& point : freePoints()) point.stream->wait(point.tasks);
@@ -106,7 +107,7 @@ void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
     if (attempt > 0) trim();
     if (void* memory = reuse(size, user)) return memory;
     if (void* memory = fresh(size)) {
-      // Nobody else can know the memory yet, so this needs no stream.
+      // No stream uses the memory yet, so the fill needs no stream order.
       if (poison_) std::memset(memory, 0xFF, static_cast<size_t>(size));
       return memory;
     }

@@ -10,21 +10,22 @@
 
 namespace heddle::host {
 
-// Turns a handle into the device's stream.
+// Finds the stream of a handle.
 class StreamTable {
  public:
   virtual ~StreamTable() = default;
   virtual CpuStream& stream(Stream handle) = 0;
 };
 
-// The pool of a CPU device. A block that was freed on a stream serves a later allocation of its
-// size class: on the same stream at once, on another when the first has come to the place where it
-// was freed.
+// The memory pool of a CPU device. A freed block serves a later allocation of the same size class.
+// The stream on which it was freed may use it at once. Another stream may use it when the first
+// stream has passed the point at which the block was freed.
 class CpuAllocator : public Allocator {
  public:
-  // `poison`: fresh and freed memory is filled with 0xFF, the freed in stream order.
+  // `limit` is the number of bytes that the pool may hold (0: no limit). If `poison`, new and freed
+  // memory is filled with 0xFF, freed memory in stream order.
   CpuAllocator(StreamTable& streams, int64_t limit, bool poison);
-  // All work is done.
+  // Requires that all work is done.
   ~CpuAllocator() override;
 
   void* allocate(int64_t bytes, Stream stream) override;
@@ -39,7 +40,7 @@ class CpuAllocator : public Allocator {
   static int64_t classOf(int64_t bytes);
   void* reuse(int64_t size, const CpuStream& stream);
   void* fresh(int64_t size);
-  // Gives blocks of passed points back to the system; true when some were.
+  // Returns free blocks whose points are passed to the system. Returns whether there were any.
   bool trim();
   std::vector<StreamPoint> freePoints();
 
@@ -48,8 +49,8 @@ class CpuAllocator : public Allocator {
   const bool poison_;
   std::mutex mutex_;
   std::map<int64_t, std::vector<Block>> free_;  // by size class
-  int64_t reserved_ = 0;                        // from the system
-  int64_t cached_ = 0;                          // of it, in free_
+  int64_t reserved_ = 0;                        // bytes taken from the system
+  int64_t cached_ = 0;                          // bytes in free_, part of reserved_
 };
 
 }  // namespace heddle::host

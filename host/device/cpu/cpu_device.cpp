@@ -21,7 +21,7 @@
 namespace heddle::host {
 namespace {
 
-// The simplest tasks: a callable that does all its work in one call.
+// A task that consists of one call.
 template <class Work>
 class WorkTask : public TaskBody {
  public:
@@ -69,7 +69,7 @@ class WaitTask : public TaskBody {
   StreamPoint point_;
 };
 
-// The place of the latest record; nothing is enqueued for it.
+// Holds the stream point of the latest recordEvent(), which enqueues no task.
 struct CpuEvent {
   std::mutex mutex;
   StreamPoint point;
@@ -84,7 +84,8 @@ struct CpuKernel {
   CpuKernelFunction function = nullptr;
 };
 
-// The streams of a device; one that was destroyed is handed out again.
+// Owns the streams of a device. A destroyed stream is kept, because stream points refer to it, and
+// is reused.
 class CpuStreams : public StreamTable {
  public:
   explicit CpuStreams(std::optional<uint64_t> seed) {
@@ -118,7 +119,7 @@ class CpuStreams : public StreamTable {
   static void waitFor(const StreamPoint& point) {
     if (point.stream != nullptr) point.stream->wait(point.tasks);
   }
-  // A host thread or a peer looks for progress.
+  // Tells the scheduler that a host thread polls or that another rank needs progress.
   void hurry() {
     if (scheduler_) scheduler_->hurry();
   }
@@ -137,7 +138,8 @@ class CpuStreams : public StreamTable {
   CpuStream* default_ = nullptr;
 };
 
-// The image as a file that the loader can open; the descriptor must stay open until it has.
+// Writes the image to a file in memory and returns its descriptor, which must stay open until the
+// loader has opened the file.
 int imageFile(const codegen::KernelImage& image) {
   const int file = memfd_create("heddle_kernel", MFD_CLOEXEC);
   HEDDLE_USER_CHECK(file >= 0, "memfd_create: {}", std::strerror(errno));
@@ -148,7 +150,7 @@ int imageFile(const codegen::KernelImage& image) {
     if (count <= 0) {
       const std::string reason = std::strerror(errno);
       close(file);
-      userError("a kernel image of {} bytes cannot be kept in memory: write: {}",
+      userError("a kernel image of {} bytes cannot be written to memory: write: {}",
                 image.bytes.size(), reason);
     }
     written += static_cast<size_t>(count);
@@ -201,7 +203,7 @@ class CpuDevice : public Device {
         streams_(*streams_holder_),
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
-  // The streams end first: their tasks use all the rest.
+  // Destroys the streams first, because their tasks use the other members and the kernels.
   ~CpuDevice() override {
     streams_holder_.reset();
     for (const auto& kernel : kernels_) dlclose(kernel->library);
@@ -239,7 +241,7 @@ class CpuDevice : public Device {
     CpuStreams::waitFor(static_cast<CpuEvent*>(event)->get());
   }
 
-  // Looked for when it is first needed: that starts processes.
+  // Searches for a compiler only when one is needed, because the search starts processes.
   const codegen::KernelCompiler* compiler() const override {
     std::call_once(compiler_once_, [this] {
       std::string why;

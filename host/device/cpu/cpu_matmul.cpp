@@ -16,7 +16,7 @@
 namespace heddle::host {
 namespace {
 
-// Elements in memory of the types that C++ does not have, and bool.
+// Stored elements of bool and of the types that C++ does not have.
 struct Bf16 {
   uint16_t bits;
 };
@@ -29,7 +29,7 @@ struct F8e4m3 {
 struct F8e5m2 {
   uint8_t bits;
 };
-// Operands of either type are read through a table.
+// An operand of either f8 type. It is read through a table.
 struct F8 {
   uint8_t bits;
 };
@@ -43,7 +43,7 @@ double load(double x) { return x; }
 float load(F16 x) { return floatFromF16(x.bits); }
 float load(F8e4m3 x) { return floatFromF8e4m3(x.bits); }
 float load(F8e5m2 x) { return floatFromF8e5m2(x.bits); }
-// Integers wrap, the narrow ones when they are stored.
+// Integers are computed modulo 2^64. Narrow ones wrap when they are stored.
 template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
 uint64_t load(T x) {
   return static_cast<uint64_t>(x);
@@ -68,12 +68,12 @@ constexpr int64_t kBlasBlock = int64_t{1} << 30;
 
 const float* float8Table(DType dtype) {
   static const auto tables = [] {
-    std::array<std::array<float, 256>, 2> made;
+    std::array<std::array<float, 256>, 2> values;
     for (size_t i = 0; i < 256; ++i) {
-      made[0][i] = floatFromF8e4m3(static_cast<uint8_t>(i));
-      made[1][i] = floatFromF8e5m2(static_cast<uint8_t>(i));
+      values[0][i] = floatFromF8e4m3(static_cast<uint8_t>(i));
+      values[1][i] = floatFromF8e5m2(static_cast<uint8_t>(i));
     }
-    return made;
+    return values;
   }();
   return tables[dtype == DType::F8E4M3 ? 0 : 1].data();
 }
@@ -112,10 +112,10 @@ T sumOf(T a, T b) {
 }
 uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
 
-// c = a x b, or c += a x b; c is row-major. Sizes that BLAS can count.
+// Computes c = a x b, or c += a x b if `adds`. c is row-major. The sizes must fit blasint.
 template <class T>
-void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t ldc, int64_t m,
-             int64_t n, int64_t k) {
+void multiplyBlock(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t ldc,
+                   int64_t m, int64_t n, int64_t k) {
   if constexpr (std::is_floating_point_v<T>) {
     blas(a, b, adds ? T{1} : T{0}, c, ldc, m, n, k);
   } else {
@@ -133,7 +133,7 @@ void product(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t 
   }
 }
 
-// Blocks of an operand as the product reads them: in place where that is possible, else packed.
+// Returns blocks of an operand for multiplyBlock(): in place if possible, otherwise packed.
 template <class Stored, class Compute>
 class Reader {
  public:
@@ -146,14 +146,14 @@ class Reader {
   Operand<Compute> at(const Stored* data, int64_t row, int64_t rows, int64_t column,
                       int64_t columns) {
     if constexpr (std::is_same_v<Stored, Compute>) {
-      const Operand<Compute> whole{data, layout_.transposed, layout_.ld};
-      if (in_place_) return {whole.at(row, column), layout_.transposed, layout_.ld};
+      const Operand<Compute> matrix{data, layout_.transposed, layout_.ld};
+      if (in_place_) return {matrix.at(row, column), layout_.transposed, layout_.ld};
     }
     return pack(data + row * matrix_.row_stride + column * matrix_.column_stride, rows, columns);
   }
 
  private:
-  // The axis that is denser in memory is the inner one of the copy.
+  // Copies a block. Its inner axis is the axis with the smaller stride, so that reads are dense.
   Operand<Compute> pack(const Stored* data, int64_t rows, int64_t columns) {
     const bool by_column = matrix_.row_stride < matrix_.column_stride;
     const int64_t outer = by_column ? columns : rows;
@@ -184,7 +184,7 @@ class Reader {
   std::vector<Compute> packed_;
 };
 
-// What `Stored` holds of an integer, with its sign: an activation is behind the wrapping.
+// Returns an integer as `Stored` represents it, with its sign. It wraps before the activation.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {
@@ -213,7 +213,7 @@ T activated(T x, Activation activation) {
   return x;
 }
 
-// One product of matrices after the other, block by block.
+// Computes unbatched matrix products of one shape, block by block.
 template <class A, class B, class C, class Compute>
 class Multiplication {
  public:
@@ -242,6 +242,8 @@ class Multiplication {
  private:
   static constexpr int64_t kPackedBlock = 512;
 
+  // Computes one block of c. The sums go directly into c if c has their type and BLAS can write it,
+  // otherwise into a scratch block, from which they are rounded once.
   void block(const A* a, const B* b, const C* bias, C* c, int64_t i, int64_t rows, int64_t j,
              int64_t columns) {
     int64_t ld = columns;
@@ -258,8 +260,8 @@ class Multiplication {
     }
     for (int64_t p = 0; p < shape_.k; p += block_) {
       const int64_t terms = std::min(block_, shape_.k - p);
-      product(left_.at(a, i, rows, p, terms), right_.at(b, p, terms, j, columns), p > 0, target, ld,
-              rows, columns, terms);
+      multiplyBlock(left_.at(a, i, rows, p, terms), right_.at(b, p, terms, j, columns), p > 0,
+                    target, ld, rows, columns, terms);
     }
     const C* biases = bias == nullptr ? nullptr : bias + j * shape_.bias_stride;
     for (int64_t row = 0; row < rows; ++row) {
@@ -333,6 +335,8 @@ void multiplyFloat8(const MatmulShape& shape, const MatmulOperands& operands) {
 
 void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
   if (shape.m == 0 || shape.n == 0 || shape.batches() == 0) return;
+  // A result with dense columns is computed as the transposed matrix product, which writes c in
+  // place.
   const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
   if (layout.fits && layout.transposed && !shape.has_bias) {
     MatmulOperands swapped = operands;

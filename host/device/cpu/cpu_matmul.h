@@ -4,14 +4,20 @@
 
 namespace heddle::host {
 
-// Computes c on the calling thread, with OpenBLAS for floats: f32 and f64 in their own type, the
-// half types block by block in f32, i64 wrapping around, bool as "or" of "and". Bias and activation
-// are applied to the accumulated block before it is rounded. Operands with strides that OpenBLAS
-// cannot read are packed block by block. An empty sum (k = 0) is 0. Uses no workspace.
+// Computes a matrix product and returns when it is done. Uses no workspace.
+// - OpenBLAS computes floats: f32 and f64 in their own type, half and f8 types block by block in
+//   f32.
+// - Integers are computed in 64 bits and wrap when they are stored. A bool result is the OR of
+//   ANDs.
+// - Bias and activation are applied to an accumulated block before it is rounded. An integer wraps
+//   before the activation.
+// - Operands whose strides OpenBLAS cannot read are packed block by block.
+// - An empty sum (k = 0) is 0.
 void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands);
 
-// OpenBLAS has one setting for the whole process: the first caller decides, unless
-// $OPENBLAS_NUM_THREADS is set. Processes that hold many ranks set that to 1.
+// Sets the number of threads of OpenBLAS, which is one setting for the process. Only the first call
+// has an effect, and none if $OPENBLAS_NUM_THREADS is set. Processes that contain many ranks set
+// the variable to 1.
 void setBlasThreadsOnce(int threads);
 
 }  // namespace heddle::host

@@ -9,9 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// A few parts a thread even out tiles of unequal cost.
+// Several parts per thread balance tiles of unequal cost.
 constexpr int64_t kPartsPerThread = 4;
-// Enough for what asio queues for one Helper; larger ones are not recycled.
+// Enough for the queue entry that asio allocates for one Helper. Larger blocks are not recycled.
 constexpr size_t kBlockBytes = 256;
 
 }  // namespace
@@ -25,7 +25,9 @@ struct TilePool::Job {
   std::atomic<int64_t> finished{0};
   std::atomic<int> holders{0};
   std::atomic<bool> failed{false};
-  std::exception_ptr error;  // written once, by who set `failed`, before it adds to `finished`
+  // Written once, by the thread that sets `failed`, before that thread adds to `finished`. The
+  // thread that waits for `finished` may therefore read it without a lock.
+  std::exception_ptr error;
 
   void work() {
     for (;;) {
@@ -51,7 +53,7 @@ struct TilePool::Job {
   }
 };
 
-// Gives asio's queue the pool's blocks in place of the heap.
+// An allocator that gives asio's queue recycled blocks of the pool instead of heap memory.
 template <class T>
 struct TilePool::Recycler {
   using value_type = T;
@@ -141,7 +143,8 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   job->holders = helpers + 1;
   for (int i = 0; i < helpers; ++i) boost::asio::post(pool_, Helper{this, job});
   job->work();
-  // A helper that has not begun by now finds no tile left, so nobody waits for a busy pool.
+  // A helper that has not begun by now finds no tile left. Thus run() waits only for tiles that are
+  // running, not for a free thread of the pool.
   job->awaitAll();
   const std::exception_ptr error = job->error;
   giveBack(job);

@@ -8,18 +8,21 @@
 
 namespace heddle::host {
 
-// What makeCppCompiler's kernels are (codegen/kernel.h).
+// An entry point of the kernels that makeCppCompiler() compiles (codegen/kernel.h).
 using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t tile_end);
 
-// Runs the tiles of kernels on the calling thread together with a pool's. Several threads may call
-// at once and share the pool. Allocates nothing in a steady state.
+// Runs the tiles of kernels on the calling thread and on the threads of a pool. Several threads may
+// call run() at the same time; they share the pool. Once it has enough buffers, run() allocates no
+// memory.
 class TilePool {
  public:
+  // `threads` includes the calling thread.
   explicit TilePool(int threads);
   ~TilePool();
 
   int threads() const { return threads_; }
-  // Returns when all tiles are done; throws what a tile threw.
+  // Runs all tiles and returns when they are done. If a tile throws, tiles that have not begun are
+  // skipped, and run() throws the first exception.
   void run(CpuKernelFunction function, const void* args, int64_t tiles);
 
  private:
@@ -29,7 +32,7 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // one of its holders is through
+  void giveBack(Job* job);  // one of its holders has finished; the last one makes it idle
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
 
@@ -37,7 +40,7 @@ class TilePool {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_jobs_;
-  std::vector<void*> blocks_;  // for asio's queue, all of one size
+  std::vector<void*> blocks_;  // free memory for asio's queue, all blocks of one size
   boost::asio::thread_pool pool_;
 };
 

@@ -22,7 +22,8 @@ struct HostTask {
   Issue issue;
 };
 
-// On a thread of the driver, in stream order. Not called when the device has failed.
+// Runs a host task on a thread of the driver. CUDA does not call it after the device has failed.
+// Exceptions must not reach the driver.
 void CUDART_CB runHostTask(void* argument) {
   const std::unique_ptr<HostTask> task(static_cast<HostTask*>(argument));
   if (failed(task->issue)) return;
@@ -32,13 +33,13 @@ void CUDART_CB runHostTask(void* argument) {
     if (task->issue.errors != nullptr) {
       task->issue.errors->report(std::current_exception(), task->issue.instruction);
     } else {
-      std::fprintf(stderr, "heddle: error in a host task that nobody waits for: %s\n", e.what());
+      std::fprintf(stderr, "heddle: error in a host task that belongs to no run: %s\n", e.what());
     }
   } catch (...) {
     if (task->issue.errors != nullptr) {
       task->issue.errors->report(std::current_exception(), task->issue.instruction);
     } else {
-      std::fprintf(stderr, "heddle: unknown error in a host task that nobody waits for\n");
+      std::fprintf(stderr, "heddle: unknown error in a host task that belongs to no run\n");
     }
   }
 }
@@ -79,7 +80,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   allocator_ = std::make_unique<CudaAllocator>(ordinal);
 }
 
-// What still runs uses the kernels.
+// Waits for the device first, because work that still runs uses the kernels.
 CudaDevice::~CudaDevice() {
   int before = -1;
   cudaGetDevice(&before);
@@ -107,7 +108,7 @@ Stream CudaDevice::createUrgentStream() {
   return stream;
 }
 
-// Errors of the work stay with the device and are thrown by the next call.
+// Drops errors of the work: CUDA keeps them, and the next call throws them.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
   cudaStreamSynchronize(native(stream));
@@ -186,7 +187,7 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   HEDDLE_CHECK(kernel != nullptr, "launch of {} without a kernel", stage.entry);
   if (failed(issue)) return;
   DeviceGuard guard(ordinal_);
-  // The handle is const for the callers; launching may raise what the kernel is allowed.
+  // The handle is const for callers, but a launch may raise the kernel's shared memory limit.
   auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }
@@ -223,7 +224,8 @@ void CudaDevice::library(const LibraryCall& call, Stream stream, const Issue& is
   library_.run(call, *compiler(), native(stream));
 }
 
-// Teams of one need no transport: what is sent is what is received.
+// Copies each send buffer to its receive buffer, because a team of one rank needs no transport.
+// Sends are matched with receives in order.
 void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream stream) {
   comm::checkGroup(group, 0, 1);
   size_t receiver = 0;
@@ -237,7 +239,8 @@ void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream
       while (receiver < group.size() && group[receiver].kind != comm::CollectiveKind::Recv) {
         ++receiver;
       }
-      HEDDLE_USER_CHECK(receiver < group.size(), "a team of one sends to itself without a receive");
+      HEDDLE_USER_CHECK(receiver < group.size(),
+                        "a team of one rank posts a send to itself without a receive");
       to = group[receiver++].recv;
     }
     if (to == operation.send) continue;
@@ -256,7 +259,7 @@ void CudaDevice::communicate(comm::Communicator& communicator,
   }
   HEDDLE_USER_CHECK(
       communicator.size() == 1,
-      "the transport of a team of {} ranks moves host memory and cannot reach {}; run "
+      "the transport of a team of {} ranks works on host memory and cannot access {}; run "
       "with NCCL (mpirun) or with in-process ranks",
       communicator.size(), description_);
   communicateAlone(group, stream);

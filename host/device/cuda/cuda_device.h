@@ -16,11 +16,12 @@
 
 namespace heddle::host {
 
-// The memory pool of a GPU (CUDA's default pool of the device, which then keeps what is freed).
+// The memory pool of a GPU. It is CUDA's default pool of the device, which is set to keep freed
+// memory.
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
-  // Throws std::bad_alloc whose what() names the call, the size and what is free.
+  // Throws std::bad_alloc. Its what() contains the CUDA call, the size and the free memory.
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
 
@@ -28,9 +29,12 @@ class CudaAllocator : public Allocator {
   int device_;
 };
 
-// A GPU through the CUDA runtime. Errors of a call are thrown by it; those of a kernel that runs
-// come up in a later call, as a rule in synchronize(), and CUDA repeats them for ever. Once
-// Issue::errors has failed, more work of that issue is not enqueued. Host tasks must not call CUDA.
+// A GPU, used through the CUDA runtime.
+//
+// Errors: a call throws its own errors. The error of a running kernel appears in a later call,
+//         usually synchronize(), and CUDA repeats it in every call. After Issue::errors has failed,
+//         further work of that run is not enqueued.
+// Host tasks must not call CUDA.
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal);
@@ -89,9 +93,9 @@ class CudaDevice : public Device {
   std::vector<std::unique_ptr<CudaKernel>> kernels_;
 };
 
-// 0 with the reason in `why` when there is no usable GPU.
+// Returns the number of usable GPUs, or 0 with the reason in `why`.
 int countCudaDevices(std::string& why);
-// "sm_90" of a GPU.
+// Returns the architecture of a GPU, such as "sm_90".
 std::string architectureOf(int ordinal);
 
 }  // namespace heddle::host

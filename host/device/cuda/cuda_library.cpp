@@ -49,6 +49,7 @@ void CudaLibrary::clear() {
 }
 
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
+  // Compiled under the mutex, so that threads that need the same part do not compile it twice.
   std::lock_guard lock(mutex_);
   const auto index = static_cast<size_t>(which);
   const std::string_view entry = kLibraryEntries[index];

@@ -14,13 +14,13 @@
 
 namespace heddle::host {
 
-// The kernels of codegen/runtime/cuda_library.h, compiled in three parts, each at the first call
-// that needs one of its kernels. Thread-safe.
+// The kernels of codegen/runtime/cuda_library.h. They are compiled in three parts (keys of 32 bits,
+// keys of 64 bits, all others), each at the first call that needs one of its kernels. Thread-safe.
 class CudaLibrary {
  public:
-  // The device for which `compiler` compiles is current.
+  // Enqueues the launches of a call. The device for which `compiler` compiles must be current.
   void run(const LibraryCall& call, const codegen::KernelCompiler& compiler, cudaStream_t stream);
-  // Unloads the kernels, with the device current and idle.
+  // Unloads the kernels. The device must be current and idle.
   void clear();
 
  private:

@@ -25,7 +25,7 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorlds(int size, int devi
 }
 
 int ordinalOf(const Device& device) {
-  HEDDLE_CHECK(device.kind() == DeviceKind::Cuda, "{} is no GPU", device.description());
+  HEDDLE_CHECK(device.kind() == DeviceKind::Cuda, "{} is not a GPU", device.description());
   return static_cast<const CudaDevice&>(device).ordinal();
 }
 

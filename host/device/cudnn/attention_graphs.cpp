@@ -8,7 +8,8 @@
 namespace heddle::host::cudnn {
 namespace {
 
-// An axis of one element lies around the next one, whatever its stride was.
+// The sizes and strides of a tensor with four axes. The stride of an axis with one element may have
+// any value; it is replaced by the dense stride.
 struct FourAxes {
   explicit FourAxes(const TensorDesc& desc) : sizes(4, 1), strides(4, 1) {
     HEDDLE_CHECK(desc.rank() >= 2 && desc.rank() <= 4, "attention of rank {}", desc.rank());
@@ -16,11 +17,11 @@ struct FourAxes {
     std::copy(desc.sizes.begin(), desc.sizes.end(),
               sizes.begin() + static_cast<ptrdiff_t>(missing));
     for (size_t i = 4; i-- > 0;) {
-      const int64_t around = i == 3 ? 1 : sizes[i + 1] * strides[i + 1];
-      strides[i] = sizes[i] == 1 ? around : desc.strides[i - missing];
+      const int64_t dense = i == 3 ? 1 : sizes[i + 1] * strides[i + 1];
+      strides[i] = sizes[i] == 1 ? dense : desc.strides[i - missing];
     }
   }
-  FourAxes turned() const {
+  FourAxes transposed() const {
     FourAxes result = *this;
     std::swap(result.sizes[2], result.sizes[3]);
     std::swap(result.strides[2], result.strides[3]);
@@ -49,10 +50,12 @@ Graph::Tensor AttentionGraph::logSums() {
                        {row_sizes_[1] * row_sizes_[2], row_sizes_[2], 1, 1});
 }
 
-Graph::Tensor AttentionGraph::maskedScores(Graph::Tensor q, Graph::Tensor turned_k) {
+// cuDNN recognises attention by its ops, so the graphs contain exactly the ops that its plans
+// expect.
+Graph::Tensor AttentionGraph::maskedScores(Graph::Tensor q, Graph::Tensor transposed_k) {
   scale_ = graph_.number();
   const Graph::Tensor raw = scores(), scaled = scores();
-  graph_.product(q, turned_k, raw);
+  graph_.product(q, transposed_k, raw);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {raw, scale_}, scaled);
   if (!causal_) return scaled;
   never_ = graph_.number();
@@ -76,7 +79,7 @@ void AttentionGraph::execute(cudnnHandle_t handle, std::vector<Graph::Binding> b
 
 ForwardGraph::ForwardGraph(const AttentionSpec& spec)
     : AttentionGraph(spec.q, spec.k, spec.causal, spec.scale) {
-  const FourAxes q(spec.q), k = FourAxes(spec.k).turned(), v(spec.v), o(spec.o);
+  const FourAxes q(spec.q), k = FourAxes(spec.k).transposed(), v(spec.v), o(spec.o);
   q_ = graph_.tensor(half_, q.sizes, q.strides);
   k_ = graph_.tensor(half_, k.sizes, k.strides);
   v_ = graph_.tensor(half_, v.sizes, v.strides);
@@ -86,16 +89,16 @@ ForwardGraph::ForwardGraph(const AttentionSpec& spec)
 }
 
 void ForwardGraph::addSoftmax(Graph::Tensor in) {
-  const Graph::Tensor top = rows(), moved = scores(), powers = scores(), sum = rows();
-  const Graph::Tensor log_sum = rows(), shares = scores(half_);
-  graph_.reduction(CUDNN_REDUCE_TENSOR_MAX, in, top);
-  graph_.pointwise(CUDNN_POINTWISE_SUB, {in, top}, moved);
-  graph_.pointwise(CUDNN_POINTWISE_EXP, {moved}, powers);
+  const Graph::Tensor max = rows(), shifted = scores(), powers = scores(), sum = rows();
+  const Graph::Tensor log_sum = rows(), probabilities = scores(half_);
+  graph_.reduction(CUDNN_REDUCE_TENSOR_MAX, in, max);
+  graph_.pointwise(CUDNN_POINTWISE_SUB, {in, max}, shifted);
+  graph_.pointwise(CUDNN_POINTWISE_EXP, {shifted}, powers);
   graph_.reduction(CUDNN_REDUCE_TENSOR_ADD, powers, sum);
   graph_.pointwise(CUDNN_POINTWISE_LOG, {sum}, log_sum);
-  graph_.pointwise(CUDNN_POINTWISE_ADD, {top, log_sum}, log_sums_);
-  graph_.pointwise(CUDNN_POINTWISE_DIV, {powers, sum}, shares);
-  graph_.product(shares, v_, o_);
+  graph_.pointwise(CUDNN_POINTWISE_ADD, {max, log_sum}, log_sums_);
+  graph_.pointwise(CUDNN_POINTWISE_DIV, {powers, sum}, probabilities);
+  graph_.product(probabilities, v_, o_);
 }
 
 void ForwardGraph::run(cudnnHandle_t handle, const Memory& memory, void* workspace) const {
@@ -114,8 +117,8 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
     return graph_.tensor(half_, axes.sizes, axes.strides);
   };
   q_ = in_memory(FourAxes(spec.q));
-  k_ = in_memory(FourAxes(spec.k).turned());
-  v_ = in_memory(FourAxes(spec.v).turned());
+  k_ = in_memory(FourAxes(spec.k).transposed());
+  v_ = in_memory(FourAxes(spec.v).transposed());
   o_ = in_memory(FourAxes(o_desc));
   grad_ = in_memory(FourAxes(spec.grad));
   log_sums_ = logSums();
@@ -124,10 +127,11 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   dv_ = in_memory(FourAxes(spec.dv));
   unit_ = graph_.number();
   const Graph::Tensor totals = addRowTotals(o_desc);
-  addGradients(addShares(maskedScores(q_, k_)), totals, spec.k);
+  addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Row sums of p dp, which are those of g o. cuDNN's plans want the factors of a dropout, 1 here.
+// Adds the row sums of p dp. They equal the row sums of g o, which take less work. cuDNN's plans
+// also expect the factors of a dropout, which are 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();
@@ -137,32 +141,34 @@ Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   return totals;
 }
 
-// The probabilities, and the gradient of v.
-Graph::Tensor BackwardGraph::addShares(Graph::Tensor in) {
-  const Graph::Tensor moved = scores(), shares = scores();
-  graph_.pointwise(CUDNN_POINTWISE_SUB, {in, log_sums_}, moved);
-  graph_.pointwise(CUDNN_POINTWISE_EXP, {moved}, shares);
-  graph_.product(turned(shares), grad_, dv_);
-  return shares;
+// Adds p = exp(scores - log-sum-exp) and the gradient of v, p^T g.
+Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
+  const Graph::Tensor shifted = scores(), probabilities = scores();
+  graph_.pointwise(CUDNN_POINTWISE_SUB, {in, log_sums_}, shifted);
+  graph_.pointwise(CUDNN_POINTWISE_EXP, {shifted}, probabilities);
+  graph_.product(transposed(probabilities), grad_, dv_);
+  return probabilities;
 }
 
-void BackwardGraph::addGradients(Graph::Tensor shares, Graph::Tensor totals, const TensorDesc& k) {
+// Adds ds = p (g v^T - totals) scale and the gradients of k, ds^T q, and of q, ds k.
+void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor totals,
+                                 const TensorDesc& k) {
   const Graph::Tensor raw = scores(), kept = scores(), less = scores(), weighted = scores();
   const Graph::Tensor scaled = scores();
   graph_.product(grad_, v_, raw);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {raw, unit_}, kept);
   graph_.pointwise(CUDNN_POINTWISE_SUB, {kept, totals}, less);
-  graph_.pointwise(CUDNN_POINTWISE_MUL, {less, shares}, weighted);
+  graph_.pointwise(CUDNN_POINTWISE_MUL, {less, probabilities}, weighted);
   graph_.pointwise(CUDNN_POINTWISE_MUL, {weighted, scale_}, scaled);
-  graph_.product(turned(scaled), q_, dk_);
-  const FourAxes upright(k);
-  const Graph::Tensor k_upright = graph_.inner(half_, upright.sizes, upright.strides);
-  graph_.reshape(k_, k_upright);
-  graph_.product(scaled, k_upright, dq_);
+  graph_.product(transposed(scaled), q_, dk_);
+  const FourAxes k_axes(k);
+  const Graph::Tensor k_rows = graph_.inner(half_, k_axes.sizes, k_axes.strides);
+  graph_.reshape(k_, k_rows);
+  graph_.product(scaled, k_rows, dq_);
 }
 
-// [keys, queries], rounded.
-Graph::Tensor BackwardGraph::turned(Graph::Tensor in) {
+// Adds the transposed scores [keys, queries], rounded to the half type.
+Graph::Tensor BackwardGraph::transposed(Graph::Tensor in) {
   Graph::Sizes sizes = score_sizes_;
   std::swap(sizes[2], sizes[3]);
   const int64_t queries = sizes[3], keys = sizes[2];

@@ -5,26 +5,29 @@
 
 namespace heddle::host::cudnn {
 
-// What the graphs of a forward and of a backward have in common. A tensor is one of four axes to
-// cuDNN: [batch, heads, tokens, width].
+// The common part of the forward and the backward graph. All tensors have the four axes
+// [batch, heads, tokens, width] for cuDNN. A row is the scores of one query.
 class AttentionGraph {
  public:
-  // As Graph has them.
+  // As in Graph.
   void plan(cudnnHandle_t handle) { graph_.plan(handle); }
   int64_t workspaceBytes() const { return graph_.workspaceBytes(); }
+  // Returns the number of rows, over all batches and heads.
   int64_t rowCount() const { return row_sizes_[0] * row_sizes_[1] * row_sizes_[2]; }
 
  protected:
   AttentionGraph(const TensorDesc& q, const TensorDesc& k, bool causal, float scale);
 
+  // Adds an intermediate tensor [batch, heads, queries, keys].
   Graph::Tensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return graph_.inner(type, score_sizes_);
   }
+  // Adds an intermediate tensor with one f32 element per row.
   Graph::Tensor rows() { return graph_.inner(CUDNN_DATA_FLOAT, row_sizes_); }
-  // The logarithms of the rows' sums of powers, in memory without gaps.
+  // Adds the tensor of the log-sum-exp of each row, in dense memory.
   Graph::Tensor logSums();
-  // q k^T scale, of which a causal one has -inf where a row sees no key.
-  Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor turned_k);
+  // Adds q k^T scale. With a causal mask the score of a masked key is -inf.
+  Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
   const cudnnDataType_t half_;
@@ -39,7 +42,8 @@ class AttentionGraph {
   Graph::Tensor never_;
 };
 
-// o = softmax(q k^T scale) v, and the logarithm of each row's sum: cuDNN has no plan without.
+// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN has no plan without
+// the latter.
 class ForwardGraph : public AttentionGraph {
  public:
   explicit ForwardGraph(const AttentionSpec& spec);
@@ -53,10 +57,10 @@ class ForwardGraph : public AttentionGraph {
   Graph::Tensor q_, k_, v_, o_, log_sums_;
 };
 
-// The gradients of q, k and v, from what a forward has made.
+// Computes the gradients of q, k and v from the results of a ForwardGraph.
 class BackwardGraph : public AttentionGraph {
  public:
-  // `o`: where the forward's result lies.
+  // `o` describes the memory of the forward's result.
   BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o);
   struct Memory {
     void *grad, *q, *k, *v, *o, *log_sums, *dq, *dk, *dv;
@@ -64,10 +68,10 @@ class BackwardGraph : public AttentionGraph {
   void run(cudnnHandle_t handle, const Memory& memory, void* workspace) const;
 
  private:
-  Graph::Tensor addShares(Graph::Tensor scores);
+  Graph::Tensor addProbabilities(Graph::Tensor scores);
   Graph::Tensor addRowTotals(const TensorDesc& o);
-  void addGradients(Graph::Tensor shares, Graph::Tensor totals, const TensorDesc& k);
-  Graph::Tensor turned(Graph::Tensor scores);
+  void addGradients(Graph::Tensor probabilities, Graph::Tensor totals, const TensorDesc& k);
+  Graph::Tensor transposed(Graph::Tensor scores);
   Graph::Tensor grad_, q_, k_, v_, o_, log_sums_, dq_, dk_, dv_, unit_;
 };
 

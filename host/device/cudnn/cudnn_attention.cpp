@@ -11,7 +11,7 @@
 namespace heddle::host::cudnn {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // of parts of a workspace
+constexpr int64_t kAlignment = 256;  // of the parts of the workspace
 constexpr uintptr_t kVectorBytes = 16;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -22,20 +22,21 @@ int64_t spanBytes(const TensorDesc& desc) {
   return (last + 1) * sizeOf(desc.dtype);
 }
 
-// An operand whose address is not aligned, moved to one that is.
-class Moved {
+// An operand with an address that cuDNN supports: the given memory if it is aligned, otherwise a
+// temporary aligned copy.
+class AlignedOperand {
  public:
-  Moved(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
+  AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
       : given_(memory), desc_(desc), bytes_(static_cast<size_t>(spanBytes(desc))), stream_(stream) {
     if (reinterpret_cast<uintptr_t>(memory) % kVectorBytes == 0) return;
     check(cudaMallocAsync(&own_, bytes_, stream), "cudaMallocAsync");
     if (is_read) copy(own_, given_, bytes_);
   }
-  ~Moved() {
+  ~AlignedOperand() {
     if (own_ != nullptr) cudaFreeAsync(own_, stream_);
   }
-  Moved(const Moved&) = delete;
-  Moved& operator=(const Moved&) = delete;
+  AlignedOperand(const AlignedOperand&) = delete;
+  AlignedOperand& operator=(const AlignedOperand&) = delete;
   void* get() const { return own_ == nullptr ? given_ : own_; }
   void copyBack() const {
     if (own_ == nullptr) return;
@@ -49,7 +50,8 @@ class Moved {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
   }
 
-  // Its rows, each of elements side by side: what lies between them is not the operand's.
+  // Copies row by row. The memory between the rows does not belong to the operand and must not
+  // change.
   void copyRowsBack() const {
     const auto size = static_cast<size_t>(sizeOf(desc_.dtype));
     const size_t rows = desc_.rank() - 2;
@@ -78,25 +80,26 @@ class Moved {
   cudaStream_t stream_;
 };
 
-// A call on some tensors, of which the first `inputs` are read.
+// A call on a list of tensors. It reads the first `inputs` tensors and writes the others.
 class PreparedCall : public PreparedAttention {
  public:
+  // The mutex covers setting the stream and enqueuing the call, because the handle is shared.
   void run(const Memory& memory, Stream stream, const Issue& issue) const final {
     if (issue.errors != nullptr && issue.errors->failed()) return;
     const CurrentDevice current(handle_->device);
     const auto native = static_cast<cudaStream_t>(stream);
-    std::deque<Moved> moved;
-    Memory indexed{{}, memory.workspace};
+    std::deque<AlignedOperand> operands;
+    Memory aligned_memory{{}, memory.workspace};
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      moved.emplace_back(memory.operands[i], tensors_[i], i < inputs_, native);
-      indexed.operands[i] = moved.back().get();
+      operands.emplace_back(memory.operands[i], tensors_[i], i < inputs_, native);
+      aligned_memory.operands[i] = operands.back().get();
     }
     {
       const std::lock_guard lock(handle_->mutex);
       check(cudnnSetStream(handle_->handle, native), "cudnnSetStream");
-      issueCall(handle_->handle, indexed);
+      issueCall(handle_->handle, aligned_memory);
     }
-    for (size_t i = inputs_; i < tensors_.size(); ++i) moved[i].copyBack();
+    for (size_t i = inputs_; i < tensors_.size(); ++i) operands[i].copyBack();
   }
 
  protected:
@@ -121,9 +124,10 @@ int64_t bytesOfRows(const AttentionGraph& graph) {
   return aligned(graph.rowCount() * static_cast<int64_t>(sizeof(float)));
 }
 
-std::byte* behind(void* memory, int64_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
+std::byte* after(void* memory, int64_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
 
-// Nobody reads the logarithms of the sums.
+// The workspace consists of the log-sum-exp of the rows, which are not used, and of the workspace
+// of the graph.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)
@@ -137,18 +141,19 @@ class PreparedForward : public PreparedCall {
   void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
     const auto& [q, k, v, o, x, y, z] = memory.operands;
     graph_.run(handle, {q, k, v, o, memory.workspace},
-               behind(memory.workspace, bytesOfRows(graph_)));
+               after(memory.workspace, bytesOfRows(graph_)));
   }
 
   ForwardGraph graph_;
 };
 
-// The forward's result as nobody else sees it.
+// Returns the layout of o, which the backward computes again in the workspace.
 TensorDesc resultFor(const AttentionBackwardSpec& spec) {
   return denseDesc(spec.grad.dtype, spec.grad.sizes);
 }
 
-// The workspace: logarithms of the sums, o, what either graph needs.
+// The workspace consists of the log-sum-exp of the rows, of o, and of a part that both graphs use,
+// one after the other.
 class PreparedBackward : public PreparedCall {
  public:
   PreparedBackward(const AttentionBackwardSpec& spec, int device)
@@ -168,8 +173,8 @@ class PreparedBackward : public PreparedCall {
   void issueCall(cudnnHandle_t handle, const Memory& memory) const override {
     const auto& [grad, q, k, v, dq, dk, dv] = memory.operands;
     void* log_sums = memory.workspace;
-    void* o = behind(log_sums, bytesOfRows(forward_));
-    void* rest = behind(o, result_bytes_);
+    void* o = after(log_sums, bytesOfRows(forward_));
+    void* rest = after(o, result_bytes_);
     forward_.run(handle, {q, k, v, o, log_sums}, rest);
     backward_.run(handle, {grad, q, k, v, o, log_sums, dq, dk, dv}, rest);
   }

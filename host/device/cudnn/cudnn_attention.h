@@ -6,8 +6,8 @@
 
 namespace heddle::host::cudnn {
 
-// CudnnModule::prepare and prepareBackward. Thread-safe. The handle of a device is made for the
-// first attention that is prepared there, and lives as long as any of them.
+// Implement CudnnModule::prepare and prepareBackward. Thread-safe. The first attention that is
+// prepared on a device creates the device's handle. The handle lives as long as any of them.
 std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device);
 std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
                                                                   int device);

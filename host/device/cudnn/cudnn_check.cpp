@@ -13,7 +13,8 @@ void check(cudnnStatus_t status, std::string_view what) {
 
 void check(cudaError_t status, std::string_view what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // else seen again by the next call that looks
+  // Clears the error. Otherwise a later call of cudaGetLastError() would report it again.
+  cudaGetLastError();
   userError("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
 }
 

@@ -7,11 +7,13 @@
 
 namespace heddle::host::cudnn {
 
-// UserError "what: the status, and what cuDNN says of it".
+// Throw UserError unless the call `what` succeeded. The message contains `what`, the status and its
+// text; for cuDNN also the version and the last error message.
 void check(cudnnStatus_t status, std::string_view what);
 void check(cudaError_t status, std::string_view what);
 
-// As DeviceGuard of host/device/cuda/kernel/cuda_check.h, which belongs to another module.
+// Makes `device` the current device during its lifetime. DeviceGuard of
+// host/device/cuda/kernel/cuda_check.h does the same but belongs to another module.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);

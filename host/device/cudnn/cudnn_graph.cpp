@@ -33,9 +33,9 @@ cudnnDataType_t computeTypeOf(cudnnPointwiseMode_t mode) {
 }  // namespace
 
 Descriptor makeDescriptor(cudnnBackendDescriptorType_t type) {
-  cudnnBackendDescriptor_t made = nullptr;
-  check(cudnnBackendCreateDescriptor(type, &made), "cudnnBackendCreateDescriptor");
-  return {made, cudnnBackendDestroyDescriptor};
+  cudnnBackendDescriptor_t descriptor = nullptr;
+  check(cudnnBackendCreateDescriptor(type, &descriptor), "cudnnBackendCreateDescriptor");
+  return {descriptor, cudnnBackendDestroyDescriptor};
 }
 
 cudnnBackendDescriptor_t Graph::make(cudnnBackendDescriptorType_t type) {
@@ -80,13 +80,13 @@ Graph::Tensor Graph::inner(cudnnDataType_t type, const Sizes& sizes, const Sizes
 void Graph::product(Tensor a, Tensor b, Tensor result) {
   const Handle kind = make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
   setType(kind, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
-  finish(kind, "a product");
+  finish(kind, "a matrix product");
   const Handle op = make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   setPart(op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_MATMUL_DESC, kind);
-  finish(op, "a product's operation");
+  finish(op, "the operation of a matrix product");
   ops_.push_back(op);
 }
 
@@ -107,7 +107,7 @@ void Graph::pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> o
   const cudnnBackendAttributeName_t* name = kOperands;
   for (const Tensor& operand : operands) setPart(op, *name++, operand.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result.descriptor);
-  finish(op, "a pointwise operation");
+  finish(op, "the operation of a pointwise op");
   ops_.push_back(op);
 }
 
@@ -121,7 +121,7 @@ void Graph::reduction(cudnnReduceTensorOp_t kind_of, Tensor operand, Tensor resu
   setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, operand.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kind);
-  finish(op, "a reduction's operation");
+  finish(op, "the operation of a reduction");
   ops_.push_back(op);
 }
 
@@ -129,10 +129,12 @@ void Graph::reshape(Tensor operand, Tensor result) {
   const Handle op = make(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, operand.descriptor);
   setPart(op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, result.descriptor);
-  finish(op, "a transposition's operation");
+  finish(op, "the operation of a transposition");
   ops_.push_back(op);
 }
 
+// The heuristic only proposes. Building a plan shows whether cuDNN supports the proposal, so the
+// proposals are tried in order. The last status explains a failure.
 void Graph::plan(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);
@@ -151,7 +153,7 @@ void Graph::plan(cudnnHandle_t handle) {
   check(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                  CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                  static_cast<int64_t>(kMostProposals), &count, proposals.data()),
-        "the heuristic's proposals");
+        "the proposals of the heuristic");
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
   for (size_t i = 0; i < static_cast<size_t>(count) && plan_ == nullptr; ++i) {
     const Handle plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -163,7 +165,7 @@ void Graph::plan(cudnnHandle_t handle) {
   if (plan_ == nullptr) check(status, fmt::format("no plan among {} proposals", count));
   check(cudnnBackendGetAttribute(plan_, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
                                  1, &count, &workspace_bytes_),
-        "the plan's workspace");
+        "the workspace of the plan");
 }
 
 void Graph::execute(cudnnHandle_t handle, const std::vector<Binding>& bindings,

@@ -22,32 +22,38 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
         "cudnnBackendSetAttribute");
 }
 
-// Operations on tensors of four axes, which cuDNN compiles to one kernel or few. Made on one
-// thread, op by op; the descriptors live as long as the graph.
+// A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
+//
+// Use:       add tensors and operations, call plan() once, then execute().
+// Threads:   only one thread may add tensors and operations.
+// Lifetimes: the graph owns its descriptors.
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
   struct Tensor {
     cudnnBackendDescriptor_t descriptor = nullptr;
-    int64_t id = 0;  // under which execute() is given its memory
+    int64_t id = 0;  // Binding::id of its memory
   };
 
-  // In memory aligned to 16 bytes; strides in elements.
+  // Adds a tensor in device memory with 16-byte alignment. Strides are in elements.
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
-  Tensor number();                                         // f32 in host memory
-  Tensor inner(cudnnDataType_t type, const Sizes& sizes);  // in no memory, row-major
+  // Adds an f32 number in host memory.
+  Tensor number();
+  // Adds an intermediate tensor, which has no memory. Row-major unless strides are given.
+  Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
+  // Adds a matrix product.
   void product(Tensor a, Tensor b, Tensor result);
-  // `operands`: one to three. `axis`: of an index.
+  // Adds a pointwise operation with one to three operands. `axis` is the axis of GEN_INDEX.
   void pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands, Tensor result,
                  int64_t axis = -1);
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
-  // The same elements with the sizes and strides of the result: a transposition.
+  // Adds a transposition: the same elements with the sizes and strides of the result.
   void reshape(Tensor operand, Tensor result);
 
-  // Settles how it is computed: the first of the heuristic's proposals that can be. UserError when
-  // there is none. Afterwards nothing is added.
+  // Selects the first proposal of the heuristic that cuDNN can build. UserError if there is none.
+  // Nothing may be added afterwards.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 
@@ -55,7 +61,8 @@ class Graph {
     int64_t id;
     void* memory;
   };
-  // On the stream of the handle.
+  // Enqueues the graph on the stream of the handle. `bindings` must name every tensor in memory and
+  // every number.
   void execute(cudnnHandle_t handle, const std::vector<Binding>& bindings, void* workspace) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace heddle::host::cudnn {
 
-// cuDNN's handle is used by one thread at a time.
+// A handle of cuDNN for one device. Only one thread at a time may use it: lock `mutex`.
 struct SharedHandle {
   explicit SharedHandle(int on);
   ~SharedHandle();
@@ -19,7 +19,8 @@ struct SharedHandle {
   std::mutex mutex;
 };
 
-// That of a device: made for the first who asks, it lives as long as anybody has it. Thread-safe.
+// Returns the handle of a device. The first call creates it. It is destroyed when the last copy of
+// the shared pointer is released. Thread-safe.
 std::shared_ptr<SharedHandle> handleOf(int device);
 
 }  // namespace heddle::host::cudnn

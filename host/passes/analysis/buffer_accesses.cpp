@@ -29,7 +29,7 @@ class ItemFinder {
     for (const Instruction& x : program_.body) {
       Item item;
       item.stream = streamOf(x.op).value_or(-1);
-      if (const auto* post = std::get_if<Communicate>(&x.op)) item.posts = post->token;
+      if (const std::optional<TokenId> token = postedToken(x.op)) item.posts = *token;
       walk(x, item);
       out_.items.push_back(std::move(item));
     }
@@ -61,15 +61,16 @@ class ItemFinder {
     visit(x, item, false);
   }
 
-  // Whether the program's author has ordered this instruction: point-to-point posts and barriers
-  // anywhere; streams, posts and waits inside a body.
+  // Whether the author of the program ordered this instruction:
+  //   sends, receives and barriers anywhere;
+  //   instructions on other streams, posts, events and waits in a body.
   static bool isOrderedByAuthor(const Op& op, bool nested) {
     switch (kindOf(op)) {
       case InstructionKind::Group:
       case InstructionKind::Call:
         return true;
       case InstructionKind::Post: {
-        const auto* collective = std::get_if<Communicate>(&op);  // else a Send or Recv
+        const auto* collective = std::get_if<Communicate>(&op);  // nullptr: a Send or Recv
         return nested || collective == nullptr || collective->kind == comm::CollectiveKind::Barrier;
       }
       case InstructionKind::Order:
@@ -83,9 +84,10 @@ class ItemFinder {
     return false;
   }
 
-  // A slot may name one of several buffers after a body, which may run never or often.
+  // Visits bodies. A body may run any number of times, so a slot may name one of several buffers
+  // after it. The visits are repeated until no slot gets another buffer.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
-    // Which part a slot names may change from trip to trip.
+    // The part that a slot names may change from iteration to iteration.
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
@@ -114,7 +116,8 @@ class ItemFinder {
     }
   }
 
-  // A view of a part is of that part; a slice of a whole along one axis is one.
+  // Returns the part that a view names: the part of its operand, or a slice along one axis of an
+  // unsplit buffer. Returns -1 if the view is neither.
   int32_t partOf(const Alias& view) {
     const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
@@ -134,6 +137,7 @@ class ItemFinder {
 
   void visit(const Instruction& x, Item& item, bool nested) {
     const Op& op = x.op;
+    // Only Allocate and Alias define tensor slots.
     if (const auto* made = std::get_if<Allocate>(&op))
       define(made->out, {rootOf(x)}, nested || x.on.valid());
     if (const auto* view = std::get_if<Alias>(&op)) {
@@ -158,11 +162,12 @@ class ItemFinder {
   BufferAccesses out_;
   std::vector<Roots> roots_of_;                   // per slot
   std::vector<int32_t> part_of_;                  // per slot
-  std::vector<int32_t> defined_;                  // per slot: how often so far
-  std::map<const Instruction*, RootId> root_of_;  // looked up only, never walked
+  std::vector<int32_t> defined_;                  // per slot: number of definitions so far
+  std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 
-// `n * size` as n and size; extents are not negative, and so no size without a difference is.
+// Returns n and size of `n * size`. Extents are not negative, so a size without a difference is not
+// negative.
 std::pair<int64_t, Size> multipleOf(const Size& size) {
   if (size.isConstant()) return {size.constant(), Size(1)};
   if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
@@ -181,7 +186,7 @@ bool hasDifference(const Size& size) {
   return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
 }
 
-// a <= b, as far as that can be seen: both are multiples of one size that is not negative.
+// Whether a <= b is certain, because both are multiples of one size that is not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
   const auto [n, x] = multipleOf(a);
@@ -207,7 +212,7 @@ bool BufferAccesses::mayOverlap(const ItemAccess& a, const ItemAccess& b) const 
 
 bool BufferAccesses::conflict(const Item& a, const Item& b) const {
   for (const ItemAccess& x : a.accesses) {
-    // All of the same root stand together.
+    // The accesses of one root are adjacent in the set.
     auto y = b.accesses.lower_bound({x.root, false, -1});
     for (; y != b.accesses.end() && y->root == x.root; ++y) {
       if ((x.write || y->write) && mayOverlap(x, *y)) return true;

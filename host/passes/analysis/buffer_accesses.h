@@ -9,23 +9,25 @@
 
 namespace heddle::host {
 
-// What the top-level instructions of a program touch, a For or If as one item. A root is a buffer:
-// an input, or what one Allocate instruction makes.
+// The analysis of the buffers that the top-level instructions of a program access. A For or If with
+// its bodies is one item.
+
+// A buffer: an input, or the result of one Allocate instruction.
 using RootId = int32_t;
 
 struct ItemAccess {
   RootId root;
   bool write;
-  int32_t part = -1;  // of BufferAccesses::parts; -1: any of it
+  int32_t part = -1;  // index into BufferAccesses::parts; -1: any part
   auto operator<=>(const ItemAccess&) const = default;
-  // Of whatever part.
+  // The same access without its part.
   ItemAccess whole() const { return {root, write}; }
 };
 
-// Elements [start, stop) along an axis of what one definition of a slot names.
+// The elements [start, stop) along an axis of the buffer that one definition of a slot names.
 struct BufferPart {
   SlotId slot;
-  int32_t definition;  // of that slot, counted from 1
+  int32_t definition;  // of the slot, counted from 1
   size_t axis;
   Size start;
   Size stop;
@@ -35,8 +37,8 @@ struct Item {
   std::set<ItemAccess> accesses;
   StreamId stream = -1;  // -1: host side
   TokenId posts = -1;    // Communicate: its token
-  // A body or group with streams, posts or waits of its own, which its author has ordered: passes
-  // leave it and what it touches as they are.
+  // The author of the program ordered this item: a group, a send or receive, a barrier, or a body
+  // with its own streams, posts or waits. Passes do not change it or the buffers that it accesses.
   bool opaque = false;
 };
 
@@ -50,19 +52,19 @@ struct BufferAccesses {
   std::vector<BufferPart> parts;
 
   bool anyOpaque() const;
-  // False when the two, of one root, are known to share no element whatever the sizes are.
+  // Returns false if two accesses of one root share no element at any sizes.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Whether what mayOverlap() `b`, of the same root, may overlap `a` too.
+  // Whether every access that may overlap `b` may also overlap `a`, of the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return a.part < 0 || a.part == b.part;
   }
-  // Whether one of them writes what the other touches.
+  // Whether one of the items may write elements that the other one accesses.
   bool conflict(const Item& a, const Item& b) const;
 };
 
 BufferAccesses bufferAccessesOf(const Program& program);
 
-// No opaque item and no event: nobody has ordered streams by hand yet.
+// Whether the program has no order of its own: no opaque item and no event.
 bool isUnordered(const Program& program, const BufferAccesses& items);
 
 }  // namespace heddle::host

@@ -5,6 +5,7 @@
 namespace heddle::host {
 namespace {
 
+// The extent of symbols without a known size. It is a typical number of tokens, not a measurement.
 constexpr int64_t kNominalExtent = 4096;
 
 }  // namespace
@@ -22,7 +23,7 @@ double NominalSizes::value(const Size& size) const {
   try {
     return static_cast<double>(size.evaluate(lookup));
   } catch (const UserError&) {
-    return static_cast<double>(kNominalExtent);  // of symbols without defaults: too many, or none
+    return static_cast<double>(kNominalExtent);  // overflow or division by 0, from nominal extents
   }
 }
 

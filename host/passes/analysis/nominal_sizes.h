@@ -4,14 +4,14 @@
 
 namespace heddle::host {
 
-// Sizes by which a pass chooses between right programs: those of the options, the program's
-// defaults for symbols without, and a nominal extent for the rest. Equal on every rank.
+// The sizes by which a pass chooses between correct programs. A symbol has its value in
+// PassOptions::chunk_sizes, else the default of the program, else 4096. All ranks have equal sizes.
 class NominalSizes {
  public:
   NominalSizes(const Program& program, const PassOptions& options);
 
   double value(const Size& size) const;
-  // Of one device's block of the slot, as if its axes divided evenly.
+  // Return the size of one device's block of the slot, as if its axes divided evenly.
   double elements(const Program& program, const Slot& slot) const;
   double bytes(const Program& program, const Slot& slot) const;
 
@@ -19,7 +19,8 @@ class NominalSizes {
   SizeBindings sizes_;
 };
 
-// Devices over which `axis` of the slot is spread, and what each has of it when that is even.
+// Return the number of devices that share `axis` of the slot, and the extent of each device's block
+// if it divides evenly.
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
 Size evenExtent(const Program& program, const Slot& slot, size_t axis);
 

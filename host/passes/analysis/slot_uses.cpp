@@ -37,6 +37,7 @@ std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<
       if (!regrouped) return order;
       return order == rowMajor(order.size()) ? std::optional(row_major) : std::nullopt;
     }
+    // Only Allocate and Alias define tensor slots.
     const auto* view = std::get_if<Alias>(&op);
     if (view == nullptr || !std::holds_alternative<Alias::Reshape>(view->view)) return std::nullopt;
     regrouped = true;

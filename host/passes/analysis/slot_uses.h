@@ -7,19 +7,21 @@
 
 namespace heddle::host {
 
-// Where a slot is named: positions in the body, and whether the slot could be another buffer there.
+// The top-level instructions that name a slot, as indices into Program::body.
 struct SlotUses {
   std::vector<size_t> at;  // ascending, without repeats
   std::vector<size_t> defined;
-  bool nested = false;  // named within a For or If, or an input or output of the program
+  bool nested = false;  // named in a For or If, or an input or output of the program
 };
 
-// By SlotId.
+// Returns the uses of each slot, by SlotId.
 std::vector<SlotUses> slotUsesOf(const Program& program);
 
-// The order in which the slot's valid elements lie behind each other, where the program alone
-// tells: allocated once, at the top, or regrouped from such a slot in row-major order; its
-// allocation may be larger than what is valid. Else nullopt.
+// Returns the order in which the valid elements of the slot are contiguous in memory. It is known
+// if
+//   one top-level Allocate defines the slot, or
+//   the slot is a reshape of such a slot in row-major order.
+// The allocation may be larger than the valid elements. Returns nullopt if the order is unknown.
 std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
                                       SlotId id);
 

@@ -8,12 +8,13 @@
 
 namespace heddle::host {
 
-// What the streams know of each other along the top-level instructions: the rules of checkRaces()
-// over buffers and their parts (BufferAccesses), without sizes. An item that is opaque orders
-// nothing that is seen here.
+// Tracks which accesses each stream is ordered after, from one top-level instruction to the next.
+// The rules are those of checkRaces(), applied to buffers and their parts (BufferAccesses) without
+// sizes. Opaque items are ignored.
 class StreamOrder {
  public:
-  struct Done {  // one access that later ones may have to wait for
+  // An access that later accesses may have to wait for.
+  struct Done {
     ItemAccess access;
     size_t item;
     StreamId stream;
@@ -24,26 +25,27 @@ class StreamOrder {
     }
   };
 
-  // Of an access before the first item: the caller's, on stream 0.
+  // Done::item of the caller's accesses on stream 0, before the first item.
   static constexpr size_t kBegin = static_cast<size_t>(-1);
 
   StreamOrder(const Program& program, const BufferAccesses& items);
 
-  // What of the past item `i` conflicts with and its stream does not know.
+  // Returns the past accesses that conflict with item `i` and that its stream is not ordered after.
   std::vector<Done> missing(size_t i) const;
-  // What stream 0 does not know of all that was done.
+  // Returns the posts and the last work of each stream that stream 0 is not ordered after.
   std::vector<Done> missingAtEnd() const;
-  // What stream 0 does not know of the accesses to one root.
+  // Whether stream 0 is ordered after all accesses to the root.
   bool isKnown(RootId root) const;
 
-  void step(size_t i);  // item i happens; call in order
+  void step(size_t i);  // executes item i; call for all items in order
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // What is known on its stream right after a done item; at a post: before it began, and itself.
+  // Returns the clock of the stream right after the access. For a post it is the clock at its
+  // start, with the post itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
-  // The token by which the post can still be waited for, or -1.
+  // Returns the token that still denotes the post, or -1 if the token has been posted again.
   TokenId tokenOf(int32_t post) const;
 
  private:

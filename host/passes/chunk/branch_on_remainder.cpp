@@ -10,7 +10,7 @@
 namespace heddle::host {
 namespace {
 
-// Events of both versions, those of the second one under new names.
+// Appends the events of `from` to those of `to`. Duplicate names are replaced.
 void addEvents(Program& to, Program& from) {
   std::vector<EventId> renamed;
   for (size_t i = 0; i < from.events.size(); ++i) {
@@ -34,7 +34,7 @@ Program branchOnRemainder(const Size& rest, Program even, Program otherwise) {
                    even.kernels.size() >= otherwise.kernels.size() &&
                    even.slots.size() >= otherwise.slots.size() &&
                    even.tokens.size() >= otherwise.tokens.size(),
-               "two versions of program {} that do not belong together", even.name);
+               "the two versions of program {} do not match", even.name);
   addEvents(even, otherwise);
   If choice{
       {rest, Predicate::Compare::Eq, Size(0)}, std::move(even.body), std::move(otherwise.body)};

@@ -4,9 +4,9 @@
 
 namespace heddle::host {
 
-// A program that does what `even` does where `rest` is zero for the sizes of a run, else what
-// `otherwise` does. Both have the same signature and meshes; `even` has the kernels, slots and
-// tokens of `otherwise`, and more behind them.
+// Returns a program that runs `even` if `rest` is zero for the sizes of a run, and `otherwise` if
+// it is not. Both have the same signature and meshes. The kernels, slots and tokens of `even` begin
+// with those of `otherwise`.
 Program branchOnRemainder(const Size& rest, Program even, Program otherwise);
 
 }  // namespace heddle::host

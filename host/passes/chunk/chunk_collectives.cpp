@@ -8,6 +8,7 @@
 
 #include "host/passes/analysis/nominal_sizes.h"
 #include "host/passes/chunk/chunk_writer.h"
+#include "host/passes/chunk/cost_constants.h"
 #include "host/passes/chunk/cost_model.h"
 #include "host/passes/chunk/remainders.h"
 #include "host/passes/chunk/row_cuts.h"
@@ -18,20 +19,13 @@
 namespace heddle::host {
 namespace {
 
-// Two stages in one chunk may take 6 % longer by the model: they were never slower where they were
-// measured, need less memory, and what hides a collective is twice as long, so that it matters less
-// how long that takes here.
-constexpr double kChainGain = 1.06;
-// Than nothing cut, or than fewer chunks.
-constexpr double kCutGain = 0.99, kLongerGain = 0.995;
-
-// What the text asks for, at a tensor of a match.
+// The stream split of a tensor of a match.
 struct Wanted {
   SlotId at;
   Sharding::StreamSplit split;
 };
 
-// How a match is cut.
+// How a match is split.
 struct Choice {
   const ChunkCut* cut = nullptr;
   ChunkShares shares = {1};
@@ -44,10 +38,11 @@ class Chunker {
   Chunker(const Program& program, const PassOptions& options)
       : program_(program), options_(options), sizes_(program, options) {}
 
+  // Two-stage chunks are chosen first, because each of them also decides about its gather.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
-      whys_[whole.post] = fmt::format("stays whole: {}", whole.why);
+      whys_[whole.post] = fmt::format("is not split: {}", whole.why);
     }
     std::map<size_t, Choice> chains;        // by the post of the reduction
     std::map<size_t, size_t> gathered_for;  // by the post of the gather: of the reduction
@@ -60,7 +55,7 @@ class Chunker {
     std::vector<std::pair<const OverlapMatch*, Choice>> choices;
     for (const OverlapMatch& match : found.matches) {
       if (const auto reduction = gathered_for.find(match.post); reduction != gathered_for.end()) {
-        whys_[match.post] = fmt::format("is cut with {}", postText(reduction->second));
+        whys_[match.post] = fmt::format("is split with {}", postText(reduction->second));
         continue;
       }
       const auto chain = chains.find(match.post);
@@ -77,7 +72,7 @@ class Chunker {
       whys_[match->post] = told(*match, choice, remainders);
       if (choice.shares.size() < 2) {
         if (match->gather && gathered_for.contains(*match->gather))
-          whys_[*match->gather] = fmt::format("stays whole with {}", postText(match->post));
+          whys_[*match->gather] = fmt::format("is not split, like {}", postText(match->post));
         continue;
       }
       if (!choice.is_chain) {
@@ -93,7 +88,7 @@ class Chunker {
     return Chunked{std::move(writer).result(), rest};
   }
 
-  // Of the latest run.
+  // Returns the lines of explainChunks() for the latest run.
   std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const auto& [at, why] : whys_) lines.push_back(postText(at) + " " + why);
@@ -104,8 +99,9 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // All are cut or none, by the sizes of the run: at those that are known nobody stays whole for
-  // others whose rows do not divide. What the text asks for it gets.
+  // Drops the matches whose rows do not divide at the size defaults, if the rows of another match
+  // do. One branch selects the version in chunks for all matches, so a match that does not divide
+  // would keep the others unsplit. Stream splits of the text are kept.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
@@ -118,7 +114,7 @@ class Chunker {
     }
   }
 
-  // --- how many, and of what --------------------------------------------------------------------
+  // --- number, lengths and axes of chunks -------------------------------------------------------
 
   Choice choose(const OverlapMatch& match) {
     if (const auto wanted = wantedFor(match)) return asked(match, *wanted);
@@ -143,14 +139,13 @@ class Chunker {
       if (!cut.isFlat()) able.push_back(std::to_string(cut.axes.front()));
     }
     userError(
-        "%{}: stream({}: {}): the {} of line {} and its product are cut along axis {}, where a "
-        "chunk "
-        "of rows is one stretch of memory",
+        "%{}: stream({}: {}): the {} of line {} and its matrix product can be split only along "
+        "axis {}, where a chunk of rows is one contiguous range of memory",
         name, axis, chunks, collectiveName(match.kind), program_.body[match.post].line,
         fmt::join(able, " or axis "));
   }
 
-  // What divides at the sizes that are known goes before what may divide at others.
+  // Prefers axes that divide at the size defaults to axes that divide at other sizes only.
   Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
     if (chunks < 2) return best;
@@ -165,6 +160,7 @@ class Chunker {
     return best;
   }
 
+  // Tries axes and lengths that divide at the size defaults first, and then all others.
   Choice cheapest(const OverlapMatch& match) const {
     Choice best;
     double seconds = 0;
@@ -186,7 +182,7 @@ class Chunker {
     return best;
   }
 
-  // --- both stages of a reduction, and the gather before them ------------------------------------
+  // --- two stages, and the gather before them ---------------------------------------------------
 
   static const OverlapMatch* gatherOf(const OverlapMatch& match, const OverlapMatches& found) {
     for (const OverlapMatch& other : found.matches) {
@@ -195,8 +191,8 @@ class Chunker {
     return nullptr;
   }
 
-  // One chunk where there is no front, the text asks for something, or the stages are as cheap by
-  // themselves.
+  // Returns one chunk if the match has no front, if the text has a stream split for one of the
+  // collectives, or if separate splits of the stages are as cheap.
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
     if (!match.front || wantedFor(match) || (gather != nullptr && wantedFor(*gather))) return {};
@@ -213,7 +209,8 @@ class Chunker {
         if (shares.size() < 2 || !remainders || !dividesNominally(*remainders)) continue;
         const double needed = chunkedSeconds(work, shares);
         const bool is_longer = best.cut != nullptr && shares.size() > best.shares.size();
-        if (is_auto ? needed >= (is_longer ? kLongerGain : 1) * seconds : best.cut != nullptr)
+        if (is_auto ? needed >= (is_longer ? kCostConstants.longer_gain : 1) * seconds
+                    : best.cut != nullptr)
           continue;
         best = {&cut, shares, std::move(*remainders), true};
         seconds = needed;
@@ -222,11 +219,11 @@ class Chunker {
     return best;
   }
 
-  // A little more than the same with each collective next to its own product, and a little less
-  // than nothing cut at all.
+  // Returns the time that two-stage chunks must stay below: slightly more than the time of separate
+  // splits, and slightly less than the time without a split.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
-    if (gather != nullptr) front.flops = front.calls = 0;  // the gather's products
+    if (gather != nullptr) front.flops = front.calls = 0;  // part of the gather's match
     double whole = productSeconds(front);
     double apart = whole;
     for (const OverlapMatch* each : {&match, gather}) {
@@ -237,7 +234,7 @@ class Chunker {
       whole += chunkedSeconds(work, {1});
       apart += chunkedSeconds(work, choice.shares);
     }
-    return std::min(kChainGain * apart, kCutGain * whole);
+    return std::min(kCostConstants.chain_gain * apart, kCostConstants.chain_split_gain * whole);
   }
 
   bool isOpen(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares,
@@ -252,9 +249,9 @@ class Chunker {
                        [&](const auto& rest) { return sizes_.value(rest.second) == 0; });
   }
 
-  // --- what the text asks for -------------------------------------------------------------------
+  // --- stream splits of the text ----------------------------------------------------------------
 
-  // Of the tensors around a match.
+  // Returns the stream split of the tensors around a match.
   std::optional<Wanted> wantedFor(const OverlapMatch& match) {
     std::vector<SlotId> around = {post(match.post).in, post(match.post).out};
     for (size_t product : match.products) {
@@ -266,7 +263,7 @@ class Chunker {
       if (!sharding || !sharding->stream) continue;
       const Sharding::StreamSplit& split = *sharding->stream;
       HEDDLE_USER_CHECK(!wanted || wanted->split == split,
-                        "%{}: stream({}: {}) beside stream({}: {}) of the same collective",
+                        "%{}: stream({}: {}) conflicts with stream({}: {}) of the same collective",
                         slot(id).name, split.axis, split.chunks, wanted->split.axis,
                         wanted->split.chunks);
       HEDDLE_USER_CHECK(split.chunks <= PassOptions::kMostChunks,
@@ -278,7 +275,7 @@ class Chunker {
     return wanted;
   }
 
-  // The text asks for chunks of what nothing here can cut.
+  // Throws UserError for a stream split that no match uses.
   void checkServed(const OverlapMatches& found) const {
     for (size_t i = 0; i < program_.slots.size(); ++i) {
       const auto id = static_cast<SlotId>(i);
@@ -286,8 +283,8 @@ class Chunker {
       if (!sharding || !sharding->stream || served_.count(id) > 0) continue;
       const DeviceMesh& mesh = program_.meshes[sharding->mesh];
       HEDDLE_USER_CHECK(mesh.size() == 1,
-                        "%{}: stream({}: {}): no product next to a collective makes or reads it, "
-                        "so there is nothing to overlap{}",
+                        "%{}: stream({}: {}): no matrix product next to a collective computes or "
+                        "reads it, so there is nothing to overlap{}",
                         slot(id).name, sharding->stream->axis, sharding->stream->chunks,
                         whyWhole(found, id));
     }
@@ -302,34 +299,36 @@ class Chunker {
     return {};
   }
 
-  // --- what is said of it -----------------------------------------------------------------------
+  // --- explanations -----------------------------------------------------------------------------
 
   std::string postText(size_t at) const {
     const Communicate& x = post(at);
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  // `remainders`: of all that are cut.
+  // Explains a choice. `remainders` are those of all matches that are split.
   std::string told(const OverlapMatch& match, const Choice& choice,
                    const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
       return 1e6 * chunkedSeconds(chunkedWork(program_, sizes_, match, cut), shares);
     };
-    const char* unless =
-        dividesNominally(remainders) ? "" : "; at these sizes nothing is, as not all rows divide";
+    const char* unless = dividesNominally(remainders)
+                             ? ""
+                             : "; at these sizes nothing is split, because some rows do not divide";
     if (choice.is_chain) {
       const ChunkedWork work = chainedWork(program_, sizes_, match, *choice.cut);
-      return fmt::format("is cut with its product and {} before that in {} of {}: {:.0f} us{}",
-                         match.front->products.size(), counted(choice.shares), named(*choice.cut),
-                         1e6 * chunkedSeconds(work, choice.shares), unless);
+      return fmt::format(
+          "is split with its matrix product and {} before it into {} along {}: {:.0f} us{}",
+          match.front->products.size(), counted(choice.shares), named(*choice.cut),
+          1e6 * chunkedSeconds(work, choice.shares), unless);
     }
     if (choice.shares.size() > 1) {
-      return fmt::format("is cut with {} product{} in {} of {}: {:.0f} us, whole {:.0f} us{}",
-                         match.products.size(), match.products.size() == 1 ? "" : "s",
-                         counted(choice.shares), named(*choice.cut),
-                         micros(*choice.cut, choice.shares), micros(*choice.cut, {1}), unless);
+      return fmt::format(
+          "is split with {} matrix product{} into {} along {}: {:.0f} us, unsplit {:.0f} us{}",
+          match.products.size(), match.products.size() == 1 ? "" : "s", counted(choice.shares),
+          named(*choice.cut), micros(*choice.cut, choice.shares), micros(*choice.cut, {1}), unless);
     }
-    if (options_.chunks == 1) return "stays whole: one chunk is asked for";
+    if (options_.chunks == 1) return "is not split: one chunk is requested";
     std::vector<std::string> others;
     for (const ChunkCut& cut : match.cuts) {
       ChunkShares best = {1};
@@ -339,10 +338,10 @@ class Chunker {
       }
       if (best.size() == 1) continue;
       others.push_back(
-          fmt::format("{} of {} {:.0f} us", counted(best), named(cut), micros(cut, best)));
+          fmt::format("{} along {} {:.0f} us", counted(best), named(cut), micros(cut, best)));
     }
-    if (others.empty()) return "stays whole: its rows never divide on every rank";
-    return fmt::format("stays whole: {:.0f} us, {}", micros(match.cuts.front(), {1}),
+    if (others.empty()) return "is not split: its rows never divide on every rank";
+    return fmt::format("is not split: {:.0f} us, {}", micros(match.cuts.front(), {1}),
                        fmt::join(others, ", "));
   }
 
@@ -360,7 +359,7 @@ class Chunker {
   const Program& program_;
   const PassOptions& options_;
   const NominalSizes sizes_;
-  std::set<SlotId> served_;             // with a stream split that was heard
+  std::set<SlotId> served_;             // slots with a stream split that a match uses
   std::map<size_t, std::string> whys_;  // by position of the post
 };
 

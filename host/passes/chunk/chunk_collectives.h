@@ -8,43 +8,54 @@
 
 namespace heddle::host {
 
-// A program whose products next to collectives are cut in chunks, so that the chunks of the one run
-// beside those of the other:
-//   allgather of rows -> products of them      each chunk gathers some rows of every rank
-//   product -> reduce-scatter of its rows      each chunk holds some rows of every rank
-//   product -> allreduce                       each chunk holds some rows
-// or the same with a kernel between the two that works row by row
-// (host/passes/chunk/rowwise_kernel.h), as where the sum of several products is reduced once: it is
-// run on the rows of each chunk. A chunk that is reduced may begin at the products before that
-// which make its rows, and at the gather of what these read:
-//   (allgather ->) products (-> kernel) -> product -> reduce-scatter or allreduce
-// Rows are what a matrix as the second operand leaves as it is, all axes but the last. They are cut
-// where a chunk is one stretch of memory: along the axis that is outermost in it (which of a
-// gathered or scattered tensor is the axis that moves), or, where they lie alike on both sides of
-// the product, all of them as one. The chunks stand one after the other, as the lowering would have
-// written them, and the passes after this one order them; tensors that only product, kernel and
-// collective see are made a chunk at a time. Where the rows come from or go to, chunks are views.
+// A program with overlapping matrix products and collectives. Both are split into chunks of rows.
+// While one chunk is communicated, the next one is computed. These patterns are split:
+//   allgather -> matrix products         each chunk gathers some rows of every rank
+//   matrix product -> reduce-scatter     each chunk holds some rows of every rank
+//   matrix product -> allreduce          each chunk holds some rows
+//   (allgather ->) matrix products (-> kernel) -> matrix product -> reduce-scatter or allreduce
+//                                        two stages: each chunk passes through all of these
+// A kernel between a matrix product and the collective runs on the rows of each chunk, if it works
+// row by row (host/passes/chunk/rowwise_kernel.h). It may add the results of several matrix
+// products.
+//
+// Rows:    all axes except the last. The second operand is a matrix, so each row of the result
+//          depends on one row of the first operand.
+// Axes:    a chunk is one contiguous range of memory. The split axis is the outermost one; in a
+//          gathered or scattered tensor it is the gathered or scattered axis. If the rows have the
+//          same order in memory on both sides of the matrix product, all rows can be split as one
+//          axis.
+// Memory:  chunks of the first and the last tensor of a pattern are views. The tensors between them
+//          are allocated one chunk at a time.
+// Order:   the program contains the chunks one after another, all on stream 0, with waits right
+//          after the posts of a pattern. Later passes order them.
 struct Chunked {
   Program program;
-  // Zero for sizes of which every chunk has the same rows on every rank, and padding is nowhere;
-  // for others the program that was given must run.
+  // Zero for the sizes at which every chunk has the same rows on every rank, without padding. For
+  // all other sizes the original program must run.
   Size rest;
 };
 
-// nullopt when nothing is cut. There are options.chunks chunks of one length or, where that is
-// kAutoChunks, those that host/passes/chunk/cost_model.h finds cheapest at the size defaults: a
-// function of the program and the options, the same on every rank. What does not divide at the size
-// defaults stays whole where something else does. A collective between instructions of another
-// mesh's ranks, in a body, or of a tensor that others than these read stays whole.
-//
-// A stream split of a slot (`stream(1: 4)`) gives axis and count of its collective whatever the
-// options say. UserError naming the slot: on a mesh of several devices no product and collective
-// that can be cut make or read it, they cannot be cut along its axis, it asks for more than
-// PassOptions::kMostChunks, two of one collective differ, or its rows never divide.
+// Returns nullopt if nothing is split. The result depends on the program and the options only. It
+// is therefore the same on every rank.
+//   options.chunks gives the number of chunks of equal length. With kAutoChunks, the cost model
+//     (host/passes/chunk/cost_model.h) chooses the cheapest lengths at the size defaults.
+//   If the rows of some matches divide at the size defaults, all other matches are not split.
+//   A stream split of a slot (`stream(1: 4)`) sets axis and number of chunks of its collective. It
+//     takes precedence over the options.
+//   A collective is not split if it is in a body, if its pattern is on ranks of several meshes, or
+//     if other instructions read the tensors between.
+// UserError names the slot of a stream split if
+//   its mesh has several devices, but no matrix product and collective that can be split use it,
+//   they cannot be split along its axis,
+//   it requests more than PassOptions::kMostChunks,
+//   another stream split of the same collective differs, or
+//   its rows never divide.
 std::optional<Chunked> chunkCollectives(const Program& program, const PassOptions& options);
 
-// One line for each allgather, reduce-scatter and allreduce of several devices: in how many chunks
-// of what it is cut, or why it stays whole. UserError as above.
+// Returns one line for each allgather, reduce-scatter and allreduce of several devices. The line
+// gives the chunks and the split axes, or the reason why the collective is not split. UserError as
+// above.
 std::vector<std::string> explainChunks(const Program& program, const PassOptions& options);
 
 }  // namespace heddle::host

@@ -14,7 +14,7 @@ namespace {
 
 using comm::CollectiveKind;
 
-// The order of a tensor of which `axis` has become two axes.
+// Returns the order in memory of a tensor after `axis` has been split into two axes.
 AxisOrder splitOrder(const AxisOrder& order, size_t axis) {
   AxisOrder split;
   for (int64_t each : order) {
@@ -89,7 +89,7 @@ std::string ChunkWriter::fresh(const std::string& base) {
   }
 }
 
-// A slot with these local sizes, dense in this order (none: row-major).
+// Creates a slot with these local sizes, dense in this order. An empty order is row-major.
 SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes,
                             const AxisOrder& order) {
   Slot made;
@@ -118,7 +118,7 @@ std::vector<Size> ChunkWriter::localSizes(SlotId id) const {
 
 // --- writing ------------------------------------------------------------------------------------
 
-// The instructions that stand for those at `i`, emptied on the first call.
+// Returns the instructions that replace instruction `i`; none at first. emit() appends to them.
 std::vector<Instruction>& ChunkWriter::instead(size_t i) {
   if (!instead_[i]) instead_[i].emplace();
   current_ = i;
@@ -130,6 +130,7 @@ void ChunkWriter::emit(Op op) {
   instead_[current_]->push_back({std::move(op), old.on, old.line});
 }
 
+// Views a tensor without padding, all rows as one axis for a flat split, and the rows by block.
 ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t blocks) {
   std::vector<Size> sizes = localSizes(id);
   SlotId view = newSlot(id, "_rows", sizes);
@@ -159,6 +160,7 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
   return {view, axis + (blocks > 1 ? 1 : 0), Size::floorDiv(rows, Size(unitsOf(work.shares)))};
 }
 
+// Returns a view of the current chunk of `rows`, named after `of`.
 SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   const auto first = work.shares.begin();
   const int64_t begin = std::accumulate(first, first + work.chunk, int64_t{0});
@@ -173,7 +175,7 @@ SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   return view;
 }
 
-// Memory for the rows of a chunk of what is between product and collective.
+// Allocates the current chunk of a tensor between matrix product and collective.
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
   std::vector<Size> sizes = localSizes(like);
@@ -237,6 +239,7 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   emit(std::move(launch));
 }
 
+// Posts the gathers of all chunks and waits for them in order. sink_waits moves the waits down.
 ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
   instead(work.match.post);
@@ -259,6 +262,7 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   return made;
 }
 
+// The matrix products follow the gathers one by one, each in all its chunks.
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const auto chunks = static_cast<int64_t>(work.shares.size());
@@ -283,7 +287,7 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // of what its products read that is whole before it
+  std::map<SlotId, Rows> rows;  // operands of its matrix products that exist unsplit
   KernelParts kernel;
 };
 
@@ -311,6 +315,7 @@ void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
   if (parts.kernel.stage->kernel) launchChunk(work, parts.kernel);
 }
 
+// Each chunk is computed through all stages before it is posted. All waits follow the last post.
 void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
   instead(work.match.post);

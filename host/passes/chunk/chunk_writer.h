@@ -11,47 +11,48 @@
 
 namespace heddle::host {
 
-// Writes a program anew, with matches in chunks. Where a match's tensors come from or go to, chunks
-// are views; the tensor between product and collective is made a chunk at a time.
+// Writes a program again, with matches split into chunks. Chunks of the first and the last tensor
+// of a match are views. The tensors between are allocated one chunk at a time.
 class ChunkWriter {
  public:
   explicit ChunkWriter(const Program& program);
 
-  // Each match once.
+  // Splits a match. Call this or cutChain() at most once per match.
   void cut(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares);
-  // With its front, and with the match that gathers what that reads (nullptr: none).
+  // Splits a match with its front, and with the match that gathers the rows that the front reads.
+  // nullptr: the front reads no gathered rows.
   void cutChain(const OverlapMatch& match, const OverlapMatch* gather, const ChunkCut& cut,
                 const ChunkShares& shares);
   bool hasCut() const { return has_cut_; }
   Program result() &&;
 
  private:
-  // The rows of a tensor as chunks take them: an axis of them, or of those of one of several blocks
-  // when each chunk has rows of every block (the axis before).
+  // A view of a tensor of which chunks are slices along one axis. If each chunk has rows of several
+  // blocks, the axis before it is that of the blocks.
   struct Rows {
     SlotId slot;
     size_t axis;
     Size unit;  // rows of one unit of the shares in one block
   };
-  // What is written now.
+  // The match and the chunk that are written now.
   struct Work {
     const OverlapMatch& match;
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    int64_t blocks;                   // of rows, in the tensor between product and collective
+    int64_t blocks;                   // of rows in the tensors between
     Size unit = Size(0);              // rows of one unit of the shares in one block
-    int64_t chunk = 0;                // which one
-    std::map<SlotId, SlotId> made{};  // of the chunk that is written now, by slot of the whole
+    int64_t chunk = 0;                // index of the chunk
+    std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
-  // What is made for each chunk, by slot of the whole.
+  // Work::made of each chunk.
   using MadeByChunk = std::vector<std::map<SlotId, SlotId>>;
-  // The kernel of a stage, for any chunk.
+  // The kernel of a stage and its operands, for all chunks.
   struct KernelParts {
     const ChunkStage* stage;
     std::map<int64_t, KernelId> kernels;  // by the share of a chunk
-    std::map<SlotId, Rows> rows;          // of operands that are whole before it
-    std::map<SlotId, SlotId> shared;      // what all rows share, as this rank has it
+    std::map<SlotId, Rows> rows;          // operands that exist unsplit: chunks are views
+    std::map<SlotId, SlotId> shared;      // operands without rows -> views of this rank's block
   };
 
   const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
@@ -72,7 +73,7 @@ class ChunkWriter {
   void clear(const ChunkStage& stage);
   MadeByChunk postGathers(Work& work);
   void gatherChunks(Work work);
-  // The stages with rows of their products, where these are views.
+  // A stage with the rows that its matrix products read, if chunks of these are views.
   struct StageParts;
   StageParts stageParts(Work& work, const ChunkStage& stage, const MadeByChunk& gathered);
   void computeChunk(Work& work, StageParts& parts);

@@ -7,56 +7,62 @@
 
 namespace heddle::host {
 
-// What one product next to one collective costs, as far as the number of chunks depends on it.
+// The work of a collective and of the matrix products next to it, on one device. The choice of
+// chunks depends on nothing else.
 struct ChunkedWork {
-  double flops = 0;        // of the product on one device
-  double bytes = 0;        // that one device sends
-  bool half_rate = false;  // operands of four bytes or more: not at the rate of the half types
-  int64_t calls = 1;       // of the library a part: products that read one gathered tensor, times
-                           // the batches that it does not take at once
-  bool reduces = false;    // what has come is summed
-  double moved = 0;        // bytes that a kernel between product and collective reads and writes
-  double rows = 0;         // of one matrix of the whole product; 0: as many as fill their tiles
-  bool returns = false;    // half of the bytes: what was summed, on its way back
-  // Of chunks that are gathered before and reduced after: bytes that one device is sent for the
-  // first.
+  double flops = 0;        // of the matrix products
+  double bytes = 0;        // that the device sends in the collective
+  bool half_rate = false;  // types of four bytes or more: CostConstants::full_flops applies
+  int64_t calls = 1;       // library calls per chunk: the matrix products that read one gathered
+                           // tensor, times the batches that do not fit one call
+  bool reduces = false;    // a reduce-scatter or allreduce
+  double moved = 0;        // bytes that the kernel of the match reads and writes
+  double rows = 0;         // of one matrix of the unsplit matrix product; 0: all tiles are full
+  bool returns = false;    // an allreduce: half of the bytes carry the sums back
+  // Bytes that the device receives in the gather before the two stages of a chunk.
   double gathered = 0;
-  bool two_stages = false;  // two products, one after the other
-  double buffer = 0;        // bytes of the longer side of the collective on one device
+  bool two_stages = false;  // two matrix products, one after the other
+  double buffer = 0;        // bytes of the longer side of the collective
 };
 
-// The rows of the chunks in order, in units of one length; {1}: whole.
+// The lengths of the chunks in order, in units of equal numbers of rows. {1} is unsplit.
 using ChunkShares = std::vector<int64_t>;
 int64_t unitsOf(const ChunkShares& shares);
 ChunkShares equalShares(int64_t chunks);
 
-// The products alone.
+// Returns the seconds of the unsplit matrix products and the kernel without the collective.
 double productSeconds(const ChunkedWork& work);
 
-// What chunks may be without a word from the user. Beside equal ones: such that grow, since the
-// first gather stands alone, that shrink, since the last reduction does, and that do both, where
-// the wire is the slower side and should begin early. None of an allreduce is longer than what a
-// copy channel moves at once, if that can be: each piece more waits for an SM again before it comes
-// back.
+// Returns the splits that the pass tries if the user requests none:
+//   equal chunks
+//   growing chunks, for gathers: no matrix product hides the first gather
+//   shrinking chunks, for reductions: no matrix product hides the last reduction
+//   chunks with a short first and last one, for reductions: slow links start early
+// If each of 8 equal chunks of an allreduce fits into one piece of a copy channel, splits with
+// longer chunks are left out. A chunk of several pieces waits for an SM once per piece before its
+// sums are sent back.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
-// Seconds for these chunks, of which the communication of one runs beside the product of another
-// (host/passes/chunk/overlap_model.h). Launch and start-up costs of a chunk are included; rows that
-// do not fill the last tile cost as much as if they did. The rates are nominal ones of current
-// data-centre GPUs, from docs/benchmarks.md: every rank must choose alike, so nothing is measured.
+// Returns the predicted seconds of these chunks. The communication of a chunk runs beside the
+// matrix product of another one (host/passes/chunk/overlap_model.h). The costs to launch and to
+// start each chunk are included. A partly filled tile costs as much as a full one. The rates are
+// those of host/passes/chunk/cost_constants.h.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 
-// Communicate::carrier of a chunk. The one that stands alone, first of a gather or last of a
-// reduction, goes as a collective without products beside it does. The others by copy engines, and
-// where there is no way for them by few thread blocks, which products beside them are not prepared
-// for; equal for all kinds, so that they share copy channels. Chunks that are reduced take turns in
-// two copy channels: one is copied while the other waits for an SM to sum on. Those that are only
-// copied would share the links and all come later; beside a gather of the same chunks, reductions
-// have copy channels of their own.
+// Returns Communicate::carrier of a chunk.
+//   No matrix product runs beside the first chunk of a gather and the last chunk of a reduction.
+//     They have no limit of thread blocks and no copy channel.
+//   All other chunks use a copy channel. Without one, NCCL moves them with few thread blocks.
+//     The number of blocks is equal for all kinds, so that they can share copy channels.
+//   Reductions alternate between two copy channels: while one chunk waits for an SM, the next one
+//     is copied. Gathers use one copy channel, because parallel copies would share the links and
+//     all arrive later.
+//   `gathers_too`: the same chunks are gathered before. The reductions use other copy channels.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 
-// The cheapest of `allowed` (by length; {1} among them). More chunks must save half a percent.
+// Returns the cheapest of `allowed`, which is in order of the number of chunks and contains {1}. A
+// longer list must save CostConstants::longer_gain.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

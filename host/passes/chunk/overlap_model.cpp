@@ -6,10 +6,10 @@
 namespace heddle::host {
 namespace {
 
-// The products of one GPU, one after the other.
+// The SMs of one GPU, on which matrix products run one after another.
 class Sms {
  public:
-  // From `earliest` on; returns when they leave.
+  // Runs a chunk's matrix products from `earliest` on and returns their end.
   double run(double earliest, double seconds, int stages) {
     double at = std::max(earliest, end());
     for (int stage = 0; stage < stages; ++stage) {
@@ -20,7 +20,7 @@ class Sms {
   }
   double end() const { return runs_.empty() ? 0 : runs_.back().end; }
 
-  // When somebody who asks at this time has an SM.
+  // Returns when a copy channel gets an SM that it requests at this time.
   double after(double time) const {
     for (const Run& run : runs_) {
       if (run.begin <= time && time < run.end) return run.end;
@@ -35,10 +35,11 @@ class Sms {
   std::vector<Run> runs_;
 };
 
-// What is reduced, after the products.
+// Simulates the reductions. `made` holds the ends of the chunks' matrix products.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // All that is reduced shares the links from the end of the first product on.
+  // The reductions share the links. They cannot end before the links have moved all bytes, counted
+  // from the end of the first matrix product (`wires`), or with the gathers from 0 (`all`).
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};
@@ -57,7 +58,7 @@ double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector
     wires += chunks[i].push + chunks[i].pull;
   }
   end += chunks.back().alone;
-  double all = wires - made.front();  // with what is gathered, from the beginning
+  double all = wires - made.front();
   for (const ChunkSeconds& chunk : chunks) all += chunk.come;
   return std::max({end, wires, all});
 }
@@ -71,7 +72,7 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
   for (const ChunkSeconds& chunk : chunks) {
     const bool is_copied = !made.empty() && chunk.come > 0;
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
-      // The first is copied while nothing computes yet.
+      // The first piece of the second chunk is copied while no matrix product runs yet.
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }

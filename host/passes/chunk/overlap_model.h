@@ -5,22 +5,24 @@
 
 namespace heddle::host {
 
-// One chunk, in seconds of what is busy.
+// The seconds for which one chunk occupies each part of a GPU.
 struct ChunkSeconds {
-  double come = 0;     // gathered, before its product
-  double product = 0;  // the SMs, kernel and sum included
-  double push = 0;     // after it, by copy engines, what peers then sum
-  double pull = 0;     // and what comes back
-  double alone = 0;    // all of that at once, without a product beside it
-  double meet = 0;     // a copy channel before each of its copies
-  int64_t pieces = 1;  // in which a copy channel moves it (SharedArena::kPieceBytes)
+  double come = 0;     // links: the gather before the matrix product
+  double product = 0;  // SMs: matrix product, kernel and sums
+  double push = 0;     // links: copy engines write what the other ranks sum
+  double pull = 0;     // links: copy engines fetch the sums of the other ranks
+  double alone = 0;    // links: the reduction by NCCL, with no matrix product beside it
+  double meet = 0;     // a copy channel synchronises the ranks before each copy
+  int64_t pieces = 1;  // the number of pieces in which a copy channel moves the chunk
 };
 
-// Seconds until all is over. Products follow each other, each when its rows are there. What copy
-// engines move waits for an SM once a piece, to be copied or summed on this GPU, and gets it when a
-// product leaves; in two `stages` of a chunk that is in its middle too. With `reduces`, all chunks
-// but the last are pushed and pulled, in two copy channels by turns, and the last goes alone, on
-// links that it shares with what the copy channels still copy.
+// Simulates one GPU. Returns the seconds until the chunks and their collectives have completed.
+//   Matrix products run one after another. Each starts when its rows have arrived.
+//   A copy channel needs an SM once per piece, for a copy within the GPU or a sum. It gets one when
+//     the running matrix product ends. A chunk of two `stages` has two matrix products of equal
+//     length, so it frees the SMs in its middle too.
+//   `reduces`: copy channels push and pull all chunks except the last, alternating between two
+//     channels. NCCL reduces the last chunk. It shares the links with the copies that still run.
 double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, int stages);
 
 }  // namespace heddle::host

@@ -24,6 +24,7 @@ class OverlapFinder {
 
   OverlapMatches run() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
+      // Sends and receives have no chunks.
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr || !isCandidate(*x)) continue;
       OverlapMatch match;
@@ -63,28 +64,28 @@ class OverlapFinder {
            teamSize(x.team) > 1;
   }
 
-  // Fills in the match; returns what keeps it from being one, else nothing.
+  // Fills in the match. Returns the reason why it is none, or an empty string.
   std::string lacks(OverlapMatch& match, const Communicate& x) const {
     const bool gathers = x.kind == CollectiveKind::Allgather;
     const SlotId between = gathers ? x.out : x.in;
-    if (!x.also.empty()) return "it is one of a group";
+    if (!x.also.empty()) return "it is posted together with others";
     const std::optional<size_t> wait = waitOf(match.post, x.token);
-    if (!wait) return "its wait is no single one in the same body";
+    if (!wait) return "it does not have exactly one wait in the same body";
     match.wait = *wait;
     std::string why = gathers ? findReaders(match, between, true) : findMakers(match, between);
     if (!why.empty()) return why;
     for (size_t i : membersOf(match)) {
       if (at(i).on != at(match.post).on || taken_[i])
-        return "its product is another's, or elsewhere";
+        return "its matrix product is split with another collective or runs on other ranks";
     }
-    if (!isInOrder(match)) return "what its product reads changes before it is posted";
+    if (!isInOrder(match)) return "its matrix product cannot move next to it";
     match.order = slot(between).tensor.allocationOrder();
     match.cuts = cutsOf(program_, uses_, match);
-    return match.cuts.empty() ? "its product has no rows outermost in memory" : "";
+    return match.cuts.empty() ? "its matrix product has no rows outermost in memory" : "";
   }
 
-  // The products that read `read`, which is gathered or, in the second turn, what a kernel makes of
-  // that.
+  // Finds the matrix products that read `read`. It is the gathered tensor or, in the inner call,
+  // the result of a kernel on the gathered tensor.
   std::string findReaders(OverlapMatch& match, SlotId read, bool may_have_kernel) const {
     if (!isOwn(read, match)) return notOwn(read);
     for (size_t use : uses(read).at) {
@@ -93,18 +94,22 @@ class OverlapFinder {
         match.products.push_back(use);
         continue;
       }
+      // Only a generated kernel can be built again for the rows of a chunk.
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
       if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
           !anyProductReads(launch->outputs)) {
-        return fmt::format("%{} is read by other than products with a matrix", slot(read).name);
+        return fmt::format("%{} has readers other than matrix products by a matrix",
+                           slot(read).name);
       }
       std::string why = takeKernel(match, use, read);
       return why.empty() ? findReaders(match, launch->outputs[0], false) : why;
     }
-    return match.products.empty() ? fmt::format("no product reads %{}", slot(read).name) : "";
+    return match.products.empty() ? fmt::format("no matrix product reads %{}", slot(read).name)
+                                  : "";
   }
 
-  size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }  // also allocated, and made
+  // The other two uses of a slot allocate and write it.
+  size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
   bool anyProductReads(const std::vector<SlotId>& of) const {
     return std::any_of(of.begin(), of.end(), [&](SlotId id) {
@@ -120,7 +125,8 @@ class OverlapFinder {
     });
   }
 
-  // The product that makes `made`, or those that make what a kernel makes it of.
+  // Finds the matrix product that computes `made`, or a kernel that computes `made` from results of
+  // matrix products.
   std::string findMakers(ChunkStage& match, SlotId made) const {
     if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
@@ -131,7 +137,7 @@ class OverlapFinder {
     }
     const auto* launch = std::get_if<LaunchKernel>(&at(maker).op);
     if (launch == nullptr || !anyProductMakes(launch->inputs)) {
-      return fmt::format("no product makes %{}", slot(made).name);
+      return fmt::format("no matrix product computes %{}", slot(made).name);
     }
     std::string why = takeKernel(match, maker, made);
     if (!why.empty()) return why;
@@ -139,11 +145,12 @@ class OverlapFinder {
       const SlotId part = launch->inputs[i];
       if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isProduct(uses(part).at[1], part, false)) continue;
-      if (!isOwn(part, match)) continue;  // whole, as others see it too
+      if (!isOwn(part, match)) continue;  // other instructions read it too: it stays unsplit
       match.products.push_back(uses(part).at[1]);
     }
     std::sort(match.products.begin(), match.products.end());
-    return match.products.empty() ? fmt::format("no product makes %{}", slot(made).name) : "";
+    return match.products.empty() ? fmt::format("no matrix product computes %{}", slot(made).name)
+                                  : "";
   }
 
   std::string takeKernel(ChunkStage& match, size_t position, SlotId between) const {
@@ -152,10 +159,11 @@ class OverlapFinder {
     RowwiseKernel rows = rowwiseKernelOf(kernel.segment, slot(between).tensor.rank());
     const std::vector<SlotId>& in = launch.inputs;
     for (SlotId id : in) {
-      if (rows.why.empty() && std::count(in.begin(), in.end(), id) > 1) rows.why = "it reads twice";
+      if (rows.why.empty() && std::count(in.begin(), in.end(), id) > 1)
+        rows.why = "it reads an operand twice";
     }
     if (!rows.why.empty()) {
-      return fmt::format("kernel {} between its product and it: {}", kernel.name, rows.why);
+      return fmt::format("kernel {} between it and its matrix product: {}", kernel.name, rows.why);
     }
     match.kernel = position;
     match.kernel_rows = std::move(rows.has_rows);
@@ -166,20 +174,20 @@ class OverlapFinder {
     return fmt::format("%{} is not allocated for it alone", slot(id).name);
   }
 
-  // All instructions but the collective that are written in parts.
+  // Returns all instructions that are split, except the collective.
   static std::vector<size_t> membersOf(const ChunkStage& match) {
     std::vector<size_t> members = match.products;
     if (match.kernel) members.push_back(*match.kernel);
     return members;
   }
 
-  // What makes the operand is written at the post; the kernel of what is gathered at the first
-  // product.
+  // Whether the instructions may move. The writer puts the chunks of a reduction at its post, and
+  // the chunks of a kernel on gathered rows at the first matrix product.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.products.front() < match.wait) return false;
       if (!match.kernel) return true;
-      // Its later parts stand behind the product's first ones.
+      // Later chunks of the kernel run after the first chunks of the matrix product.
       return *match.kernel > match.wait && *match.kernel < match.products.front() &&
              mayMove(*match.kernel, match.products.front(), {}) &&
              isApart(*match.kernel, match.products.front());
@@ -193,7 +201,7 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // All of a front moves to the post, past what the match moves too.
+  // Finds the front of a reduction. All its instructions must be able to move to the post.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
     ChunkStage front;
@@ -218,8 +226,8 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // The gather of what all products of the front read, and they alone, whose chunks hold the same
-  // rows as those of the match.
+  // Returns the post of the gather that only the matrix products of the front read. Its chunks must
+  // hold the same rows as those of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     for (const OverlapMatch& other : found_.matches) {
       if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
@@ -234,11 +242,13 @@ class OverlapFinder {
     return std::nullopt;
   }
 
-  // --- what stands around -----------------------------------------------------------------------
+  // --- the instructions between -----------------------------------------------------------------
 
-  // The instruction may as well stand later, and its parts among others: nothing between but
-  // `members`, which move too, touches what it writes, changes what it reads or gives its slots
-  // another meaning.
+  // Whether instruction `from` may move down to `to`. No instruction between may do one of the
+  // following. `members` may, because they move too.
+  //   access memory that it writes
+  //   write memory that it reads
+  //   redefine one of its slots.
   bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
     std::vector<SlotId> read;
     forEachSlot(at(from).op, [&](SlotId id, FieldRole) { read.push_back(id); });
@@ -255,7 +265,7 @@ class OverlapFinder {
     return true;
   }
 
-  // The later one writes nothing that the instruction touches.
+  // Whether the later instruction writes no memory that the instruction accesses.
   bool isApart(size_t instruction, size_t later) const {
     const auto& touched = items_.items[instruction].accesses;
     return std::none_of(
@@ -268,12 +278,12 @@ class OverlapFinder {
         });
   }
 
+  // Returns the only wait for a token that only one instruction posts.
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     std::optional<size_t> found;
     for (size_t i = 0; i < program_.body.size(); ++i) {
       const auto* wait = std::get_if<Wait>(&at(i).op);
-      const auto* other = std::get_if<Communicate>(&at(i).op);
-      if (other != nullptr && other->token == token && i != post) return std::nullopt;
+      if (postedToken(at(i).op) == token && i != post) return std::nullopt;
       if (wait == nullptr || wait->token != token) continue;
       if (found || i < post) return std::nullopt;
       found = i;
@@ -281,7 +291,8 @@ class OverlapFinder {
     return found;
   }
 
-  // Allocated once, at the top, and named by nothing in a body nor outside of the program.
+  // Whether the slot is allocated once, at the top level, and is no input, no output and not named
+  // in a body.
   bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
@@ -293,8 +304,10 @@ class OverlapFinder {
     return true;
   }
 
-  // A product with the rows of its result those of its first operand: a matrix as the second.
+  // Whether instruction `i` is a matrix product whose second operand is a matrix, and whose first
+  // operand (`reads`) or result is `between`.
   bool isProduct(size_t i, SlotId between, bool reads) const {
+    // Lowering gives every matrix product that is no part of a kernel to a library.
     const auto* product = std::get_if<CallLibrary>(&at(i).op);
     if (product == nullptr || (product->function != "matmul" && product->function != "linear")) {
       return false;
@@ -307,7 +320,7 @@ class OverlapFinder {
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {
       return false;
     }
-    // The result is made here, whole, and the rows are those of now.
+    // Each slot names one buffer only, so the rows are the same at every position.
     return uses(result).defined.size() == 1 && uses(rows).defined.size() <= 1 &&
            (reads ? rows : result) == between;
   }

@@ -8,39 +8,40 @@
 
 namespace heddle::host {
 
-// Rows of the tensors at a collective that may be cut: axes that are neither summed over nor made
-// by the product's second operand, outside of all others in memory, so that a chunk of them is one
-// stretch.
+// Axes of rows along which a match may be split. They are outermost in memory, so that a chunk is
+// one contiguous range.
 struct ChunkCut {
-  std::vector<size_t> axes;  // several: one axis in memory, in OverlapMatch::order
-  std::vector<size_t> ones;  // axes outside of them, which must have the extent 1
+  std::vector<size_t> axes;  // several: they are split as one axis, in OverlapMatch::order
+  std::vector<size_t> ones;  // axes further out in memory, which must have extent 1
   bool isFlat() const { return axes.size() > 1; }
 };
 
-// Products and a kernel around them that work row by row. Positions are of Program::body.
+// Matrix products and a kernel next to them that work row by row. Positions are indices into
+// Program::body.
 struct ChunkStage {
   std::vector<size_t> products;
   std::optional<size_t> kernel;
   std::vector<bool> kernel_rows;  // by operand of the kernel (RowwiseKernel::has_rows)
-  std::vector<size_t> allocates;  // of the tensors that only they and what follows see
+  std::vector<size_t> allocates;  // of the tensors that only this match uses
 };
 
-// A collective and the products it can be chunked with: one or more that read what is gathered, or
-// make what is reduced. The kernel stands between the two.
+// An overlap pattern match: a collective, and the matrix products that can be split with it. They
+// read the gathered tensor or compute the reduced one. The kernel is between the two.
 struct OverlapMatch : ChunkStage {
   comm::CollectiveKind kind;  // Allgather, ReduceScatter, Allreduce
   size_t post = 0;
   size_t wait = 0;
   int64_t team = 1;            // devices
-  AxisOrder order;             // in which both sides of the collective lie in memory
+  AxisOrder order;             // of both sides of the collective in memory
   std::vector<ChunkCut> cuts;  // at least one; the one that divides most sizes first
-  // Of a reduction: what makes the rows that its product reads, products and perhaps a kernel
-  // behind them, which nothing else reads. A chunk may go through both stages.
+  // Reductions: the matrix products and the kernel that compute the rows that the matrix product of
+  // this match reads. Nothing else reads these rows. A chunk may pass through both stages.
   std::optional<ChunkStage> front;
-  std::optional<size_t> gather;  // the match (by its post) that gathers what the front reads, alike
+  // The post of the match that gathers the rows that the front reads, in chunks of the same rows.
+  std::optional<size_t> gather;
 };
 
-// An allgather, reduce-scatter or allreduce of a team of several that stays whole.
+// An allgather, reduce-scatter or allreduce of several devices that cannot be split.
 struct WholeCollective {
   size_t post;
   std::string why;
@@ -51,8 +52,9 @@ struct OverlapMatches {
   std::vector<WholeCollective> whole;
 };
 
-// In program order; no instruction is in two of them but those of a front and its gather. None
-// where somebody has ordered streams by hand already.
+// Returns all matches in program order. An instruction is in one match only, except that a front
+// and its gather share their matrix products. A program with an order of its own has no matches
+// (isUnordered() in host/passes/analysis/buffer_accesses.h).
 OverlapMatches findOverlapPatterns(const Program& program);
 
 }  // namespace heddle::host

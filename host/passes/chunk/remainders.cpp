@@ -11,7 +11,8 @@ class RestFinder {
  public:
   RestFinder(const Program& program, const ChunkCut& cut) : program_(program), cut_(cut) {}
 
-  // Even blocks, without padding, the rows of each in so many parts.
+  // Requires that the slot has even blocks without padding, and that the rows of each block divide
+  // into `parts` parts.
   void slot(SlotId id, int64_t parts) {
     const Slot& of = program_.slots[static_cast<size_t>(id)];
     for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
@@ -23,6 +24,7 @@ class RestFinder {
     if (cut_.isFlat() && parts > 1) add(Size::mod(rowsOf(program_, of, cut_), Size(parts)));
   }
 
+  // Requires extent 1. The square is never negative, so remainders cannot cancel in a sum.
   void ones(SlotId id) {
     const Slot& of = program_.slots[static_cast<size_t>(id)];
     for (size_t axis : cut_.ones) {

@@ -8,15 +8,15 @@
 
 namespace heddle::host {
 
-// Sizes that are all zero where a cut is even; by text: each once, in one order.
+// Sizes that are all zero if a split is even. Each occurs once; they are ordered by their text.
 using Remainders = std::map<std::string, Size>;
 
-// Of every block of the match's tensors, whose rows are so many units (ChunkShares); nullopt where
-// no run, or not every rank alike, can have that.
+// Returns the remainders of splitting the rows of each block of the match into `units` units
+// (ChunkShares). Returns nullopt if they are never zero, or if they can differ between ranks.
 std::optional<Remainders> remaindersOf(const Program& program, const OverlapMatch& match,
                                        const ChunkCut& cut, int64_t units, bool with_front = false);
 
-// Of this axis of the slot, or of all that the cut makes one, on one rank.
+// Returns the number of rows of the slot along the split axes, on one rank.
 Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut);
 
 }  // namespace heddle::host

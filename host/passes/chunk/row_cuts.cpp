@@ -23,7 +23,8 @@ bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
                      [&](SlotId id) { return denseOrderOf(program, uses, id) == order; });
 }
 
-// All rows as one axis: there they lie behind each other in every tensor around.
+// Returns a split of all rows as one axis. It exists if the rows are contiguous in every tensor of
+// which chunks are views.
 std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {
@@ -53,6 +54,8 @@ std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUs
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
                              const OverlapMatch& match) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
+  // From the outermost axis inwards, an axis can be split while all axes outside of it have
+  // extent 1.
   const size_t last = match.order.size() - 1;
   const bool moves = x.kind != CollectiveKind::Allreduce;
   const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;

@@ -8,19 +8,21 @@
 
 namespace heddle::host {
 
-// Of a match whose products, kernel and order are known; the one that divides most sizes first,
-// none where no rows are outermost in memory.
+// Returns the possible splits of a match whose matrix products, kernel and order are known. The one
+// that divides most sizes is first. Returns none if no rows are outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
                              const OverlapMatch& match);
 
-// Whether the front can be cut along with the match: of a cut of all rows as one axis, if they lie
-// behind each other in all that it reads.
+// Whether the front can be split with the match. A flat split requires contiguous rows in all
+// tensors that the front reads.
 bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut);
 
-// The axis that is spread differently on the two sides; nullopt for none or several.
+// Returns the axis with different sharding on the two sides; nullopt if there is none or if there
+// are several.
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x);
 
-// The kernel's operands with rows that are whole before it: chunks of them are views.
+// Returns the operands of the stage's kernel that have rows and exist unsplit. Chunks of them are
+// views.
 std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
 
 }  // namespace heddle::host

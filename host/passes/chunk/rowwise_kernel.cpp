@@ -23,7 +23,7 @@ class RowwiseKernelCheck {
       const bool shared = value.is_scalar || value.tensor.rank() == 1;
       const bool spread = value.definition != kNoExpr && isSharedByRows(value.tensor);
       if (!shared && !spread && !hasRows(id)) {
-        return fmt::format("%{} has other axes than its result", value.name);
+        return fmt::format("%{} has other axes than the result", value.name);
       }
     }
     for (const Expression& expr : segment_.exprs()) {
@@ -61,7 +61,7 @@ class RowwiseKernelCheck {
         return true;
       case OpKind::Pointwise:
       case OpKind::Set: {
-        // Of operands with all axes, or without rows altogether.
+        // All operands have all axes, or none has rows.
         const size_t rank = rankOf(expr.outputs[0]);
         return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
           return segment_.value(id).is_scalar || rankOf(id) == rank;

@@ -9,9 +9,10 @@ namespace {
 
 using comm::CollectiveKind;
 
-// A library takes one batch axis a call and the rows that lie behind each other in both operands as
-// one matrix. A part of a flat cut is a matrix for each block; of another cut the axes around the
-// cut one are batches unless all lie in order.
+// Fills in the rows of one matrix and the library calls of a chunk. A call takes one batch axis. It
+// treats rows that are contiguous in both operands as one matrix. A chunk of a flat split is one
+// matrix per block. In another split, the axes around the split axis are batches, unless the
+// tensors are row-major.
 void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);

@@ -6,13 +6,13 @@
 
 namespace heddle::host {
 
-// What a match costs at nominal sizes, for chunkedSeconds().
+// Returns the work of a match at nominal sizes, for chunkedSeconds().
 ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut);
-// With its front, and the gather before that.
+// Returns the work of a match with its front, and with the gather before the front.
 ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut);
-// The front alone, whole.
+// Returns the work of the front alone, unsplit.
 ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const OverlapMatch& match);
 
 }  // namespace heddle::host

@@ -63,7 +63,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // the one that nobody reads as it was
+    if (remade_) result = removeDead(result);  // the originals may have no readers
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -107,7 +107,7 @@ class Resharding {
     chain(aside, result, wanted, result, expr.line);
   }
 
-  // The value in that state; made once for all readers.
+  // Returns the value in the wanted sharding. All readers share the moved value.
   ValueId inState(ValueId old, const Sharding& wanted, int line) {
     if (samePlacement(states_[old], wanted)) return rewriter_.at(old);
     std::string key = wanted.str(old_.meshes[wanted.mesh]);
@@ -119,7 +119,8 @@ class Resharding {
     return value;
   }
 
-  // Full and iota are made in any state rather than moved.
+  // Returns whether the value is a full or an iota. They are computed in the wanted sharding,
+  // because that is cheaper than to move them.
   bool isNew(ValueId old) const {
     const ExprId definition = old_.value(old).definition;
     if (definition == kNoExpr) return false;
@@ -139,15 +140,16 @@ class Resharding {
     return again;
   }
 
-  // The cheapest sets from the state of `value`, a form of the old value `of`, to `wanted`. The
-  // last one writes what stands for `target`, if there is one.
+  // Appends the cheapest path of sets that leads `value` to the sharding `wanted`. `value` holds
+  // the data of the old value `of`. If there is a `target`, the last set writes its new value.
   ValueId chain(ValueId value, ValueId of, const Sharding& wanted, ValueId target, int line) {
     Sharding from = now().tensor(value).sharding.value();
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
     const TensorView tensor = now().tensor(value);
     ReshardPaths::Path path = planner_.paths().find(tensor, from, wanted);
-    HEDDLE_USER_CHECK(path.possible, "%{} at line {}: no steps lead from {} to {}", name, line,
-                      from.str(meshOf(from)), wanted.str(meshOf(wanted)));
+    HEDDLE_USER_CHECK(path.possible,
+                      "%{} at line {}: no steps lead from {} to {}; no step makes a value partial",
+                      name, line, from.str(meshOf(from)), wanted.str(meshOf(wanted)));
     remember(tensor, from, wanted, path, name);
     for (size_t i = 0; i < path.states.size(); ++i) {
       bool last = i + 1 == path.states.size();
@@ -158,7 +160,7 @@ class Resharding {
 
   const DeviceMesh& meshOf(const Sharding& state) const { return old_.meshes[state.mesh]; }
 
-  // For the dump.
+  // Records the move and its alternatives for dumpResharding().
   void remember(const TensorView& tensor, const Sharding& from, const Sharding& wanted,
                 const ReshardPaths::Path& path, const std::string& name) {
     const auto told = [&](const ReshardPaths::Path& way) {
@@ -177,7 +179,7 @@ class Resharding {
     moves_.push_back(std::move(move));
   }
 
-  // One elementary step, with the copies that its memory order needs.
+  // Appends one elementary step and the copies that it needs because of memory orders.
   ValueId step(ValueId value, const Sharding& to, const std::string& name, ValueId target,
                int line) {
     const TensorView tensor = now().tensor(value);
@@ -197,7 +199,7 @@ class Resharding {
     AxisOrder order = memoryOrder(now(), value).value();
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
-    // A copy follows an exchange in any case, and writes in whatever order is wanted.
+    // A kernel after the all-to-all reorders the parts. It can write any memory order.
     if (step.kind == ReshardStep::Kind::AllToAll)
       return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
@@ -207,13 +209,15 @@ class Resharding {
     return finish(value, to, wanted_name, target, line, order);
   }
 
-  // A view on fewer ranks would keep the memory there alone, and every rank must free it alike.
+  // Returns whether the value is computed and the view is on another mesh. Such a view would keep
+  // the memory alive on its own ranks only, but all ranks must free a buffer at the same
+  // instruction.
   bool outlives(ValueId value, const Sharding& to) const {
     return now().tensor(value).sharding->mesh != to.mesh &&
            now().value(baseOf(now(), value)).definition != kNoExpr;
   }
 
-  // Meshes between two others are named after them.
+  // Adds the team of a step between two meshes as a mesh. Its name consists of both names.
   void addMesh(const ReshardStep& step) {
     Meshes& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh).valid()) return;
@@ -243,7 +247,8 @@ class Resharding {
     }
   }
 
-  // The value lying densely, with the axis of the step outermost.
+  // Returns the value without gaps and with the axis of the step outermost: the value itself, if
+  // need be with a hint, or a copy.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -262,7 +267,8 @@ class Resharding {
     return packed;
   }
 
-  // A set in the order that is there would be another name, so an op that changes nothing copies.
+  // Returns a copy. A set without a change of order would only be another name, so a cast to the
+  // same dtype copies in that case.
   ValueId copied(ValueId value, const std::string& name, int line, bool same_order) {
     if (!same_order) return rewriter_.set(value, name + "_packed", line);
     FusionBuilder& b = rewriter_.builder();
@@ -270,15 +276,15 @@ class Resharding {
     return b.apply("cast", {value}, {{"dtype", now().tensor(value).dtype}});
   }
 
-  // One collective needs its memory larger than the blocks, another one reads it too.
+  // Returns whether two collectives would read the same memory, and one of them needs it padded.
   bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
-    if (step.kind == ReshardStep::Kind::AllReduce) return false;  // of any size
+    if (step.kind == ReshardStep::Kind::AllReduce) return false;  // reads memory of any size
     return padded_.count(base) != 0 ||
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
 
-  // The memory is another value's.
+  // Returns whether the value shares the memory of another value.
   bool isView(ValueId value) const {
     const ExprId definition = now().value(value).definition;
     if (definition == kNoExpr) return false;
@@ -295,7 +301,8 @@ class Resharding {
     }
   }
 
-  // Whether what is cut is allocated as blocks of the ceil size, larger than the axis.
+  // Returns whether the step splits an axis unevenly. Its operand is then allocated as blocks of
+  // the ceil size, which together are larger than the axis.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||
@@ -309,7 +316,8 @@ class Resharding {
     return !remainder(tensor.domain[axis].extent, blocks).isConstant(0);
   }
 
-  // Whether the value is freshly computed and nobody has fixed its order.
+  // Returns whether the pass may choose the order of the value: a kernel or a library computes it,
+  // and its order is neither required nor hinted nor fixed by a collective.
   bool mayHint(ValueId id) const {
     const Value& value = now().value(id);
     if (value.definition == kNoExpr || value.tensor.layout.stride_order ||
@@ -346,8 +354,8 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  std::set<ValueId> collective_inputs_;  // new ids, of no permuted views; their order is fixed
-  std::set<ValueId> padded_;             // those of them whose memory is larger than their blocks
+  std::set<ValueId> collective_inputs_;  // new ids, from baseOf(); their order is fixed
+  std::set<ValueId> padded_;             // those of them whose memory is padded
   std::vector<SizeGuard> guards_;
   std::vector<ReshardMove> moves_;
   bool remade_ = false;

@@ -4,20 +4,26 @@
 
 namespace heddle {
 
-// Afterwards every expression but `set` is local: shardings of operands and result agree along its
-// axis map. Every `set` is one step of ir/analysis/reshard_step.h; a chain of them is the cheapest
-// in bytes (ir/passes/sharding/reshard_path.h). An expression that computes another state than its
-// result is to have writes %name_partial or %name_local, and sets lead from there to %name.
+// Inserts the data movement that the shardings need. Requires that propagateSharding has run. A
+// fusion without shardings stays as it is. Afterwards:
+//  - Every expression except `set` is local: each rank computes its block of the result from its
+//    blocks of the operands.
+//  - Every `set` is one step of ir/analysis/reshard_step.h. Where several steps are necessary, they
+//    are the path with the fewest bytes (ir/passes/sharding/reshard_path.h).
+//  - If an expression cannot compute its result in the wanted sharding, it writes %name_partial or
+//    %name_local, and `set` expressions lead from there to %name.
+//  - The axis that a collective joins or splits is outermost in memory, in its operand and in its
+//    result. For an all-to-all only the split axis in the operand is. A computed operand gets a
+//    hint for this. An operand that is an input or a view, or that has a required order, is copied
+//    to %name_packed.
+//  - If a step between two meshes needs a team that is no mesh of the fusion, the team is added as
+//  a
+//    mesh.
+//  - If a reshape regroups axes that stay sharded, a guard checks that their blocks consist of
+//    complete rows.
+//  - An annotation lists the moves (ir/passes/sharding/reshard_moves.h).
 //
-// Collectives that put an axis together or cut it find it outermost in memory on both sides (an
-// all-to-all: the axis that it cuts, in its operand): by a hint where the operand is computed, by a
-// copy %name_packed where it is an input, a view or has a required order. Meshes over which data
-// moves between two others are added, and what was moved how is told in
-// ir/passes/sharding/reshard_moves.h. A reshape of axes that stay spread guards that their blocks
-// are whole rows.
-//
-// UserError for a sharding that no steps lead to, and for a reshape that splits a sharded axis
-// unevenly.
+// UserError: no steps lead to a sharding, or a reshape splits a sharded axis unevenly.
 Fusion insertResharding(const Fusion& fusion);
 
 }  // namespace heddle

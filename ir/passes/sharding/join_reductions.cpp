@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Per old value that is reduced, or is a sum of such: how.
+// Per old value: the step that reduces it, or that will reduce it as a sum of reduced values.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -54,7 +54,7 @@ class ReductionJoiner {
   }
 
  private:
-  // The value that is reduced for this one, which waits.
+  // Returns the name of the sum that is reduced instead of this value.
   const std::string& reducedFor(ValueId id) const {
     while (waits(id)) {
       id = old_.expr(users_[id].front()).outputs[0];
@@ -62,7 +62,7 @@ class ReductionJoiner {
     return old_.value(id).name;
   }
 
-  // Of the moves that became one, the first stands for it.
+  // Updates the annotation of moves. Of several moves that were joined, only the first one stays.
   void tell(Fusion& fusion) const {
     auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
     if (!moves) return;
@@ -93,7 +93,9 @@ class ReductionJoiner {
 
   bool isReadOnce(ValueId id) const { return users_[id].size() == 1 && !isOutput(id); }
 
-  // The memory of what a collective wrote is as that one needed it, and not as the next would.
+  // Returns whether the sum may be the operand of a collective, directly or through a view. The sum
+  // would then be the result of a collective, whose memory is padded for that collective and not
+  // for the next one.
   bool feedsCollective(ValueId id) const {
     const std::vector<ExprId>& users = users_[id];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {
@@ -118,7 +120,7 @@ class ReductionJoiner {
            !feedsCollective(expr.outputs[0]);
   }
 
-  // Whether the value is reduced later, as a part of a sum.
+  // Returns whether the value is reduced later, as a part of a sum.
   bool waits(ValueId id) const {
     if (!stepOf(id) || !isReadOnce(id)) return false;
     return joined_[users_[id].front()];
@@ -132,7 +134,7 @@ class ReductionJoiner {
         rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
     Fusion& fusion = rewriter_.fusion();
     fusion.setSharding(sum, fusion.tensor(a).sharding);
-    // A collective moves memory as it lies.
+    // A collective does not reorder memory, so sum and result keep the order of the operand.
     const AxisOrder order = memoryOrder(fusion, a).value();
     std::optional<AxisOrder> hint;
     if (order != rowMajor(order.size())) hint = order;

@@ -4,11 +4,13 @@
 
 namespace heddle {
 
-// Afterwards no sum or difference is taken of two values that were each reduced over the same team
-// for it alone: the partial values are added on each device, and what comes out is reduced once.
-// So the gradient of an input of several products (dq wq' + dk wk' + dv wv') takes one allreduce.
-// Allreduces and reduce-scatters of sums; the order of rounding changes as it does wherever a sum
-// is split over devices. After insertResharding, which makes the reductions.
+// Joins reductions whose results are only added or subtracted. Each device adds the partial values
+// first, and only the sum is reduced. The gradient of an input of several matrix products
+// (dq wq' + dk wk' + dv wv') then needs one allreduce instead of three.
+//
+// This applies to allreduces and reduce-scatters that sum over the same team. The order of rounding
+// changes, as in every sum that is split over devices. The pass runs after insertResharding, which
+// inserts the reductions.
 Fusion joinReductions(const Fusion& fusion);
 
 }  // namespace heddle

@@ -14,8 +14,9 @@ using SpaceAxes = std::vector<std::vector<MeshAxis>>;
 
 const std::optional<Sharding>& stateOf(const States& states, ValueId id) { return states[id]; }
 
-// Whether an axis that is regrouped may have blocks of whole rows on both sides: no where that is
-// known not to be. What can be gathered as well is where the defaults are uneven.
+// Returns whether blocks of a regrouped axis may be even on both sides. False if they are known to
+// be uneven. If the axis can be gathered instead, false also if they are uneven at the size
+// defaults.
 bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_gather,
                const ReshardPaths& paths) {
   const auto divides = [&](const Size& extent) {
@@ -27,12 +28,13 @@ bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_g
   return divides(axis.from) && divides(axis.to);
 }
 
-// A split of what the user has sharded is his to mend, unless he has said where the result lies.
+// Returns whether an uneven axis that the reshape splits is gathered. Otherwise such a reshape is
+// an error (checkReshapeSharding). A sharding that the user wrote for the result allows the gather.
 bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }
 
-// The mesh axes of each axis of the space, given to those who ask first.
+// The mesh axes of each axis of the space. The first claim of an axis gets it.
 class SpaceGrants {
  public:
   SpaceGrants(const ShardableAxes& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
@@ -43,8 +45,8 @@ class SpaceGrants {
         splits_gathered_(splits_gathered),
         space_(spread.map.space.size()) {}
 
-  // Spreads the space as the state wants, where that is still free. Returns whether all of it was.
-  // `asked`: the axes that the user wants so.
+  // Grants the claims of one value as far as the axes are free. Returns whether all of them were.
+  // `asked`: the axes of the value that the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {
@@ -102,7 +104,8 @@ ReduceOp combinationOf(const Expression& expr) {
 
 }  // namespace
 
-// That of the result if it has one, then those of the operands, of more bytes first.
+// Returns the mesh of the result, if it has one, and then the meshes of the operands in order of
+// size.
 std::vector<MeshId> LocalShardingPlanner::meshesOf(const std::vector<Asker>& askers,
                                                    const std::optional<Sharding>& result) {
   std::vector<MeshId> meshes;

@@ -17,6 +17,8 @@ class Propagation {
     for (const Value& value : fusion.values()) states_.push_back(value.tensor.sharding);
   }
 
+  // Operands decide before readers. The second forward pass propagates what readers decided. New
+  // tensors follow their readers last, because any sharding of them costs nothing.
   Fusion run() {
     forward();
     backward();
@@ -33,7 +35,7 @@ class Propagation {
  private:
   std::optional<Sharding>& state(ValueId id) { return states_[id]; }
 
-  // Results whose operands say something follow them.
+  // Gives results the sharding that follows from their operands, if any operand has one.
   void forward() {
     for (const Expression& expr : fusion_.exprs()) {
       ValueId result = expr.outputs[0];
@@ -43,7 +45,7 @@ class Propagation {
     }
   }
 
-  // What the readers of a value want it to be, when all that say something say the same.
+  // Returns the sharding that the readers of a value want; nullopt if they disagree or want none.
   std::optional<Sharding> wish(ValueId id) {
     std::optional<Sharding> common;
     for (ExprId user : users_[id]) {
@@ -60,8 +62,8 @@ class Propagation {
     return common;
   }
 
-  // Values of unknown state, and results that are partial where they are made, follow their
-  // readers.
+  // Gives values without a sharding the one that their readers want. Results that would be partial
+  // follow their readers too, so that their reduction leads directly to the wanted sharding.
   void backward() {
     for (ExprId id : fusion_.exprs().ids().reversed()) {
       const Expression& expr = fusion_.expr(id);
@@ -72,8 +74,8 @@ class Propagation {
     }
   }
 
-  // Full, iota and what is computed from them alone cost nothing in any state: they follow their
-  // readers once the operands that came from elsewhere have decided those.
+  // Lets full, iota and values computed only from them follow their readers. Any sharding of them
+  // costs nothing, so the other operands decide the shardings of the readers first.
   void backwardToNew() {
     IdVector<ValueId, bool> is_new(states_.size(), false);
     for (const Expression& expr : fusion_.exprs()) {
@@ -130,8 +132,8 @@ class Propagation {
     forward();
   }
 
-  // An input or a new tensor that nothing decides lives on the mesh of the first reader that has
-  // one.
+  // Returns the mesh of the first reader whose result has one. An input or new tensor without
+  // another rule is replicated there.
   std::optional<MeshId> meshOfReaders(ValueId id) {
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);

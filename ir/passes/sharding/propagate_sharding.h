@@ -4,13 +4,16 @@
 
 namespace heddle {
 
-// Afterwards, if any value of the fusion has a sharding, every tensor has one. What the user wrote
-// stays. Forward, results follow their operands; backward, values without a sharding follow what
-// their readers want; inputs that nothing decides are replicated. No value becomes partial unless
-// the user says so: a partial result is resolved where it is made.
+// Gives every tensor a sharding if at least one has one. It never changes what the user wrote.
+//  - Forward, results follow their operands.
+//  - Backward, values without a sharding follow their readers, except outputs of the fusion.
+//  - The remaining inputs are replicated.
+//  - Only the user can declare a value partial. Every other partial result is reduced where it is
+//    computed.
 //
-// Here, apart from insertResharding, because a decision looks at readers and operands alike, and
-// nothing has been moved yet. UserError for stream splits.
+// The pass only decides, and insertResharding moves the data. The two are separate, because a
+// decision depends on readers and on operands, before anything is moved. UserError: a sharding has
+// a stream split, because noteStreamSplits was skipped.
 Fusion propagateSharding(const Fusion& fusion);
 
 }  // namespace heddle

@@ -27,7 +27,7 @@ void refuseUneven(const Fusion& fusion, const Expression& expr,
     const Size left = remainder(extent, devices);
     HEDDLE_USER_CHECK(!left.isConstant() || left.isConstant(0),
                       "{}: {} does not divide evenly over the {} devices of {}; gather the axis "
-                      "before, as in `set(%{}) shard(@{})`",
+                      "before the reshape, as in `set(%{}) shard(@{})`",
                       source, extent.str(), devices, mesh.str(), input.name, mesh.name);
   }
 }
@@ -54,7 +54,8 @@ void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const
   for (const ShardableAxes::Regrouped& axis : shardableAxesOf(fusion, reshape).regrouped) {
     const std::vector<MeshAxis>& list = operand.axes[axis.input];
     const std::string source = fmt::format(
-        "reshape at line {}: axis {} of %{}, {} elements, has {} as the outermost axis of %{}",
+        "reshape at line {0}: axis {1} of %{2} with {3} elements corresponds to an axis of %{5} "
+        "with {4}",
         reshape.line, axis.input, fusion.value(reshape.inputs[0]).name, axis.from.str(),
         axis.to.str(), fusion.value(reshape.outputs[0]).name);
     if (list.empty()) {
@@ -62,7 +63,7 @@ void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const
       continue;
     }
     const std::string over = fmt::format(
-        "{} devices of @{}; or gather the axis before, as in `set(%{}) shard(@{})`",
+        "{} devices of @{}; or gather the axis before the reshape, as in `set(%{}) shard(@{})`",
         devicesOf(mesh, list), mesh.name, fusion.value(reshape.inputs[0]).name, mesh.name);
     for (const Size& extent : {axis.from, axis.to}) {
       guardEven(extent, devicesOf(mesh, list), source, over, guards);

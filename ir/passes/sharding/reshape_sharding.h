@@ -6,14 +6,17 @@
 
 namespace heddle {
 
-// Whether an axis that the reshape splits unevenly is gathered rather than refused.
+// Returns whether the reshape has gather_uneven=true. An axis that it splits unevenly is then
+// gathered; otherwise it is an error.
 bool gathersUneven(const Expression& reshape);
 
-// A reshape of operand 0 in the state `operand`, where the fusion has propagated shardings: axes
-// that it regroups and that stay spread must have blocks of whole rows on both sides, which a guard
-// is added for where sizes are not known. UserError for one that splits an axis which the user
-// wants sharded (`asked`, of operand 0) and which is known to be uneven, unless he has said where
-// the result lies or that it is gathered.
+// Checks a reshape whose operand 0 has the sharding `operand`. The fusion must have propagated
+// shardings. Axes that the reshape regroups and that stay sharded must have even blocks on both
+// sides; where this depends on symbols, a guard is added.
+//
+// UserError: the reshape splits an axis unevenly that the user asked to be sharded (`asked`, per
+// axis of operand 0). It is no error if the user wrote a sharding for the result, or with
+// gather_uneven.
 void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
                           const std::vector<bool>& asked, std::vector<SizeGuard>& guards);
 

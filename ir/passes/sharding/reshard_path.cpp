@@ -13,7 +13,7 @@ namespace {
 
 using Key = std::vector<int>;
 
-// Equal for states that place the data alike.
+// Returns a key that is equal for shardings that place the data in the same way.
 Key keyOf(const Sharding& state) {
   Key key{state.mesh.number()};
   for (const std::vector<MeshAxis>& list : state.axes) {
@@ -46,10 +46,11 @@ bool isPrefix(const std::vector<MeshAxis>& list, const std::vector<MeshAxis>& of
   return list.size() <= of.size() && std::equal(list.begin(), list.end(), of.begin());
 }
 
-// The share of a buffer that a ring sends to the others.
+// Returns the share of a buffer that one device of a ring sends.
 double share(double team) { return (team - 1) / team; }
 
-// The state with those partial entries gone; nullopt when they mix reductions or are no entries.
+// Returns the sharding without these partial entries; nullopt if one is missing or if they have
+// different reductions.
 std::optional<Sharding> without(Sharding state, const std::vector<MeshAxis>& axes) {
   std::optional<ReduceOp> op;
   for (MeshAxis axis : axes) {
@@ -62,7 +63,7 @@ std::optional<Sharding> without(Sharding state, const std::vector<MeshAxis>& axe
   return state;
 }
 
-// All non-empty subsets of the partial axes, the largest first.
+// Returns all non-empty subsets of the partial axes. The first one has all axes.
 std::vector<std::vector<MeshAxis>> subsets(const Sharding& state) {
   std::vector<std::vector<MeshAxis>> result;
   size_t count = state.partial.size();
@@ -82,7 +83,7 @@ ReshardPaths::ReshardPaths(const Fusion& fusion) : fusion_(fusion) {
   for (const auto& [symbol, value] : fusion.size_defaults) sizes_[symbol] = value;
   for (const Value& value : fusion.values()) {
     HEDDLE_USER_CHECK(!value.tensor.sharding || !value.tensor.sharding->stream,
-                      "%{} has a stream split, which no step makes; was noteStreamSplits skipped?",
+                      "%{} has a stream split, which no step adds; was noteStreamSplits skipped?",
                       value.name);
   }
 }
@@ -93,7 +94,8 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
-// An extent of many symbols without defaults is beyond 64 bits: it counts with smaller ones.
+// Returns the extent at the size defaults. Symbols without a default are 4096. If the extent
+// exceeds 64 bits, smaller values replace 4096.
 double ReshardPaths::nominal(const Size& extent) const {
   for (int64_t each = kNominalExtent; each > 1; each /= 8) {
     const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {
@@ -128,7 +130,7 @@ double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state)
   return total;
 }
 
-// Negative: no single step.
+// Returns the bytes that one device sends; -1 if this is no single step.
 double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
                           const Sharding& to) const {
   const ReshardStep step = stepBetween(from, to, tensor, fusion_.meshes);
@@ -168,7 +170,7 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// The mesh axes taken from where they are the innermost: for an exchange.
+// Adds all-to-alls: the mesh axes move here from an axis where they are the innermost ones.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -181,13 +183,14 @@ void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis
   }
 }
 
-// Steps that spread the axis further, as the lists of the aim say.
+// Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. The new mesh
+// axes are the next ones in the list of the goal.
 void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
              std::vector<Sharding>& to) {
   const std::vector<MeshAxis>& list = state.axes[axis];
   if (!isPrefix(list, wanted)) return;
   std::vector<MeshAxis> added;
-  bool free = true;  // none of the added axes is in use: a slice
+  bool free = true;  // no added mesh axis is in use, so a slice suffices
   for (size_t i = list.size(); i < wanted.size(); ++i) {
     added.push_back(wanted[i]);
     free = free && !uses(state, wanted[i]);
@@ -204,7 +207,7 @@ void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wa
 
 }  // namespace
 
-// Each may be one step away, or none.
+// Returns candidates for the next sharding. cost() rejects those that are not one step away.
 std::vector<Sharding> ReshardPaths::neighbours(const Sharding& state, const Sharding& goal) const {
   std::vector<Sharding> to;
   addGathers(state, to);
@@ -226,6 +229,7 @@ std::vector<Sharding> ReshardPaths::neighbours(const Sharding& state, const Shar
   return to;
 }
 
+// Runs Dijkstra's algorithm over shardings.
 ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& from,
                                       const Sharding& to) const {
   Path path;

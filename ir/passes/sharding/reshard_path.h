@@ -8,34 +8,36 @@
 
 namespace heddle {
 
-// Ways from one state of a tensor to another, and what they cost. Bytes are those one device sends,
-// counted with the fusion's size defaults and kNominalExtent for symbols without one: a function of
-// the fusion alone, so that every rank takes the same way.
+// Finds paths from one sharding of a tensor to another, and their costs. The cost is the number of
+// bytes that one device sends. It uses the size defaults of the fusion, and kNominalExtent for
+// symbols without one. It depends only on the fusion, so every rank takes the same path.
 class ReshardPaths {
  public:
   static constexpr int64_t kNominalExtent = 4096;
 
-  // Borrows the fusion. UserError: a value with a stream split, which noteStreamSplits takes off.
+  // Borrows the fusion. UserError: a value has a stream split, because noteStreamSplits was
+  // skipped.
   explicit ReshardPaths(const Fusion& fusion);
 
   struct Path {
-    // After each step; the last is the wanted one; empty: nothing to do.
+    // The sharding after each step. The last one is the wanted sharding. Empty: no step is needed.
     std::vector<Sharding> states;
     double bytes = 0;
     bool possible = true;
   };
-  // The cheapest chain of elementary steps (ir/analysis/reshard_step.h), then the shortest, then
-  // the first in the order allgather (fewest mesh axes last), allreduce, slice, reduce-scatter,
-  // all-to-all, and from one mesh to another: straight to the wanted state, in the same placement,
-  // replicated. Neither state has a stream split.
+  // Returns the path of elementary steps (ir/analysis/reshard_step.h) that moves the fewest bytes.
+  // Ties go to the fewest steps, then to the first in this order:
+  //  1. allgather (most mesh axes first), allreduce, slice, reduce-scatter, all-to-all;
+  //  2. to another mesh: directly to the wanted sharding, with the same sharding, replicated.
+  // Neither sharding may have a stream split.
   Path find(const TensorView& tensor, const Sharding& from, const Sharding& to) const;
 
-  // The cheapest chain for each other first step, cheapest first.
+  // Returns the cheapest path for each other first step, cheapest first, `most` paths at most.
   std::vector<Path> alternatives(const TensorView& tensor, const Sharding& from, const Sharding& to,
                                  size_t most) const;
 
-  double bytes(const TensorView& tensor) const;  // of the whole tensor
-  // Of an extent that the size defaults decide; nullopt when one of its symbols has none.
+  double bytes(const TensorView& tensor) const;  // of the unsharded tensor
+  // Returns the extent at the size defaults; nullopt if one of its symbols has no default.
   std::optional<int64_t> byDefaults(const Size& extent) const;
 
  private:
@@ -49,13 +51,13 @@ class ReshardPaths {
   SizeBindings sizes_;
 };
 
-// "allreduce over x", "allgather of axis 0 over y, x", "slice", ...
+// Returns "allreduce over x", "allgather of axis 0 over y, x", "slice", ...
 std::string describeStep(const ReshardStep& step);
 
-// Without its partial entries: what it is once they are reduced.
+// Returns the sharding without its partial entries, which is the sharding after their reduction.
 Sharding resolved(Sharding sharding);
 
-// A replicated tensor of `rank` axes on that mesh.
+// Returns the sharding of a replicated tensor with `rank` axes on that mesh.
 Sharding replicated(MeshId mesh, size_t rank);
 
 }  // namespace heddle

@@ -66,7 +66,7 @@ class LinearSplitter {
     rewriter_.adopt(value, result);
   }
 
-  // New tensors lie as the result does.
+  // Gives all new tensors the sharding of the result.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
     const Sharding& wanted = states_[result].value();

@@ -4,10 +4,11 @@
 
 namespace heddle {
 
-// Afterwards no product whose reduced axis is spread over devices has a bias or an activation: they
-// follow as ops of their own, behind the reduction, so that the bias is added once. Partial sums
-// are rounded to their type where the whole product would not have been. After propagateSharding,
-// which decides what is spread, and before insertResharding, which puts the reduction in between.
+// Separates bias and activation from matrix products whose reduced axis is split over devices. They
+// become ops after the reduction, so that the bias is added once. The partial sums are rounded to
+// the type of the result, unlike the intermediate sums of an unsplit matrix product. The pass runs
+// after propagateSharding, which decides what is split, and before insertResharding, which inserts
+// the reduction.
 Fusion splitLinear(const Fusion& fusion);
 
 }  // namespace heddle

@@ -6,10 +6,10 @@
 
 namespace heddle {
 
-// Per value and logical axis: whether the user has asked for it to be sharded, as he has where he
-// wrote so, and where that leads to as results follow their operands. What is sharded elsewhere,
-// because its readers are, could as well not be: it must not ask sizes for what the user does not.
-// Values of fusions without a reshape, the only op for which it matters, have empty lists.
+// Returns, per value and logical axis, whether the user asked for it to be sharded: the user wrote
+// the sharding, or the axis inherits it in forward direction. Other axes may be sharded because
+// their readers are. The user did not ask for that, so it must not add conditions on sizes. Only
+// reshapes use this result: if the fusion has none, all lists are empty.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 }  // namespace heddle

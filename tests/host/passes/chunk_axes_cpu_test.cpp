@@ -18,7 +18,7 @@ using chunk_testing::posts;
 using chunk_testing::replaced;
 using comm::CollectiveKind;
 
-// [batch, tokens, hidden], tokens spread at both ends.
+// [batch, tokens, hidden]; input and output are sharded by tokens.
 constexpr const char* kBatchedSequence = R"(heddle 1
 mesh @m = [x=ranks]
 fusion bsp(%x: f32[b, t, h] shard(@m, 1: x), %w1: f32[h, f] shard(@m, 1: x),
@@ -30,7 +30,7 @@ fusion bsp(%x: f32[b, t, h] shard(@m, 1: x), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
-// Batches too, over the other axis of a mesh.
+// The same with batches sharded over the other axis of a mesh.
 constexpr const char* kBatchesAndTokens = R"(heddle 1
 mesh @m = [y=2, x=2]
 fusion bgrid(%x: f32[b, t, h] shard(@m, 0: y, 1: x), %w1: f32[h, f] shard(@m, 1: x),
@@ -42,7 +42,7 @@ fusion bgrid(%x: f32[b, t, h] shard(@m, 0: y, 1: x), %w1: f32[h, f] shard(@m, 1:
 }
 )";
 
-// [batch, tokens, hidden] whole at both ends.
+// [batch, tokens, hidden]; input and output are unsharded.
 constexpr const char* kBatchedTensor = R"(heddle 1
 mesh @m = [x=ranks]
 fusion btp(%x: f32[b, t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
@@ -60,7 +60,7 @@ TEST(ChunkAxes, ChunkedTokensAreRightOnOneToFourRanks) {
   for (int64_t b : {3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
 }
 
-// Batches and tokens lie behind each other: three chunks of two batches, five of one.
+// Batches and tokens are contiguous: three chunks of two batches, and five chunks of one.
 TEST(ChunkAxes, UnevenBatchesAreSplitWithTheirTokens) {
   for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
   expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
@@ -83,7 +83,7 @@ TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
   const Program sp = compile(parseFusion(tokens), 2, {});
   EXPECT_EQ(posts(choiceOf(sp).then_body, CollectiveKind::ReduceScatter), 3);
   EXPECT_EQ(posts(choiceOf(sp).then_body, CollectiveKind::Allgather), 1);
-  // Batches: the outer ones, and the tokens of a single one.
+  // stream(0: 2) splits batches. stream(1: 3) splits the tokens of a single batch.
   const std::string batches =
       replaced(kBatchedTensor, "return %y shard(@m)", "return %y shard(@m) stream(0: 2)");
   const std::string one =
@@ -96,7 +96,7 @@ TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
             3);
 }
 
-// Rows that do not divide at the known sizes keep no other product whole.
+// Rows that do not divide at the default sizes must not keep another matrix product unsplit.
 TEST(ChunkAxes, DivisibleRowsAreSplitBesideIndivisibleOnes) {
   constexpr const char* kTwo = R"(heddle 1
 mesh @m = [x=ranks]

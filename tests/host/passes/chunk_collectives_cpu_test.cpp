@@ -1,5 +1,5 @@
-// Products next to collectives in chunks: the same results as the whole, at sizes that fit and that
-// do not, on any number of ranks, under adversarial orders.
+// Matrix products and collectives in chunks have the results of the unsplit program: at sizes that
+// divide and that do not, on one to four ranks, under adversarial orders.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -80,7 +80,8 @@ TEST(ChunkCollectives, SeveralReadersAndMeshAxesAreRight) {
   for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
 }
 
-// Waits of the main stream, posts of gathers and reductions, products and kernels.
+// Returns one letter per instruction: g and s for posts of gathers and reductions, p for matrix
+// products, k for kernels, w for waits of stream 0.
 std::string orderOf(const Program& program) {
   std::string order;
   for (const Instruction& x : choiceOf(program).then_body) {
@@ -95,7 +96,7 @@ std::string orderOf(const Program& program) {
   return order;
 }
 
-// Between the wait for one chunk and that for the next stand the products of the first.
+// The matrix products of a chunk run before the wait for the next chunk.
 TEST(ChunkCollectives, MatmulsRunBetweenTheWaits) {
   const Program chain = compiled(parseFusion(kSequenceParallel), 2, 3);
   EXPECT_EQ(orderOf(chain), "gggwppswppswppswww") << print(chain);
@@ -106,7 +107,7 @@ TEST(ChunkCollectives, MatmulsRunBetweenTheWaits) {
   EXPECT_EQ(orderOf(apart), "gggwpwpwppspspswww") << print(apart);
 }
 
-// A kernel between two products goes through in chunks with them, also one that two products feed.
+// A kernel between two matrix products is split with them, also if it reads two of them.
 TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   const std::string gelu = replaced(kTensorParallel, "relu(%a)", "tanh(%a)");
   EXPECT_EQ(orderOf(compiled(parseFusion(gelu), 2, 2)), "pkpspkpsww");
@@ -128,7 +129,7 @@ TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   }
 }
 
-// A product that reads its rows as its matrix too needs them whole.
+// A matrix product whose operands are the same tensor needs it unsplit.
 TEST(ChunkCollectives, SelfMatmulIsNotSplit) {
   constexpr const char* kGram = R"(heddle 1
 mesh @m = [x=ranks]
@@ -143,7 +144,7 @@ fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24,
   for (int ranks : {2, 3}) expectRight(kGram, ranks, 2, {});
 }
 
-// What others read too is made whole: the first product stays as it is.
+// If other instructions read the tensor between, the first matrix product is not split.
 TEST(ChunkCollectives, ProducerWithOtherReadersStaysUnsplit) {
   const std::string seen =
       replaced(replaced(kTensorParallel, "relu(%a)", "tanh(%a)"), "return %y shard(@m)",
@@ -185,7 +186,7 @@ bool hasUnequalChunks(const Program& program) {
   return rows.size() > 3;  // more than rows, columns and a number of blocks
 }
 
-// Large sizes: chunks of several lengths, both stages and both collectives of them at once.
+// At large sizes, the chunks have several lengths and pass through both stages and collectives.
 TEST(ChunkCollectives, UnequalChunksAreRight) {
   int unequal = 0;
   constexpr const char* kSizes = "with t = 24, h = 6, f = 96";

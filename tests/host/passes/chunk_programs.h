@@ -11,13 +11,14 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// Products next to collectives, and what their chunks must be like.
+// Fusions with matrix products next to collectives, and checks of their chunks.
 namespace heddle::host::chunk_testing {
 
 using comm::CollectiveKind;
 using testing::HarnessOptions;
 
-// Rows spread at both ends: allgather -> product and product -> reduce-scatter.
+// Input and output are sharded by rows: allgather -> matrix product, and matrix product ->
+// reduce-scatter.
 inline constexpr const char* kSequenceParallel = R"(heddle 1
 mesh @m = [x=ranks]
 fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
@@ -29,7 +30,7 @@ fusion sp(%x: f32[t, h] shard(@m, 0: x), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
-// Rows whole at both ends: product -> allreduce.
+// Input and output are unsharded: matrix product -> allreduce.
 inline constexpr const char* kTensorParallel = R"(heddle 1
 mesh @m = [x=ranks]
 fusion tp(%x: f32[t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
@@ -41,7 +42,7 @@ fusion tp(%x: f32[t, h] shard(@m), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
-// Three axes, one gathered tensor read by two products, a bias.
+// Two matrix products, one with a bias, read one gathered tensor of three axes.
 inline constexpr const char* kTwoReaders = R"(heddle 1
 mesh @m = [x=ranks]
 fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
@@ -54,7 +55,7 @@ fusion two(%x: f32[b, t, h] shard(@m, 0: x), %w1: f32[f, h] shard(@m, 0: x),
 }
 )";
 
-// Both axes of a mesh at once.
+// The rows are sharded over both axes of a mesh.
 inline constexpr const char* kTwoAxes = R"(heddle 1
 mesh @m = [y=2, x=2]
 fusion grid(%x: f32[t, h] shard(@m, 0: [y, x]), %w1: f32[h, f] shard(@m, 1: x),
@@ -105,8 +106,8 @@ inline void expectRight(const char* text, int ranks, int64_t chunks, const SizeB
   }
 }
 
-// Of integers, which a product of fewer rows sums to the same bits: a library may round f32 sums
-// in another order at its edges.
+// Compares chunks with the unsplit program, bit by bit. The elements are integers, because a
+// library may sum f32 in another order if a matrix product has fewer rows.
 inline void expectSameBits(std::string text, int ranks, int64_t chunks) {
   for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text[at] = 'i';
   const Fusion fusion = parseFusion(text);

@@ -1,4 +1,4 @@
-// Kernels between products and collectives, run on the rows of a chunk.
+// Kernels between matrix products and collectives run on the rows of a chunk.
 #include <gtest/gtest.h>
 
 #include "host/passes/chunk/rowwise_kernel.h"
@@ -13,7 +13,7 @@ using chunk_testing::expectRight;
 using chunk_testing::expectSameBits;
 using chunk_testing::replaced;
 
-// The sum of two products of partial sums is reduced once: two products and a kernel.
+// A kernel adds the partial sums of two matrix products, so that they are reduced once.
 constexpr const char* kSumOfProducts = R"(heddle 1
 mesh @m = [x=ranks]
 fusion sums(%a: f32[b, t, f] shard(@m, 2: x), %c: f32[b, t, f] shard(@m, 2: x),
@@ -26,8 +26,8 @@ fusion sums(%a: f32[b, t, f] shard(@m, 2: x), %c: f32[b, t, f] shard(@m, 2: x),
 }
 )";
 
-// What is gathered goes through a kernel, with a list along the last axis and a tensor that every
-// device has whole, into two products.
+// Two matrix products read the result of a kernel. The kernel reads the gathered tensor, a list
+// along the last axis, and an unsharded tensor.
 constexpr const char* kGathered = R"(heddle 1
 mesh @m = [x=ranks]
 fusion gathered(%x: f32[b, t, h] shard(@m, 1: x), %bias: f32[h] shard(@m),
@@ -57,8 +57,8 @@ TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAKernel) {
   expectSameBits(kGathered, 2, 2);
 }
 
-// By hand: a product, a kernel, a product and its reduction, with one line more or other than
-// these.
+// A host program with a matrix product, a kernel, a matrix product and its reduction. The test
+// cases change one line.
 constexpr const char* kTwoProducts = R"(heddle 1
 mesh @m = [x=2]
 kernel @k {
@@ -93,8 +93,8 @@ program main(%x0: f32[t, h], %w: f32[h, f], %w2: f32[f, h]) -> (%d) with t = 16,
 }
 )";
 
-// Both products in chunks: four calls. Only the second: three. And two where the rows do not
-// divide.
+// The calls of both versions: four if both matrix products are in chunks, three if only the second
+// one is, and two in the unsplit version.
 TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
   const std::string before_g = "  %g = allocate\n", before_c = "  %c = allocate\n";
   const struct {

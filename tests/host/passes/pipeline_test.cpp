@@ -26,7 +26,7 @@ std::string readSource(const std::string& path) {
   return text.str();
 }
 
-// As lowering leaves a program: all on stream 0, a wait right after each post.
+// A program as the lowering writes it: all work on stream 0, and a wait right after each post.
 constexpr const char* kLowered = R"(heddle 1
 mesh @m = [y=2, x=2]
 kernel @k {
@@ -63,7 +63,8 @@ program main(%x: f32[t], %w: f32[t]) -> (%out) with t = 8 {
 }
 )";
 
-// Takes the n-th Wait, WaitEvent or Free out; false when there are fewer. Says which.
+// Removes the n-th Wait, Free, RecordEvent or WaitEvent and sets `what` to its text. Returns false
+// if there are fewer.
 bool removeNth(std::vector<Instruction>& body, int& n, std::string& what, const Program& program) {
   for (size_t i = 0; i < body.size(); ++i) {
     const Op& op = body[i].op;
@@ -115,7 +116,7 @@ TEST(ProgramPipeline, ExamplesStayUnchanged) {
   }
 }
 
-// Also where some ranks of the job are in neither stage.
+// With three ranks, one of them is in neither stage.
 TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
   for (int ranks : {2, 3}) {
     const Program program =
@@ -152,8 +153,7 @@ program main(%x: f32[4]) -> () {
   expectAllNecessary(program, 1);
 }
 
-// Two slices of a buffer that are known to be apart, unless a trip of a loop turns one into the
-// other.
+// Two slices of a buffer are disjoint, unless an iteration of a loop redefines one as the other.
 TEST(BufferAccesses, SlicesAreDisjointUnlessALoopMovesThem) {
   const Program program = parseProgram(R"(heddle 1
 program p(%x: f32[8]) -> (%y) {

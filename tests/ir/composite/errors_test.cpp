@@ -77,7 +77,7 @@ TEST(CompositeErrors, WrongShapesAreRefused) {
   EXPECT_EQ(refusal("stack(%x, %w)"), "stack: %x: f32[2, 6] and %w: f32[6] differ in rank");
   EXPECT_EQ(refusal("chunk(%x, chunks=0)"), "chunk: chunks is 0, expected 1 to 4096");
   EXPECT_EQ(refusal("chunk(%x, chunks=3)", "%r, %q, %p"),
-            "f:1:223: chunk has 2 result(s), the text names 3");
+            "f:1:223: chunk has 2 result(s), but the text names 3");
   EXPECT_EQ(refusal("repeat(%x, repeats=[2])"), "repeat: %x: f32[2, 6] has 2 axes, got 1 repeats");
   EXPECT_EQ(refusal("repeat(%x, repeats=[2, -1])"), "repeat: axis 1 is repeated -1 times");
   EXPECT_EQ(refusal("reshape(%x, sizes=[-1, -1])"), "reshape: more than one size is -1");
@@ -90,9 +90,9 @@ TEST(CompositeErrors, WrongShapesAreRefused) {
 TEST(CompositeErrors, WrongNewTensorsAndIndicesAreRefused) {
   EXPECT_EQ(refusal("zeros()"), "zeros: attribute 'sizes' is missing");
   EXPECT_EQ(refusal("eye(sizes=[1, 2, 3])"), "eye: got 3 sizes, expected 1 or 2");
-  EXPECT_EQ(refusal("arange(stop=3, step=0)"), "arange: from 0 to 3 in steps of 0 there is no end");
+  EXPECT_EQ(refusal("arange(stop=3, step=0)"), "arange: from 0 to 3 in steps of 0 never ends");
   EXPECT_EQ(refusal("arange(start=3, stop=0)"), "arange: steps of 1 do not lead from 3 to 0");
-  EXPECT_EQ(refusal("arange(stop=inf)"), "arange: from 0 to inf in steps of 1 there is no end");
+  EXPECT_EQ(refusal("arange(stop=inf)"), "arange: from 0 to inf in steps of 1 never ends");
   EXPECT_EQ(refusal("tril(%w)"), "tril: %w: f32[6] needs two axes or more");
   EXPECT_EQ(refusal("triu(%w)"), "triu: %w: f32[6] needs two axes or more");
   EXPECT_EQ(refusal("one_hot(%n, num_classes=0)"), "one_hot: num_classes is 0, expected 1 or more");
@@ -118,15 +118,14 @@ TEST(CompositeErrors, WrongNewTensorsAndIndicesAreRefused) {
 
 TEST(CompositeErrors, WrongRandomOpsAreRefused) {
   EXPECT_EQ(refusal("uniform(%s, %s)"),
-            "uniform: give sizes=[...] or a tensor of these sizes first");
+            "uniform: write sizes=[...] or a tensor of these sizes first");
   EXPECT_EQ(refusal("normal(%x, %s, %s, sizes=[2])"),
-            "normal: sizes are given and %x: f32[2, 6] too");
+            "normal: both sizes=[...] and %x: f32[2, 6] give the sizes; omit one");
   EXPECT_EQ(refusal("random_bits(%f, %s, sizes=[2])"),
             "random_bits: the seed %f: f64 must be an i64 scalar");
   EXPECT_EQ(refusal("random_bits(%s, %x, sizes=[2])"),
             "random_bits: the offset %x: f32[2, 6] must be an i64 scalar");
-  EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], low=2)"),
-            "uniform: there is nothing between low=2 and high=1");
+  EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], low=2)"), "uniform: low=2 is above high=1");
   EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], high=1e6, dtype=f16)"),
             "uniform: low=0 and high=1000000 are not both finite in f16");
   EXPECT_EQ(refusal("uniform(%s, %s, sizes=[2], dtype=i64)"),
@@ -136,7 +135,7 @@ TEST(CompositeErrors, WrongRandomOpsAreRefused) {
   EXPECT_EQ(refusal("bernoulli(%s, %s, sizes=[2], p=nan)"), "bernoulli: p is nan, expected 0 to 1");
   EXPECT_EQ(refusal("bernoulli(%i, %s, %s)"), "bernoulli: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("randint(%s, %s, sizes=[2], low=3, high=3)"),
-            "randint: there is nothing from low=3 to below high=3");
+            "randint: low=3 must be below high=3");
   EXPECT_EQ(
       refusal("randint(%s, %s, sizes=[2], low=-9223372036854775807, high=9223372036854775807)"),
       "randint: from low=-9223372036854775807 to high=9223372036854775807 there are more than "
@@ -196,7 +195,7 @@ TEST(CompositeErrors, WrongNormsAreRefused) {
   EXPECT_EQ(refusal("rms_norm_backward(%x, %i)", "%r, %q"),
             "rms_norm_backward: %i: i64[2, 6] is not of a float type");
   EXPECT_EQ(refusal("group_norm(%x, groups=4)"),
-            "group_norm: the channels of %x: f32[2, 6] do not fall into 4 groups");
+            "group_norm: the channels of %x: f32[2, 6] cannot be split into 4 groups");
   EXPECT_EQ(refusal("group_norm(%w, groups=1)"), "group_norm: %w: f32[6] needs two axes or more");
   EXPECT_EQ(refusal("group_norm(%x, %x, groups=2)"),
             "group_norm: %x: f32[2, 6] must have one axis, the channels");
@@ -209,10 +208,10 @@ TEST(CompositeErrors, WrongNormsAreRefused) {
 
 TEST(CompositeErrors, BatchNormOfOneElementIsRefused) {
   EXPECT_EQ(refusal("batch_norm(%o, %w, %w)", "%r, %q, %p"),
-            "batch_norm: %o: f32[1, 6] has one element a channel, whose variance says nothing");
+            "batch_norm: %o: f32[1, 6] has one element per channel, but the variance needs more");
   EXPECT_EQ(refusal("batch_norm_backward(%o, %o)", "%r, %q, %p"),
-            "batch_norm_backward: %o: f32[1, 6] has one element a channel, whose variance says "
-            "nothing");
+            "batch_norm_backward: %o: f32[1, 6] has one element per channel, but the variance "
+            "needs more");
 }
 
 TEST(CompositeErrors, WrongLossesAreRefused) {
@@ -238,7 +237,7 @@ TEST(CompositeErrors, WrongLossesAreRefused) {
   EXPECT_EQ(refusal("cross_entropy(%x, %n, label_smoothing=1.5)"),
             "cross_entropy: label_smoothing is 1.5, expected 0 to 1");
   EXPECT_EQ(refusal("cross_entropy_backward(%w, %x, %n)"),
-            "cross_entropy_backward: %w: f32[6] must have no axes, as the loss");
+            "cross_entropy_backward: %w: f32[6] must have no axes, like the loss");
   EXPECT_EQ(refusal("cross_entropy_backward(%z, %d, %n)"),
             "cross_entropy_backward: %z: f32[] and %d: f64[2, 6] differ in dtype");
   EXPECT_EQ(refusal("mse_loss(%x, %i)"), "mse_loss: %i: i64[2, 6] is not of a float type");
@@ -304,9 +303,10 @@ TEST(CompositeErrors, SizesBoundByARunAreChecked) {
             "argmax: %x: f32[2, t] must have elements along axis 1: min(t, 1) is 0, expected 1");
   EXPECT_EQ(bound("argmin(%x)", 0),
             "argmin: %x: f32[2, t] must have elements along axis 0: min(2*t, 1) is 0, expected 1");
-  EXPECT_EQ(bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 1, "%y"),
-            "batch_norm: %y: f32[t, 2] must not have one element a channel, t: min(t, 2) % 2 is 1, "
-            "expected 0");
+  EXPECT_EQ(
+      bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 1, "%y"),
+      "batch_norm: %y: f32[t, 2] must not have one element per channel, t: min(t, 2) % 2 is 1, "
+      "expected 0");
   EXPECT_EQ(bound("permute(%x, axes=[1, 0]) %r, %p, %q = batch_norm(%y, %m, %m)", 2, "%y"),
             "no error");
 }

@@ -110,8 +110,8 @@ TEST(FormErrors, WrongIndicesAreRefused) {
 // The message names the f8 operand and the op as the caller wrote them.
 TEST(FormErrors, Float8OperandsAreRefused) {
   const std::string refused =
-      ": %q: f8e4m3[2, 6] is of an f8 type, which takes part in casts, moves and products only: "
-      "cast it";
+      ": %q: f8e4m3[2, 6] is of an f8 type, which only casts, data movement and matrix products "
+      "accept: cast it";
   for (const std::string call : {"sum(%q)",
                                  "mean(%q)",
                                  "var(%q)",
@@ -146,7 +146,7 @@ TEST(FormErrors, WrongParametersAreRefused) {
       {"%r, %k, %l = batch_norm(%c, %p, %w)",
        "batch_norm: %p: f32[6, 3] must have one axis, the channels"},
       {"%r, %k, %l = batch_norm(%x, %z, %w)",
-       "batch_norm: %z: f32[] does not have the axes of %x: f32[2, 6] it stands for"},
+       "batch_norm: %z: f32[] does not have the axes of %x: f32[2, 6] to which it applies"},
       {"%r = cross_entropy_backward(%x, %x, %n, reduction=none)",
        "cross_entropy_backward: %x: f32[2, 6] must have the axes of %x: f32[2, 6] less the "
        "classes"},
@@ -161,7 +161,7 @@ TEST(FormErrors, JoiningNothingIsRefused) {
       op == "cat" ? cat(b, {}) : stack(b, {});
       ADD_FAILURE() << op << " of nothing";
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), op + ": there is nothing to join");
+      EXPECT_EQ(error.what(), op + ": expected at least one tensor");
     }
   }
 }

@@ -85,7 +85,7 @@ TEST(SegmentAttention, SimilarOpsAreNotAttention) {
   EXPECT_EQ(byHand(128, 128, "f32"), "");
   EXPECT_EQ(byHand(128, 1, "f32"), "a mask other than the causal one");
   EXPECT_EQ(byHand(128, 128, "i32"), "its ops are not those of scaled_dot_product_attention");
-  EXPECT_EQ(byHand(1, 128, "f32"), "axis 0 of %y is stretched");
+  EXPECT_EQ(byHand(1, 128, "f32"), "axis 0 of %y is broadcast");
 }
 
 TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
@@ -114,7 +114,7 @@ TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
 
 TEST(SegmentAttention, NotesSayWhyAForwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
-    EXPECT_TRUE(anyContains(segmented.notes, "is no library call: " + why)) << dumpText(segmented);
+    EXPECT_TRUE(anyContains(segmented.notes, "is not one library call: " + why)) << dumpText(segmented);
     for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
     EXPECT_NE(dumpText(segmented).find(why), std::string::npos);
   };
@@ -167,7 +167,7 @@ TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
     ASSERT_EQ(segmented.notes.size(), 1u) << why;
     EXPECT_NE(segmented.notes[0].find("attention backward of %"), std::string::npos);
-    EXPECT_NE(segmented.notes[0].find(" is no library call: " + why), std::string::npos)
+    EXPECT_NE(segmented.notes[0].find(" is not one library call: " + why), std::string::npos)
         << segmented.notes[0];
     for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
   };
@@ -175,7 +175,7 @@ TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
   noted(backwardWithLibrary("%g, %q, %k, %v, %m", all), "a mask other than the causal one");
   noted(backwardWithLibrary("%g, %q, %k, %v", all, "f32"), "its results are f32");
   noted(backwardWithLibrary("%u, %w, %k, %v, gqa=true", all), "heads of q share those of k");
-  noted(backwardWithLibrary("%g, %q, %l, %v", all), "an operand is stretched");
+  noted(backwardWithLibrary("%g, %q, %l, %v", all), "an operand is broadcast");
   noted(backwardWithLibrary("%g, %q, %k, %v", "%dq, %dk"), "the gradient of v is not read");
   noted(backwardWithLibrary("%g, %q, %k, %v", "%dv"), "the gradients of q and k are not read");
   noted(backwardWithLibrary("%g, %q, %k, %v", "%dv, %dk"), "the gradient of q is not read");
@@ -208,7 +208,7 @@ TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
   SegmentOptions options;
   options.attention = [](const Fusion&, const Attention&) { return std::string(); };
   const SegmentedFusion segmented = segment(parseFusion(text), options);
-  EXPECT_TRUE(anyContains(segmented.notes, "its operands are made of its results"))
+  EXPECT_TRUE(anyContains(segmented.notes, "its operands depend on its results"))
       << dumpText(segmented);
 }
 
@@ -232,7 +232,7 @@ TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
     rewriter.output(fusion.outputs()[0]);
     const std::vector<Attention> after = attentionsOf(std::move(rewriter).finishPart());
     ASSERT_EQ(after.size(), 1u);
-    EXPECT_NE(after[0].why_not.find("is a result"), std::string::npos) << after[0].why_not;
+    EXPECT_NE(after[0].why_not.find("is an output of the fusion"), std::string::npos) << after[0].why_not;
   }
 }
 

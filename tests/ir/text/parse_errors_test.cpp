@@ -29,7 +29,7 @@ std::string inputError(const std::string& input) {
 
 TEST(ParseErrors, WrongHeadersAreReported) {
   EXPECT_EQ(errorOf(""), "f:1:1: found end of text, expected 'heddle'");
-  EXPECT_EQ(errorOf("heddle 2"), "f:1:8: text of version 2, expected version 1");
+  EXPECT_EQ(errorOf("heddle 2"), "f:1:8: found version 2, expected version 1");
   EXPECT_EQ(errorOf("heddle 1 program"), "f:1:10: found 'program', expected 'fusion'");
   EXPECT_EQ(errorOf("heddle 1 fusion ("), "f:1:17: found '(', expected the name of the fusion");
   EXPECT_EQ(errorOf("heddle 1 fusion f() { return }"),
@@ -41,7 +41,8 @@ TEST(ParseErrors, WrongHeadersAreReported) {
 }
 
 TEST(ParseErrors, WrongResultCountsAreReported) {
-  EXPECT_EQ(bodyError("%c, %d = softmax(%a)"), "f:4:1: softmax has 1 result(s), the text names 2");
+  EXPECT_EQ(bodyError("%c, %d = softmax(%a)"),
+            "f:4:1: softmax has 1 result(s), but the text names 2");
   EXPECT_EQ(bodyError("%c, = softmax(%a)"),
             "f:4:5: found '=', expected a statement, as in %y = relu(%x), or return");
   EXPECT_EQ(bodyError("%c = softmax(%a, %b)"), "f:4: softmax takes 1 operand(s), got 2");
@@ -80,13 +81,14 @@ TEST(ParseErrors, WrongInputsAreReported) {
   EXPECT_EQ(inputError("%a: f32[-1]"), "f:3:18: the extent -1 is negative");
   EXPECT_EQ(inputError("%a: f32[mid(t, 2)]"),
             "f:3:18: found 'mid', expected ceildiv, floordiv, min or max");
-  EXPECT_EQ(inputError("%a: f32[broadcast(2)]"), "f:3:28: a broadcast axis has the extent 1");
+  EXPECT_EQ(inputError("%a: f32[broadcast(2)]"),
+            "f:3:28: the extent of a broadcast axis must be 1");
   EXPECT_EQ(inputError("%a: f32[4 / 0]"),
             "f:3:20: the size floordiv(4, 0) overflows or divides by zero");
-  EXPECT_EQ(inputError("%a: i64 = 0.5"), "f:3:20: the default 0.5 is no i64");
+  EXPECT_EQ(inputError("%a: i64 = 0.5"), "f:3:20: 0.5 is not a value of i64");
   EXPECT_EQ(inputError("%a: f64 = x"), "f:3:20: found 'x', expected a number, true or false");
   EXPECT_EQ(inputError("%a: f32[t] order=[1]"),
-            "f:3:27: [1] is no order of the 1 axes of the tensor");
+            "f:3:27: [1] must permute the 1 axes of the tensor");
   EXPECT_EQ(inputError("%a: f32[t] contiguous=[true, true]"),
             "f:3:32: contiguous has 2 entries for a tensor of rank 1");
   EXPECT_EQ(inputError("%a: f32[t] order=[0] order=[0]"), "f:3:31: order is given twice");
@@ -124,18 +126,19 @@ TEST(ParseErrors, WrongStatementsAreReported) {
   EXPECT_EQ(bodyError("%a = relu(%a)"), "f:4:1: %a is defined twice");
   EXPECT_EQ(bodyError("%c = relu(%a, %b)"), "f:4: relu at line 4 takes 1 operand(s), got 2");
   EXPECT_EQ(bodyError("%c = gelu(%a, %b)"), "f:4: gelu takes 1 operand(s), got 2");
-  EXPECT_EQ(bodyError("%c: f32[t] = relu(%a)"), "f:4:5: %c is f32[t, h], the text says f32[t]");
+  EXPECT_EQ(bodyError("%c: f32[t] = relu(%a)"),
+            "f:4:5: %c is f32[t, h], but the text states f32[t]");
   EXPECT_EQ(bodyError("%c = relu(%a) order=[0, 1]"),
             "f:4:15: order and contiguous describe inputs only");
   EXPECT_EQ(bodyError("%c = add(%s, 1) shard(@m)"),
-            "f:4:17: %c is a scalar: it has neither sharding nor layout");
+            "f:4:17: %c is a scalar, which has neither sharding nor layout");
 }
 
 TEST(ParseErrors, WrongAttributesAreReported) {
   EXPECT_EQ(bodyError("%c = sum(%a, axs=[0])"),
             "f:4:14: found 'axs', expected an attribute of sum: axes or keepdim");
   EXPECT_EQ(bodyError("%c = relu(%a, axes=[0])"),
-            "f:4:15: found 'axes', expected ')', for relu has no attributes");
+            "f:4:15: found 'axes', expected ')', because relu has no attributes");
   EXPECT_EQ(bodyError("%c = sum(%a, axes=0)"), "f:4:19: found '0', expected '['");
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[0], axes=[1])"), "f:4:24: axes is given twice");
   EXPECT_EQ(bodyError("%c = sum(%a, axes=[0], %b)"),

@@ -6,7 +6,7 @@ namespace heddle::host {
 
 void checkCuda(cudaError_t status, const char* api) {
   if (status == cudaSuccess) return;
-  // An error that is not sticky would else be seen again by the next call that looks.
+  // Clears the error. Otherwise a later call of cudaGetLastError() would report it again.
   cudaGetLastError();
   userError("{}: {} ({})", api, cudaGetErrorString(status), cudaGetErrorName(status));
 }

@@ -5,13 +5,14 @@
 
 namespace heddle::host {
 
-// UserError "cudaX: string of the error". A machine that is out of memory is told apart by the
-// callers that can say more.
+// Throw UserError "<api>: <error text> (<error name>)" unless the call succeeded. Callers that can
+// say more about a lack of memory check for that themselves.
 void checkCuda(cudaError_t status, const char* api);
 void checkCublas(cublasStatus_t status, const char* api);
 
-// Makes `device` the calling thread's current one while it lives: several ranks of a process, and
-// the program around them, may use other devices from the same thread.
+// Makes `device` the current device of the calling thread during its lifetime, then restores the
+// former one. It is needed because other ranks of the process, and the program that uses heddle,
+// may use other devices from the same thread.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -26,6 +27,6 @@ class DeviceGuard {
 
 }  // namespace heddle::host
 
-// HEDDLE_CUDA(cudaEventRecord, event, stream): calls and checks.
+// HEDDLE_CUDA(cudaEventRecord, event, stream) calls the function and checks the result.
 #define HEDDLE_CUDA(api, ...) ::heddle::host::checkCuda(api(__VA_ARGS__), #api)
 #define HEDDLE_CUBLAS(api, ...) ::heddle::host::checkCublas(api(__VA_ARGS__), #api)

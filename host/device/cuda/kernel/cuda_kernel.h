@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// One entry point of a cubin, loaded for the device that is current; its only parameter is a
-// struct. Thread-safe.
+// One entry point of a cubin, loaded for the current device. Its only parameter is a struct.
+// Thread-safe.
 class CudaKernel {
  public:
   CudaKernel(const std::vector<std::byte>& cubin, const std::string& entry);
@@ -25,7 +25,8 @@ class CudaKernel {
     int32_t block = 1;
     int32_t shared_bytes = 0;
   };
-  // `args` is copied by the driver. The device of the constructor is current.
+  // Enqueues one launch. The driver copies `args` before the call returns. The device that was
+  // current in the constructor must be current.
   void launch(const Shape& shape, const void* args, cudaStream_t stream);
 
  private:

@@ -9,13 +9,13 @@
 
 namespace heddle::host {
 
-// One of the device's own kernels, compiled when it is first used. Thread-safe.
+// A kernel of heddle's own that is compiled when it is first used. Thread-safe.
 class LazyKernel {
  public:
-  // `text` outlives this.
+  // `text` must outlive this object.
   LazyKernel(const char* text, std::string entry) : text_(text), entry_(std::move(entry)) {}
 
-  // The device for which `compiler` compiles is current.
+  // Returns the kernel. The device for which `compiler` compiles must be current.
   CudaKernel& get(const codegen::KernelCompiler& compiler) {
     std::lock_guard lock(mutex_);
     if (!kernel_) {

@@ -9,8 +9,8 @@
 namespace heddle::host {
 namespace {
 
-// Numbers of dtype and op follow DType and ReduceOp. The product and the sum are kept apart from
-// any other operation, so nothing is contracted to a fused multiply-add.
+// The numbers of dtypes and ops are those of DType and ReduceOp. A thread computes only products or
+// only sums, so the compiler cannot contract them to fused multiply-adds.
 constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
@@ -79,7 +79,8 @@ __device__ typename E::Value heddleCombine(int op, typename E::Value a, typename
   }
 }
 
-// 16 bytes at a time; returns how many elements that is. None where a buffer is not aligned so.
+// Reduces 16 bytes at a time and returns the number of elements that it has reduced. Returns 0 if
+// a buffer is not aligned to 16 bytes.
 template <class E>
 __device__ long long heddleReduceWide(const HeddleReduceArgs& args) {
   constexpr int kWide = 16 / (int)sizeof(typename E::Stored);
@@ -87,9 +88,9 @@ __device__ long long heddleReduceWide(const HeddleReduceArgs& args) {
     uint4 bits;
     typename E::Stored each[kWide];
   };
-  unsigned long long places = (unsigned long long)args.dst;
-  for (int r = 0; r < args.ranks; ++r) places |= (unsigned long long)args.srcs[r];
-  if (places % 16 != 0) return 0;
+  unsigned long long addresses = (unsigned long long)args.dst;
+  for (int r = 0; r < args.ranks; ++r) addresses |= (unsigned long long)args.srcs[r];
+  if (addresses % 16 != 0) return 0;
   long long count = args.count / kWide;
   long long step = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
@@ -167,8 +168,8 @@ struct Reducer {
   void run(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype, ReduceOp op,
            void* stream) {
     HEDDLE_USER_CHECK(!srcs.empty() && srcs.size() <= kMostReduced,
-                      "a reduction of {} buffers on one GPU, 1 to {} can be", srcs.size(),
-                      kMostReduced);
+                      "a reduction on one GPU takes 1 to {} buffers, found {}", kMostReduced,
+                      srcs.size());
     HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
                       name(dtype));
     HEDDLE_USER_CHECK(!isFloat8(dtype), "{} cannot be reduced: f8 types can only be moved",
@@ -182,7 +183,7 @@ struct Reducer {
     args.ranks = static_cast<int32_t>(srcs.size());
     args.dtype = static_cast<int32_t>(dtype);
     args.op = static_cast<int32_t>(op);
-    // Enough blocks to fill any GPU; each walks over the rest.
+    // Enough blocks to fill any GPU. They loop over the remaining elements.
     constexpr int64_t kMostBlocks = 2048;
     CudaKernel::Shape shape;
     shape.block = 256;

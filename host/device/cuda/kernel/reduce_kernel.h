@@ -7,8 +7,9 @@
 
 namespace heddle::host {
 
-// dst = srcs[0] op srcs[1] op ... on GPU `device`, with the semantics of comm::reduceOnHost, for up
-// to kMostReduced sources; the kernel is compiled at the first use. Thread-safe.
+// Creates a function that computes dst = srcs[0] op srcs[1] op ... on GPU `device`, with the
+// semantics of comm::reduceOnHost. It takes up to kMostReduced sources. Its first call compiles the
+// kernel. Thread-safe.
 inline constexpr int kMostReduced = 64;
 comm::DeviceReduce makeDeviceReduce(int device,
                                     std::shared_ptr<const codegen::KernelCompiler> compiler);

@@ -9,11 +9,12 @@
 
 namespace heddle::host {
 
-// Memory of the device's pool for work on one stream; given back behind what has been enqueued.
+// Memory of the device's pool for work on one stream. The destructor frees it in stream order,
+// after the work that has been enqueued.
 class Scratch {
  public:
   Scratch() = default;
-  // `bytes` may be 0: no memory.
+  // Allocates nothing if `bytes` is 0.
   Scratch(int64_t bytes, cudaStream_t stream) : stream_(stream) {
     if (bytes > 0) HEDDLE_CUDA(cudaMallocAsync, &memory_, static_cast<size_t>(bytes), stream);
   }

@@ -9,13 +9,14 @@
 
 namespace heddle::host {
 
-// Copies elements between two strided arrays of the same sizes on the device.
+// Copies elements between two strided arrays of equal sizes on the device. Thread-safe.
 class StridedCopy {
  public:
   static constexpr size_t kMostAxes = 8;
 
   StridedCopy();
-  // Strides in elements; `element_bytes` is 1, 2, 4 or 8. UserError beyond kMostAxes.
+  // Enqueues a copy. Strides are in elements; `element_bytes` is 1, 2, 4 or 8. UserError if there
+  // are more than kMostAxes axes. The device for which `compiler` compiles must be current.
   void run(const codegen::KernelCompiler& compiler, void* dst,
            const std::vector<int64_t>& dst_strides, const void* src,
            const std::vector<int64_t>& src_strides, const std::vector<int64_t>& sizes,

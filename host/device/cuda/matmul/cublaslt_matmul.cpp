@@ -53,7 +53,8 @@ cublasLtEpilogue_t epilogueOf(const MatmulProblem& problem) {
   HEDDLE_CHECK(false, "activation {} is not in the enum", static_cast<int>(problem.activation));
 }
 
-// In column-major terms a row-major matrix [rows, columns] is its own transpose.
+// Describes a matrix. A row-major matrix [rows, columns] is a column-major matrix [columns, rows],
+// so rows and columns are swapped.
 void initLayout(cublasLtMatrixLayoutOpaque_t& layout, const MatmulProblem::Side& side, int64_t rows,
                 int64_t columns, int64_t batches) {
   if (!side.transposed) std::swap(rows, columns);
@@ -80,7 +81,8 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference,
                 sizeof(value));
 }
 
-// The functions of cuBLASLt take descriptors that they do not change as plain pointers.
+// Removes const: the functions of cuBLASLt take non-const pointers to descriptors that they do not
+// change.
 template <class T>
 T* mutablePointer(const T& descriptor) {
   return const_cast<T*>(&descriptor);
@@ -121,7 +123,7 @@ void LtMatmul::setEpilogue(const MatmulProblem& problem) {
   if (problem.bias_alignment == 0) return;
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                static_cast<int32_t>(cudaTypeOf(problem.c.dtype)));
-  // The heuristic looks at how the address is aligned, and reads nothing there.
+  // The heuristic uses only the alignment of this address, so the alignment serves as the address.
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment)));
 }
@@ -193,7 +195,8 @@ cublasStatus_t LtMatmul::tryRun(const Algorithm& algorithm, const MatmulOperands
                           stream);
   };
   if (problem_.bias_alignment == 0) return multiply(operation_);
-  // The address of the bias is part of the descriptor, which other threads use too.
+  // The address of the bias is part of the descriptor. Other threads use the same descriptor, so
+  // this call changes a copy.
   cublasLtMatmulDescOpaque_t own = operation_;
   const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
       &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias));

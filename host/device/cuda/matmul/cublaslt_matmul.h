@@ -11,8 +11,9 @@
 
 namespace heddle::host {
 
-// The descriptors of one cublasLtMatmul, a plain value. cuBLASLt's matrices are column-major, so it
-// computes c^T = b^T a^T: its first operand is b. Immutable once made; the handle outlives it.
+// The descriptors of one call of cublasLtMatmul, as a plain value. The matrices of cuBLASLt are
+// column-major, so it computes c^T = b^T a^T, and its first operand is b. Immutable after
+// construction. The handle must outlive it.
 class LtMatmul {
  public:
   struct Algorithm {
@@ -20,18 +21,21 @@ class LtMatmul {
     size_t workspace_bytes = 0;
   };
 
-  // Of f8: a lies by rows and b by columns, of whole 16 bytes.
+  // For f8, the rows of a and the columns of b must be dense, and each a multiple of 16 bytes.
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
-  // Up to `most` algorithms of the heuristic, the most promising first; none when there are none.
+  // Returns up to `most` algorithms that the heuristic proposes, the most promising first. Empty if
+  // there is none.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
-  // The algorithm that text() wrote, when it fits this problem on this GPU with that workspace.
+  // Returns the algorithm that text() wrote, if it can compute this problem on this GPU with so
+  // much workspace.
   std::optional<Algorithm> fromText(const std::string& text, size_t workspace_bytes) const;
   static std::string text(const Algorithm& algorithm);
 
+  // Enqueues the matrix product and returns the status.
   cublasStatus_t tryRun(const Algorithm& algorithm, const MatmulOperands& operands,
                         cudaStream_t stream) const;
-  // UserError naming cublasLtMatmul.
+  // As tryRun(), but throws UserError that names cublasLtMatmul.
   void run(const Algorithm& algorithm, const MatmulOperands& operands, cudaStream_t stream) const;
 
  private:

@@ -14,9 +14,9 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kF8Bytes = 16;  // how operands of f8 are aligned
+constexpr int64_t kF8Bytes = 16;  // the alignment that f8 operands need
 
-// Of a result without elements, which cuBLASLt does not launch.
+// A matrix product whose result has no elements. cuBLASLt cannot launch it.
 class NoMatmul : public PreparedMatmul {
  public:
   void run(const MatmulOperands&, Stream, const Issue&) const override {}
@@ -40,7 +40,7 @@ std::string identityOf(int device) {
                      properties.minor, cublasLtGetVersion(), kTimedChoice);
 }
 
-// The caller's stream, or one for the time of a measurement.
+// The caller's stream, or a temporary stream if the caller passed the default stream.
 class TimingStream {
  public:
   explicit TimingStream(cudaStream_t given) : stream_(given), own_(given == nullptr) {
@@ -84,6 +84,7 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
   return keys;
 }
 
+// A stored choice is used only if cuBLASLt accepts it for this problem.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
@@ -97,7 +98,7 @@ std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream)
   if (capturing) return {};
   const std::vector<LtMatmul::Algorithm> algorithms =
       matmul.candidates(kCandidates, kWorkspaceBytes);
-  if (algorithms.empty()) return {};  // prepare() tells
+  if (algorithms.empty()) return {};  // prepare() reports the error
   const TimingStream timing(stream);
   const size_t fastest = timer_.fastest(matmul, problem, algorithms, compiler_, timing.get());
   load(question, matmul, problem, algorithms[fastest], stream);
@@ -139,17 +140,19 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   MatmulLayout layout = layoutMatmul(*part);
   const bool float8 = isFloat8(spec.a.dtype);
   if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
-  std::shared_ptr<const PreparedMatmul> product = std::make_shared<PreparedCudaMatmul>(
+  // cuBLASLt first, then a kernel for what it leaves out. Runs with less aligned f8 operands use
+  // heddle's own kernel for all of it.
+  std::shared_ptr<const PreparedMatmul> matmul = std::make_shared<PreparedCudaMatmul>(
       device_, handle_, copy_, compiler_, std::move(layout), choices);
   if (*part != spec) {
     ProductLaunch launch = productFinish(spec, *part);
     CudaKernel& kernel = own_.get(launch.kernel, compiler_);
-    product = std::make_shared<PreparedFallbackMatmul>(device_, kernel, std::move(launch),
-                                                       spec.bias.has_value() && !part->bias,
-                                                       std::move(product));
+    matmul = std::make_shared<PreparedFallbackMatmul>(device_, kernel, std::move(launch),
+                                                      spec.bias.has_value() && !part->bias,
+                                                      std::move(matmul));
   }
-  if (!float8) return product;
-  return std::make_shared<PreparedFloat8>(std::move(product), prepareOwn(spec));
+  if (!float8) return matmul;
+  return std::make_shared<PreparedFloat8>(std::move(matmul), prepareOwn(spec));
 }
 
 }  // namespace heddle::host

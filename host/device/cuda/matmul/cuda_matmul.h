@@ -17,38 +17,45 @@
 
 namespace heddle::host {
 
-// Matrix products of one device. Through cuBLASLt: f32 in full f32 unless tf32 is asked for, f64,
-// and the half types, which accumulate in f32; bias and activation as epilogues, but gelu of f64,
-// for which a kernel of heddle's follows. Operands with strides that cuBLASLt cannot read are
-// packed into workspace. f8 as libraryPart() says, without fast accumulation: on sm_90 tensor cores
-// keep fewer bits than f32 has between the terms that cuBLASLt adds up in f32. Through heddle's own
-// kernel: integers, bools, and other f8. Thread-safe.
+// Computes the matrix products of one device. Thread-safe.
 //
-// Of the algorithms that cuBLASLt's heuristic proposes, choose() times the first kCandidates once a
-// problem and device and remembers the fastest, also on disk: of large products the fastest when
-// they come one after the other, which costs about half a second (host/device/timed_choice.h).
-// HEDDLE_MATMUL_TIMING=0 turns that off, and nothing is timed while the stream is being captured:
-// the first proposal is taken then.
+// cuBLASLt computes:
+// - f32 in full f32, unless tf32 is requested; f64; and the half types, which accumulate in f32;
+// - f8 as libraryPart() says, without fast accumulation. On sm_90 the tensor cores still keep fewer
+//   bits than f32 has between the terms that cuBLASLt adds up in f32;
+// - bias and activation as epilogues, except gelu of f64, and bias and activation of f8 with an f32
+//   result. A kernel of heddle follows for these.
+// Operands whose strides cuBLASLt cannot read are packed into the workspace.
+//
+// heddle's own kernel computes integers, bools and other f8.
+//
+// Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
+// cuBLASLt proposes, once per problem and device. It stores the fastest, also on disk. For large
+// matrix products it measures consecutive runs, which costs about half a second
+// (host/device/timed_choice.h). HEDDLE_MATMUL_TIMING=0 disables the choice. While the stream is
+// captured nothing is measured, and only stored choices are used. Without a choice the first
+// proposal is taken.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-  // `compiler` outlives this. The device is current in the constructor and in every call but
-  // PreparedMatmul::run().
+  // `compiler` must outlive this object. The device must be current in the constructor and in every
+  // call except PreparedMatmul::run().
   CudaMatmul(int device, const codegen::KernelCompiler& compiler);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
   CudaMatmul& operator=(const CudaMatmul&) = delete;
 
-  // As Device's.
+  // Implement algorithmQuestions(), chooseAlgorithm() and prepareMatmul() of Device.
   std::set<std::string> questions(const MatmulSpec& spec) const;
   std::string choose(const std::string& question, cudaStream_t stream);
   std::shared_ptr<const PreparedMatmul> prepare(const MatmulSpec& spec,
                                                 const AlgorithmChoices& choices);
 
  private:
-  // Whether cuBLASLt has any for each call, whatever the alignment that f8 needs at least.
+  // Returns whether cuBLASLt has an algorithm for each call, also if the operands have only the
+  // alignment of 16 bytes that f8 needs.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
 
@@ -58,7 +65,8 @@ class CudaMatmul {
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
   FallbackMatmulKernels own_;
-  // Once a question: what the run would load at its first launch, which waits for the GPU then.
+  // Launches the algorithm once per question, so that the GPU loads its kernel now. Otherwise the
+  // first launch of a run would load it, and would wait for the GPU.
   void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
             const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 

@@ -14,10 +14,11 @@
 
 namespace heddle::host {
 
-// The kernels of codegen/runtime/cuda_product.h, compiled together at the first use. Thread-safe.
+// The kernels of codegen/runtime/cuda_product.h. They are compiled together at the first use.
+// Thread-safe.
 class FallbackMatmulKernels {
  public:
-  // The device for which `compiler` compiles is current.
+  // Returns a kernel. The device for which `compiler` compiles must be current.
   CudaKernel& get(ProductKernel which, const codegen::KernelCompiler& compiler);
 
  private:
@@ -26,8 +27,9 @@ class FallbackMatmulKernels {
   std::array<std::unique_ptr<CudaKernel>, std::size(kProductEntries)> kernels_;
 };
 
-// A product by one launch of heddle's own kernel, or, behind `part`, what that leaves to be done.
-// The kernel outlives this.
+// Launches one of heddle's own kernels. Without `part` the kernel computes the matrix product. With
+// `part` it runs after that part and applies the remaining bias and activation. The kernel must
+// outlive this object.
 class PreparedFallbackMatmul : public PreparedMatmul {
  public:
   PreparedFallbackMatmul(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
@@ -49,8 +51,8 @@ class PreparedFallbackMatmul : public PreparedMatmul {
   std::shared_ptr<const PreparedMatmul> part_;
 };
 
-// A product of f8 by cuBLASLt where a run's operands lie at multiples of the 16 bytes that it
-// needs, else by heddle's own kernel.
+// An f8 matrix product. cuBLASLt computes it if all operands of a run are aligned to 16 bytes,
+// otherwise heddle's own kernel does.
 class PreparedFloat8 : public PreparedMatmul {
  public:
   PreparedFloat8(std::shared_ptr<const PreparedMatmul> library,

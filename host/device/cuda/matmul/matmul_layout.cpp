@@ -7,16 +7,17 @@
 namespace heddle::host {
 namespace {
 
-// Batches of one call: grids may put the batch on an axis of that many blocks.
+// The most batches per call. Kernels may use a grid axis for the batch, which has this limit.
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kLayoutBytes = 16;
-// Terms of a product of zeros: every algorithm takes that many.
+// The number of terms if k = 0. Every algorithm supports this number.
 constexpr int64_t kZeroTerms = 16;
 
 int64_t lowestBit(int64_t value) { return value & -value; }
 
-// `matrix` becomes the packed operand. `columns_dense`: which of the two the packed one has dense.
+// Returns the packing of an operand, and changes `matrix` to the packed operand. The packed operand
+// has dense columns if `columns_dense`, otherwise dense rows.
 Packing packingOf(const MatmulShape::List& batch, MatmulShape::Matrix& matrix, int64_t rows,
                   int64_t columns, bool columns_dense, DType dtype) {
   Packing packing;
@@ -56,6 +57,7 @@ class Layouting {
     problem_.spare_sms = spec.spare_sms;
   }
 
+  // The order matters: packing changes the strides and alignments that the later steps read.
   MatmulLayout run() {
     const MatrixLayout c = layoutOf(shape_.m, shape_.n, shape_.c);
     if (c.fits && c.transposed && !shape_.has_bias) {
@@ -65,9 +67,9 @@ class Layouting {
     }
     if (shape_.k == 0) useZeros();
     pack();
-    place();
+    setWorkspaceOffsets();
     setSides();
-    cut();
+    split();
     return std::move(layout_);
   }
 
@@ -82,13 +84,14 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // cuBLASLt reads matrices of f8 along the terms only, and in whole vectors of 16 bytes.
+  // Returns whether cuBLASLt can use an operand of an f8 matrix product in place. It reads f8
+  // matrices only along the terms, and in vectors of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;
-    const auto whole = [&](int64_t stride) { return stride * sizeOf(dtype) % kLayoutBytes == 0; };
-    return layout.transposed == transposed && whole(layout.ld) && alignment >= kLayoutBytes &&
-           std::all_of(matrix.batch_strides.begin(), matrix.batch_strides.end(), whole);
+    const auto fits = [&](int64_t stride) { return stride * sizeOf(dtype) % kLayoutBytes == 0; };
+    return layout.transposed == transposed && fits(layout.ld) && alignment >= kLayoutBytes &&
+           std::all_of(matrix.batch_strides.begin(), matrix.batch_strides.end(), fits);
   }
 
   void pack() {
@@ -116,7 +119,7 @@ class Layouting {
     problem_.bias_alignment = kAlignment;
   }
 
-  void place() {
+  void setWorkspaceOffsets() {
     for (Packing* packing : {&layout_.a, &layout_.b, &layout_.c, &layout_.bias}) {
       packing->workspace = layout_.packed_bytes;
       layout_.packed_bytes += packing->bytes;
@@ -126,7 +129,7 @@ class Layouting {
   static MatmulProblem::Side sideOf(int64_t rows, int64_t columns,
                                     const MatmulShape::Matrix& matrix, DType dtype) {
     const MatrixLayout layout = layoutOf(rows, columns, matrix);
-    HEDDLE_CHECK(layout.fits, "an operand that no library reads was not packed");
+    HEDDLE_CHECK(layout.fits, "an operand with strides that no library supports was not packed");
     return {dtype, layout.transposed, layout.ld, 0, kAlignment};
   }
 
@@ -139,8 +142,8 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // The longest batch axis along which results lie behind each other, or -1. Results that lie
-  // within each other's rows are refused by some algorithms when they run.
+  // Returns the longest batch axis along which the results do not interleave in memory, or -1. Some
+  // algorithms refuse interleaved results when they run.
   std::ptrdiff_t callAxis() const {
     const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
     std::ptrdiff_t best = -1;
@@ -152,8 +155,9 @@ class Layouting {
     return best;
   }
 
-  // One batch axis is that of the calls; the others are walked.
-  void cut() {
+  // Splits the matrix product into calls. One batch axis becomes the batch of the calls. The
+  // indices of the other batch axes get calls of their own.
+  void split() {
     int64_t inner = 1;
     if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {
       inner = shape_.batch[static_cast<size_t>(axis)];
@@ -174,6 +178,7 @@ class Layouting {
         addCall(offsets, begin, std::min(kMostBatches, inner - begin));
       }
     }
+    // Set last: addCall() lowers the alignments to those of the least aligned call.
     for (MatmulProblem& problem : layout_.problems) {
       problem.a.alignment = alignment_.a;
       problem.b.alignment = alignment_.b;

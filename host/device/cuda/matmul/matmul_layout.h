@@ -6,29 +6,30 @@
 
 namespace heddle::host {
 
-// An operand that cuBLASLt cannot read or write where it lies, and the same one packed: sizes
-// [batch..., rows, columns] without the batch axes over which it is stretched. Of f8 it reads a by
-// rows and b by columns only.
+// Describes an operand that cuBLASLt cannot read or write in place, and its packed copy. The sizes
+// are [batch..., rows, columns] without the batch axes along which the operand is broadcast. For
+// f8, cuBLASLt needs dense rows of a and dense columns of b.
 struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   std::vector<int64_t> packed_strides;
   int64_t bytes = 0;      // of the packed operand, rounded up to 256
-  int64_t workspace = 0;  // where it lies in the workspace
+  int64_t workspace = 0;  // offset of the packed operand in the workspace, in bytes
   int64_t element_bytes = 0;
-  bool wanted = false;
+  bool wanted = false;  // false: the operand is used in place
 };
 
-// A product cut into calls of cublasLtMatmul. Where it is `zeros`, there are no terms (k = 0): the
-// packed a and b are zeros over a few terms, so that the epilogue still does its part.
+// A matrix product, split into calls of cublasLtMatmul.
 struct MatmulLayout {
   struct Call {
-    int64_t a = 0;  // bytes from where the operand begins
+    int64_t a = 0;  // byte offset of the call's matrix in the operand
     int64_t b = 0;
     int64_t c = 0;
-    size_t problem = 0;
+    size_t problem = 0;  // index in `problems`
   };
-  bool swapped = false;  // a and b: the transposed product is computed
+  bool swapped = false;  // a and b are swapped: the transposed matrix product is computed
+  // There are no terms (k = 0). The packed a and b consist of a few zero terms, so that the
+  // epilogue is still applied.
   bool zeros = false;
   Packing a;
   Packing b;
@@ -39,7 +40,7 @@ struct MatmulLayout {
   std::vector<Call> calls;
 };
 
-// All sizes are positive but k, which may be 0.
+// Returns the layout. k may be 0; all other sizes must be positive.
 MatmulLayout layoutMatmul(const MatmulSpec& spec);
 
 }  // namespace heddle::host

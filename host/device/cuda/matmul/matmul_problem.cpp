@@ -17,7 +17,7 @@ void readSide(std::istream& in, MatmulProblem::Side& side) {
   std::string dtype;
   in >> dtype >> side.transposed >> side.ld >> side.batch_stride >> side.alignment;
   const std::optional<DType> known = dtypeFromName(dtype);
-  HEDDLE_CHECK(known.has_value(), "no dtype '{}' in a matrix product's key", dtype);
+  HEDDLE_CHECK(known.has_value(), "unknown dtype '{}' in the key of a matrix product", dtype);
   side.dtype = *known;
 }
 
@@ -45,7 +45,7 @@ MatmulProblem parseProblem(const std::string& text) {
   in >> problem.tf32 >> activation >> problem.bias_alignment >> problem.spare_sms;
   HEDDLE_CHECK(
       !in.fail() && activation >= 0 && activation <= static_cast<int>(Activation::GeluTanh),
-      "'{}' is no matrix product", text);
+      "'{}' is not the key of a matrix product", text);
   problem.activation = static_cast<Activation>(activation);
   return problem;
 }

@@ -7,13 +7,13 @@
 
 namespace heddle::host {
 
-// One call of cublasLtMatmul but for its addresses: all on which the choice of an algorithm
-// depends. c[m, n] is row-major; a and b may be transposed; strides are in elements, alignments in
-// bytes.
+// One call of cublasLtMatmul without its addresses. It contains all that the choice of an algorithm
+// depends on. c[m, n] is row-major; a and b may be transposed. Strides are in elements, alignments
+// in bytes.
 struct MatmulProblem {
   struct Side {
     DType dtype = DType::F32;
-    bool transposed = false;  // columns are dense
+    bool transposed = false;  // the columns are dense
     int64_t ld = 1;
     int64_t batch_stride = 0;
     int64_t alignment = 256;
@@ -32,15 +32,16 @@ struct MatmulProblem {
   int32_t spare_sms = 0;       // MatmulSpec::spare_sms
   bool operator==(const MatmulProblem&) const = default;
 
-  // One line, "bf16 8192x8192x8192 ..."; parseProblem(text()) is this problem again.
+  // Returns all members as one line, "8192 8192 8192 1 bf16 0 8192 ...". parseProblem(text())
+  // equals this problem.
   std::string text() const;
   std::string sizes() const;  // for messages
 };
 
-// InternalError when it is no text of a problem.
+// Parses the result of text(). InternalError for any other text.
 MatmulProblem parseProblem(const std::string& text);
 
-// The same problem with addresses that are divisible by `bytes` at most.
+// Returns the problem with alignments of at most `bytes`, but at least one element.
 MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes);
 
 }  // namespace heddle::host

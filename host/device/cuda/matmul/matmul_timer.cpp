@@ -29,7 +29,8 @@ extern "C" __global__ void heddleFill(const __grid_constant__ HeddleFillArgs arg
 }
 )cuda";
 
-// Bits of a word that are random, and bits that are set: sign and mantissa, and an exponent.
+// The random bits (sign and mantissa) and the fixed bits (exponent) of two consecutive words. The
+// numbers have magnitudes of at least 0.5 and less than 1.
 struct Pattern {
   uint32_t keep[2];
   uint32_t set[2];
@@ -50,14 +51,14 @@ struct FillArgs {
   Pattern pattern;
 };
 
-// Bytes from the first element of a side to behind its last.
+// Returns enough bytes for an operand. The last row or column counts with its full `ld`.
 int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, int64_t batches) {
   const int64_t lines = side.transposed ? columns : rows;
   const int64_t elements = (batches - 1) * side.batch_stride + lines * side.ld;
   return std::max<int64_t>(elements, 1) * sizeOf(side.dtype);
 }
 
-// Memory of the pool, or none: timing is not worth an error.
+// Memory of the device's pool. A failed allocation is no error, because a run needs no measurement.
 class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -96,7 +97,7 @@ class EventPair {
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
 
-  // Milliseconds that `work` takes on the stream; the host waits.
+  // Returns the milliseconds that `work` takes on the stream, and waits for it.
   template <class Work>
   double time(cudaStream_t stream, const Work& work) const {
     HEDDLE_CUDA(cudaEventRecord, begin_, stream);
@@ -121,7 +122,7 @@ class CudaStopwatch : public AlgorithmStopwatch {
                 const MatmulOperands& operands, cudaStream_t stream)
       : matmul_(matmul), algorithms_(algorithms), operands_(operands), stream_(stream) {}
 
-  // The call before the one that counts loads the kernel.
+  // The first call loads the kernel, so only the second one is measured.
   double first(size_t algorithm) override {
     const LtMatmul::Algorithm& each = algorithms_[algorithm];
     cublasStatus_t status = matmul_.tryRun(each, operands_, stream_);
@@ -185,7 +186,8 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
     if (memory->failed()) return 0;
   }
   const auto fill = [&](const TimerMemory& memory, int64_t bytes, DType dtype) {
-    // The pool hands out multiples of its granularity, so a last part of a word is there.
+    // The count is rounded up to words. The pool allocates multiples of its granularity, so the
+    // last word is inside the allocation.
     FillArgs args{memory.get(), (bytes + 3) / 4, patternOf(dtype)};
     if (args.words == nullptr) return;
     CudaKernel::Shape shape;
@@ -201,6 +203,7 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
   return fastestAlgorithm(algorithms.size(), stopwatch, !mayHaveFinal(problem));
 }
 
+// Counts this measurement as a final, and returns whether the limit allows it.
 bool AlgorithmTimer::mayHaveFinal(MatmulProblem problem) {
   problem.m = 0;
   const std::lock_guard lock(mutex_);

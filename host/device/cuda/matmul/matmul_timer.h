@@ -12,26 +12,28 @@
 
 namespace heddle::host {
 
-// Times the algorithms of one product on memory of its own, filled with numbers between -1 and 1
-// (zeros would draw less power and run at a higher clock than real data). Thread-safe.
+// Measures the algorithms of matrix products on its own memory. It fills the operands with random
+// numbers between -1 and 1, because zeros would draw less power and allow a higher clock than real
+// data. Thread-safe.
 class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
-  // Of the numbers of rows of one product, so many have a final: jobs whose sizes change all the
-  // time would else spend half a second on each.
+  // The number of finals for matrix products that differ only in their number of rows. Without this
+  // limit, a job whose sizes change all the time would spend half a second on each size.
   static constexpr int kFinals = 8;
 
-  // Index of the winner of a race (host/device/timed_choice.h), which takes about half a second,
-  // and ten runs of each algorithm, when the product is large and has its final; 0 when there is no
-  // memory for the operands or none runs. Waits for what `stream` holds, and must not be called
-  // while it is being captured.
+  // Returns the index of the fastest algorithm (host/device/timed_choice.h), or 0 if no algorithm
+  // can run or if there is no memory for the operands.
+  // - A large matrix product takes about half a second if it has a final. Before that each
+  //   algorithm runs at most ten times, if a run takes more than 1 ms.
+  // - Waits for the work on `stream`. The stream must not be captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
 
-  // Launches one, on memory of its own and of any contents, and waits for it: a GPU loads a
-  // library's kernel at its first launch. Does nothing where there is no memory.
+  // Launches an algorithm on uninitialised memory and waits for it, so that the GPU loads the
+  // kernel. Does nothing if there is not enough memory.
   static void load(const LtMatmul& matmul, const MatmulProblem& problem,
                    const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
@@ -40,7 +42,7 @@ class AlgorithmTimer {
 
   LazyKernel fill_;
   std::mutex mutex_;
-  std::map<std::string, int> finals_;  // that there were, by product without rows
+  std::map<std::string, int> finals_;  // finals so far, by the text of the problem with m = 0
 };
 
 }  // namespace heddle::host

@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;  // what loads of most algorithms need
+constexpr int64_t kVectorBytes = 16;  // the alignment that most algorithms need
 
 bool aligned(const void* address, uintptr_t mask) {
   return (reinterpret_cast<uintptr_t>(address) & mask) == 0;
@@ -112,6 +112,7 @@ const void* PreparedCudaMatmul::packed(const Packing& packing, const void* opera
   return workspace + packing.workspace;
 }
 
+// Packs the operands into the workspace, computes, and copies a packed result to c.
 void PreparedCudaMatmul::runPacked(MatmulOperands operands, cudaStream_t stream) const {
   auto* workspace = static_cast<std::byte*>(operands.workspace);
   if (layout_.swapped) std::swap(operands.a, operands.b);

@@ -10,13 +10,13 @@
 
 namespace heddle::host {
 
-// A product bound to descriptors and algorithms: a run of the usual kind is one cublasLtMatmul.
-// Operands aligned less than the product was prepared for take descriptors of their own, which are
-// made when they are first needed, with the first algorithm of the heuristic.
+// A matrix product with its descriptors and algorithms. Usually a run is one call of
+// cublasLtMatmul. Operands with a smaller alignment than expected need other descriptors. These are
+// created when they are first needed, with the first algorithm that the heuristic proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
-  // UserError for a product for which cuBLASLt has no algorithm. Device, handle, copy and compiler
-  // outlive this.
+  // UserError if cuBLASLt has no algorithm for this matrix product. The device, `handle`, `copy`
+  // and `compiler` must outlive this object.
   PreparedCudaMatmul(int device, cublasLtHandle_t handle, StridedCopy& copy,
                      const codegen::KernelCompiler& compiler, MatmulLayout layout,
                      const AlgorithmChoices& choices);
@@ -29,10 +29,10 @@ class PreparedCudaMatmul : public PreparedMatmul {
     LtMatmul matmul;
     LtMatmul::Algorithm algorithm;
   };
-  // One for each problem of the layout. A deque's elements stay where they are.
+  // One element for each problem of the layout. The elements of a deque never move.
   using Variant = std::deque<Bound>;
   struct Fallback {
-    int64_t bytes;  // of alignment
+    int64_t bytes;  // the alignment
     std::once_flag once;
     Variant variant;
   };
@@ -51,9 +51,9 @@ class PreparedCudaMatmul : public PreparedMatmul {
   MatmulLayout layout_;
   int64_t library_bytes_ = 0;
   bool packs_ = false;
-  uintptr_t masks_[4];  // low bits that are 0 in an aligned a, b, bias, c
+  uintptr_t masks_[4];  // the address bits that must be 0 in an aligned a, b, bias and c
   Variant aligned_;
-  mutable Fallback less_[2];
+  mutable Fallback less_[2];  // for operands with 16-byte alignment, and with any alignment
 };
 
 }  // namespace heddle::host

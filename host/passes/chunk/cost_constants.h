@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle::host {
+
+// The tuned constants of the passes that overlap communication with computation. They describe a
+// current data-centre GPU. Nothing is measured while a program is compiled, because measurements
+// differ between ranks, and all ranks must choose the same program.
+//
+// The source of each value is one of these:
+//   nominal  a typical value; the comment names a measurement or data sheet to compare it with
+//   fitted   chosen so that the model predicts the times in `chunks`
+//   rule     a limit that keeps the passes cheap, or a copy of a limit elsewhere
+// Measurements are files in bench/results, all on NVIDIA H200 GPUs connected by NVLink.
+// docs/benchmarks.md has the same numbers as tables. Two files have short names here:
+//   lanes    2-x-nvidia-h200-lanes_2026-11-22.json: collectives beside matrix products, 2 GPUs
+//   chunks   4-x-nvidia-h200-chunks_2026-11-22.json: an MLP with chunk lengths set by hand, 4 GPUs
+struct CostConstants {
+  // --- rates of one GPU --------------------------------------------------------------------------
+
+  // FLOP/s of matrix products in f16 and bf16 with f32 sums. Fitted. A product of 8192^3 in bf16
+  // reaches 7.11e14 (nvidia-h200_2026-11-21.json).
+  double half_flops = 7.4e14;
+  // FLOP/s of matrix products of types of four bytes or more. Nominal, not measured. The data sheet
+  // gives 6.7e13 for f32.
+  double full_flops = 5e13;
+  // Bytes/s that a GPU sends in a collective of NCCL. Nominal. A reduce-scatter of 256 MiB on 4
+  // GPUs reaches 3.0e11 (4-x-nvidia-h200_2026-11-21.json), an allreduce of 1 GiB on 8 GPUs 3.6e11
+  // (peers-8-x-nvidia-h200_2026-11-20.json).
+  double link_bytes = 3.5e11;
+  // Bytes/s that the copy engines of a GPU write into the memory of other GPUs. Nominal. With
+  // meet_seconds and sums at memory_bytes, it predicts 0.360 ms for 8 reduce-scatters of 16 MiB on
+  // 2 GPUs, which take 0.362 ms (lanes).
+  double push_bytes = 2.5e11;
+  // Bytes/s that the copy engines of a GPU read from the memory of other GPUs. Nominal. 8
+  // allgathers of 16 MiB on 2 GPUs take 0.312 ms, which is 2.15e11 (lanes).
+  double pull_bytes = 2.2e11;
+  // Bytes/s that a kernel reads and writes in the memory of its GPU. Nominal. A device copy reaches
+  // 4.2e12 (nvidia-h200_2026-11-21.json).
+  double memory_bytes = 3e12;
+  // Bytes/s by which the copies and sums of a reduction prolong the matrix product beside them.
+  // They share memory and power with it. Fitted. A reduce-scatter beside a matrix product adds to
+  // it link_bytes / beside_bytes = 0.7 of its own time.
+  double beside_bytes = 5e11;
+
+  // --- fixed costs -------------------------------------------------------------------------------
+
+  // Seconds per library call or kernel. Nominal. The host takes 3.9 to 5.2 us to launch a kernel
+  // (docs/benchmarks.md).
+  double call_seconds = 6e-6;
+  // Seconds to start, synchronise and end one collective of NCCL. Nominal. Collectives of 16 KiB on
+  // 2 and 4 GPUs take 17 to 23 us alone (2-x-nvidia-h200_2026-11-22.json,
+  // 4-x-nvidia-h200_2026-11-22.json).
+  double post_seconds = 2e-5;
+  // Seconds in which the ranks of a copy channel synchronise before each copy. Fitted.
+  double meet_seconds = 3e-6;
+
+  // --- units -------------------------------------------------------------------------------------
+
+  // Bytes that a copy channel moves at once. Rule: equals SharedArena::kPieceBytes
+  // (comm/nccl/shared_arena.h), which belongs to a module that this folder may not include.
+  double piece_bytes = 64 << 20;
+  // The most pieces per chunk that the model simulates. Rule: it limits the time of the simulation.
+  // With more pieces, the links alone determine the time.
+  double most_pieces = 64;
+  // Rows of one output tile of a matrix product. Nominal, not measured.
+  double tile_rows = 128;
+  // The most thread blocks of NCCL for a chunk beside a matrix product, if it has no copy channel.
+  // Of 8 and 16 blocks, 16 are faster in three of four MLPs on 2 GPUs
+  // (2-x-nvidia-h200_2026-11-21.json).
+  int32_t thread_blocks = 16;
+
+  // --- choices, as fractions of predicted times --------------------------------------------------
+
+  // A longer list of chunks must need less than this fraction of the time of a shorter one. Fitted.
+  double longer_gain = 0.995;
+  // Chunks of two stages may need this fraction of the time of two separate splits. They need less
+  // memory, and they depend less on the true speed of the collectives, because two matrix products
+  // hide each collective. In each of the seven cases of `chunks`, the best one is faster than the
+  // best separate splits.
+  double chain_gain = 1.06;
+  // Chunks of two stages must need less than this fraction of the time without a split. Fitted.
+  double chain_split_gain = 0.99;
+
+  // --- joined collectives (host/passes/coalesce_collectives.h) -----------------------------------
+
+  // Bytes of the largest collective that is joined with others. Nominal. Starting a collective
+  // takes 9 to 16 us (16 KiB, 2-x- and 4-x-nvidia-h200_2026-11-22.json), but sending 1 MiB at
+  // link_bytes only 3 us.
+  int64_t joined_bytes = int64_t{1} << 20;
+  // The most bytes of one group, 12 us at link_bytes. Nominal. In larger groups, the first
+  // collective waits longer for the last one than a start takes.
+  int64_t group_bytes = int64_t{4} << 20;
+  // The most collectives of one group. Rule.
+  size_t group_posts = 64;
+};
+
+inline constexpr CostConstants kCostConstants{};
+
+}  // namespace heddle::host
