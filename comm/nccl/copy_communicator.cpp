@@ -274,7 +274,7 @@ void CopyCommunicator::endWaits() noexcept {
 }
 
 bool CopyCommunicator::mayEndWaits(std::chrono::steady_clock::duration since) const {
-  return since > kMostGrace || (since > kGrace && job_->seat()->allHaveHeard());
+  return since > kMostGrace || (since > kGrace && job_->seat()->allKnow());
 }
 
 bool CopyCommunicator::waitForStreams() {

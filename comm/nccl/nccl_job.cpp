@@ -21,7 +21,7 @@ constexpr auto kHearPoll = std::chrono::milliseconds(5);
 void letHear(CopyChannelMember& seat, const std::string& why) {
   seat.giveUp(why);
   const auto end = std::chrono::steady_clock::now() + kHear;
-  while (!seat.allHaveHeard() && std::chrono::steady_clock::now() < end) {
+  while (!seat.allKnow() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kHearPoll);
   }
 }

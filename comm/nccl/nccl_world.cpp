@@ -142,7 +142,7 @@ class NcclWorld : public World {
 
   // None, and why, where this rank cannot have one.
   std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
-    if (job_->seat() == nullptr) job_->sit(CopyChannelMember::take(*bootstrap_));
+    if (job_->seat() == nullptr) job_->sit(CopyChannelMember::join(*bootstrap_));
     std::unique_ptr<SharedArena> arena;
     try {
       HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");

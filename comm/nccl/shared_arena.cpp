@@ -44,7 +44,7 @@ struct Kept {
     int seat;
     int number;
     int openers;
-    bool isFree() const { return openers >= 0 && table->leftBlock(seat, number) >= openers; }
+    bool isFree() const { return openers >= 0 && table->closedBy(seat, number) >= openers; }
   };
   std::mutex mutex;
   std::vector<Block> blocks;
@@ -71,7 +71,7 @@ void freeClosed() {
       return true;
     });
   }
-  for (const Kept::Block& each : closed) each.table->giveBlock(each.seat, each.number);
+  for (const Kept::Block& each : closed) each.table->returnBlock(each.seat, each.number);
 }
 
 // NCCL's own switch for machines whose GPUs only seem to reach each other.
@@ -197,14 +197,14 @@ void SharedArena::closePeers(bool tell) {
   cudaSetDevice(device_);
   for (const Opened& peer : opened_) {
     cudaIpcCloseMemHandle(peer.base);
-    if (tell) seat_->table()->leaveBlock(peer.seat, peer.block);
+    if (tell) seat_->table()->closeBlock(peer.seat, peer.block);
   }
   opened_.clear();
   shared_.clear();
 }
 
 bool SharedArena::isFree() const {
-  return openers_ != kUnknown && seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
+  return openers_ != kUnknown && seat_->table()->closedBy(seat_->index(), number_) >= openers_;
 }
 
 void SharedArena::close(const FaultText& fault) {

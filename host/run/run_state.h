@@ -92,7 +92,7 @@ struct Completion {
   ErrorSink errors;
   RunObserver observer;  // of the work in flight
   std::atomic<bool> reported{false};
-  RunNumber run;
+  int64_t run = 0;  // from JobLink::beginRun()
 
  private:
   void waitForDevice();

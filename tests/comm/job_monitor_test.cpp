@@ -150,7 +150,7 @@ TEST(JobMonitor, WhoWaitsToCompareIsNotLeftAlone) {
   options.deadline = 0.5;
   onMonitors(2, options, [](JobMonitor& monitor, Told& told, World&) {
     monitor.mine().beginRun(kProgram, 1, true);
-    if (monitor.rank() == 0) monitor.mine().issued = kAgreeing;
+    if (monitor.rank() == 0) monitor.mine().issued = kMatchingPosts;
     if (monitor.rank() == 1) monitor.mine().beginRun(kProgram, 1, true);
     expectParts(told.wait().text, {"rank 1 is lost in run 2: it is past run 1 without comparing "
                                    "what it posts with rank 0, for which the sizes of that run",
@@ -356,7 +356,7 @@ TEST(JobMonitor, HostsHearOfEachOther) {
         }
         while (monitor.entry(3).communicating != 2) std::this_thread::yield();
         for (int rank = 0; rank < 5; ++rank) {
-          while (monitor.entry(rank).state != RankState::Well) std::this_thread::yield();
+          while (monitor.entry(rank).state != RankState::Alive) std::this_thread::yield();
         }
         world.barrier();
         if (monitor.rank() == 4) return monitor.fail("out of paper");

@@ -50,16 +50,15 @@ TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsChain) {
 
 TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
   const int64_t run = activity_.beginRun(1, 1, kDevice);
-  activity_.beginLocalRun(2);
-  activity_.endLocalRuns(1);
+  EXPECT_TRUE(activity_.endRun(activity_.beginLocalRun(2, -1)));
   EXPECT_EQ(phase(), RankPhase::Computing);
   EXPECT_EQ(status_->run, run);
-  activity_.beginWaiting();
+  activity_.begin(Activity::Waiting);
   EXPECT_EQ(phase(), RankPhase::Communicating);
-  activity_.beginCompiling();
+  activity_.begin(Activity::Compiling);
   EXPECT_EQ(phase(), RankPhase::Compiling);
-  activity_.endWaiting();
-  activity_.endCompiling();
+  activity_.end(Activity::Waiting);
+  activity_.end(Activity::Compiling);
   EXPECT_EQ(phase(), RankPhase::Computing);
   activity_.endRun(run);
   EXPECT_EQ(phase(), RankPhase::Done);
@@ -81,13 +80,13 @@ TEST_F(RankActivityTest, RunsThatAreFarApartAreNotCompared) {
   for (int64_t run = 0; run < 70'000; ++run) {
     if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, 0));
     further.endRun(further.beginRun(1, 7, 0));
-    ASSERT_FALSE(ranDifferently(*status_, *ahead));
+    ASSERT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   }
   // The same numbers, other runs.
   while (status_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
-  EXPECT_FALSE(ranDifferently(*status_, *ahead));
+  EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   activity_.endRun(activity_.beginRun(1, 8, 0));
-  EXPECT_TRUE(ranDifferently(*status_, *ahead));
+  EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), status_->run);
 }
 
 }  // namespace

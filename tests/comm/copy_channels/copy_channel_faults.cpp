@@ -88,7 +88,7 @@ TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
       const std::shared_ptr<World> world = std::move(own);
       const int rank = world->rank();
       if (where == Where::Processes) fake::setProcess(1 + rank);
-      const std::shared_ptr<nccl::CopyChannelMember> seat = nccl::CopyChannelMember::take(*world);
+      const std::shared_ptr<nccl::CopyChannelMember> seat = nccl::CopyChannelMember::join(*world);
       const auto job = std::make_shared<nccl::NcclJob>(world);
       EXPECT_EQ(seat->fault(), "");
       world->barrier();
@@ -97,11 +97,11 @@ TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
       if (rank == 0) return;
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
       // No process has the number that another one seems to have.
-      EXPECT_EQ(seat->allHaveHeard(), where == Where::Processes);
+      EXPECT_EQ(seat->allKnow(), where == Where::Processes);
       job->sit(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
       job->giveUp(job->fault());
-      EXPECT_TRUE(seat->allHaveHeard());
+      EXPECT_TRUE(seat->allKnow());
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
       std::thread monitor([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
