@@ -28,6 +28,10 @@ bool hasRecv(CollectiveKind kind, bool is_root);
 int64_t sentBy(const Operation& operation, int size);
 int64_t receivedBy(const Operation& operation, int size);
 
+// Returns a copy of the operation. The lists of an all-to-all-v are copied into `storage`, which
+// must outlive the copy.
+Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storage);
+
 // Sum of the first `rank` counts: where that rank's part begins.
 int64_t offsetOf(std::span<const int64_t> counts, int rank);
 

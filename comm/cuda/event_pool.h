@@ -8,9 +8,6 @@
 
 namespace heddle::comm {
 
-// Throws UserError with the call and CUDA's name and text of the error.
-void checkCuda(const char* call, cudaError_t result);
-
 // Events without timing of one device, used again and again. Thread-safe.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:

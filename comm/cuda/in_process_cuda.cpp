@@ -5,6 +5,7 @@
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
+#include "comm/cuda_call/cuda_call.h"
 #include "comm/in_process/meeting_parts.h"
 #include "comm/operation.h"
 #include "ir/base/error.h"
@@ -17,8 +18,8 @@ class StreamMover : public Mover {
  public:
   StreamMover(const DeviceReduce& reduce, cudaStream_t stream) : reduce_(reduce), stream_(stream) {}
   void copy(void* to, const void* from, int64_t bytes) override {
-    checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
-                                                 cudaMemcpyDeviceToDevice, stream_));
+    HEDDLE_CUDA(cudaMemcpyAsync, to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+                stream_);
   }
   void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
               ReduceOp op) override {
@@ -32,8 +33,7 @@ class StreamMover : public Mover {
 
 void waitFor(cudaStream_t stream, const std::vector<std::shared_ptr<void>>& events) {
   for (const std::shared_ptr<void>& event : events) {
-    checkCuda("cudaStreamWaitEvent",
-              cudaStreamWaitEvent(stream, static_cast<cudaEvent_t>(event.get()), 0));
+    HEDDLE_CUDA(cudaStreamWaitEvent, stream, static_cast<cudaEvent_t>(event.get()), 0);
   }
 }
 
@@ -57,7 +57,7 @@ class CudaCommunicator : public Communicator {
 
   Ticket post(std::span<const Operation> group, void* native_stream) override {
     checkGroup(group, rank(), size());
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     const auto stream = static_cast<cudaStream_t>(native_stream);
     const std::vector<Seat> seats = sitAll(group, stream);
     try {
@@ -139,7 +139,7 @@ class CudaCommunicator : public Communicator {
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,
                                                             DeviceReduce reduce) {
   int devices = 0;
-  checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+  HEDDLE_CUDA(cudaGetDeviceCount, &devices);
   HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}", device,
                     devices);
   auto events = std::make_shared<EventPool>();

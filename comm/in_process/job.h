@@ -91,7 +91,6 @@ class Team {
   std::shared_ptr<Meeting> newMeeting(std::vector<int> members) const;
   Seat collectiveSeat(int member);
   Seat transferSeat(int member, const Operation& operation);
-  static void place(const Seat& seat, const Operation& operation);
   void compare(const Seat& seat);
 
   std::shared_ptr<JobState> job_;

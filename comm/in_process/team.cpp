@@ -73,23 +73,11 @@ void Team::compare(const Seat& seat) {
   }
 }
 
-void Team::place(const Seat& seat, const Operation& operation) {
-  Operation& mine = seat.meeting->operations[seat.index];
-  mine = operation;
-  if (operation.kind != CollectiveKind::AllToAllV) return;
-  std::vector<int64_t>& counts = seat.meeting->counts[seat.index];
-  counts.assign(operation.send_counts.begin(), operation.send_counts.end());
-  counts.insert(counts.end(), operation.recv_counts.begin(), operation.recv_counts.end());
-  const std::span<const int64_t> both(counts);
-  mine.send_counts = both.first(operation.send_counts.size());
-  mine.recv_counts = both.subspan(operation.send_counts.size());
-}
-
 Seat Team::sit(int member, const Operation& operation, std::shared_ptr<void> ready) {
   const Seat seat =
       isPointToPoint(operation.kind) ? transferSeat(member, operation) : collectiveSeat(member);
   Meeting& meeting = *seat.meeting;
-  place(seat, operation);
+  meeting.operations[seat.index] = withOwnCounts(operation, meeting.counts[seat.index]);
   meeting.ready[seat.index] = std::move(ready);
   compare(seat);
   meeting.present[seat.index] = true;

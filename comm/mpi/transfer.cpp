@@ -19,14 +19,7 @@ constexpr int64_t kLongest = int64_t{1} << 27;
 }  // namespace
 
 Transfer::Transfer(const Operation& operation, int64_t turn, int place)
-    : operation_(operation), turn_(turn), tag_(kCollectiveTag + place) {
-  if (operation.kind != CollectiveKind::AllToAllV) return;
-  counts_.assign(operation.send_counts.begin(), operation.send_counts.end());
-  counts_.insert(counts_.end(), operation.recv_counts.begin(), operation.recv_counts.end());
-  const std::span<const int64_t> both(counts_);
-  operation_.send_counts = both.first(operation.send_counts.size());
-  operation_.recv_counts = both.subspan(operation.send_counts.size());
-}
+    : operation_(withOwnCounts(operation, counts_)), turn_(turn), tag_(kCollectiveTag + place) {}
 
 bool Transfer::advance(Channel& channel) {
   const bool transfer = isPointToPoint(operation_.kind);

@@ -43,10 +43,10 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
     mine_.push_back(arena_->flag(rank_, peer));
   }
   barrier_ = StreamBarrier(theirs, mine_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
-  checkCuda("cudaEventCreate", cudaEventCreateWithFlags(&posted_, cudaEventDisableTiming));
+  HEDDLE_CUDA(cudaSetDevice, device_);
+  HEDDLE_CUDA(cudaEventCreateWithFlags, &posted_, cudaEventDisableTiming);
   try {
-    checkCuda("cudaStreamCreate", makeApart());
+    checkCuda(makeApart(), "cudaStreamCreateWithPriority");
     job_->add(this);
   } catch (...) {
     cudaEventDestroy(posted_);
@@ -83,7 +83,7 @@ CopyCommunicator::~CopyCommunicator() {
 
 Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_stream) {
   checkGroup(group, rank_, size_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  HEDDLE_CUDA(cudaSetDevice, device_);
   const auto stream = static_cast<cudaStream_t>(native_stream);
   for (const Operation& op : group) {
     HEDDLE_USER_CHECK(mayCopy(op.kind), "{} over a copy channel", describe(op));
@@ -113,9 +113,9 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
   // Meetings of a copy channel are numbered in the order of its posts, whatever their streams.
-  checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
+  HEDDLE_CUDA(cudaStreamWaitEvent, stream, posted_, 0);
   for (const Operation& op : group) enqueue(op, stream);
-  checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
+  HEDDLE_CUDA(cudaEventRecord, posted_, stream);
 }
 
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
@@ -186,8 +186,8 @@ void CopyCommunicator::fetch(const Piece& piece, cudaStream_t stream) {
 
 void CopyCommunicator::copyHere(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
   if (bytes == 0 || to == from) return;
-  checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
-                                               cudaMemcpyDeviceToDevice, stream));
+  HEDDLE_CUDA(cudaMemcpyAsync, to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+              stream);
 }
 
 void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
@@ -206,12 +206,11 @@ void CopyCommunicator::copy(cudaStream_t stream) {
   how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
   size_t first = 0;
-  checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
-                                                         to_.size(), &how, &first, 1, stream));
+  HEDDLE_CUDA(cudaMemcpyBatchAsync, to_.data(), from_.data(), bytes_.data(), to_.size(), &how,
+              &first, 1, stream);
 #else
   for (size_t i = 0; i < to_.size(); ++i) {
-    checkCuda("cudaMemcpyAsync",
-              cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream));
+    HEDDLE_CUDA(cudaMemcpyAsync, to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream);
   }
 #endif
   to_.clear();
@@ -260,7 +259,7 @@ void CopyCommunicator::endWaits() noexcept {
     return !is_posting_.load() && cudaEventQuery(posted_) != cudaErrorNotReady;
   };
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     StreamBarrier all(mine_, {});
     bool ending = false;
     while (!isOver() && std::chrono::steady_clock::now() < begin + kEndWaits) {

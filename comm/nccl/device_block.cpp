@@ -41,13 +41,13 @@ std::shared_ptr<DeviceBlock> DeviceBlock::find(uint64_t number) {
 }
 
 DeviceBlock::DeviceBlock(int device, size_t bytes, size_t zeros) : device_(device) {
-  checkCuda("cudaSetDevice", cudaSetDevice(device));
-  checkCuda("cudaMalloc", cudaMalloc(&data_, bytes));
+  HEDDLE_CUDA(cudaSetDevice, device);
+  HEDDLE_CUDA(cudaMalloc, &data_, bytes);
   cudaError_t status = cudaMemset(data() + bytes - zeros, 0, zeros);
   if (status == cudaSuccess) status = cudaStreamSynchronize(cudaStreamLegacy);
   if (status == cudaSuccess) return;
   cudaFree(data_);
-  checkCuda("cudaMemset", status);
+  checkCuda(status, "cudaMemset");
 }
 
 // Perhaps on the thread of a peer.

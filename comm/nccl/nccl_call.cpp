@@ -39,12 +39,6 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm) {
   userError("{} failed: {} ({})", call, ncclGetErrorString(result), last == nullptr ? "" : last);
 }
 
-void checkCuda(const char* call, cudaError_t result) {
-  if (result != cudaSuccess) cudaGetLastError();  // or whoever looks next would take it for its own
-  HEDDLE_USER_CHECK(result == cudaSuccess, "{} failed: {} ({})", call, cudaGetErrorName(result),
-                    cudaGetErrorString(result));
-}
-
 void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
   const auto start = std::chrono::steady_clock::now();
   for (int turn = 0;; ++turn) {

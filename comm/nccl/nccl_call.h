@@ -8,13 +8,13 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/cuda_call/cuda_call.h"
 
 namespace heddle::comm::nccl {
 
 // Throws UserError with the call, ncclGetErrorString and ncclGetLastError; `comm` may be null.
 // ncclInProgress counts as success.
 void check(const char* call, ncclResult_t result, ncclComm_t comm);
-void checkCuda(const char* call, cudaError_t result);
 
 // Why the job cannot go on, as World::fault(): empty while it is well.
 using FaultText = std::function<std::string()>;

@@ -41,8 +41,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
       fault_(job_->asFault()),
       comm_(comm) {
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    checkCuda("cudaMalloc", cudaMalloc(&flag_, 1));
+    HEDDLE_CUDA(cudaSetDevice, device_);
+    HEDDLE_CUDA(cudaMalloc, &flag_, 1);
     job_->add(this);
   } catch (...) {
     cudaFree(flag_);
@@ -102,7 +102,7 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
 
 Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   checkGroup(group, rank_, size_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  HEDDLE_CUDA(cudaSetDevice, device_);
   std::string why;
   try {
     const Busy busy(*this);

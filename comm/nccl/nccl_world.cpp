@@ -27,7 +27,7 @@ class NcclWorld : public World {
         "the environment variable NCCL_COMM_BLOCKING overrides how heddle makes NCCL's "
         "communicators: unset it");
     int devices = 0;
-    checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+    HEDDLE_CUDA(cudaGetDeviceCount, &devices);
     HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}",
                       device, devices);
   }
@@ -49,7 +49,7 @@ class NcclWorld : public World {
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     ncclComm_t met = initialise(*host, ask_);
     ncclComm_t comm = nullptr;
     try {
@@ -66,7 +66,7 @@ class NcclWorld : public World {
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
     CopyChannel copy_channel = openCopyChannel(members, position);
     if (copy_channel.everywhere) return std::move(copy_channel.mine);
@@ -112,7 +112,7 @@ class NcclWorld : public World {
   void loadReduce(std::byte* memory) const {
     const void* source = memory;
     reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
-    checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(cudaStreamPerThread));
+    HEDDLE_CUDA(cudaStreamSynchronize, cudaStreamPerThread);
   }
 
   struct CopyChannel {

@@ -83,14 +83,14 @@ bool isSwitchedOff() {
 void enableAccess(int device, int peer) {
   if (device == peer) return;
   int reaches = 0;
-  checkCuda("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&reaches, device, peer));
+  HEDDLE_CUDA(cudaDeviceCanAccessPeer, &reaches, device, peer);
   HEDDLE_USER_CHECK(reaches != 0, "GPU {} does not reach the memory of GPU {}", device, peer);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
     cudaGetLastError();  // or the next launch would find it
     return;
   }
-  checkCuda("cudaDeviceEnablePeerAccess", status);
+  checkCuda(status, "cudaDeviceEnablePeerAccess");
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ const std::string& SharedArena::offer() {
 
 std::string SharedArena::reach(const std::vector<std::string>& offers, int rank) {
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank) {
         bases_.push_back(block_->data());
@@ -172,8 +172,7 @@ void SharedArena::reachPeer(const std::string& offer, int peer) {
   HEDDLE_USER_CHECK(theirs.has_handle != 0, "the memory of rank {} of the team cannot be opened",
                     peer);
   void* opened = nullptr;
-  checkCuda("cudaIpcOpenMemHandle",
-            cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess));
+  HEDDLE_CUDA(cudaIpcOpenMemHandle, &opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess);
   opened_.push_back({theirs.seat, theirs.block, opened});
   bases_.push_back(static_cast<std::byte*>(opened));
 }

@@ -3,11 +3,12 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include "comm/cuda_call/cuda_call.h"
+
 namespace heddle::host {
 
-// UserError "cudaX: string of the error". A machine that is out of memory is told apart by the
-// callers that can say more.
-void checkCuda(cudaError_t status, const char* api);
+using comm::checkCuda;
+// Throws UserError with the name of the call and the text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
 // Makes `device` the calling thread's current one while it lives: several ranks of a process, and
@@ -26,6 +27,5 @@ class DeviceGuard {
 
 }  // namespace heddle::host
 
-// HEDDLE_CUDA(cudaEventRecord, event, stream): calls and checks.
-#define HEDDLE_CUDA(api, ...) ::heddle::host::checkCuda(api(__VA_ARGS__), #api)
+// As HEDDLE_CUDA, for cuBLAS.
 #define HEDDLE_CUBLAS(api, ...) ::heddle::host::checkCublas(api(__VA_ARGS__), #api)
