@@ -16,7 +16,7 @@ struct Known {
   std::map<uint64_t, std::weak_ptr<DeviceBlock>> blocks;
 };
 
-// Never destroyed: blocks may go at the end of the process.
+// Never destroyed: blocks may be freed at the end of the process.
 Known& known() {
   static auto* const all = new Known;
   return *all;
@@ -50,7 +50,7 @@ DeviceBlock::DeviceBlock(int device, size_t bytes, size_t zeros) : device_(devic
   checkCuda(status, "cudaMemset");
 }
 
-// Perhaps on the thread of a peer.
+// May run on the thread of another rank.
 DeviceBlock::~DeviceBlock() {
   {
     Known& all = known();

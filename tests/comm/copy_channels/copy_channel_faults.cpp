@@ -98,7 +98,7 @@ TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
       // No process has the number that another one seems to have.
       EXPECT_EQ(seat->allKnow(), where == Where::Processes);
-      job->sit(seat);
+      job->setCopyChannelMember(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
       job->giveUp(job->fault());
       EXPECT_TRUE(seat->allKnow());
@@ -107,7 +107,7 @@ TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         job->setFault("rank 0 failed at instruction 7");
       });
-      EXPECT_EQ(job->verdict(), "rank 0 failed at instruction 7");
+      EXPECT_EQ(job->finalFault(), "rank 0 failed at instruction 7");
       monitor.join();
     }));
   }

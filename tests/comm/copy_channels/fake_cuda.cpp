@@ -93,8 +93,8 @@ template <class Done>
 void waitUntil(const Done& done) {
   constexpr int kYields = 20;
   constexpr auto kNap = std::chrono::microseconds(50);
-  for (int turn = 0; !done(); ++turn) {
-    if (turn < kYields) {
+  for (int half = 0; !done(); ++half) {
+    if (half < kYields) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(kNap);
