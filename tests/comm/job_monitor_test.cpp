@@ -1,5 +1,4 @@
-// The job monitor on ranks of one process: which statuses each rank sees, and how a failure is
-// reported. tests/mpi_faults.sh and tests/mpi_losses.sh test processes that die.
+// The job monitor on ranks of one process. tests/mpi_losses.sh tests processes that die.
 #include "comm/monitor/job_monitor.h"
 
 #include <condition_variable>
@@ -53,8 +52,7 @@ const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allred
 
 void endRun(JobMonitor& monitor) { monitor.mine().finished = monitor.mine().run.load(); }
 
-// Creates a monitor on each of `ranks` ranks, calls `body`, and destroys it after all have
-// returned.
+// Calls `body` with a monitor on each of `ranks` ranks; destroys them after all have returned.
 void onMonitors(int ranks, const JobMonitorOptions& options,
                 const std::function<void(JobMonitor&, FailureRecorder&, World&)>& body,
                 const std::function<std::string(int)>& host = {}) {
