@@ -10,34 +10,35 @@
 
 namespace heddle::comm {
 
-// Entry points of the optional transports. Each lives in a shared library that
-// host/device/load_module.h loads on first use and finds by the C symbol named here, so the core
-// links none of them.
+// Entry points of the optional transports. Each is a shared library that host/device/load_module.h
+// loads on first use. The core finds it by the C symbol below and links none of them.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
-  // The job that mpirun started; initialises MPI unless the program has. One thread owned by the
-  // module makes every MPI call and polls. Finalised when the last World of it is gone, unless the
-  // program had initialised MPI itself.
+  // Returns the World of the job that mpirun started. Initialises MPI unless the program has done
+  // so. One thread that the module owns makes all MPI calls and polls. MPI is finalised when its
+  // last World is destroyed, unless the program initialised MPI.
   std::unique_ptr<World> (*makeWorld)();
 };
 
-// A reduction on device memory, which the caller supplies because comm generates no code: dst =
-// srcs[0] op srcs[1] op ... on `stream`. dst may be one of srcs, whole: an in-place allreduce
+// A reduction on device memory: dst = srcs[0] op srcs[1] op ... on `stream`. The caller supplies
+// it, because comm does not generate code. dst may equal one of srcs, because an in-place allreduce
 // reduces its part into its own buffer.
 using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
                                         DType dtype, ReduceOp op, void* stream)>;
 
 // libheddle_nccl: `extern "C" const NcclModule* heddleNcclModule()`.
 struct NcclModule {
-  // Wraps a bootstrap world (MPI or in-process): exchange() goes there, communicators are NCCL's on
-  // CUDA device `device`, but for those of a copy channel (Carrier) whose team reaches each other's
-  // memory. `reduce` sums what copy engines have brought to that device; none: no copy channels.
+  // Wraps a bootstrap World (MPI or in-process), which serves exchange(). Communicators use NCCL on
+  // CUDA device `device`. Those of a copy channel (Carrier) use copy engines if the GPUs of the
+  // team can access each other's memory. `reduce` sums the data that copy engines moved to that
+  // device; nullptr: no copy channels.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };
 
-// Several in-process ranks on one GPU (in libheddle_cuda): device copies, events and this kernel.
+// Creates several in-process ranks on one GPU (in libheddle_cuda). They use device copies, events
+// and this kernel.
 using MakeInProcessCudaWorlds = std::vector<std::unique_ptr<World>> (*)(int size, int device,
                                                                         DeviceReduce reduce);
 

@@ -155,6 +155,17 @@ int64_t receivedBy(const Operation& op, int size) {
   }
 }
 
+Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storage) {
+  Operation copy = operation;
+  if (operation.kind != CollectiveKind::AllToAllV) return copy;
+  storage.assign(operation.send_counts.begin(), operation.send_counts.end());
+  storage.insert(storage.end(), operation.recv_counts.begin(), operation.recv_counts.end());
+  const std::span<const int64_t> both(storage);
+  copy.send_counts = both.first(operation.send_counts.size());
+  copy.recv_counts = both.subspan(operation.send_counts.size());
+  return copy;
+}
+
 int64_t offsetOf(std::span<const int64_t> counts, int rank) {
   int64_t sum = 0;
   for (int i = 0; i < rank; ++i) sum += counts[static_cast<size_t>(i)];

@@ -9,11 +9,11 @@
 namespace heddle::comm {
 namespace {
 
-// Reduced a block at a time so that the running values stay in the nearest cache while each source
-// is read once, in a loop that the compiler vectorises.
+// Reduces one block at a time. The running values stay in the nearest cache while the loop reads
+// each source once, and the compiler vectorises the loop.
 constexpr int64_t kBlock = 1024;
 
-// How an element is stored, and the type in which it is combined.
+// The type in which an element is stored, and the type in which it is combined.
 struct BoolElement {
   using Stored = uint8_t;
   using Value = uint8_t;  // 0 or 1
@@ -57,7 +57,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// A NaN wins, from either side.
+// A NaN on either side wins.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;

@@ -210,9 +210,9 @@ std::shared_ptr<const Plan> Executable::Impl::planFor(const std::vector<Argument
   HEDDLE_USER_CHECK(run_options.preallocated.size() <= inlined.outputs.size(),
                     "{} preallocated tensors for {} outputs", run_options.preallocated.size(),
                     inlined.outputs.size());
-  resources->job.beginCompiling();
+  resources->job.begin(comm::Activity::Compiling);
   plan = evaluator->prepare(inputs, preallocatedDescs(run_options.preallocated), verifies, stream);
-  resources->job.endCompiling();
+  resources->job.end(comm::Activity::Compiling);
   if (!plan->references.empty()) reportReference();
   plans.add(inputs, run_options.preallocated, plan);
   ++plan_count;

@@ -225,12 +225,12 @@ struct FusionExecutor::Impl {
     const auto order = runOrderOf(*monitor);
     std::lock_guard lock(order->running);
     const int64_t number = monitor->activity().beginRun(0, plan, 0);
-    monitor->activity().beginWaiting();
+    monitor->activity().begin(comm::Activity::Waiting);
     return number;
   }
 
   void endCreation(int64_t number) const {
-    monitor->activity().endWaiting();
+    monitor->activity().end(comm::Activity::Waiting);
     monitor->activity().endRun(number);
   }
 

@@ -31,6 +31,8 @@ MODULES = {
     "comm/mpi": "heddle_mpi",
     "comm/nccl": "heddle_nccl",
 }
+# Folders of headers only, which several modules compile and the core does not.
+SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_nccl")}
 # These tests compile the sources of a module into their own program.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
 VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi)\.h$")
@@ -72,6 +74,8 @@ def check_project_include(path, target, order):
     allowed = (module_of(source, MODULES), module_of(source, COMPILED_IN))
     if module and module not in allowed:
         return f"{into} is part of the module {module}, which is loaded at run time"
+    if into in SHARED_HEADERS and source != into and not set(SHARED_HEADERS[into]) & set(allowed):
+        return f"{into} is for the modules {', '.join(SHARED_HEADERS[into])} only"
     if top_of(source) in TOP or source == into:
         return None
     if into not in order:
@@ -90,7 +94,8 @@ def check_system_include(path, target):
         return "NVRTC needs seconds to compile CCCL"
     if top_of(source) in TOP:
         return None
-    if VENDOR.match(target) and not module_of(source, MODULES):
+    if VENDOR.match(target) and not module_of(source, MODULES) \
+            and source not in SHARED_HEADERS:
         return "the core is built without CUDA, cuDNN, NCCL and MPI"
     if top_of(source) == "ir" and re.search(r"[/.]", target) \
             and not target.startswith(("boost/", "fmt/")):

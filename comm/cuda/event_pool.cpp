@@ -1,13 +1,8 @@
 #include "comm/cuda/event_pool.h"
 
-#include "ir/base/error.h"
+#include "comm/cuda_call/cuda_call.h"
 
 namespace heddle::comm {
-
-void checkCuda(const char* call, cudaError_t result) {
-  HEDDLE_USER_CHECK(result == cudaSuccess, "{} failed: {} ({})", call, cudaGetErrorName(result),
-                    cudaGetErrorString(result));
-}
 
 EventPool::~EventPool() {
   for (cudaEvent_t event : idle_) cudaEventDestroy(event);
@@ -23,13 +18,13 @@ std::shared_ptr<void> EventPool::record(cudaStream_t stream) {
     }
   }
   if (event == nullptr) {
-    checkCuda("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    HEDDLE_CUDA(cudaEventCreateWithFlags, &event, cudaEventDisableTiming);
   }
   std::shared_ptr<void> lease(event, [pool = shared_from_this()](void* returned) {
     std::lock_guard lock(pool->mutex_);
     pool->idle_.push_back(static_cast<cudaEvent_t>(returned));
   });
-  checkCuda("cudaEventRecord", cudaEventRecord(event, stream));
+  HEDDLE_CUDA(cudaEventRecord, event, stream);
   return lease;
 }
 

@@ -8,16 +8,14 @@
 
 namespace heddle::comm {
 
-// Throws UserError with the call and CUDA's name and text of the error.
-void checkCuda(const char* call, cudaError_t result);
-
-// Events without timing of one device, used again and again. Thread-safe.
+// Reusable events of one device, without timing. Thread-safe.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();
 
-  // Records an event on `stream`. It returns to the pool with the last reference, which is right as
-  // soon as everybody has called cudaStreamWaitEvent on it: a wait keeps what was recorded before.
+  // Records an event on `stream`. The last reference returns it to the pool. Release it after the
+  // calls of cudaStreamWaitEvent: such a wait refers to the record before it, even if the event is
+  // recorded again.
   std::shared_ptr<void> record(cudaStream_t stream);
 
  private:

@@ -1,24 +1,25 @@
 // In-process ranks that share one GPU. Each rank enqueues its own part of an operation on its own
-// stream, cut up as on the host (comm/in_process/meeting_parts.h), between two sets of events:
-// `ready` says that a rank's earlier work is done with the buffers, `finished` that its part is
-// done.
+// stream, split as on the host (comm/in_process/operation_parts.h), between two sets of events:
+// `ready` marks that the earlier work of a rank has released the buffers, and `finished` that its
+// part is done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
-#include "comm/in_process/meeting_parts.h"
+#include "comm/cuda_call/cuda_call.h"
+#include "comm/in_process/operation_parts.h"
 #include "comm/operation.h"
 #include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {
 
-// Enqueues what a part consists of.
+// Enqueues the copies and reductions of a part.
 class StreamMover : public Mover {
  public:
   StreamMover(const DeviceReduce& reduce, cudaStream_t stream) : reduce_(reduce), stream_(stream) {}
   void copy(void* to, const void* from, int64_t bytes) override {
-    checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
-                                                 cudaMemcpyDeviceToDevice, stream_));
+    HEDDLE_CUDA(cudaMemcpyAsync, to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+                stream_);
   }
   void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
               ReduceOp op) override {
@@ -32,8 +33,7 @@ class StreamMover : public Mover {
 
 void waitFor(cudaStream_t stream, const std::vector<std::shared_ptr<void>>& events) {
   for (const std::shared_ptr<void>& event : events) {
-    checkCuda("cudaStreamWaitEvent",
-              cudaStreamWaitEvent(stream, static_cast<cudaEvent_t>(event.get()), 0));
+    HEDDLE_CUDA(cudaStreamWaitEvent, stream, static_cast<cudaEvent_t>(event.get()), 0);
   }
 }
 
@@ -57,13 +57,13 @@ class CudaCommunicator : public Communicator {
 
   Ticket post(std::span<const Operation> group, void* native_stream) override {
     checkGroup(group, rank(), size());
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     const auto stream = static_cast<cudaStream_t>(native_stream);
-    const std::vector<Seat> seats = sitAll(group, stream);
+    const std::vector<Participant> participants = postAll(group, stream);
     try {
-      enqueue(seats, stream);
+      enqueue(participants, stream);
     } catch (const std::exception& error) {
-      cancel(seats, error.what());
+      cancel(participants, error.what());
       throw;
     }
     return next_++;
@@ -75,54 +75,55 @@ class CudaCommunicator : public Communicator {
   }
 
  private:
-  void enqueue(const std::vector<Seat>& seats, cudaStream_t stream) {
+  void enqueue(const std::vector<Participant>& participants, cudaStream_t stream) {
     StreamMover mover(reduce_, stream);
-    for (const Seat& seat : seats) {
-      await(*seat.meeting, [&] { return seat.meeting->missing == 0; });
-      waitFor(stream, seat.meeting->ready);
-      const bool sends = seat.meeting->operations[seat.index].kind == CollectiveKind::Send;
-      if (!sends) movePart(*seat.meeting, seat.index, mover);  // the receiver copies
-      finish(seat, events_->record(stream));
+    for (const Participant& participant : participants) {
+      await(*participant.matched, [&] { return participant.matched->missing == 0; });
+      waitFor(stream, participant.matched->ready);
+      const bool sends =
+          participant.matched->operations[participant.index].kind == CollectiveKind::Send;
+      if (!sends) movePart(*participant.matched, participant.index, mover);  // the receiver copies
+      finish(participant, events_->record(stream));
     }
-    for (const Seat& seat : seats) {
-      Meeting& meeting = *seat.meeting;
-      await(meeting, [&] { return meeting.done == static_cast<int>(meeting.operations.size()); });
-      waitFor(stream, meeting.finished);
+    for (const Participant& participant : participants) {
+      MatchedOperation& matched = *participant.matched;
+      await(matched, [&] { return matched.done == static_cast<int>(matched.operations.size()); });
+      waitFor(stream, matched.finished);
     }
   }
 
-  // Peers that wait for this rank's share hear why it does not come.
-  void cancel(const std::vector<Seat>& seats, const std::string& cause) {
+  // Gives the ranks that wait for this rank the reason why it does not continue.
+  void cancel(const std::vector<Participant>& participants, const std::string& cause) {
     std::lock_guard lock(team_->job().mutex);
-    for (const Seat& seat : seats) {
-      if (seat.meeting->cancelled.empty()) seat.meeting->cancelled = cause;
+    for (const Participant& participant : participants) {
+      if (participant.matched->cancelled.empty()) participant.matched->cancelled = cause;
     }
     team_->job().changed.notify_all();
   }
 
-  // Everything of the group is there for the peers before anything is waited for.
-  std::vector<Seat> sitAll(std::span<const Operation> group, cudaStream_t stream) {
+  // Posts all operations of the group before it waits for any.
+  std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);
-    std::vector<Seat> seats;
-    for (const Operation& op : group) seats.push_back(team_->sit(member_, op, ready));
-    return seats;
+    std::vector<Participant> participants;
+    for (const Operation& op : group) participants.push_back(team_->post(member_, op, ready));
+    return participants;
   }
 
   template <class Condition>
-  void await(const Meeting& meeting, const Condition& condition) {
+  void await(const MatchedOperation& matched, const Condition& condition) {
     std::unique_lock lock(team_->job().mutex);
-    // A meeting of ranks that disagree is full too.
+    // An operation whose ranks disagree has no missing participants either.
     while (!condition() || team_->isHalted()) {
-      team_->check(meeting);
+      team_->check(matched);
       team_->job().changed.wait(lock);
     }
   }
 
-  void finish(const Seat& seat, std::shared_ptr<void> finished) {
+  void finish(const Participant& participant, std::shared_ptr<void> finished) {
     std::lock_guard lock(team_->job().mutex);
-    seat.meeting->finished[seat.index] = std::move(finished);
-    ++seat.meeting->done;
+    participant.matched->finished[participant.index] = std::move(finished);
+    ++participant.matched->done;
     team_->job().changed.notify_all();
   }
 
@@ -139,7 +140,7 @@ class CudaCommunicator : public Communicator {
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,
                                                             DeviceReduce reduce) {
   int devices = 0;
-  checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+  HEDDLE_CUDA(cudaGetDeviceCount, &devices);
   HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}", device,
                     devices);
   auto events = std::make_shared<EventPool>();

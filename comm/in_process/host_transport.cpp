@@ -1,14 +1,14 @@
-// The in-process transport on host memory. A meeting whose ranks have all posted is work that
-// anybody who tests may do: a rank takes its own part first and then those of peers who are busy
-// elsewhere. So an operation completes as soon as one rank waits for it, and ranks that wait for
-// different teams cannot hold each other up.
+// The in-process transport on host memory. An operation that all participants have posted is work
+// that any rank may do in test(): a rank moves its own part first and then the parts of ranks that
+// are busy elsewhere. So an operation completes as soon as one rank waits for it, and ranks that
+// wait for different teams cannot block each other.
 //
-// Buffers may be freed once test() has answered true or has thrown, the communicator is gone, or
-// abort() of their rank's World has returned.
+// Buffers may be freed once test() has returned true or has thrown, the communicator is destroyed,
+// or abort() of the World has returned.
 #include <cstring>
 #include <map>
 
-#include "comm/in_process/meeting_parts.h"
+#include "comm/in_process/operation_parts.h"
 #include "comm/in_process/worlds.h"
 #include "comm/operation.h"
 #include "ir/base/error.h"
@@ -27,8 +27,8 @@ class HostMover : public Mover {
   }
 };
 
-bool isComplete(const Meeting& meeting) {
-  return meeting.missing == 0 && meeting.done == partsOf(meeting);
+bool isComplete(const MatchedOperation& matched) {
+  return matched.missing == 0 && matched.done == partsOf(matched);
 }
 
 class HostCommunicator : public Communicator {
@@ -49,9 +49,9 @@ class HostCommunicator : public Communicator {
   Ticket post(std::span<const Operation> group, void* /*stream*/) override {
     checkGroup(group, rank(), size());
     std::lock_guard lock(team_->job().mutex);
-    std::vector<Seat> seats;
-    for (const Operation& op : group) seats.push_back(team_->sit(member_, op));
-    pending_.emplace(next_, std::move(seats));
+    std::vector<Participant> participants;
+    for (const Operation& op : group) participants.push_back(team_->post(member_, op));
+    pending_.emplace(next_, std::move(participants));
     return next_++;
   }
 
@@ -61,68 +61,69 @@ class HostCommunicator : public Communicator {
     const auto found = pending_.find(ticket);
     if (found == pending_.end()) return true;
     bool complete = true;
-    for (const Seat& seat : found->second) {
-      work(*seat.meeting, seat.index, lock);
-      if (isComplete(*seat.meeting)) continue;
+    for (const Participant& participant : found->second) {
+      work(*participant.matched, participant.index, lock);
+      if (isComplete(*participant.matched)) continue;
       complete = false;
-      failIfHopeless(*seat.meeting, lock);
+      throwIfLost(*participant.matched, lock);
     }
     if (complete) pending_.erase(found);
     return complete;
   }
 
  private:
-  // The part to do next, this rank's own first; -1 when none is left.
-  static int claim(Meeting& meeting, int own) {
-    const int parts = partsOf(meeting);
-    meeting.claimed.resize(parts, false);
+  // Returns the next part to move, the own part first; -1 if none is left.
+  static int claim(MatchedOperation& matched, int own) {
+    const int parts = partsOf(matched);
+    matched.claimed.resize(parts, false);
     for (int i = 0; i < parts; ++i) {
       const int part = (own + i) % parts;
-      if (meeting.claimed[part]) continue;
-      meeting.claimed[part] = true;
+      if (matched.claimed[part]) continue;
+      matched.claimed[part] = true;
       return part;
     }
     return -1;
   }
 
-  // Does what can be done, the data movement itself outside the lock.
-  void work(Meeting& meeting, int own, std::unique_lock<std::mutex>& lock) {
-    while (meeting.missing == 0 && meeting.cancelled.empty() && !team_->isHalted()) {
-      const int part = claim(meeting, own);
+  // Moves all parts that are left. Releases the lock during the data movement.
+  void work(MatchedOperation& matched, int own, std::unique_lock<std::mutex>& lock) {
+    while (matched.missing == 0 && matched.cancelled.empty() && !team_->isHalted()) {
+      const int part = claim(matched, own);
       if (part < 0) return;
       JobState& job = team_->job();
-      ++meeting.running;
-      ++job.moving;
+      ++matched.running;
+      ++job.running_copies;
       lock.unlock();
       HostMover mover;
-      movePart(meeting, part, mover);
+      movePart(matched, part, mover);
       lock.lock();
-      --meeting.running;
-      --job.moving;
-      ++meeting.done;
-      if (!meeting.cancelled.empty() || !job.aborted.empty()) job.changed.notify_all();
+      --matched.running;
+      --job.running_copies;
+      ++matched.done;
+      if (!matched.cancelled.empty() || !job.aborted.empty()) job.changed.notify_all();
     }
   }
 
-  void failIfHopeless(const Meeting& meeting, std::unique_lock<std::mutex>& lock) {
+  void throwIfLost(const MatchedOperation& matched, std::unique_lock<std::mutex>& lock) {
     try {
-      team_->check(meeting);
+      team_->check(matched);
     } catch (const UserError& error) {
       withdraw(lock, error.what());
       throw;
     }
   }
 
-  // Takes this rank's buffers out of every operation that is not complete: no peer begins a part,
-  // and those under way, which are only copies, are waited for. Peers hear the first cause.
+  // Withdraws the buffers of this rank from every operation that has not completed. Other ranks
+  // start no more parts of it and report the first cause. Waits for running parts, which are only
+  // copies.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
-    for (auto& [ticket, seats] : pending_) {
-      for (const Seat& seat : seats) {
-        Meeting& meeting = *seat.meeting;
-        if (isComplete(meeting)) continue;
-        if (meeting.cancelled.empty()) meeting.cancelled = cause;
+    for (auto& [ticket, participants] : pending_) {
+      for (const Participant& participant : participants) {
+        MatchedOperation& matched = *participant.matched;
+        if (isComplete(matched)) continue;
+        if (matched.cancelled.empty()) matched.cancelled = cause;
         team_->job().changed.notify_all();
-        team_->job().changed.wait(lock, [&] { return meeting.running == 0; });
+        team_->job().changed.wait(lock, [&] { return matched.running == 0; });
       }
     }
   }
@@ -130,7 +131,7 @@ class HostCommunicator : public Communicator {
   std::shared_ptr<Team> team_;
   int member_;
   Ticket next_ = 0;
-  std::map<Ticket, std::vector<Seat>> pending_;
+  std::map<Ticket, std::vector<Participant>> pending_;
 };
 
 }  // namespace

@@ -48,12 +48,12 @@ std::shared_ptr<Team> InProcessJob::join(int rank, const std::vector<int>& membe
   std::unique_lock lock(state_->mutex);
   const std::string what = "communicator of " + listOf(members);
   HEDDLE_USER_CHECK(state_->aborted.empty(), "{}: {}", what, state_->aborted);
-  std::shared_ptr<Team>& forming = forming_[members];
-  if (!forming) forming = std::make_shared<Team>(state_, members);
-  const std::shared_ptr<Team> team = forming;
+  std::shared_ptr<Team>& incomplete = incomplete_teams_[members];
+  if (!incomplete) incomplete = std::make_shared<Team>(state_, members);
+  const std::shared_ptr<Team> team = incomplete;
   team->setJoined(position, true);
   if (team->isFull()) {
-    forming_.erase(members);
+    incomplete_teams_.erase(members);
     state_->changed.notify_all();
   }
   const auto absent = [&](int other) {
@@ -76,7 +76,7 @@ void InProcessJob::abort(int rank, const std::string& reason) {
     state_->aborted = fmt::format("rank {} aborted: {}", rank, reason);
     state_->changed.notify_all();
   }
-  state_->changed.wait(lock, [&] { return state_->moving == 0; });
+  state_->changed.wait(lock, [&] { return state_->running_copies == 0; });
 }
 
 void InProcessJob::leave(int rank) {

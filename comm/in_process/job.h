@@ -12,8 +12,8 @@
 
 #include "comm/communicator.h"
 
-// Ranks that are threads of one process: how they meet. Moving the data is left to a transport
-// (comm/in_process/host_transport.cpp for host memory, comm/cuda/in_process_cuda.cpp for one GPU).
+// Matches the operations of ranks that are threads of one process. A transport moves the data
+// (comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU).
 namespace heddle::comm {
 
 // What all ranks of a job share.
@@ -21,41 +21,41 @@ struct JobState {
   explicit JobState(int size) : size(size), left(size, false) {}
 
   const int size;
-  std::mutex mutex;                 // guards all of the job, its teams and meetings
-  std::condition_variable changed;  // a blocking wait of some rank may have ended
-  std::vector<bool> left;           // ranks whose World is gone
-  std::string aborted;              // the message for everybody; empty while the job is well
-  int moving = 0;                   // copies under way on the host, which abort() lets end
+  std::mutex mutex;                 // guards the job, its teams and operations
+  std::condition_variable changed;  // wakes ranks that wait
+  std::vector<bool> left;           // by rank: its World is destroyed
+  std::string aborted;              // the message for all ranks; empty: not aborted
+  int running_copies = 0;           // on the host; abort() waits for them
 };
 
-// One collective, or one send with its receive. A seat is a place at it: the rank within the team,
-// or 0 for the sender and 1 for the receiver.
-struct Meeting {
-  std::vector<Operation> operations;  // by seat; read freely once nobody is missing
-  // AllToAllV, by seat: the operation's lists, so that a rank that gives up may take its own away.
+// One collective, or one send with its receive, as all its participants have posted it. Vectors are
+// indexed by participant: the rank within the team, or 0 for the sender and 1 for the receiver.
+struct MatchedOperation {
+  std::vector<Operation> operations;  // readable without the mutex once missing == 0
+  // For AllToAllV: copies of the lists, so that a rank that leaves may free its own.
   std::vector<std::vector<int64_t>> counts;
-  std::vector<int> members;  // position in the team of each seat
+  std::vector<int> members;  // position in the team
   std::vector<bool> present;
-  int missing = 0;  // seats whose rank has not posted yet
+  int missing = 0;  // participants that have not posted yet
 
-  // For the transport, under the mutex: which parts of the data movement have been begun, how many
-  // are under way and how many are done.
+  // For the transport, guarded by the mutex of the job: which parts of the data movement have
+  // started, and how many are running and done.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why some rank took its buffers away; empty while all are there
-  // Handles a transport leaves for its peers, by seat.
+  std::string cancelled;  // why a rank withdrew its buffers; empty: none did
+  // Handles that a transport passes to the other participants.
   std::vector<std::shared_ptr<void>> ready;
   std::vector<std::shared_ptr<void>> finished;
 };
 
-struct Seat {
-  std::shared_ptr<Meeting> meeting;
+struct Participant {
+  std::shared_ptr<MatchedOperation> matched;
   int index = 0;
 };
 
-// The ranks of one communicator. Operations of a team meet by order: its collectives by the order
-// on each rank, sends and receives by the order within each pair.
+// The ranks of one communicator. Collectives match by their order on each rank; sends and receives
+// match by their order within each pair of ranks.
 class Team {
  public:
   Team(std::shared_ptr<JobState> job, std::vector<int> members);
@@ -64,47 +64,49 @@ class Team {
   const std::vector<int>& members() const { return members_; }
   int size() const { return static_cast<int>(members_.size()); }
 
-  // Every function below is called with the job's mutex held.
+  // Callers of every function below must hold the mutex of the job.
 
-  // Takes `member`'s seat. When the ranks disagree the team fails for good, which check() tells.
-  Seat sit(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
+  // Adds the operation of `member` to the operation that it matches. If the ranks disagree, the
+  // team fails for good, and check() throws.
+  Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
-  // Throws UserError when the job was aborted, the team has failed, or `meeting` can never be
+  // Throws UserError if the job was aborted, the team has failed, or the operation can never
   // complete because a rank has left.
-  void check(const Meeting& meeting) const;
+  void check(const MatchedOperation& matched) const;
 
-  // `member` posts no more. Peers that need it fail instead of waiting.
+  // Declares that `member` posts nothing more. Ranks that need it fail instead of waiting.
   void leave(int member);
 
   bool joined(int member) const { return joined_[member]; }
   void setJoined(int member, bool value) { joined_[member] = value; }
   bool isFull() const;
-  // Nothing more may be moved: the job was aborted or the ranks of this team disagree.
+  // Returns whether data movement must stop, because the job was aborted or the ranks of this team
+  // disagree.
   bool isHalted() const { return !failure_.empty() || !job_->aborted.empty(); }
 
  private:
   struct Queue {
-    std::deque<std::shared_ptr<Meeting>> without_sender;
-    std::deque<std::shared_ptr<Meeting>> without_receiver;
+    std::deque<std::shared_ptr<MatchedOperation>> without_sender;
+    std::deque<std::shared_ptr<MatchedOperation>> without_receiver;
   };
 
-  std::shared_ptr<Meeting> newMeeting(std::vector<int> members) const;
-  Seat collectiveSeat(int member);
-  Seat transferSeat(int member, const Operation& operation);
-  static void place(const Seat& seat, const Operation& operation);
-  void compare(const Seat& seat);
+  std::shared_ptr<MatchedOperation> newOperation(std::vector<int> members) const;
+  Participant matchCollective(int member);
+  Participant matchTransfer(int member, const Operation& operation);
+  void compare(const Participant& participant);
 
   std::shared_ptr<JobState> job_;
   std::vector<int> members_;  // world ranks
   std::vector<bool> joined_;
   std::vector<bool> gone_;
-  std::vector<int64_t> posted_;                              // collectives, by member
-  std::map<int64_t, std::shared_ptr<Meeting>> collectives_;  // by number, while somebody is missing
-  std::map<std::pair<int, int>, Queue> transfers_;           // by sender and receiver
+  std::vector<int64_t> posted_;  // collectives, by member
+  std::map<int64_t, std::shared_ptr<MatchedOperation>>
+      collectives_;                                 // by number, until all have posted
+  std::map<std::pair<int, int>, Queue> transfers_;  // by sender and receiver
   std::string failure_;
 };
 
-// The rendezvous of a job: exchange of bytes and making of teams. Thread-safe.
+// Implements World::exchange() and the creation of teams for one job. Thread-safe.
 class InProcessJob {
  public:
   explicit InProcessJob(int size);
@@ -114,8 +116,8 @@ class InProcessJob {
   std::vector<std::string> exchange(int rank, const std::string& mine);
   // Waits until every member has joined.
   std::shared_ptr<Team> join(int rank, const std::vector<int>& members);
-  // Buffers of the job may be freed when this returns: no data movement is begun afterwards, and it
-  // waits for the copies under way, but for no peer.
+  // Aborts the job. After the return, buffers of the job may be freed: the function waits for
+  // running copies, and no data movement starts afterwards. It does not wait for other ranks.
   void abort(int rank, const std::string& reason);
   void leave(int rank);
 
@@ -126,24 +128,24 @@ class InProcessJob {
     int missing;
   };
 
-  // Waits until `ready`; throws UserError when the job is aborted or a rank for which `needed`
-  // holds has left.
+  // Waits until `ready` returns true. Throws UserError if the job is aborted, or a rank for which
+  // `needed` returns true has left.
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what,
             const std::function<bool()>& ready, const std::function<bool(int)>& needed);
 
   std::shared_ptr<JobState> state_;
-  std::shared_ptr<Exchange> exchange_;  // the one under way
-  std::map<std::vector<int>, std::shared_ptr<Team>> forming_;
+  std::shared_ptr<Exchange> exchange_;  // the current one
+  std::map<std::vector<int>, std::shared_ptr<Team>> incomplete_teams_;
 };
 
 using CommunicatorMaker =
     std::function<std::unique_ptr<Communicator>(std::shared_ptr<Team>, int member)>;
 
-// The worlds of one job of threads; `maker` makes a rank's end of a team.
+// Creates the Worlds of one job of threads. `maker` creates the communicator of one rank of a team.
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 
-// Host memory. `transport` is what World::transport() answers.
+// The same on host memory. `transport` is the result of World::transport().
 std::vector<std::unique_ptr<World>> makeHostWorldsOfThreads(int size, const std::string& transport);
 
 }  // namespace heddle::comm

@@ -17,96 +17,85 @@ bool Team::isFull() const {
   return std::find(joined_.begin(), joined_.end(), false) == joined_.end();
 }
 
-std::shared_ptr<Meeting> Team::newMeeting(std::vector<int> members) const {
-  auto meeting = std::make_shared<Meeting>();
-  const size_t seats = members.size();
-  meeting->members = std::move(members);
-  meeting->operations.resize(seats);
-  meeting->counts.resize(seats);
-  meeting->present.resize(seats, false);
-  meeting->missing = static_cast<int>(seats);
-  meeting->ready.resize(seats);
-  meeting->finished.resize(seats);
-  return meeting;
+std::shared_ptr<MatchedOperation> Team::newOperation(std::vector<int> members) const {
+  auto matched = std::make_shared<MatchedOperation>();
+  const size_t participants = members.size();
+  matched->members = std::move(members);
+  matched->operations.resize(participants);
+  matched->counts.resize(participants);
+  matched->present.resize(participants, false);
+  matched->missing = static_cast<int>(participants);
+  matched->ready.resize(participants);
+  matched->finished.resize(participants);
+  return matched;
 }
 
-Seat Team::collectiveSeat(int member) {
-  std::shared_ptr<Meeting>& meeting = collectives_[posted_[member]++];
-  if (!meeting) {
+Participant Team::matchCollective(int member) {
+  std::shared_ptr<MatchedOperation>& matched = collectives_[posted_[member]++];
+  if (!matched) {
     std::vector<int> everybody(members_.size());
     for (int i = 0; i < size(); ++i) everybody[i] = i;
-    meeting = newMeeting(std::move(everybody));
+    matched = newOperation(std::move(everybody));
   }
-  return {meeting, member};
+  return {matched, member};
 }
 
-Seat Team::transferSeat(int member, const Operation& operation) {
+Participant Team::matchTransfer(int member, const Operation& operation) {
   const bool sends = operation.kind == CollectiveKind::Send;
   const int sender = sends ? member : operation.peer;
   const int receiver = sends ? operation.peer : member;
   Queue& queue = transfers_[{sender, receiver}];
   auto& waiting = sends ? queue.without_sender : queue.without_receiver;
-  const int seat = sends ? 0 : 1;
+  const int participant = sends ? 0 : 1;
   if (!waiting.empty()) {
-    Seat found{waiting.front(), seat};
+    Participant found{waiting.front(), participant};
     waiting.pop_front();
     return found;
   }
-  auto meeting = newMeeting({sender, receiver});
-  (sends ? queue.without_receiver : queue.without_sender).push_back(meeting);
-  return {meeting, seat};
+  auto matched = newOperation({sender, receiver});
+  (sends ? queue.without_receiver : queue.without_sender).push_back(matched);
+  return {matched, participant};
 }
 
-// Tells a disagreement between the newcomer and one who is there already.
-void Team::compare(const Seat& seat) {
-  const Meeting& meeting = *seat.meeting;
-  const Operation& mine = meeting.operations[seat.index];
-  for (size_t i = 0; i < meeting.present.size(); ++i) {
-    if (!meeting.present[i]) continue;
-    if (agree(meeting.operations[i], static_cast<int>(i), mine, seat.index)) continue;
+// Fails the team if the new operation disagrees with one that another rank has posted.
+void Team::compare(const Participant& participant) {
+  const MatchedOperation& matched = *participant.matched;
+  const Operation& mine = matched.operations[participant.index];
+  for (size_t i = 0; i < matched.present.size(); ++i) {
+    if (!matched.present[i]) continue;
+    if (agree(matched.operations[i], static_cast<int>(i), mine, participant.index)) continue;
     if (!failure_.empty()) return;
     failure_ = fmt::format("team {}: rank {} posted {} where rank {} posted {}", listOf(members_),
-                           members_[meeting.members[i]], describe(meeting.operations[i]),
-                           members_[meeting.members[seat.index]], describe(mine));
+                           members_[matched.members[i]], describe(matched.operations[i]),
+                           members_[matched.members[participant.index]], describe(mine));
     job_->changed.notify_all();
     return;
   }
 }
 
-void Team::place(const Seat& seat, const Operation& operation) {
-  Operation& mine = seat.meeting->operations[seat.index];
-  mine = operation;
-  if (operation.kind != CollectiveKind::AllToAllV) return;
-  std::vector<int64_t>& counts = seat.meeting->counts[seat.index];
-  counts.assign(operation.send_counts.begin(), operation.send_counts.end());
-  counts.insert(counts.end(), operation.recv_counts.begin(), operation.recv_counts.end());
-  const std::span<const int64_t> both(counts);
-  mine.send_counts = both.first(operation.send_counts.size());
-  mine.recv_counts = both.subspan(operation.send_counts.size());
-}
-
-Seat Team::sit(int member, const Operation& operation, std::shared_ptr<void> ready) {
-  const Seat seat =
-      isPointToPoint(operation.kind) ? transferSeat(member, operation) : collectiveSeat(member);
-  Meeting& meeting = *seat.meeting;
-  place(seat, operation);
-  meeting.ready[seat.index] = std::move(ready);
-  compare(seat);
-  meeting.present[seat.index] = true;
-  if (--meeting.missing == 0) {
+Participant Team::post(int member, const Operation& operation, std::shared_ptr<void> ready) {
+  const Participant participant =
+      isPointToPoint(operation.kind) ? matchTransfer(member, operation) : matchCollective(member);
+  MatchedOperation& matched = *participant.matched;
+  matched.operations[participant.index] =
+      withOwnCounts(operation, matched.counts[participant.index]);
+  matched.ready[participant.index] = std::move(ready);
+  compare(participant);
+  matched.present[participant.index] = true;
+  if (--matched.missing == 0) {
     if (!isPointToPoint(operation.kind)) collectives_.erase(posted_[member] - 1);
     job_->changed.notify_all();
   }
-  return seat;
+  return participant;
 }
 
-void Team::check(const Meeting& meeting) const {
+void Team::check(const MatchedOperation& matched) const {
   HEDDLE_USER_CHECK(job_->aborted.empty(), "{}", job_->aborted);
   HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-  HEDDLE_USER_CHECK(meeting.cancelled.empty(), "{}", meeting.cancelled);
-  for (size_t i = 0; i < meeting.present.size(); ++i) {
-    const int member = meeting.members[i];
-    const bool lost = !meeting.present[i] && (gone_[member] || job_->left[members_[member]]);
+  HEDDLE_USER_CHECK(matched.cancelled.empty(), "{}", matched.cancelled);
+  for (size_t i = 0; i < matched.present.size(); ++i) {
+    const int member = matched.members[i];
+    const bool lost = !matched.present[i] && (gone_[member] || job_->left[members_[member]]);
     HEDDLE_USER_CHECK(!lost, "team {}: rank {} left while others wait for it", listOf(members_),
                       members_[member]);
   }

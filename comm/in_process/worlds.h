@@ -7,10 +7,10 @@
 
 namespace heddle::comm {
 
-// A job of one rank.
+// Creates the World of a job of one rank.
 std::unique_ptr<World> makeSingleWorld();
 
-// `size` ranks in this process, each to be used by a thread of its own; host memory.
+// Creates `size` ranks in this process, on host memory. Each must be used by a thread of its own.
 std::vector<std::unique_ptr<World>> makeInProcessWorlds(int size);
 
 }  // namespace heddle::comm

@@ -1,14 +1,12 @@
 #include "comm/monitor/job_monitor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <thread>
 
+#include "comm/monitor/shared_memory.h"
 #include "comm/monitor/watcher.h"
 #include "comm/process/process_info.h"
 #include "comm/process/start_timeout.h"
@@ -18,16 +16,22 @@ namespace heddle::comm {
 namespace {
 
 constexpr double kLongest = 1e8;  // seconds: three years
-// For which a rank that leaves by an exception waits for the others to hear of it.
-constexpr std::chrono::milliseconds kLongestGoodbye{2000};
+constexpr std::chrono::milliseconds kLongestLeave{2000};
+
+void check(const JobMonitorOptions& options) {
+  HEDDLE_USER_CHECK(options.deadline > 0 && options.deadline <= kLongest,
+                    "a deadline of {} seconds: more than 0 and at most {} expected",
+                    options.deadline, kLongest);
+  HEDDLE_USER_CHECK(options.patience >= 0 && options.patience <= kLongest,
+                    "a patience of {} seconds: 0 (for ever) to {} expected", options.patience,
+                    kLongest);
+  HEDDLE_USER_CHECK(options.start >= 0 && options.start <= kLongest,
+                    "{} seconds for the start of a job: 0 (for ever) to {} expected", options.start,
+                    kLongest);
+}
 
 std::string_view stateText(const RankSnapshot& entry) {
   switch (entry.state) {
-    case RankState::Absent:
-      return "not heard of";
-    case RankState::Well:
-    case RankState::Telling:
-      return name(entry.phase);
     case RankState::Failed:
       return "failed";
     case RankState::Left:
@@ -36,8 +40,9 @@ std::string_view stateText(const RankSnapshot& entry) {
       return "gone";
     case RankState::Lost:
       return "lost";
+    default:
+      return name(entry.phase);
   }
-  return "?";
 }
 
 }  // namespace
@@ -47,32 +52,20 @@ JobMonitor::JobMonitor(World& world, JobMonitorOptions options)
       rank_(world.rank()),
       options_(std::move(options)),
       exceptions_(std::uncaught_exceptions()) {
-  HEDDLE_USER_CHECK(options_.deadline > 0 && options_.deadline <= kLongest,
-                    "a deadline of {} seconds: more than 0 and at most {} expected",
-                    options_.deadline, kLongest);
-  HEDDLE_USER_CHECK(options_.patience >= 0 && options_.patience <= kLongest,
-                    "a patience of {} seconds: 0 (for ever) to {} expected", options_.patience,
-                    kLongest);
-  HEDDLE_USER_CHECK(options_.start >= 0 && options_.start <= kLongest,
-                    "{} seconds for the start of a job: 0 (for ever) to {} expected",
-                    options_.start, kLongest);
-  const StartTimeout watch(options_.start, nullptr, "the other ranks to create the job monitor",
-                           [this](const std::string& text, int) {
-                             world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
-                           });
+  check(options_);
+  const StartTimeout timeout(options_.start, nullptr, "the other ranks to create the job monitor",
+                             [this](const std::string& text, int) {
+                               world_.interrupt(fmt::format("rank {} ends: {}", rank_, text));
+                             });
   places_ = findPlaces(world, options_.host_key);
-  memory_ = StatusMemory::share(world, places_);
-  const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(rank_)];
-  RankSnapshot me;
-  me.rank = rank_;
-  me.state = RankState::Well;
-  me.pid = place.pid;
-  me.started = place.started;
-  me.host = place.host;
-  mirror(mine(), me);
+  const size_t ranks = places_.ranks.size();
+  statuses_ = shareArrayOnHost<RankStatus>(world, places_, "status", ranks);
+  if (ranks <= PostedCounts::kMostRanks) {
+    counts_ = shareArrayOnHost<PostedCounts>(world, places_, "status-counts", ranks);
+  }
   activity_ = std::make_unique<RankActivity>(mine());
-  std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, *memory_, options_.deadline);
-  watcher_ = Watcher::of(memory_, places_, options_, rank_);
+  std::unique_ptr<TcpLink> link = TcpLink::connect(world, places_, statuses_, options_.deadline);
+  watcher_ = Watcher::of(statuses_, places_, options_, rank_);
   watcher_->add(*this, std::move(link));
 }
 
@@ -82,62 +75,55 @@ JobMonitor::~JobMonitor() {
   } else {
     compareLastRuns();
   }
-  mine().tell(RankState::Left, "");
-  haveSpoken();
-  if (entry(rank_).state == RankState::Failed) awaitOthers();
+  mine().state.leave(RankState::Left, "");
+  setReported();
+  if (mine().state.get() == RankState::Failed && isOneOfProcesses()) awaitOthers();
   watcher_->remove(*this);
 }
 
 void JobMonitor::awaitOthers() const {
-  if (!isOneOfProcesses()) return;
-  const auto until = std::chrono::steady_clock::now() + kLongestGoodbye;
-  const auto goesOn = [&](int rank) {
-    return rank != rank_ && memory_->status(rank).state.load() <= RankState::Telling;
-  };
+  const auto until = std::chrono::steady_clock::now() + kLongestLeave;
   for (int rank = 0; rank < size(); ++rank) {
-    while (goesOn(rank) && std::chrono::steady_clock::now() < until) {
+    const StateWithReason& state = statuses_[static_cast<size_t>(rank)].state;
+    while (rank != rank_ && state.get() <= RankState::Writing &&
+           std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 }
 
-// Of two ranks the one that has run the same as rank 0 is right, else the lower. Empty when both
-// have run the same.
-std::string JobMonitor::differingFrom(int other, int& blamed) const {
-  if (!ranDifferently(mine(), memory_->status(other))) return {};
-  const int lower = std::min(rank_, other);
-  const bool both = lower != 0 && ranDifferently(memory_->status(lower), memory_->status(0));
-  blamed = both ? lower : std::max(rank_, other);
-  return differenceOf(entry(blamed), entry(both ? 0 : lower));
+void JobMonitor::compareCounts(uint64_t stamp, const std::vector<int>& members,
+                               std::span<const int64_t> sends,
+                               std::span<const int64_t> expects) const {
+  if (counts_ == nullptr) return;
+  comm::compareCounts({counts_.get(), places_.ranks.size()}, rank_, stamp, members, sends, expects);
 }
 
 void JobMonitor::compareRuns() const {
-  int blamed = -1;
-  const std::string why = differingFrom((rank_ + 1) % size(), blamed);
-  if (why.empty()) return;
-  memory_->status(blamed).tell(RankState::Lost, why);
-  watcher_->hurry();
-  userError("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
+  if (firstDifferentRun(entry(rank_), entry((rank_ + 1) % size())) == 0) return;
+  const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
+  if (found.empty()) return;
+  const auto& [blamed, other, reason] = found.front();
+  statuses_[static_cast<size_t>(blamed)].state.leave(RankState::Lost, reason);
+  watcher_->wake();
+  userError("{}", describeLost(blamed, reason));
 }
 
-// All others, where it is the last time: who leaves has nobody left to tell but its owner.
+// A rank that leaves can notify only its own program. Compares with all ranks, because there is no
+// later comparison.
 void JobMonitor::compareLastRuns() {
-  std::string why;
-  int blamed = -1;
-  for (int other = 0; other < size() && why.empty() && !failed(); ++other) {
-    why = differingFrom(other, blamed);
+  if (failed()) return;
+  const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
+  if (found.empty()) return;
+  const auto& [blamed, other, reason] = found.front();
+  StateWithReason& state = statuses_[static_cast<size_t>(blamed)].state;
+  // If the blamed rank has already left, this rank has to end the job.
+  if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
+    mine().state.leave(RankState::Failed, reason);
   }
-  if (why.empty()) return;
-  // Where who is to blame has left already, it is for this rank to end the job.
-  const bool ends = memory_->status(blamed).tell(RankState::Lost, why) || entry(blamed).isLost();
-  if (!ends) mine().tell(RankState::Failed, why);
-  JobFailure failure;
-  failure.rank = blamed;
-  failure.text =
-      fmt::format("rank {} is lost {}: {}\n{}", blamed, placeOf(entry(blamed)), why, positions());
-  if (!keep(std::move(failure))) return;
-  if (!isOneOfProcesses()) say();
-  tellOwner();
+  if (!setFailure({blamed, false, 0, describeLost(blamed, reason)})) return;
+  if (!isOneOfProcesses()) print();
+  notifyOwner();
 }
 
 void JobMonitor::addProgram(uint64_t program, const std::vector<std::string>& instructions) {
@@ -151,38 +137,31 @@ std::shared_ptr<void> JobMonitor::shared(const std::function<std::shared_ptr<voi
   return shared_;
 }
 
-// Where another rank is lost already, or the owner has been told so, this one only follows.
 void JobMonitor::fail(const std::string& reason) noexcept {
   try {
     if (failed()) return;
     const int lost = firstLost();
     if (lost >= 0) {
-      mine().tell(RankState::Left, fmt::format("ended because of rank {}", lost));
-      return;
+      mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", lost));
+    } else if (mine().state.leave(RankState::Failed, reason)) {
+      setFailure(describeFailure(rank_));
+      watcher_->wake();
     }
-    if (!mine().tell(RankState::Failed, reason)) return;
-    JobFailure failure;
-    failure.rank = rank_;
-    failure.told = true;
-    failure.text = describeLost(rank_) + positions();
-    keep(std::move(failure));
-    watcher_->hurry();
   } catch (const std::exception&) {
-    // Out of memory for a message: the status has been written, or the heartbeat will end.
+    // Out of memory for a message. The status is written, or the heartbeat will stop.
   }
 }
 
-bool JobMonitor::othersHaveSpoken() const {
+bool JobMonitor::othersHaveReported() const {
   const std::vector<int> here = places_.onHostOf(rank_);
   for (int rank = 0; rank < size(); ++rank) {
-    const RankStatus& status = memory_->status(rank);
-    const RankState state = status.state.load(std::memory_order_acquire);
+    const RankStatus& status = statuses_[static_cast<size_t>(rank)];
+    const RankState state = status.state.get();
     const bool lost = state == RankState::Gone || state == RankState::Lost;
-    if (rank == rank_ || lost || status.spoken.load(std::memory_order_acquire)) continue;
-    const bool knows = state == RankState::Left || state == RankState::Failed;
+    if (rank == rank_ || lost || status.reported.load()) continue;
     const bool is_here = std::binary_search(here.begin(), here.end(), rank);
-    const int pid = status.pid.load(std::memory_order_relaxed);
-    if (is_here ? !processState(pid).isGone() : !knows) return false;
+    const int pid = places_.ranks[static_cast<size_t>(rank)].pid;
+    if (is_here ? !processState(pid).isGone() : state <= RankState::Writing) return false;
   }
   return true;
 }
@@ -194,15 +173,13 @@ JobFailure JobMonitor::failure() const {
 
 int JobMonitor::firstLost() const {
   for (int rank = 0; rank < size(); ++rank) {
-    const RankState state = memory_->status(rank).state.load(std::memory_order_acquire);
-    if (state == RankState::Failed || state == RankState::Gone || state == RankState::Lost) {
-      return rank;
-    }
+    if (isLost(statuses_[static_cast<size_t>(rank)].state.get())) return rank;
   }
   return -1;
 }
 
-bool JobMonitor::keep(JobFailure failure) {
+// Keeps only the first failure. Returns whether this is the first.
+bool JobMonitor::setFailure(JobFailure failure) {
   std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
   failure_ = std::move(failure);
@@ -210,81 +187,94 @@ bool JobMonitor::keep(JobFailure failure) {
   return true;
 }
 
-bool JobMonitor::isOneOfProcesses() const {
-  return places_.inProcessOf(rank_).size() < static_cast<size_t>(size());
+// For the watcher. This rank leaves with a reason, so that the other ranks do not take it for a
+// second cause. A signal is a cause of its own.
+void JobMonitor::reportFailure(int rank, int signal) {
+  JobFailure failure;
+  if (signal == 0) {
+    failure = describeFailure(rank);
+    mine().state.leave(RankState::Left, fmt::format("ended because of rank {}", rank));
+  } else {
+    failure.signal = signal;
+    failure.text = fmt::format("told to end by signal {}\n{}", signal, positions());
+    mine().state.leave(RankState::Failed, fmt::format("told to end by signal {}", signal));
+  }
+  setFailure(std::move(failure));
+  notifyOwner();
 }
 
-void JobMonitor::say() const {
-  if (options_.on_failure) return;  // whose it is
+bool JobMonitor::isOneOfProcesses() const {
+  return places_.inProcessOf(rank_).size() < places_.ranks.size();
+}
+
+void JobMonitor::print() const {
+  if (options_.on_failure) return;  // prints the failure itself
   std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
 }
 
-void JobMonitor::tellOwner() {
-  if (owner_told_.exchange(true)) return;  // by the watcher, while the last runs are compared
+// The watcher may notify while the destructor compares the last runs.
+void JobMonitor::notifyOwner() {
+  if (owner_notified_.exchange(true)) return;
   const JobFailure failure = this->failure();
-  if (options_.on_failure) {
-    options_.on_failure(failure);
-  } else {
-    if (isOneOfProcesses()) say();
-    world_.interrupt(failure.text);
-  }
+  if (options_.on_failure) return options_.on_failure(failure);
+  if (isOneOfProcesses()) print();
+  world_.interrupt(failure.text);
 }
 
 std::string JobMonitor::instructionText(uint64_t program, int32_t instruction) const {
   std::lock_guard lock(mutex_);
   const auto found = programs_.find(program);
-  if (found == programs_.end() || instruction < 0 ||
-      static_cast<size_t>(instruction) >= found->second.size()) {
-    return fmt::format("instruction {}", instruction);
-  }
-  return fmt::format("instruction {} ({})", instruction,
-                     found->second[static_cast<size_t>(instruction)]);
+  const std::string number = fmt::format("instruction {}", instruction);
+  const auto at = static_cast<size_t>(instruction);
+  if (found == programs_.end() || instruction < 0 || at >= found->second.size()) return number;
+  return fmt::format("{} ({})", number, found->second[at]);
 }
 
-std::string JobMonitor::placeOf(const RankSnapshot& entry) const {
+std::string JobMonitor::positionOf(const RankSnapshot& entry) const {
   if (entry.phase == RankPhase::Idle) return "before its first run";
   if (entry.phase == RankPhase::Compiling) return fmt::format("before run {}", entry.run + 1);
   if (entry.phase == RankPhase::Done) return fmt::format("after run {}", entry.run);
-  if (entry.phase == RankPhase::Ended) return fmt::format("after its last run, {}", entry.run);
-  const auto text = [&](int32_t index) { return instructionText(entry.program, index); };
-  std::string place = fmt::format("in run {}", entry.run);
-  if (entry.issued == kAgreeing) return place + " comparing what it will post with its peers";
-  const char* between = " at ";
-  if (entry.communicating >= 0) {
-    place += " communicating at " + text(entry.communicating);
-    between = ", ";
-  }
-  if (entry.computing >= 0) {
-    place +=
-        (entry.communicating >= 0 ? ", computing at " : " computing at ") + text(entry.computing);
-    between = ", ";
-  }
+  if (entry.beginsNoMoreRuns()) return fmt::format("after its last run, {}", entry.run);
+  std::string text = fmt::format("in run {}", entry.run);
+  if (entry.issued == kMatchingPosts) return text + " comparing what it will post with its peers";
+  std::string_view separator = " ";
+  const auto add = [&](std::string_view what, int32_t instruction) {
+    text += fmt::format("{}{}{}", separator, what, instructionText(entry.program, instruction));
+    separator = ", ";
+  };
+  if (entry.communicating >= 0) add("communicating at ", entry.communicating);
+  if (entry.computing >= 0) add("computing at ", entry.computing);
   if (entry.issued >= 0 && entry.issued != entry.communicating && entry.issued != entry.computing) {
-    const bool first = *between == ' ';
-    place += (first ? " at " : ", issued up to ") + text(entry.issued);
+    add(separator == " " ? "at " : "issued up to ", entry.issued);
   }
-  return place;
+  return text;
 }
 
-std::string JobMonitor::describeLost(int rank) const {
+std::string JobMonitor::describeLost(int rank, std::string_view reason) const {
+  return fmt::format("rank {} is lost {}: {}\n{}", rank, positionOf(entry(rank)), reason,
+                     positions());
+}
+
+JobFailure JobMonitor::describeFailure(int rank) const {
   const RankSnapshot lost = entry(rank);
-  switch (lost.state) {
-    case RankState::Failed:
-      return fmt::format("rank {} failed {}: {}\n", rank, placeOf(lost), lost.reason);
-    case RankState::Left:
-      return fmt::format("rank {} left the job {}, while others need it\n", rank, placeOf(lost));
-    default:
-      return fmt::format("rank {} is lost {}: {}\n", rank, placeOf(lost), lost.reason);
+  if (lost.state == RankState::Failed) {
+    return {
+        rank, true, 0,
+        fmt::format("rank {} failed {}: {}\n{}", rank, positionOf(lost), lost.reason, positions())};
   }
+  if (lost.isLost()) return {rank, false, 0, describeLost(rank, lost.reason)};
+  return {rank, false, 0,
+          fmt::format("rank {} left the job {}, while others need it\n{}", rank, positionOf(lost),
+                      positions())};
 }
 
 std::string JobMonitor::positions() const {
   std::string text;
   for (int rank = 0; rank < size(); ++rank) {
     const RankSnapshot at = entry(rank);
-    text += fmt::format("  rank {} (pid {} on {}): {}", rank, at.pid, at.host, stateText(at));
-    if (at.state != RankState::Absent) text += ", " + placeOf(at);
-    if (rank + 1 < size()) text += "\n";
+    const JobPlaces::Place& place = places_.ranks[static_cast<size_t>(rank)];
+    text += fmt::format("{}  rank {} (pid {} on {}): {}, {}", rank == 0 ? "" : "\n", rank,
+                        place.pid, place.host, stateText(at), positionOf(at));
   }
   return text;
 }

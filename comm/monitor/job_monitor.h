@@ -10,111 +10,103 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/monitor/job_places.h"
 #include "comm/monitor/options.h"
+#include "comm/monitor/posted_counts.h"
 #include "comm/monitor/rank_activity.h"
 #include "comm/monitor/rank_status.h"
-#include "comm/monitor/status_memory.h"
 
 namespace heddle::comm {
 
 class Watcher;
 
-// Where the ranks of a job tell each other where they are, apart from the transport: one status a
-// rank in memory that survives its process, TCP between hosts. A thread of each process writes the
-// heartbeat of its ranks and compares the others'. Thread-safe; the functions that write do not
-// wait.
+// Publishes the status of one rank and detects failures of the other ranks, independently of MPI
+// and NCCL. Statuses are in memory that survives a killed process; TCP carries them between hosts.
+// comm/monitor/detection.h lists the failures. Thread-safe; functions that write do not wait.
 class JobMonitor : public WorldMonitor {
  public:
-  // Collective over the job; `world` outlives the job monitor.
+  // Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
-  // This rank has left: in good order, unless it has failed, has made other runs than its peers
-  // (which is told as any loss is), or an exception unwinds it, which is a failure. Who has failed
-  // waits, for 2 s at most, until other processes have heard, so that each can say why it ends
-  // before the first of them ends all by MPI_Abort.
+  // Leaves the job. If an exception unwinds this rank, or its runs differ from those of another
+  // rank, it has failed. A failed rank waits until the other processes have seen the failure, at
+  // most 2 s. Without this wait, the first process that calls MPI_Abort would end the others before
+  // they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
-  int size() const { return memory_->size(); }
-  RankStatus& mine() const { return memory_->status(rank_); }
-  const JobPlaces& places() const { return places_; }
+  int size() const { return static_cast<int>(places_.ranks.size()); }
+  RankStatus& mine() const { return statuses_[static_cast<size_t>(rank_)]; }
+  RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
+  RankActivity& activity() const { return *activity_; }
 
-  // What instructions of the program are called in messages, by index.
+  // Names the instructions of a program in messages, by index.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
-  // The lists of an all-to-all-v that this rank is about to post, parallel to the ranks of the
-  // team: UserError when a team-mate of this host that has come there says otherwise. `stamp` is
-  // equal on all of them, and not 0.
+  // Compares the counts of an all-to-all-v that this rank is about to post, as in posted_counts.h.
+  // Does nothing in a job of more than PostedCounts::kMostRanks.
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
-                     std::span<const int64_t> sends, std::span<const int64_t> expects) const {
-    comm::compareCounts(*memory_, rank_, stamp, members, sends, expects);
-  }
+                     std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
-  // What all who run programs on this job monitor share, kept as long as the job monitor: what
-  // `make` gives when it is asked for first. Always of one type, that of host/run/run_order.h.
+  // Returns an object that all users of this monitor share and that lives as long as the monitor.
+  // The first call creates it. All calls must use one type (host/run/run_order.h).
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // UserError when a peer has made other runs up to now, as far as is known here: of its host the
-  // latest kKeptRuns of each rank are. For the one behind this rank alone.
+  // Throws UserError if the next rank made different runs. Statuses keep the latest kKeptRuns.
   void compareRuns() const;
 
-  // What the runs of this rank say of themselves.
-  RankActivity& activity() const { return *activity_; }
-  // This rank will begin no more runs, and has waited for those it began: who begins another that
-  // communicates waits for it in vain.
-  void endRuns() { activity_->endRuns(); }
-  // This rank cannot go on. Of no effect when it only follows another rank's failure.
+  // Reports that this rank cannot continue. Has no effect if another rank failed first.
   void fail(const std::string& reason) noexcept override;
-  // Some rank of the job is lost, this one included.
+  // Returns whether any rank has failed or is lost, as far as this rank knows.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // failed(): what is known of it.
+  // Valid if failed().
   JobFailure failure() const;
 
-  // This rank has said why it ends.
-  void haveSpoken() { mine().spoken.store(true, std::memory_order_release); }
-  // No other rank has more to say: it has said why it ends, has left, or is lost or gone; and on
-  // another host, from where no more is heard, it knows of an end.
-  bool othersHaveSpoken() const;
+  // Declares that this rank has printed why it ends.
+  void setReported() { mine().reported.store(true); }
+  // Returns whether no other rank has more to print: each has printed, has left, or is lost or
+  // gone. A rank of another host only has to know of the failure.
+  bool othersHaveReported() const;
 
-  // A line a rank: where it is now.
+  // Returns one line per rank: its process, its state and its instruction.
   std::string positions() const;
-  RankSnapshot entry(int rank) const { return read(memory_->status(rank), rank); }
 
  private:
   friend class Watcher;
-  // The first lost rank, if there is one.
-  int firstLost() const;
-  std::string placeOf(const RankSnapshot& entry) const;
+  std::span<RankStatus> statuses() const { return {statuses_.get(), places_.ranks.size()}; }
+  int firstLost() const;  // -1: none
+  void reportFailure(int rank, int signal);
+  bool setFailure(JobFailure failure);
+  void notifyOwner();
+  void print() const;
+  JobFailure describeFailure(int rank) const;
+  std::string describeLost(int rank, std::string_view reason) const;
   std::string instructionText(uint64_t program, int32_t instruction) const;
-  // Keeps the failure if it is the first; true when it is.
-  bool keep(JobFailure failure);
-  std::string describeLost(int rank) const;
-  void tellOwner();
-  bool isOneOfProcesses() const;  // of the job
-  void say() const;
-  std::string differingFrom(int other, int& blamed) const;
+  std::string positionOf(const RankSnapshot& entry) const;
+  bool isOneOfProcesses() const;
   void compareLastRuns();
   void awaitOthers() const;
 
   World& world_;
   int rank_;
   JobMonitorOptions options_;
-  int exceptions_;  // under way on the thread that made the job monitor
+  int exceptions_;  // in flight when the monitor was created
   JobPlaces places_;
-  std::shared_ptr<StatusMemory> memory_;
+  std::shared_ptr<RankStatus[]> statuses_;
+  std::shared_ptr<PostedCounts[]> counts_;  // nullptr in a large job
   std::unique_ptr<RankActivity> activity_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::vector<std::string>> programs_;
   std::shared_ptr<void> shared_;
   JobFailure failure_;
   std::atomic<bool> failed_{false};
-  std::atomic<bool> owner_told_{false};
+  std::atomic<bool> owner_notified_{false};
   std::shared_ptr<Watcher> watcher_;
 };
 
-// The monitor that the World owns. The first call creates it, with its options, together with the
-// other ranks; the World destroys it. Thread-safe.
+// Returns the monitor that the World owns. The first call creates it, with its options, together
+// with the other ranks; the World destroys it. Thread-safe.
 JobMonitor& jobMonitorOf(World& world, const JobMonitorOptions& options);
 
 }  // namespace heddle::comm

@@ -6,34 +6,33 @@
 
 namespace heddle::comm {
 
-// What ended a job.
+// Why a job has failed.
 struct JobFailure {
-  int rank = -1;      // the one to blame; -1: none
-  bool told = false;  // by that rank itself, which says why
-  int signal = 0;     // the signal that told this process to end
-  std::string text;   // who, where and why, then a line a rank: number and text of its instruction
+  int rank = -1;      // the rank to blame; -1: none
+  bool told = false;  // that rank reported the failure itself
+  int signal = 0;     // the signal that told this process to end; 0: none
+  std::string text;   // rank, instruction and reason, then one line per rank
 };
 
 struct JobMonitorOptions {
-  // Seconds after which no rank still waits for one that has failed, was killed or stopped, or has
-  // left in the middle of a run.
+  // Time limit in seconds. When a rank fails, is killed, stops responding or leaves during a run,
+  // every other rank stops waiting for it within this limit.
   double deadline = 10;
-  // Seconds for which a rank may wait in a collective while nothing moves on any rank and none
-  // compiles; 0: for ever. A job in which some rank computes for longer is ended.
+  // Seconds for which a rank may wait in a collective while nothing moves on any rank and no rank
+  // compiles; 0: no limit. A rank that computes for longer while another rank waits ends the job.
   double patience = 600;
-  // Seconds in which the ranks of the job must have come together to make the job monitor, once the
-  // first of them waits for it; 0: for ever. Then World::interrupt, so that who waits gets a
-  // UserError.
+  // Seconds in which all ranks must create the monitor, from the moment when this rank waits for
+  // the other ranks; 0: no limit. After it the waiting call throws UserError.
   double start = 600;
-  // Called on a thread of the job monitor when a peer is lost, at most once; it must not destroy
-  // the job monitor. Empty: World::interrupt, so that what this rank waits for throws UserError;
-  // and in a job of several processes stderr has the text at once, for MPI may end one before it
-  // has unwound.
+  // Called at most once, on a thread of the monitor, when the job has failed. It must not destroy
+  // the monitor. Default: calls World::interrupt, so that the waiting calls of this rank throw
+  // UserError. In a job of several processes the default also prints the text to stderr at once,
+  // because MPI may end a process before it has reported its exception.
   std::function<void(const JobFailure&)> on_failure;
-  // Where a signal handler leaves its number: the job's end, told to on_failure after a moment in
-  // which a cause may show.
+  // A signal handler stores its signal number here. The monitor then reports the end of the job
+  // after 0.1 s, because the cause may show in that time.
   const std::atomic<int>* end_signal = nullptr;
-  // Equal on the ranks that share memory; empty: those of one machine.
+  // Equal on ranks that share memory. Empty: the ranks of one host share memory.
   std::string host_key;
 };
 

@@ -1,72 +1,53 @@
 #include "comm/monitor/posted_counts.h"
 
-#include <optional>
-
-#include "comm/monitor/status_memory.h"
 #include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr auto kAcquire = std::memory_order_acquire;
-constexpr auto kRelease = std::memory_order_release;
-
-// Who reads a list that is being written finds another stamp behind it.
-void write(PostedCounts& mine, int ranks, uint64_t stamp, const std::vector<int>& members,
+// Publishes the stamp last and with a sequentially consistent store, so that of two ranks at least
+// one sees the stamp of the other.
+void write(PostedCounts& mine, size_t ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
-  const size_t at = mine.next.load(kRelaxed);
-  mine.next.store((at + 1) % PostedCounts::kKept, kRelaxed);
-  mine.stamps[at].store(0, kRelaxed);
-  PostedCounts::Lists& lists = mine.lists[at];
-  for (size_t rank = 0; rank < static_cast<size_t>(ranks); ++rank) {
-    lists.sends[rank].store(-1, kRelease);
-    lists.expects[rank].store(-1, kRelease);
+  const size_t at = mine.next.load(std::memory_order_relaxed);
+  mine.next.store((at + 1) % PostedCounts::kKept, std::memory_order_relaxed);
+  PostedCounts::Call& call = mine.calls[at];
+  call.stamp.store(0, std::memory_order_relaxed);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    call.sends[rank].store(-1, std::memory_order_release);
+    call.expects[rank].store(-1, std::memory_order_release);
   }
   for (size_t i = 0; i < members.size(); ++i) {
     const auto rank = static_cast<size_t>(members[i]);
-    lists.sends[rank].store(sends[i], kRelease);
-    lists.expects[rank].store(expects[i], kRelease);
+    call.sends[rank].store(sends[i], std::memory_order_release);
+    call.expects[rank].store(expects[i], std::memory_order_release);
   }
-  mine.stamps[at].store(stamp);  // before this rank looks at the others', in one order for all
+  call.stamp.store(stamp);
 }
 
-struct Pair {
-  int64_t sends;    // to the reader
-  int64_t expects;  // from the reader
-};
-
-// What a peer has written under the stamp; nothing when it has not come there yet or is far ahead.
-std::optional<Pair> read(const PostedCounts& peer, uint64_t stamp, int reader) {
-  for (size_t at = 0; at < PostedCounts::kKept; ++at) {
-    if (peer.stamps[at].load() != stamp) continue;
-    const Pair pair{peer.lists[at].sends[static_cast<size_t>(reader)].load(kAcquire),
-                    peer.lists[at].expects[static_cast<size_t>(reader)].load(kAcquire)};
-    if (peer.stamps[at].load(kRelaxed) != stamp) return std::nullopt;  // written over meanwhile
-    return pair;
-  }
-  return std::nullopt;
+void check(int sender, int64_t sent, int receiver, int64_t expected) {
+  HEDDLE_USER_CHECK(sent == expected,
+                    "rank {} sends {} elements to rank {}, which expects {} from it", sender, sent,
+                    receiver, expected);
 }
 
 }  // namespace
 
-void compareCounts(const StatusMemory& memory, int rank, uint64_t stamp,
+void compareCounts(std::span<PostedCounts> all, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects) {
-  PostedCounts* const mine = memory.counts(rank);
-  if (mine == nullptr) return;
-  write(*mine, memory.size(), stamp, members, sends, expects);
+  write(all[static_cast<size_t>(rank)], all.size(), stamp, members, sends, expects);
+  const auto mine = static_cast<size_t>(rank);
   for (size_t i = 0; i < members.size(); ++i) {
-    const int peer = members[i];
-    if (peer == rank) continue;
-    const std::optional<Pair> theirs = read(*memory.counts(peer), stamp, rank);
-    if (!theirs) continue;
-    HEDDLE_USER_CHECK(theirs->expects == sends[i],
-                      "rank {} sends {} elements to rank {}, which expects {} from it", rank,
-                      sends[i], peer, theirs->expects);
-    HEDDLE_USER_CHECK(theirs->sends == expects[i],
-                      "rank {} sends {} elements to rank {}, which expects {} from it", peer,
-                      theirs->sends, rank, expects[i]);
+    if (members[i] == rank) continue;
+    for (const PostedCounts::Call& call : all[static_cast<size_t>(members[i])].calls) {
+      if (call.stamp.load() != stamp) continue;
+      const int64_t sent = call.sends[mine].load(std::memory_order_acquire);
+      const int64_t expected = call.expects[mine].load(std::memory_order_acquire);
+      if (call.stamp.load(std::memory_order_relaxed) != stamp) break;  // being overwritten
+      check(rank, sends[i], members[i], expected);
+      check(members[i], sent, rank, expects[i]);
+    }
   }
 }
 

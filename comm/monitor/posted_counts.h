@@ -2,36 +2,38 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace heddle::comm {
 
-class StatusMemory;
-
-// The lists of a rank's latest all-to-all-vs, in the memory of the control job monitor: what one
-// rank sends to another must be what that one expects, and no transport on a GPU notices when it is
-// not. One rank writes, without locks and without waiting; the others read.
+// The counts of a rank's latest all-to-all-v calls, in memory that the ranks of one host share. No
+// transport on a GPU reports that a rank sends another number of elements than the receiver
+// expects. One rank writes, without locks and without waiting; the other ranks read.
 struct alignas(64) PostedCounts {
-  static constexpr int kMostRanks = 64;  // of a job; larger ones have no such memory
-  static constexpr size_t kKept = 8;     // all-to-all-vs a rank may be ahead of another
+  static constexpr int kMostRanks = 64;  // larger jobs have no such memory
+  static constexpr size_t kKept = 8;     // calls that one rank may be ahead of another
 
-  struct Lists {  // by rank of the job; -1: not in the team
+  struct Call {
+    std::atomic<uint64_t> stamp{0};  // 0: no call, or one that is being written
+    // By rank of the job; -1: not in the team.
     std::array<std::atomic<int64_t>, kMostRanks> sends{};
     std::array<std::atomic<int64_t>, kMostRanks> expects{};
   };
-  std::array<std::atomic<uint64_t>, kKept> stamps{};  // 0: none, or being written
-  std::array<Lists, kKept> lists;
-  std::atomic<size_t> next{0};  // the writer's
+  std::array<Call, kKept> calls;
+  std::atomic<size_t> next{0};  // only the writer uses it
 };
 
-// Writes the lists of `rank`, which `stamp` (not 0) tells from those of its other all-to-all-vs,
-// and compares them with those that team-mates of this host have written under the same stamp.
-// UserError when two disagree, before this rank has posted: of any two ranks the one that comes
-// later sees both, unless the other is kKept all-to-all-vs ahead already. `members`: the ranks of
-// the team, to which the lists are parallel.
-void compareCounts(const StatusMemory& memory, int rank, uint64_t stamp,
+// Writes the counts of `rank` and compares them with those of the team members that have written
+// the same stamp. Call it before the post: of any two ranks, the later one sees both lists, unless
+// the earlier one is kKept calls ahead.
+//   all      one entry per rank of the job
+//   stamp    identifies the call; equal on all members, not 0
+//   members  ranks of the team; `sends` and `expects` are parallel to it
+// Throws UserError if two ranks disagree.
+void compareCounts(std::span<PostedCounts> all, int rank, uint64_t stamp,
                    const std::vector<int>& members, std::span<const int64_t> sends,
                    std::span<const int64_t> expects);
 

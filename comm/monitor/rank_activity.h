@@ -8,34 +8,36 @@
 
 namespace heddle::comm {
 
-// What the threads of one rank do, of all programs on one control job monitor, and the phase that
-// its status shows of it: compiling while one compiles, in a run while any run is under way, which
-// it is until somebody has asked for its end. Thread-safe; nobody waits but for a few instructions.
+enum class Activity {
+  Compiling,      // or other work on the host that may take as long
+  Waiting,        // for other ranks, in a run that has begun
+  MatchingPosts,  // the same, before the run has issued anything
+};
+
+// The activities of all threads and programs of one rank. Derives from them the phase that the
+// status shows: Compiling while any thread compiles, else in a run while any run has not ended.
+// Thread-safe; holds its lock for a few instructions only.
 class RankActivity {
  public:
-  // Writes the status's run, plan, finished and phase, and nobody else does.
+  // Only this object may write run, finished, phase and run_hashes of `status`.
   explicit RankActivity(RankStatus& status) : status_(status) {}
 
-  // Around what may take as long as a compiler.
-  void beginCompiling();
-  void endCompiling();
+  void begin(Activity activity);
+  void end(Activity activity);
 
-  // A run that all ranks count. `chain`: runs of one chain, but for 0, end here as they began. The
-  // number of the run in the job, from 1.
+  // Begins a run that all ranks count. Returns its number in the job, from 1.
+  // `chain`: runs of one chain end in the order in which they began; 0: of no chain.
   int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
-  // It is over, and what began before it in its chain. False, and of no effect, the second time.
+  // Begins a run that only this rank counts. Returns a negative number. Chains are shared with
+  // beginRun().
+  int64_t beginLocalRun(uint64_t program, int64_t chain);
+  // Ends the run and all earlier ones of its chain. Returns false if it has already ended.
   bool endRun(int64_t number);
-  // A run that only this rank counts.
-  void beginLocalRun(uint64_t program);
-  void endLocalRuns(int64_t runs);
 
-  // Around what waits for peers, in a run that has begun.
-  void beginWaiting();
-  void endWaiting();
-
-  // Nothing here will begin another run; until resume(). `unwinds`: because of an exception, which
-  // may be about to leave the job, and say so.
+  // Declares that no more runs will begin here. `unwinds`: because of an exception, which may
+  // still destroy the World and report a reason.
   void endRuns(bool unwinds = false);
+  // Revokes endRuns().
   void resume();
 
  private:
@@ -43,18 +45,16 @@ class RankActivity {
     int64_t number;
     int64_t chain;
   };
-
   void publish();
-  RankPhase phase() const;
 
   RankStatus& status_;
   std::mutex mutex_;
-  std::vector<Open> open_;  // by number
-  int64_t local_ = 0;       // runs of this rank alone under way
+  std::vector<Open> open_;  // runs that have not ended, in the order of their begin
+  int64_t local_runs_ = 0;
   int compiling_ = 0;
   int waiting_ = 0;
+  RankPhase phase_between_runs_ = RankPhase::Idle;
   bool begun_ = false;
-  bool ended_ = false;
 };
 
 }  // namespace heddle::comm

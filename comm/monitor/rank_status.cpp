@@ -6,15 +6,26 @@
 namespace heddle::comm {
 namespace {
 
-void setText(char* to, size_t bytes, const std::string& text) {
-  const size_t length = std::min(bytes - 1, text.size());
-  std::memcpy(to, text.data(), length);
-  to[length] = '\0';
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+                  std::atomic<RankState>::is_always_lock_free,
+              "processes share these atomics");
+
+constexpr uint64_t kNumberBits = 32, kNumberMask = (uint64_t{1} << kNumberBits) - 1;
+
+// Calls copy(field of the status, field of the facts) for all except state and rank.
+template <class Status, class Facts, class Copy>
+void forEachFact(Status& status, Facts& facts, const Copy& copy) {
+  copy(status.run, facts.run);
+  copy(status.finished, facts.finished);
+  copy(status.phase, facts.phase);
+  copy(status.program, facts.program);
+  copy(status.issued, facts.issued);
+  copy(status.computing, facts.computing);
+  copy(status.communicating, facts.communicating);
+  copy(status.progress, facts.progress);
+  copy(status.heartbeat, facts.heartbeat);
+  for (size_t i = 0; i < kKeptRuns; ++i) copy(status.run_hashes[i], facts.run_hashes[i]);
 }
-
-constexpr uint64_t kNumberBits = 32, kNumber = (uint64_t{1} << kNumberBits) - 1;  // of a history
-
-std::string textOf(const char* from, size_t bytes) { return {from, strnlen(from, bytes)}; }
 
 }  // namespace
 
@@ -31,95 +42,91 @@ std::string_view name(RankPhase phase) {
     case RankPhase::Done:
       return "done";
     case RankPhase::Ended:
+    case RankPhase::Unwinding:
       return "finished";
   }
   return "?";
 }
 
-uint64_t RankStatus::continued(uint64_t before, uint64_t plan_hash, int64_t number) {
-  // The finalizer of splitmix64 over both.
-  uint64_t x = (before >> kNumberBits) * 0x9e3779b97f4a7c15 + plan_hash;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  x ^= x >> 31;
-  const uint64_t tag = static_cast<uint64_t>(number) & kNumber;
-  return (x | uint64_t{1} << kNumberBits) >> kNumberBits << kNumberBits | tag;
-}
-
-bool ranDifferently(const RankStatus& a, const RankStatus& b) {
-  for (size_t i = 0; i < RankStatus::kKeptRuns; ++i) {
-    const uint64_t one = a.history[i].load(std::memory_order_acquire);
-    const uint64_t other = b.history[i].load(std::memory_order_acquire);
-    const bool same_run = one != 0 && other != 0 && ((one ^ other) & kNumber) == 0;
-    if (same_run && one != other) return true;
-  }
-  return false;
-}
-
-std::string differentRuns(int than_rank) {
-  return "it has made other runs than rank " + std::to_string(than_rank) +
-         ": with other sizes, or of another of its Executables";
-}
-
-bool RankStatus::tell(RankState what, const std::string& why) noexcept {
-  RankState before = RankState::Well;
-  if (!state.compare_exchange_strong(before, RankState::Telling)) return false;
-  setText(reason, kReasonBytes, why);
-  state.store(what, std::memory_order_release);
+bool StateWithReason::leave(RankState to, std::string_view reason) noexcept {
+  RankState before = RankState::Alive;
+  if (!state_.compare_exchange_strong(before, RankState::Writing)) return false;
+  const size_t length = std::min(kReasonBytes - 1, reason.size());
+  std::memcpy(reason_, reason.data(), length);
+  reason_[length] = '\0';
+  state_.store(to);
   return true;
 }
 
-RankSnapshot read(const RankStatus& status, int rank) {
-  RankSnapshot entry;
-  entry.rank = rank;
-  entry.state = status.state.load(std::memory_order_acquire);
-  if (entry.state == RankState::Absent) return entry;
-  // A pair that belongs together, or none: a run begins rarely.
-  const int64_t run = status.run.load();
-  const uint64_t plan = status.plan.load();
-  if (run == status.run.load() && run > 0) entry.plan = plan;
-  entry.run = run < 0 ? -run : run;
-  entry.finished = status.finished.load(std::memory_order_acquire);
-  entry.phase = status.phase.load(std::memory_order_acquire);
-  entry.program = status.program.load(std::memory_order_relaxed);
-  entry.issued = status.issued.load(std::memory_order_relaxed);
-  entry.computing = status.computing.load(std::memory_order_relaxed);
-  entry.communicating = status.communicating.load(std::memory_order_relaxed);
-  if (entry.phase == RankPhase::Computing && entry.communicating >= 0) {
-    entry.phase = RankPhase::Communicating;
-  }
-  entry.pid = status.pid.load(std::memory_order_relaxed);
-  entry.started = status.started.load(std::memory_order_relaxed);
-  entry.heartbeat = status.heartbeat.load(std::memory_order_relaxed);
-  entry.progress = status.progress.load(std::memory_order_relaxed);
-  entry.host = textOf(status.host, RankStatus::kHostBytes);
-  if (entry.isLost() || entry.state == RankState::Left) {
-    entry.reason = textOf(status.reason, RankStatus::kReasonBytes);
-  }
-  return entry;
+std::string StateWithReason::reason() const {
+  const RankState state = get();
+  if (state == RankState::Alive || state == RankState::Writing) return {};
+  return {reason_, strnlen(reason_, kReasonBytes)};
 }
 
-void mirror(RankStatus& status, const RankSnapshot& entry) {
-  const RankState before = status.state.load(std::memory_order_relaxed);
-  if (entry.state == RankState::Absent || entry.state == RankState::Telling) return;
-  status.program.store(entry.program, std::memory_order_relaxed);
-  status.run.store(-entry.run);
-  status.plan.store(entry.plan);
-  if (entry.plan != 0) status.run.store(entry.run);
-  status.finished.store(entry.finished, std::memory_order_relaxed);
-  status.issued.store(entry.issued, std::memory_order_relaxed);
-  status.computing.store(entry.computing, std::memory_order_relaxed);
-  status.communicating.store(entry.communicating, std::memory_order_relaxed);
-  status.phase.store(entry.phase, std::memory_order_release);
-  status.pid.store(entry.pid, std::memory_order_relaxed);
-  status.started.store(entry.started, std::memory_order_relaxed);
-  status.progress.store(entry.progress, std::memory_order_relaxed);
-  status.heartbeat.store(entry.heartbeat, std::memory_order_relaxed);
-  if (before == RankState::Absent) {
-    setText(status.host, RankStatus::kHostBytes, entry.host);
-    status.state.store(RankState::Well, std::memory_order_release);
+uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run) {
+  // The finalizer of splitmix64.
+  uint64_t x = (hash_of_previous_run >> kNumberBits) * 0x9e3779b97f4a7c15 + plan;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  x ^= x >> 31;
+  const uint64_t number = static_cast<uint64_t>(run) & kNumberMask;
+  return (x | uint64_t{1} << kNumberBits) >> kNumberBits << kNumberBits | number;
+}
+
+void RankStatus::beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
+  program.store(program_hash, std::memory_order_relaxed);
+  if (counts) {
+    const int64_t number = run.load(std::memory_order_relaxed) + 1;
+    const auto kept = [&](int64_t n) -> std::atomic<uint64_t>& {
+      return run_hashes[static_cast<size_t>(n) % kKeptRuns];
+    };
+    const uint64_t previous = kept(number - 1).load(std::memory_order_relaxed);
+    kept(number).store(runHash(previous, plan_hash, number), std::memory_order_release);
+    run.store(number, std::memory_order_release);
   }
-  if (entry.state != RankState::Well) status.tell(entry.state, entry.reason);
+  issued.store(-1, std::memory_order_relaxed);
+  phase.store(RankPhase::Computing, std::memory_order_release);
+}
+
+// The number in the entry also rejects an entry that the rank replaced during the read.
+uint64_t RankSnapshot::hashOfRun(int64_t number) const {
+  const uint64_t hash = run_hashes[static_cast<size_t>(number) % kKeptRuns];
+  const bool same = (hash & kNumberMask) == (static_cast<uint64_t>(number) & kNumberMask);
+  return number > 0 && same ? hash : 0;
+}
+
+RankSnapshot read(const RankStatus& status, int rank) {
+  RankSnapshot facts;
+  facts.rank = rank;
+  facts.state = status.state.get();
+  forEachFact(status, facts, [](const auto& from, auto& to) { to = from.load(); });
+  if (facts.phase == RankPhase::Computing && facts.communicating >= 0) {
+    facts.phase = RankPhase::Communicating;
+  }
+  if (facts.state != RankState::Alive) facts.reason = status.state.reason();
+  return facts;
+}
+
+std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses) {
+  std::vector<RankSnapshot> all;
+  for (const RankStatus& status : statuses)
+    all.push_back(read(status, static_cast<int>(all.size())));
+  return all;
+}
+
+int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b) {
+  const int64_t first = std::max(a.run, b.run) - static_cast<int64_t>(kKeptRuns) + 1;
+  for (int64_t run = std::max<int64_t>(first, 1); run <= std::min(a.run, b.run); ++run) {
+    const uint64_t one = a.hashOfRun(run), other = b.hashOfRun(run);
+    if (one != 0 && other != 0 && one != other) return run;
+  }
+  return 0;
+}
+
+void mirror(RankStatus& status, const RankSnapshot& facts) {
+  forEachFact(status, facts, [](auto& to, const auto& from) { to.store(from); });
+  if (facts.state > RankState::Writing) status.state.leave(facts.state, facts.reason);
 }
 
 }  // namespace heddle::comm

@@ -4,133 +4,139 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+// The five facts that each rank publishes: state, heartbeat, run, instruction, reason.
+// comm/monitor/detection.h lists the failures that each fact reveals.
 namespace heddle::comm {
 
-// Done: between runs. Ended: will begin no more runs.
-enum class RankPhase : uint32_t { Idle, Compiling, Computing, Communicating, Done, Ended };
-std::string_view name(RankPhase phase);
-
 enum class RankState : uint32_t {
-  Absent,  // not there yet
-  Well,
-  Telling,  // somebody writes why it is well no more
-  Failed,   // says so itself
-  Left,     // ended in good order, or because of another rank
-  Gone,     // its process ended without a word
-  Lost,     // the others say so: it is stopped, silent or in the way
+  Alive,
+  Writing,  // left Alive; a thread is writing the reason
+  Failed,   // the rank itself reported a failure
+  Left,     // ended in good order, or because another rank failed
+  Gone,     // its process ended without leaving
+  Lost,     // another rank reported it: stopped, silent, or not in the run of the others
 };
 
-// A heartbeat that is no longer kept up where it is read: silence says nothing.
+// Returns whether the state ends the job.
+constexpr bool isLost(RankState state) {
+  return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
+}
+
+// What a rank does, or did when its state left Alive.
+enum class RankPhase : uint32_t {
+  Idle,  // before the first run
+  Compiling,
+  Computing,
+  Communicating,  // waits for other ranks
+  Done,           // between runs
+  Ended,          // begins no more runs
+  Unwinding,      // begins no more runs, because of an exception
+};
+std::string_view name(RankPhase phase);
+
+// A heartbeat that is no longer updated in this memory, so silence has no meaning.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// RankStatus::issued of a rank that has begun a run and waits for its peers to compare what they
-// will post, before it issues anything (host/run/match_collectives_across_ranks.h).
-constexpr int32_t kAgreeing = -2;
+// RankStatus::issued of a rank that has begun a run and waits for the other ranks, to compare what
+// they will post (host/run/match_collectives_across_ranks.h). It has issued nothing yet.
+constexpr int32_t kMatchingPosts = -2;
 
-// What one rank says of itself, in memory that several processes map. One rank writes the first
-// part, its streams without locks and without waiting; anybody reads, field by field.
-struct alignas(64) RankStatus {
-  static constexpr size_t kHostBytes = 64;
+// A state that leaves Alive once, and the reason. Lives in memory that several processes may map.
+// Thread-safe; no function waits.
+class StateWithReason {
+ public:
   static constexpr size_t kReasonBytes = 1024;
-  static constexpr size_t kKeptRuns = 8;
 
-  std::atomic<uint64_t> heartbeat{0};  // by the process's watcher
-  std::atomic<uint64_t> progress{0};   // pieces of work begun
-  std::atomic<uint64_t> program{0};    // hash of the text of the program that runs
-  std::atomic<uint64_t> plan{0};       // of program and sizes: equal on all ranks of one run
-  std::atomic<int64_t> run{0};         // communicating runs begun; negative while `plan` changes
-  std::atomic<int64_t> finished{0};    // this run and those before it are over here
-  std::atomic<int32_t> issued{-1};     // instruction the host has issued last; kAgreeing
-  std::atomic<int32_t> computing{-1};  // instruction a stream has begun last; -1: none
-  std::atomic<int32_t> communicating{-1};  // the same of collectives, sends and receives
+  RankState get() const noexcept { return state_.load(); }
+  // Changes Alive to `to`, and truncates `reason` to kReasonBytes. Returns false if the state is
+  // not Alive.
+  bool leave(RankState to, std::string_view reason) noexcept;
+  // Returns an empty string while the state is Alive or Writing.
+  std::string reason() const;
+
+ private:
+  std::atomic<RankState> state_{RankState::Alive};
+  char reason_[kReasonBytes] = "";
+};
+
+// The latest runs of a rank: for run n, at index n % kKeptRuns, a hash over the plans of run n and
+// of all earlier runs (high 32 bits) and n itself (low 32 bits). 0: no run.
+constexpr size_t kKeptRuns = 8;
+uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
+
+// The facts of one rank, in memory that outlives its process. The rank and its streams write all
+// but `state` and `heartbeat`, without locks and without waiting. Any thread may read.
+struct alignas(64) RankStatus {
+  // Instruction.
+  std::atomic<uint64_t> program{0};        // hash of the program that runs
+  std::atomic<int32_t> issued{-1};         // the host issued it last; kMatchingPosts
+  std::atomic<int32_t> computing{-1};      // a stream of the CPU executes it; -1: none
+  std::atomic<int32_t> communicating{-1};  // the same for collectives, sends and receives
+  std::atomic<uint64_t> progress{0};       // instructions that streams have begun
+
+  // Run. Counts only runs of programs that communicate on some rank.
   std::atomic<RankPhase> phase{RankPhase::Idle};
+  std::atomic<int64_t> run{0};       // begun last
+  std::atomic<int64_t> finished{0};  // this run and all earlier ones have ended
+  std::array<std::atomic<uint64_t>, kKeptRuns> run_hashes{};
 
-  // Of the latest runs, by number modulo kKeptRuns: a hash of the plans of that run and all before
-  // it, above the low 32 bits of the number. 0: none; always on other hosts, which hear of one
-  // run in many.
-  alignas(64) std::array<std::atomic<uint64_t>, kKeptRuns> history{};
+  alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
+  StateWithReason state;
+  std::atomic<bool> reported{false};  // the process has printed why it ends; known on its host only
 
-  alignas(64) std::atomic<RankState> state{RankState::Absent};
-  std::atomic<int32_t> pid{0};
-  std::atomic<uint64_t> started{0};  // ProcessState::started
-  std::atomic<bool> spoken{false};   // says no more of its end; not known on other hosts
-  std::atomic<bool> unwinds{false};  // an exception ended its runs; not known on other hosts
-  char host[kHostBytes] = "";        // before `state` is Well
-  char reason[kReasonBytes] = "";    // before `state` is Failed, Left, Gone or Lost
-
-  // `counts`: the program communicates on some rank, so all ranks number its runs alike. For
-  // comm/monitor/rank_activity.h, which sees to `finished` and `phase` when they are over.
-  void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts) {
-    program.store(program_hash, std::memory_order_relaxed);
-    if (counts) {
-      const int64_t number = run.load(std::memory_order_relaxed) + 1;
-      run.store(-number);
-      plan.store(plan_hash);
-      const uint64_t before = historyOf(number - 1).load(std::memory_order_relaxed);
-      historyOf(number).store(continued(before, plan_hash, number), std::memory_order_release);
-      run.store(number);
-    }
-    issued.store(-1, std::memory_order_relaxed);
-    phase.store(RankPhase::Computing, std::memory_order_release);
-  }
-  std::atomic<uint64_t>& historyOf(int64_t number) {
-    return history[static_cast<size_t>(number) % kKeptRuns];
-  }
-  // The entry of run `number` after that of the one before it.
-  static uint64_t continued(uint64_t before, uint64_t plan_hash, int64_t number);
+  // Begins a run. `counts`: the program communicates on some rank. RankActivity writes `finished`
+  // and the later phases.
+  void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
+  // For streams, around each instruction.
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
     progress.fetch_add(1, std::memory_order_relaxed);
   }
   void end(int32_t instruction, bool communicates) {
-    std::atomic<int32_t>& place = communicates ? communicating : computing;
-    place.compare_exchange_strong(instruction, -1, std::memory_order_relaxed);
+    std::atomic<int32_t>& current = communicates ? communicating : computing;
+    current.compare_exchange_strong(instruction, -1, std::memory_order_relaxed);
   }
-
-  // Well -> `what`, once: false when somebody was first. Does not wait.
-  bool tell(RankState what, const std::string& why) noexcept;
 };
 
-// A status at one moment.
-struct RankSnapshot {
-  int rank = 0;
-  RankState state = RankState::Absent;
+// The numbers of a snapshot, in the order in which TCP carries them.
+struct RankFacts {
+  int32_t rank = 0;
+  RankState state = RankState::Alive;
   RankPhase phase = RankPhase::Idle;
-  int64_t run = 0;
-  int64_t finished = 0;
-  uint64_t program = 0;
-  uint64_t plan = 0;
-  int32_t issued = -1;
-  int32_t computing = -1;
-  int32_t communicating = -1;
-  int pid = 0;
-  uint64_t started = 0;
-  uint64_t heartbeat = 0;
-  uint64_t progress = 0;
-  std::string host;
+  int32_t issued = -1, computing = -1, communicating = -1;
+  int64_t run = 0, finished = 0;
+  uint64_t program = 0, progress = 0, heartbeat = 0;
+  std::array<uint64_t, kKeptRuns> run_hashes{};
+};
+
+// The facts of one rank at one moment.
+struct RankSnapshot : RankFacts {
   std::string reason;
 
   bool isInRun() const {
     return phase == RankPhase::Computing || phase == RankPhase::Communicating;
   }
-  // Posts nothing more in that run.
+  bool beginsNoMoreRuns() const {
+    return phase == RankPhase::Ended || phase == RankPhase::Unwinding;
+  }
+  // Returns whether the rank will post nothing more in run `number`.
   bool isPast(int64_t number) const {
-    return finished >= number || phase == RankPhase::Ended || state == RankState::Left;
+    return finished >= number || beginsNoMoreRuns() || state == RankState::Left;
   }
-  // Ended in a way that ends the others too.
-  bool isLost() const {
-    return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
-  }
+  bool isLost() const { return comm::isLost(state); }
+  // Returns 0 if run `number` is not among the latest kKeptRuns.
+  uint64_t hashOfRun(int64_t number) const;
 };
 RankSnapshot read(const RankStatus& status, int rank);
-// Whether the two have made different runs up to one that both have kept.
-bool ranDifferently(const RankStatus& a, const RankStatus& b);
-// Why the one that is to blame is lost.
-std::string differentRuns(int than_rank);
-// Of a rank of another host.
-void mirror(RankStatus& status, const RankSnapshot& entry);
+std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
+// Returns the first run, of those that both ranks keep, in which their hashes differ; 0: none.
+int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
+// Copies the facts of a rank of another host into its status on this host.
+void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

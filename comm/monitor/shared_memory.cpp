@@ -8,42 +8,103 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+
+#include "ir/base/error.h"
 
 namespace heddle::comm {
 namespace {
 
-// In memory where there is a file system for it.
+constexpr std::align_val_t kAlignment{64};
+
+// Prefers a file system in memory.
 std::string folderForFiles() {
   if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
   const char* folder = std::getenv("TMPDIR");
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-}  // namespace
+// A file name by which other processes find the memory. The destructor unlinks the file.
+class NamedFile {
+ public:
+  explicit NamedFile(const std::string& what) {
+    folder_ = folderForFiles() + "/heddle-" + what + "-XXXXXX";
+    HEDDLE_USER_CHECK(mkdtemp(folder_.data()) != nullptr, "memory of the {}: mkdtemp {}: {}", what,
+                      folder_, std::strerror(errno));
+  }
+  ~NamedFile() {
+    unlink(path().c_str());
+    rmdir(folder_.c_str());
+  }
+  NamedFile(const NamedFile&) = delete;
+  NamedFile& operator=(const NamedFile&) = delete;
+  std::string path() const { return folder_ + "/memory"; }
 
-SharedMemoryFile::SharedMemoryFile(const std::string& what) {
-  folder_ = folderForFiles() + "/heddle-" + what + "-XXXXXX";
-  HEDDLE_USER_CHECK(mkdtemp(folder_.data()) != nullptr, "memory of the {}: mkdtemp {}: {}", what,
-                    folder_, std::strerror(errno));
-}
+ private:
+  std::string folder_;
+};
 
-SharedMemoryFile::~SharedMemoryFile() {
-  unlink(path().c_str());
-  rmdir(folder_.c_str());
-}
-
-void* mapSharedMemoryFile(const std::string& what, const std::string& path, size_t bytes,
-                          bool fresh) {
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (fresh ? O_CREAT | O_EXCL : 0), 0600);
+std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, size_t bytes,
+                              bool create) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
   HEDDLE_USER_CHECK(file >= 0, "memory of the {}: open {}: {}", what, path, std::strerror(errno));
-  // All of it now: a page that cannot be had later would be a signal, not an error.
-  const int refused = fresh ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
+  // Allocates all pages now: a missing page would later raise a signal instead of an error.
+  const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
   void* memory =
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const std::string why = std::strerror(refused != 0 ? refused : errno);
   close(file);
   HEDDLE_USER_CHECK(memory != MAP_FAILED, "memory of the {}: {} bytes in {}: {}", what, bytes, path,
                     why);
+  return {memory, [bytes](void* mapped) { munmap(mapped, bytes); }};
+}
+
+std::shared_ptr<void> allocate(size_t bytes) {
+  return {operator new(bytes, kAlignment),
+          [](void* memory) { operator delete(memory, kAlignment); }};
+}
+
+}  // namespace
+
+// Two exchanges: the first tells where the memory is, the second whether a rank has failed.
+std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const std::string& what,
+                                  size_t bytes, const std::function<void(void*)>& construct) {
+  using Handle = std::shared_ptr<void>;
+  const std::vector<int> here = places.onHostOf(world.rank());
+  const bool one_process = places.inProcessOf(world.rank()) == here;
+  const bool creates = here.front() == world.rank();
+  Handle memory;
+  // Other threads of the process read this object. It leaks if an exchange throws, because a thread
+  // may still be reading it.
+  Handle* handle = nullptr;
+  std::optional<NamedFile> file;
+  std::string where, error;
+  const auto attempt = [&](const auto& work) {
+    try {
+      work();
+    } catch (const UserError& thrown) {
+      error = thrown.what();
+    }
+  };
+  if (creates) {
+    attempt([&] {
+      if (!one_process) file.emplace(what);
+      memory = one_process ? allocate(bytes) : mapFile(what, file->path(), bytes, true);
+      construct(memory.get());
+      if (one_process) handle = new Handle(memory);
+      where = one_process ? std::to_string(reinterpret_cast<uintptr_t>(handle)) : file->path();
+    });
+  }
+  const std::string found = world.exchange(where)[static_cast<size_t>(here.front())];
+  if (!creates && !found.empty()) {
+    attempt([&] {
+      memory = one_process ? *reinterpret_cast<Handle*>(std::stoull(found))
+                           : mapFile(what, found, bytes, false);
+    });
+  }
+  const std::vector<std::string> errors = world.exchange(error);
+  delete handle;
+  for (const std::string& one : errors) HEDDLE_USER_CHECK(one.empty(), "{}", one);
   return memory;
 }
 

@@ -3,84 +3,33 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <new>
 #include <string>
+#include <type_traits>
 
 #include "comm/communicator.h"
-#include "comm/monitor/status_memory.h"
-#include "ir/base/error.h"
+#include "comm/monitor/job_places.h"
 
-// How the ranks of one host come to memory that all of them see.
 namespace heddle::comm {
 
-// The name under which other processes find a file of memory; it goes with this object.
-class SharedMemoryFile {
- public:
-  // `what`: "job monitor", in the name and in messages.
-  explicit SharedMemoryFile(const std::string& what);
-  ~SharedMemoryFile();
-  SharedMemoryFile(const SharedMemoryFile&) = delete;
-  SharedMemoryFile& operator=(const SharedMemoryFile&) = delete;
-  std::string path() const { return folder_ + "/memory"; }
+// Returns memory that all ranks of a host share. It is plain memory if one process holds all ranks
+// of the host, else a mapped file that is unlinked once all processes have mapped it. The lowest
+// rank of the host calls `construct` once, before the other ranks get the memory. `what` names the
+// memory in file names and messages. The alignment is 64 bytes.
+//
+// Collective over the job. If one rank fails, every rank of the job throws the UserError.
+std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const std::string& what,
+                                  size_t bytes, const std::function<void(void*)>& construct);
 
- private:
-  std::string folder_;
-};
-
-// Maps `bytes` of the file, which is made (of zeros) when `fresh`. The caller unmaps.
-void* mapSharedMemoryFile(const std::string& what, const std::string& path, size_t bytes,
-                          bool fresh);
-
+// The same for `count` objects. Their destructors are not called.
 template <class T>
-struct SharedMemoryMaker {
-  std::string what;  // as for SharedMemoryFile
-  // Where one process holds all ranks of the host: they share the object.
-  std::function<std::shared_ptr<T>()> plain;
-  // Else each rank makes one over the same file, the first of the host a fresh one.
-  std::function<std::shared_ptr<T>(const std::string& path, bool fresh)> mapped;
-};
-
-// Collective over the job. The first rank of a host makes the memory and says where it is, the
-// others take it, and when all have it the name goes. What fails is told to all, so that none goes
-// on alone: UserError on all ranks of the job.
-template <class T>
-std::shared_ptr<T> shareOnHost(World& world, const JobPlaces& places,
-                               const SharedMemoryMaker<T>& maker) {
-  const int rank = world.rank();
-  const std::vector<int> here = places.onHostOf(rank);
-  const bool one_process = places.inProcessOf(rank) == here;
-  const bool makes = here.front() == rank;
-  std::shared_ptr<T> memory;
-  // For the other threads of the process. Kept when the job ends meanwhile: one may be reading it.
-  std::shared_ptr<T>* handle = nullptr;
-  std::optional<SharedMemoryFile> file;
-  std::string where, fault;
-  const auto attempt = [&](const auto& work) {
-    try {
-      work();
-    } catch (const UserError& error) {
-      fault = error.what();
-    }
-  };
-  if (makes) {
-    attempt([&] {
-      if (!one_process) file.emplace(maker.what);
-      memory = one_process ? maker.plain() : maker.mapped(file->path(), true);
-      if (one_process) handle = new std::shared_ptr<T>(memory);
-      where = one_process ? std::to_string(reinterpret_cast<uintptr_t>(handle)) : file->path();
-    });
-  }
-  const std::string answer = world.exchange(where)[static_cast<size_t>(here.front())];
-  if (!makes && !answer.empty()) {
-    attempt([&] {
-      memory = one_process ? *reinterpret_cast<std::shared_ptr<T>*>(std::stoull(answer))
-                           : maker.mapped(answer, false);
-    });
-  }
-  const std::vector<std::string> faults = world.exchange(fault);
-  delete handle;
-  for (const std::string& one : faults) HEDDLE_USER_CHECK(one.empty(), "{}", one);
-  return memory;
+std::shared_ptr<T[]> shareArrayOnHost(World& world, const JobPlaces& places,
+                                      const std::string& what, size_t count) {
+  static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 64);
+  const auto memory = shareOnHost(world, places, what, count * sizeof(T), [count](void* at) {
+    for (size_t i = 0; i < count; ++i) new (static_cast<T*>(at) + i) T;
+  });
+  return {memory, static_cast<T*>(memory.get())};
 }
 
 }  // namespace heddle::comm

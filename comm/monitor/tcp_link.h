@@ -1,50 +1,51 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>  // Asio needs it and does not include it
-#include <vector>
 
-#include "comm/monitor/status_memory.h"
+#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_status.h"
 
 namespace heddle::comm {
 
-// The control job monitors of several hosts as one: over TCP the first process of each host tells
-// rank 0's host of its ranks, and hears of all others from there, a few times a second. Used by one
-// thread at a time, which never waits; what is lost is the peers' heartbeat, so they notice.
+// Carries statuses between hosts. The first process of each host has a TCP connection to the first
+// process of rank 0's host. Every 200 ms it sends the statuses of its host and receives those of
+// all other hosts. If a connection breaks, the heartbeats of the other side stop.
+// One thread at a time may use it. No function waits, except connect() and close().
 class TcpLink {
  public:
-  // Collective over the job. nullptr where there is nothing to do: one host, or not its first rank.
-  // UserError on all ranks when a host cannot be reached within `deadline` seconds.
+  // Collective over the job. `statuses`: one per rank, shared by the ranks of this host. Returns
+  // nullptr if the job has one host, or if this rank is not the lowest of its host. Throws
+  // UserError on all ranks if a host does not connect within `deadline` seconds.
   static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
-                                          StatusMemory& memory, double deadline);
+                                          std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();
 
-  // Sends and hears what there is.
-  void turn();
-  // The last turn: from here on nobody is to expect signs of life through this end.
+  // Receives what has arrived, and sends when 200 ms have passed.
+  void poll();
+  // Sends a last message, after which the other side expects no heartbeats. Waits at most 1 s.
   void close();
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Wire;
   struct Connection;
-  TcpLink(const JobPlaces& places, StatusMemory& memory, int rank);
-  void listen();
-  std::string invitation() const;
-  void acceptAll(std::chrono::steady_clock::time_point until);
-  void join(const std::string& invitation, std::chrono::steady_clock::time_point until);
-  void introduce();
-  void hear(Connection& connection);
-  void take(Connection& connection, const std::string& frame);
+  TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses, int rank);
+  std::string listen();
+  void acceptAll(Clock::time_point until);
+  void join(const std::string& invitation, Clock::time_point until);
+  void receive(Connection& connection);
+  void apply(Connection& connection, const std::string& message);
   void send(Connection& connection, bool last);
 
   const JobPlaces places_;
-  StatusMemory& memory_;
+  std::shared_ptr<RankStatus[]> statuses_;
   int rank_;
   std::unique_ptr<Wire> wire_;
-  std::chrono::steady_clock::time_point next_;
+  Clock::time_point next_;
 };
 
 }  // namespace heddle::comm

@@ -3,98 +3,75 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "comm/monitor/detection.h"
 #include "comm/monitor/job_monitor.h"
 #include "comm/monitor/tcp_link.h"
 
 namespace heddle::comm {
 
-// Why `blamed` is lost, whose runs are not those of `right`.
-std::string differenceOf(const RankSnapshot& blamed, const RankSnapshot& right);
-
-// The thread of a process that writes the heartbeats of its ranks and looks at those of all others,
-// for every job monitor of that job in the process. Times are counted in its own turns, so that a
-// process that was stopped and goes on does not take its peers for dead.
+// The thread of a process that serves all monitors of one job in that process. In every polling
+// interval it writes the heartbeats of its ranks, exchanges statuses with other hosts, applies the
+// rules of detection.h, and reports failures to the monitors. It measures time in its own polls, so
+// that a process that was stopped and continued does not take the other ranks for silent.
 class Watcher {
  public:
-  // The one of `memory`, or a new one.
-  static std::shared_ptr<Watcher> of(const std::shared_ptr<StatusMemory>& memory,
+  // Returns the watcher of these statuses in this process. The first call creates it.
+  static std::shared_ptr<Watcher> of(const std::shared_ptr<RankStatus[]>& statuses,
                                      const JobPlaces& places, const JobMonitorOptions& options,
                                      int rank);
-  Watcher(std::shared_ptr<StatusMemory> memory, const JobPlaces& places,
+  Watcher(std::shared_ptr<RankStatus[]> statuses, const JobPlaces& places,
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // `link`: of the first rank of a host, else nullptr.
+  // `link`: only for the lowest rank of a host in a job of several hosts.
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
-  // When it returns no more is called on the job monitor.
+  // After the return the watcher does not use `monitor` any more.
   void remove(JobMonitor& monitor);
-  // There is something to be seen.
-  void hurry();
+  // Starts the next poll at once.
+  void wake();
 
  private:
-  struct Peer {
-    uint64_t heartbeat = 0;
-    int64_t quiet_turns = 0;
-    int64_t agreeing_run = 0;     // in which it compares with its peers
-    int64_t overtaken_turns = 0;  // while another was in a later run
-  };
-  struct End {
+  struct Client {
     JobMonitor* monitor;
-    int64_t alone_turns = 0;   // in a run that a rank has left
-    int64_t failed_turns = 0;  // since its own failure
-    bool told = false;
+    int64_t grace_polls = 0;  // for which the report has been delayed
+    bool reported = false;
+  };
+  struct Held {
+    uint64_t evidence;
+    int64_t polls;
   };
 
   void serve();
-  void turn();
-  void beat();
-  void lookAtPeer(int rank);
-  void lookFor(End& end);
-  bool tellLost(End& end);
-  bool tellLeft(End& end);
-  bool tellSignal(End& end);
-  void tell(End& end, int rank, std::string what, int signal = 0);
-  void lookForMovement();
-  void lookForStuck();
-  void lookForUnposted();
-  void lookForEnded();
-  void lookForDifferentPlans();
-  bool lookForDifferentHistories();
-  void lookForOvertaken();
-  int64_t turnsIn(double seconds) const;
+  void poll();
+  void judge();
+  void report(Client& client);
+  int absentFor(const JobMonitor& monitor) const;
+  int64_t pollsIn(double seconds) const;
 
-  std::shared_ptr<StatusMemory> memory_;
-  JobPlaces places_;
-  JobMonitorOptions options_;
-  std::vector<int> mine_;   // ranks of this process
-  std::vector<bool> here_;  // by rank: its process can be looked at
-  std::chrono::microseconds pause_;
+  std::shared_ptr<RankStatus[]> statuses_;
+  std::chrono::microseconds interval_;
+  const std::atomic<int>* end_signal_;
 
-  std::mutex mutex_;  // held for a turn
+  std::mutex mutex_;  // held during a poll
   std::unique_ptr<TcpLink> link_;
-  std::vector<End> ends_;
+  std::vector<Client> clients_;
 
-  // The thread's own.
-  std::vector<Peer> peers_;
-  int waiting_ = -1;  // the rank that alone is not past the run that it waits in
-  uint64_t waiting_progress_ = 0;
-  int64_t waiting_turns_ = 0;
-  int64_t ended_turns_ = 0;  // in which a rank begins no more runs and another is in a later one
-  uint64_t picture_ = 0;
-  int64_t still_turns_ = 0;
-  int64_t differing_turns_ = 0;
-  int64_t signal_turns_ = 0;
+  // Only the thread uses these.
+  JobView job_;
+  std::map<std::pair<Finding::Rule, int>, Held> held_;  // by rule and subject
+  std::vector<int> left_early_;                         // ranks that left before their last run
 
   std::mutex sleep_mutex_;
   std::condition_variable woken_;
   bool stop_ = false;
-  bool hurry_ = false;
+  bool wake_ = false;
   std::thread thread_;
 };
 

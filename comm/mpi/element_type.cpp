@@ -9,7 +9,7 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// MPI exists once a process, and so do its types.
+// A process initialises MPI once, and so it creates these types once.
 std::pair<DType, MPI_Datatype> own_types[] = {{DType::F16, MPI_DATATYPE_NULL},
                                               {DType::BF16, MPI_DATATYPE_NULL},
                                               {DType::F8E4M3, MPI_DATATYPE_NULL},

@@ -6,11 +6,12 @@
 
 namespace heddle::comm::mpi {
 
-// The MPI type of an element. MPI has none for f16, bf16 and f8, and only moves them: those are
-// types of their own of as many bytes. On the MPI thread, while MPI runs.
+// Returns the MPI type of an element. MPI has no types for f16, bf16 and f8 and only moves them:
+// each has a type of its own with as many bytes. Call it on the MPI thread, while MPI is
+// initialised.
 MPI_Datatype elementType(DType dtype);
 
-// Gives back what elementType() has made, before MPI ends.
+// Frees the types of elementType(). Call it before MPI_Finalize.
 void freeElementTypes();
 
 }  // namespace heddle::comm::mpi

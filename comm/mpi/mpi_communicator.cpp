@@ -12,23 +12,23 @@ namespace heddle::comm::mpi {
 namespace {
 
 constexpr auto kGrace = std::chrono::seconds(1);
-// Collectives of one post have tags of their own; MPI promises tags up to 32767.
+// The collectives of one post have different tags. MPI guarantees tags up to 32767.
 constexpr int kMostTogether = 32000;
 
 }  // namespace
 
-// The operations of one post(). `state` hands it from the MPI thread to the one that tests.
+// The operations of one post(). `state` passes it from the MPI thread to the thread that tests.
 struct Group {
   enum State : int { Running, Done, Failed };
   std::vector<Transfer> transfers;
   std::vector<bool> done;
   std::vector<bool> failed;
-  int collectives = 0;  // not done
+  int collectives = 0;  // not completed
   std::string error;
   std::atomic<int> state{Running};
   std::atomic<bool> idle{false};  // MPI no longer touches the buffers
 
-  // On the MPI thread; true when nothing is left to do.
+  // Runs on the MPI thread. Returns true if nothing is left to do.
   bool advance(Channel& channel);
 };
 
@@ -40,7 +40,7 @@ bool Group::advance(Channel& channel) {
     try {
       done[i] = failed[i] ? transfers[i].drain() : transfers[i].advance(channel);
     } catch (const std::exception& failure) {
-      // What else MPI has under way goes on, since it has the buffers.
+      // The other messages continue, because MPI uses their buffers.
       failed[i] = true;
       done[i] = transfers[i].drain();
       if (result != Failed) {
@@ -50,9 +50,9 @@ bool Group::advance(Channel& channel) {
       state.store(Failed, std::memory_order_release);
     }
     if (!done[i]) all = false;
-    // One that failed keeps the turn.
+    // A failed post never lets the next one run.
     const bool collective = !isPointToPoint(transfers[i].operation().kind);
-    if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.turn;
+    if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.next_post;
   }
   if (!all) return false;
   state.store(result, std::memory_order_release);
@@ -65,7 +65,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
     : mpi_thread_(std::move(mpi_thread)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  // What is left of operations that failed may be on its way still.
+  // Messages of failed operations may still be running.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;
@@ -92,12 +92,12 @@ Ticket MpiCommunicator::post(std::span<const Operation> operations, void* /*stre
   group->failed.resize(operations.size(), false);
   for (const Operation& op : operations) {
     const bool collective = !isPointToPoint(op.kind);
-    group->transfers.emplace_back(op, turns_, group->collectives);
+    group->transfers.emplace_back(op, collective_posts_, group->collectives);
     if (collective) ++group->collectives;
   }
   HEDDLE_USER_CHECK(group->collectives <= kMostTogether, "{} collectives in one post, at most {}",
                     group->collectives, kMostTogether);
-  if (group->collectives > 0) ++turns_;
+  if (group->collectives > 0) ++collective_posts_;
   pending_.emplace(next_, group);
   mpi_thread_->submit([group, channel = channel_] { return group->advance(*channel); });
   return next_++;

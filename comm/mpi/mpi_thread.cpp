@@ -9,39 +9,40 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// Turns without progress before the thread sleeps: ranks may outnumber the cores, and the computing
-// threads need them.
+// Polls without progress after which the thread sleeps: ranks may outnumber the cores, and the
+// computing threads need the cores.
 constexpr int kYields = 200;
-constexpr auto kNap = std::chrono::microseconds(50);
-// With nothing to do MPI still gets a turn now and then: a transport may hold the tail of a message
-// that counts as sent.
-constexpr auto kIdleTurn = std::chrono::milliseconds(20);
-// What mpirun returns after an abort: the heddle command's code for a run that could not be done.
+constexpr auto kSleep = std::chrono::microseconds(50);
+// Without work the thread still polls MPI at this interval: a transport may hold the end of a
+// message that counts as sent.
+constexpr auto kIdlePoll = std::chrono::milliseconds(20);
+// The exit code of mpirun after an abort, equal to that of the heddle command for a failed job.
 constexpr int kAbortCode = 2;
 
-// Turns in which a note of a peer may lie unread while there is other work.
-constexpr int kTurnsUnread = 64;
-// For the other ranks to say why they end.
-constexpr auto kLastMoment = std::chrono::seconds(1);
+// Polls for which a message of another rank may stay unread while there is other work.
+constexpr int kPollsUnread = 64;
+// Time for the other ranks to report why they end.
+constexpr auto kReportTime = std::chrono::seconds(1);
 
 std::mutex running_mutex;
-std::weak_ptr<MpiThread> running;     // the mpi_thread of this process, under that lock
-std::atomic<bool> job_failed{false};  // some mpi_thread of this process was interrupted
+std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded by running_mutex
+std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
-// MPI_Finalize begins with it, and then waits for ranks of which some may never come. A World may
-// outlive MPI, but its listeners, which call MPI unasked, may not.
+// MPI_Finalize calls this first, and then waits for ranks that may never arrive. A World may
+// outlive MPI, but its listeners, which call MPI by themselves, may not.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
-    MpiThread::endListening();
+    MpiThread::removeListeners();
     return MPI_SUCCESS;
   }
   std::fputs("heddle: MPI_Finalize in a job that has failed: it ends by MPI_Abort\n", stderr);
   std::fflush(stderr);
-  std::this_thread::sleep_for(kLastMoment);
+  std::this_thread::sleep_for(kReportTime);
   return MPI_Abort(MPI_COMM_WORLD, kAbortCode);
 }
 
-// Once a process: MPI calls what hangs on MPI_COMM_SELF before it finalises anything.
+// Installs endFailedJob() once per process: MPI deletes the attributes of MPI_COMM_SELF before it
+// finalises anything else.
 void watchFinalize() {
   static int key = MPI_KEYVAL_INVALID;
   if (key != MPI_KEYVAL_INVALID) return;
@@ -83,7 +84,7 @@ std::shared_ptr<MpiThread> MpiThread::get() {
   return mpi_thread;
 }
 
-void MpiThread::endListening() noexcept {
+void MpiThread::removeListeners() noexcept {
   std::shared_ptr<MpiThread> mpi_thread;
   {
     std::lock_guard lock(running_mutex);
@@ -95,7 +96,7 @@ void MpiThread::endListening() noexcept {
       mpi_thread->listeners_.clear();
       return true;
     });
-  } catch (const std::exception&) {  // interrupted: it listens no more
+  } catch (const std::exception&) {  // interrupted: it calls no listeners any more
   }
 }
 
@@ -121,14 +122,14 @@ MpiThread::~MpiThread() {
 }
 
 void MpiThread::start() {
-  // Messages of that job may still come, for buffers that are gone.
+  // Messages of the failed job may still arrive, for buffers that were freed.
   HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
   MPI_Initialized(&initialized);
   if (initialized) {
-    // The program's threads call MPI too.
+    // The threads of the program call MPI too.
     check("MPI_Query_thread", MPI_Query_thread(&provided));
     checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
     watchFinalize();
@@ -160,19 +161,19 @@ void MpiThread::run(std::promise<void>& started) {
 }
 
 void MpiThread::serve() {
-  int idle_turns = 0;
+  int idle_polls = 0;
   while (true) {
     if (aborting_) MPI_Abort(MPI_COMM_WORLD, kAbortCode);
-    listenToAll();
+    callListeners();
     const bool more = takeSubmitted();
     const bool progress = advanceAll();
-    idle_turns = more || progress ? 0 : idle_turns + 1;
-    if (idle_turns == 0) continue;
+    idle_polls = more || progress ? 0 : idle_polls + 1;
+    if (idle_polls == 0) continue;
     if (active_.empty()) {
       std::unique_lock lock(mutex_);
       if (!submitted_.empty() || aborting_) continue;
       if (stopping_) return;
-      woken_.wait_for(lock, kIdleTurn);
+      woken_.wait_for(lock, kIdlePoll);
       lock.unlock();
       if (isInterrupted()) continue;
       int flag = 0, finalized = 0;
@@ -182,21 +183,21 @@ void MpiThread::serve() {
       }
       continue;
     }
-    rest(idle_turns);
+    pause(idle_polls);
   }
 }
 
-void MpiThread::listenToAll() {
-  if (!active_.empty() && ++turns_ % kTurnsUnread != 0) return;
-  for (const auto& [key, look] : listeners_) {
+void MpiThread::callListeners() {
+  if (!active_.empty() && ++polls_ % kPollsUnread != 0) return;
+  for (const auto& [key, callback] : listeners_) {
     if (isInterrupted()) return;
-    look();
+    callback();
   }
 }
 
-void MpiThread::listen(const void* key, std::function<void()> look) {
+void MpiThread::addListener(const void* key, std::function<void()> callback) {
   await([&] {
-    listeners_.emplace(key, std::move(look));
+    listeners_.emplace(key, std::move(callback));
     return true;
   });
 }
@@ -209,7 +210,7 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// After an interrupt only those who wait are told of it.
+// After an interrupt only await() gets an error; other work is dropped.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {
@@ -224,11 +225,11 @@ bool MpiThread::advanceAll() {
   return progress;
 }
 
-void MpiThread::rest(int idle_turns) {
-  if (idle_turns < kYields) {
+void MpiThread::pause(int idle_polls) {
+  if (idle_polls < kYields) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kSleep);
   }
 }
 

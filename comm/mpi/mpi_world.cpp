@@ -1,4 +1,4 @@
-// The MPI world: exchange() and the making of communicators as work for the MPI thread, and the
+// The MPI World: exchange() and the creation of communicators as work for the MPI thread, and the
 // entry point of the module.
 #include <algorithm>
 #include <array>
@@ -18,19 +18,19 @@
 namespace heddle::comm::mpi {
 namespace {
 
-constexpr int kFormingTag = 1;
+constexpr int kTeamTag = 1;
 constexpr int kCreateTag = 2;
-constexpr int kGoodbyeTag = 3;
-// Seconds, as JobMonitorOptions::start has it.
+constexpr int kNoticeTag = 3;
+// Seconds; equal to the default of JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// Until the others have heard why this rank leaves, and can say so before a program's MPI_Abort.
-constexpr std::chrono::milliseconds kGoodbyeMoment{500};
+// Time for the other ranks to report why this rank leaves, before MPI_Abort of a program ends them.
+constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
   check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
 }
 
-// Gathers everybody's bytes: the lengths first, then the bytes.
+// Gathers the bytes of all ranks: first the lengths, then the bytes.
 class Exchange {
  public:
   Exchange(const Channel& channel, const std::string& mine)
@@ -84,13 +84,12 @@ class Exchange {
   int stage_ = 0;
 };
 
-// Makes the communicator of a team. MPI_Comm_create_group waits for all members, and a wait on the
-// MPI thread would stop the second stage of collectives that other ranks need before they come
-// here. So the members first tell each other, without waiting, that they have come; then the call
-// is brief.
-class Forming {
+// Creates the communicator of a team. MPI_Comm_create_group waits for all members. A wait on the
+// MPI thread would stop the second round of collectives that other ranks need before they get here.
+// So the members first announce themselves without waiting; then the call is short.
+class TeamCreation {
  public:
-  Forming(const Channel& world, const std::vector<int>& members, int position)
+  TeamCreation(const Channel& world, const std::vector<int>& members, int position)
       : world_(world),
         members_(members),
         position_(position),
@@ -101,7 +100,7 @@ class Forming {
       announce();
       stage_ = 1;
     }
-    if (stage_ == 1 && everybodyIsHere()) {
+    if (stage_ == 1 && allHaveAnnounced()) {
       create();
       stage_ = 2;
     }
@@ -113,21 +112,21 @@ class Forming {
  private:
   void announce() {
     const size_t others = members_.size();
-    // A list that does not fit is a disagreement too; a whole job always fits.
-    heard_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
+    // A list that does not fit is a disagreement too. The list of the whole job always fits.
+    received_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
     for (size_t i = 0; i < others; ++i) {
       MPI_Request send, receive;
-      check("MPI_Irecv", MPI_Irecv(heard_[i].data(), world_.size, MPI_INT, members_[i], kFormingTag,
+      check("MPI_Irecv", MPI_Irecv(received_[i].data(), world_.size, MPI_INT, members_[i], kTeamTag,
                                    world_.comm, &receive));
       check("MPI_Isend", MPI_Isend(members_.data(), static_cast<int>(others), MPI_INT, members_[i],
-                                   kFormingTag, world_.comm, &send));
+                                   kTeamTag, world_.comm, &send));
       requests_.push_back(receive);
       requests_.push_back(send);
     }
     statuses_.resize(requests_.size());
   }
 
-  bool everybodyIsHere() {
+  bool allHaveAnnounced() {
     int done = 0;
     check("MPI_Testall", MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                                      statuses_.data()));
@@ -135,10 +134,10 @@ class Forming {
     for (size_t i = 0; i < members_.size(); ++i) {
       int count = 0;
       check("MPI_Get_count", MPI_Get_count(&statuses_[2 * i], MPI_INT, &count));
-      heard_[i].resize(static_cast<size_t>(count));
-      HEDDLE_USER_CHECK(heard_[i] == members_,
+      received_[i].resize(static_cast<size_t>(count));
+      HEDDLE_USER_CHECK(received_[i] == members_,
                         "rank {} makes a communicator of {} where rank {} makes one of {}",
-                        world_.rank, listOf(members_), members_[i], listOf(heard_[i]));
+                        world_.rank, listOf(members_), members_[i], listOf(received_[i]));
     }
     return true;
   }
@@ -163,35 +162,36 @@ class Forming {
   const std::vector<int>& members_;
   int position_;
   std::shared_ptr<Channel> channel_;
-  std::vector<std::vector<int>> heard_;
+  std::vector<std::vector<int>> received_;
   std::vector<MPI_Request> requests_;
   std::vector<MPI_Status> statuses_;
   int stage_ = 0;
 };
 
-// Why a rank leaves by an exception, for those who have no control job monitor yet: a message to
-// each, short enough to need no receiver.
-class Goodbye {
+// Sends the reason why a rank leaves by an exception, if there is no job monitor yet: one message
+// to each rank, short enough to be sent without a matching receive.
+class ExceptionNotice {
  public:
-  // Does not wait. What MPI may still read is never freed when the mpi_thread drops the work.
+  // Does not wait. If the MPI thread drops the work, the object leaks, because MPI may still read
+  // it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
-    auto* goodbye = new Goodbye(channel);
-    std::copy_n(why.data(), std::min(why.size(), goodbye->text_.size() - 1), goodbye->text_.data());
-    mpi_thread.submit([goodbye] {
-      if (!goodbye->advance()) return false;
-      delete goodbye;
+    auto* notice = new ExceptionNotice(channel);
+    std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());
+    mpi_thread.submit([notice] {
+      if (!notice->advance()) return false;
+      delete notice;
       return true;
     });
   }
 
-  static void listen(MpiThread& mpi_thread, const Channel& channel) {
-    mpi_thread.listen(&channel, [&mpi_thread, comm = channel.comm] {
+  static void addListener(MpiThread& mpi_thread, const Channel& channel) {
+    mpi_thread.addListener(&channel, [&mpi_thread, comm = channel.comm] {
       int there = 0;
       MPI_Status status;
-      MPI_Iprobe(MPI_ANY_SOURCE, kGoodbyeTag, comm, &there, &status);
+      MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, comm, &there, &status);
       if (there == 0) return;
       Text text{};
-      MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kGoodbyeTag,
+      MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, status.MPI_SOURCE, kNoticeTag,
                comm, MPI_STATUS_IGNORE);
       mpi_thread.interrupt(fmt::format("rank {} left the job by an exception{}{}",
                                        status.MPI_SOURCE, text[0] == '\0' ? "" : ": ",
@@ -202,9 +202,9 @@ class Goodbye {
  private:
   using Text = std::array<char, 256>;
 
-  explicit Goodbye(const Channel& channel)
+  explicit ExceptionNotice(const Channel& channel)
       : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {
-    requests_.reserve(static_cast<size_t>(size_));  // the MPI thread must not throw
+    requests_.reserve(static_cast<size_t>(size_));  // the MPI thread must not allocate later
   }
 
   bool advance() {
@@ -220,7 +220,7 @@ class Goodbye {
     begun_ = true;
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) continue;
-      MPI_Isend(text_.data(), static_cast<int>(text_.size()), MPI_CHAR, rank, kGoodbyeTag, comm_,
+      MPI_Isend(text_.data(), static_cast<int>(text_.size()), MPI_CHAR, rank, kNoticeTag, comm_,
                 &requests_.emplace_back());
     }
   }
@@ -251,22 +251,23 @@ class MpiWorld : public World {
       check("MPI_Comm_size", MPI_Comm_size(channel_.comm, &channel_.size));
       return true;
     });
-    if (channel_.size > 1) Goodbye::listen(*mpi_thread_, channel_);
+    if (channel_.size > 1) ExceptionNotice::addListener(*mpi_thread_, channel_);
   }
 
-  // By an exception: the others hear of it, and MPI is not called again, nor finalised here, which
-  // would wait for ranks that need this one. The program says what it has caught, and ends.
+  // If an exception destroys the World, it notifies the other ranks and makes no further MPI calls.
+  // It does not finalise MPI either, which would wait for ranks that need this one. The program
+  // reports its exception and ends.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {
-      sayGoodbye();
-      if (!mpi_thread_->isInterrupted()) std::this_thread::sleep_for(kGoodbyeMoment);
+      sendExceptionNotice();
+      if (!mpi_thread_->isInterrupted()) std::this_thread::sleep_for(kNoticeTime);
     }
     closeMonitor();
     if (fails) mpi_thread_->interrupt("this rank left the job by an exception");
     mpi_thread_->submit(
         [mpi_thread = mpi_thread_.get(), key = &channel_, comm = channel_.comm]() mutable {
-          mpi_thread->forget(key);
+          mpi_thread->removeListener(key);
           int finalized = 0;
           MPI_Finalized(&finalized);
           if (!finalized) MPI_Comm_free(&comm);
@@ -286,9 +287,9 @@ class MpiWorld : public World {
   }
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
-    Forming forming(channel_, members, positionInTeam(members, rank(), size()));
-    mpi_thread_->await([&] { return forming.advance(); });
-    return std::make_unique<MpiCommunicator>(mpi_thread_, forming.result());
+    TeamCreation creation(channel_, members, positionInTeam(members, rank(), size()));
+    mpi_thread_->await([&] { return creation.advance(); });
+    return std::make_unique<MpiCommunicator>(mpi_thread_, creation.result());
   }
 
   void abort(const std::string& reason) noexcept override { mpi_thread_->abort(reason); }
@@ -296,22 +297,22 @@ class MpiWorld : public World {
   std::string fault() const override { return mpi_thread_->interruption(); }
   void fail(const std::string& why) noexcept override {
     World::fail(why);
-    if (!hasMonitor()) sayGoodbye();
+    if (!hasMonitor()) sendExceptionNotice();
   }
 
  private:
-  void sayGoodbye() noexcept {
-    if (mpi_thread_->isInterrupted() || said_goodbye_.exchange(true)) return;
+  void sendExceptionNotice() noexcept {
+    if (mpi_thread_->isInterrupted() || notice_sent_.exchange(true)) return;
     try {
-      Goodbye::send(*mpi_thread_, channel_, failure().value_or(""));
+      ExceptionNotice::send(*mpi_thread_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
-      // Out of memory for a message: the others hear of the end of the process.
+      // Out of memory for a message. The other ranks see the end of the process.
     }
   }
 
   std::shared_ptr<MpiThread> mpi_thread_;
   int exceptions_;
-  std::atomic<bool> said_goodbye_{false};
+  std::atomic<bool> notice_sent_{false};
   Channel channel_;
 };
 

@@ -10,28 +10,23 @@ namespace heddle::comm::mpi {
 namespace {
 
 constexpr int kTransferTag = 0;
-constexpr int kCollectiveTag = 1;  // of the first of a post
+constexpr int kCollectiveTag = 1;  // of the first collective of a post
 
-// MPI counts in int, and 4.x of Open MPI has no call that counts further: longer messages go in
-// pieces, which stay in order.
+// MPI counts in int, and Open MPI 4.x has no calls with larger counts. Longer messages are split
+// into pieces, which stay in order.
 constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
 
-Transfer::Transfer(const Operation& operation, int64_t turn, int place)
-    : operation_(operation), turn_(turn), tag_(kCollectiveTag + place) {
-  if (operation.kind != CollectiveKind::AllToAllV) return;
-  counts_.assign(operation.send_counts.begin(), operation.send_counts.end());
-  counts_.insert(counts_.end(), operation.recv_counts.begin(), operation.recv_counts.end());
-  const std::span<const int64_t> both(counts_);
-  operation_.send_counts = both.first(operation.send_counts.size());
-  operation_.recv_counts = both.subspan(operation.send_counts.size());
-}
+Transfer::Transfer(const Operation& operation, int64_t post_number, int index)
+    : operation_(withOwnCounts(operation, counts_)),
+      post_number_(post_number),
+      tag_(kCollectiveTag + index) {}
 
 bool Transfer::advance(Channel& channel) {
   const bool transfer = isPointToPoint(operation_.kind);
   if (stage_ == Stage::Waiting) {
-    if (!transfer && channel.turn != turn_) return false;
+    if (!transfer && channel.next_post != post_number_) return false;
     stage_ = Stage::First;
     begin(channel);
   }
@@ -61,7 +56,7 @@ bool Transfer::drain() {
   for (Message& message : messages_) {
     int done = 1;
     if (message.request != MPI_REQUEST_NULL) {
-      // A request that has failed counts as done: MPI has let go of its buffer.
+      // A request that failed counts as completed: MPI does not use its buffer any more.
       if (MPI_Test(&message.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
     }
     all = all && done != 0;
@@ -73,9 +68,10 @@ void Transfer::begin(Channel& channel) {
   const Operation& op = operation_;
   switch (op.kind) {
     case CollectiveKind::Send:
-      return post(channel, Way::Send, const_cast<void*>(op.send), op.count, op.peer, kTransferTag);
+      return post(channel, Direction::Send, const_cast<void*>(op.send), op.count, op.peer,
+                  kTransferTag);
     case CollectiveKind::Recv:
-      return post(channel, Way::Receive, op.recv, op.count, op.peer, kTransferTag);
+      return post(channel, Direction::Receive, op.recv, op.count, op.peer, kTransferTag);
     case CollectiveKind::Barrier:
       messages_.emplace_back();
       return check("MPI_Ibarrier", MPI_Ibarrier(channel.comm, &messages_.back().request));
@@ -159,7 +155,8 @@ void Transfer::spreadChunks(Channel& channel) {
   }
 }
 
-// Whether the second round brings the rank anything: the root of a broadcast has all of it.
+// Returns whether the second round sends chunks to the rank: the root of a broadcast has all of
+// them.
 bool Transfer::getsChunks(int rank) const {
   if (operation_.kind == CollectiveKind::Broadcast) return rank != operation_.root;
   return operation_.kind == CollectiveKind::Allreduce || rank == operation_.root;
@@ -177,7 +174,7 @@ void Transfer::shareChunks(Channel& channel, const void* mine) {
   }
 }
 
-// Everybody's buffer lands here.
+// Receives the buffers of all ranks.
 void Transfer::gather(Channel& channel, const void* mine) {
   const Operation& op = operation_;
   for (int rank = 0; rank < channel.size; ++rank) {
@@ -235,15 +232,16 @@ void Transfer::reduceChunk(Channel& channel, void* result) {
 // --- messages ----------------------------------------------------------------------------------
 
 void Transfer::sendTo(Channel& channel, int peer, const void* data, int64_t count) {
-  post(channel, Way::Send, const_cast<void*>(data), count, peer, tag_);
+  post(channel, Direction::Send, const_cast<void*>(data), count, peer, tag_);
 }
 
 void Transfer::receiveFrom(Channel& channel, int peer, void* data, int64_t count) {
-  post(channel, Way::Receive, data, count, peer, tag_);
+  post(channel, Direction::Receive, data, count, peer, tag_);
 }
 
-// No elements are a message too.
-void Transfer::post(Channel& channel, Way way, void* data, int64_t count, int peer, int tag) {
+// Sends a message even if there are no elements.
+void Transfer::post(Channel& channel, Direction direction, void* data, int64_t count, int peer,
+                    int tag) {
   const MPI_Datatype type = elementType(operation_.dtype);
   int64_t done = 0;
   do {
@@ -251,12 +249,12 @@ void Transfer::post(Channel& channel, Way way, void* data, int64_t count, int pe
     const int elements = static_cast<int>(piece);
     void* at = in(data, done);
     MPI_Request request = MPI_REQUEST_NULL;
-    if (way == Way::Send) {
+    if (direction == Direction::Send) {
       check("MPI_Isend", MPI_Isend(at, elements, type, peer, tag, channel.comm, &request));
     } else {
       check("MPI_Irecv", MPI_Irecv(at, elements, type, peer, tag, channel.comm, &request));
     }
-    messages_.push_back({request, way == Way::Send ? -1 : peer, piece});
+    messages_.push_back({request, direction == Direction::Send ? -1 : peer, piece});
     done += piece;
   } while (done < count);
 }

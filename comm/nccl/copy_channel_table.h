@@ -1,81 +1,83 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
+#include "comm/monitor/job_places.h"
+#include "comm/monitor/rank_status.h"
 
 namespace heddle::comm::nccl {
 
-// What the ranks of one host that may have copy channels (CopyCommunicator) tell each other in host
-// memory, where it takes neither a stream nor a transport: who has given up, and who has closed
-// whose memory. Thread-safe; nothing here waits. A rank has a seat in it, by its order on the host.
+// A table in host memory that the ranks of one host share: which ranks have given up, and which
+// ranks have closed whose device memory. It needs neither a stream nor a transport nor a job
+// monitor. A rank is addressed by its index among the ranks of its host. Thread-safe; no function
+// waits.
 class CopyChannelTable {
  public:
-  static constexpr int kBlocks = 64;  // of a rank at once
+  static constexpr int kBlocks = 64;  // of one rank at a time
 
-  ~CopyChannelTable();
+  // Collective over the job. If one rank fails, every rank throws the UserError.
+  explicit CopyChannelTable(World& world);
   CopyChannelTable(const CopyChannelTable&) = delete;
   CopyChannelTable& operator=(const CopyChannelTable&) = delete;
 
-  // A number for a block of memory that peers will open; UserError when there is none left.
-  int takeBlock(int seat);
-  void giveBlock(int seat, int block);
-  // One more peer will not touch the block again; how many have said so.
-  void leaveBlock(int seat, int block);
-  int leftBlock(int seat, int block) const;
+  // Returns a number for a block of device memory that other ranks will open. Throws UserError if
+  // all kBlocks numbers are in use.
+  int takeBlock(int index);
+  void returnBlock(int index, int block);
+  // Reports that one more rank will not access the block again.
+  void closeBlock(int index, int block);
+  // Returns how many ranks have reported that.
+  int closedBy(int index, int block) const;
 
  private:
   friend class CopyChannelMember;
-  enum class State : uint32_t { Absent, Well, Telling, GaveUp, Gone };
-  static constexpr size_t kWhyBytes = 496;
   struct alignas(64) Entry {
-    std::atomic<State> state{State::Absent};
-    std::atomic<int32_t> pid{0};
-    char why[kWhyBytes] = "";  // before `state` is GaveUp
+    StateWithReason state;  // Failed: the rank gave up; Left: it has no communicators any more
     std::atomic<uint64_t> taken{0};
-    std::atomic<int32_t> left[kBlocks] = {};
+    std::atomic<int32_t> closed[kBlocks] = {};
   };
-  CopyChannelTable(int seats, void* memory, size_t mapped_bytes);
-  Entry& entry(int seat) const { return entries_[seat]; }
+  Entry& entry(int index) const { return entries_[static_cast<size_t>(index)]; }
+  int size() const { return static_cast<int>(ranks_.size()); }
 
-  int seats_;
-  Entry* entries_;
-  size_t mapped_bytes_;  // 0: plain memory
+  JobPlaces places_;
+  std::vector<int> ranks_;  // by index
+  std::shared_ptr<Entry[]> entries_;
 };
 
-// A rank in its table, until it has no communicators any more.
+// The entry of one rank in its table, while the rank has communicators.
 //
-// Who gives up says so before what it has posted goes on, and who has waited for streams looks
-// after they have ended: when something has come from a rank that had given up, by however many
-// others, that is known by then.
+// A rank writes that it gives up before its streams continue. A rank that waits for streams reads
+// the table after they have ended. So a rank that received invalid data, even through other ranks,
+// knows it by then.
 class CopyChannelMember {
  public:
-  // Collective over the job. UserError on all ranks when one cannot have its host's table.
-  static std::shared_ptr<CopyChannelMember> take(World& world);
+  // Collective over the job. If one rank fails, every rank throws the UserError.
+  static std::shared_ptr<CopyChannelMember> join(World& world);
   ~CopyChannelMember();
   CopyChannelMember(const CopyChannelMember&) = delete;
   CopyChannelMember& operator=(const CopyChannelMember&) = delete;
 
   const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
-  int index() const { return seat_; }
+  int index() const { return index_; }
 
-  // Once; what comes later, or only follows another's, changes nothing of what is said.
+  // Keeps the first reason; if another rank of the host gave up before, the reason of that rank.
   void giveUp(const std::string& why) noexcept;
-  // Which rank of the host has given up, and why; empty: none.
+  // Returns which rank of the host gave up, and why. Empty: none.
   std::string fault() const;
-  // All ranks of the host have given up too, or have no communicators, or are gone. One that is
-  // stopped is not waited for: it looks here when it goes on.
-  bool allHaveHeard() const;
+  // Returns whether every other rank of the host has given up too, has no communicators any more,
+  // or its process is gone or stopped. A stopped rank reads the table when it continues.
+  bool allKnow() const;
 
  private:
-  CopyChannelMember(std::shared_ptr<CopyChannelTable> table, int seat, int rank);
+  CopyChannelMember(std::shared_ptr<CopyChannelTable> table, int index, int rank);
 
   std::shared_ptr<CopyChannelTable> table_;
-  int seat_;
+  int index_;
   int rank_;
 };
 

@@ -10,14 +10,15 @@ namespace heddle::comm::nccl {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
-constexpr auto kHeardPoll = std::chrono::milliseconds(10);
-// Streams that go on meet peers once more, with numbers that mean nothing: before that the ranks of
-// the host hear of it, so that none passes on what it has been brought (docs/design.md, 9).
+constexpr auto kGracePoll = std::chrono::milliseconds(10);
+// Released streams pass the next barrier with meaningless numbers. The grace lets all ranks of the
+// host see the failure first, so that no rank passes invalid data on.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// How long waits are ended over and over: a peer that has posted more may store its number behind.
-constexpr auto kEndWaits = std::chrono::seconds(15);
-// Ahead of any number that is waited for.
+// How long the waits are released again and again: a rank that has posted more may overwrite the
+// flags.
+constexpr auto kReleaseLimit = std::chrono::seconds(15);
+// Greater than any number that a stream waits for.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
 }  // namespace
@@ -43,25 +44,27 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
     mine_.push_back(arena_->flag(rank_, peer));
   }
   barrier_ = StreamBarrier(theirs, mine_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
-  checkCuda("cudaEventCreate", cudaEventCreateWithFlags(&posted_, cudaEventDisableTiming));
+  HEDDLE_CUDA(cudaSetDevice, device_);
+  HEDDLE_CUDA(cudaEventCreateWithFlags, &latest_post_, cudaEventDisableTiming);
   try {
-    checkCuda("cudaStreamCreate", makeApart());
+    checkCuda(createReleaseStream(), "cudaStreamCreateWithPriority");
     job_->add(this);
   } catch (...) {
-    cudaEventDestroy(posted_);
-    if (apart_ != nullptr) cudaStreamDestroy(apart_);
+    cudaEventDestroy(latest_post_);
+    if (release_stream_ != nullptr) cudaStreamDestroy(release_stream_);
     throw;
   }
 }
 
-// Of a priority that no stream of a program has: streams that share a queue of the GPU stand behind
-// each other, and what ends the waits of the others must not.
-cudaError_t CopyCommunicator::makeApart() {
+// Uses a priority that no stream of a program has. Streams that share a queue of the GPU run one
+// after the other, and the stream that releases the waits must not be queued after a waiting
+// stream.
+cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
   if (status != cudaSuccess) return status;
-  return cudaStreamCreateWithPriority(&apart_, cudaStreamNonBlocking, (least + greatest) / 2);
+  return cudaStreamCreateWithPriority(&release_stream_, cudaStreamNonBlocking,
+                                      (least + greatest) / 2);
 }
 
 CopyCommunicator::~CopyCommunicator() {
@@ -69,21 +72,21 @@ CopyCommunicator::~CopyCommunicator() {
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
-  if (ender_.joinable()) ender_.join();
+  if (release_thread_.joinable()) release_thread_.join();
   if (waitForStreams()) {
     arena_->close(fault_);
   } else {
     arena_->leave();
   }
-  cudaEventDestroy(posted_);
-  cudaStreamDestroy(apart_);
+  cudaEventDestroy(latest_post_);
+  cudaStreamDestroy(release_stream_);
 }
 
 // --- posting ------------------------------------------------------------------------------------
 
 Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_stream) {
   checkGroup(group, rank_, size_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  HEDDLE_CUDA(cudaSetDevice, device_);
   const auto stream = static_cast<cudaStream_t>(native_stream);
   for (const Operation& op : group) {
     HEDDLE_USER_CHECK(mayCopy(op.kind), "{} over a copy channel", describe(op));
@@ -92,77 +95,77 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    is_posting_.store(true);  // before it looks: who gives up either is seen here or sees this
+    is_posting_.store(true);  // before the check: giveUp() sees this, or the check sees giveUp()
     why = failure();
     try {
       if (why.empty()) enqueueAll(group, stream);
     } catch (const std::exception& failed) {
       why = failed.what();
       error = std::current_exception();
-      cudaEventRecord(posted_, stream);  // behind what it has left there
+      cudaEventRecord(latest_post_, stream);  // after the work that was enqueued
     }
     is_posting_.store(false);
-    // What was given up meanwhile may have been let through.
+    // If the channel was given up meanwhile, the new waits may have been released.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
   if (error) std::rethrow_exception(error);
-  userError("{}", job_->verdict());
+  userError("{}", job_->finalFault());
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  // Meetings of a copy channel are numbered in the order of its posts, whatever their streams.
-  checkCuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, posted_, 0));
+  // The barriers of a copy channel are numbered in the order of its posts, on whichever streams.
+  HEDDLE_CUDA(cudaStreamWaitEvent, stream, latest_post_, 0);
   for (const Operation& op : group) enqueue(op, stream);
-  checkCuda("cudaEventRecord", cudaEventRecord(posted_, stream));
+  HEDDLE_CUDA(cudaEventRecord, latest_post_, stream);
 }
 
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const int64_t element = sizeOf(op.dtype);
   const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
-  const bool cut = op.kind == CollectiveKind::Allreduce;  // one buffer, in parts of our own
-  const int64_t most = cut ? part * size_ : part;
+  const bool splits = op.kind == CollectiveKind::Allreduce;  // one buffer, which this class splits
+  const int64_t most = splits ? part * size_ : part;
   for (int64_t at = 0; at < op.count; at += most) {
     const int64_t count = std::min(most, op.count - at);
     Piece piece;
     piece.send = static_cast<const std::byte*>(op.send) + at * element;
     piece.recv = static_cast<std::byte*>(op.recv) + at * element;
     const int64_t each = (count + size_ - 1) / size_;
-    piece.parts = cut ? Parts{each, each, count} : Parts{op.count, count, count * size_};
+    piece.parts = splits ? Parts{each, each, count} : Parts{op.count, count, count * size_};
     piece.dtype = op.dtype;
     piece.reduce = op.reduce;
     move(op.kind, piece, stream);
-    turn_ = 1 - turn_;
+    half_ = 1 - half_;
   }
 }
 
-// What is copied on this GPU takes an SM, and waits until a product beside it leaves one: so both
-// copies of the own part are made at once, and the sum's straight behind it.
+// A copy within the GPU uses an SM and waits until a matrix product releases one. So both copies of
+// the own part run together, and that of the sum runs right after the sum.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
-  std::byte* out = arena_->out(rank_, turn_);
+  std::byte* out = arena_->out(rank_, half_);
   std::byte* own = piece.recv + piece.begin(rank_);
   const int64_t bytes = piece.bytes(piece.parts.countOf(rank_));
   if (kind == CollectiveKind::Allgather) {
-    copyHere(out, piece.send, bytes, stream);
-    copyHere(own, piece.send, bytes, stream);
-    meet(stream);
-    return fetch(piece, stream);
+    copyLocally(out, piece.send, bytes, stream);
+    copyLocally(own, piece.send, bytes, stream);
+    arriveAndWait(stream);
+    return pull(piece, stream);
   }
-  bring(piece, stream);
-  meet(stream);
+  push(piece, stream);
+  arriveAndWait(stream);
   if (kind == CollectiveKind::ReduceScatter) return sum(piece, piece.recv, stream);
   sum(piece, out, stream);
-  copyHere(own, out, bytes, stream);
-  meet(stream);
-  fetch(piece, stream);
+  copyLocally(own, out, bytes, stream);
+  arriveAndWait(stream);
+  pull(piece, stream);
 }
 
-// Peers in another order on each rank, so that not all copy to the same one at once.
-void CopyCommunicator::bring(const Piece& piece, cudaStream_t stream) {
+// Each rank uses another order, so that not all ranks copy to the same rank at the same time.
+void CopyCommunicator::push(const Piece& piece, cudaStream_t stream) {
   for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
-    add(arena_->in(peer, turn_, rank_), piece.send + piece.begin(peer),
+    add(arena_->in(peer, half_, rank_), piece.send + piece.begin(peer),
         piece.bytes(piece.parts.countOf(peer)));
   }
   copy(stream);
@@ -170,24 +173,24 @@ void CopyCommunicator::bring(const Piece& piece, cudaStream_t stream) {
 
 void CopyCommunicator::sum(const Piece& piece, void* to, cudaStream_t stream) {
   for (int peer = 0; peer < size_; ++peer)
-    sources_[static_cast<size_t>(peer)] = arena_->in(rank_, turn_, peer);
+    sources_[static_cast<size_t>(peer)] = arena_->in(rank_, half_, peer);
   sources_[static_cast<size_t>(rank_)] = piece.send + piece.begin(rank_);
   reduce_(to, sources_, piece.parts.countOf(rank_), piece.dtype, piece.reduce, stream);
 }
 
-void CopyCommunicator::fetch(const Piece& piece, cudaStream_t stream) {
+void CopyCommunicator::pull(const Piece& piece, cudaStream_t stream) {
   for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
-    add(piece.recv + piece.begin(peer), arena_->out(peer, turn_),
+    add(piece.recv + piece.begin(peer), arena_->out(peer, half_),
         piece.bytes(piece.parts.countOf(peer)));
   }
   copy(stream);
 }
 
-void CopyCommunicator::copyHere(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
+void CopyCommunicator::copyLocally(void* to, const void* from, int64_t bytes, cudaStream_t stream) {
   if (bytes == 0 || to == from) return;
-  checkCuda("cudaMemcpyAsync", cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
-                                               cudaMemcpyDeviceToDevice, stream));
+  HEDDLE_CUDA(cudaMemcpyAsync, to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+              stream);
 }
 
 void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
@@ -197,8 +200,8 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// To or from peers, all at once: one call, and the links stay full between them. Where CUDA can be
-// told so, not with the SMs.
+// Starts all copies in one call, so that the links stay busy between them. CUDA 13 and later is
+// asked not to use SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
   if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
@@ -206,12 +209,11 @@ void CopyCommunicator::copy(cudaStream_t stream) {
   how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
   how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
   size_t first = 0;
-  checkCuda("cudaMemcpyBatchAsync", cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(),
-                                                         to_.size(), &how, &first, 1, stream));
+  HEDDLE_CUDA(cudaMemcpyBatchAsync, to_.data(), from_.data(), bytes_.data(), to_.size(), &how,
+              &first, 1, stream);
 #else
   for (size_t i = 0; i < to_.size(); ++i) {
-    checkCuda("cudaMemcpyAsync",
-              cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream));
+    HEDDLE_CUDA(cudaMemcpyAsync, to_[i], from_[i], bytes_[i], cudaMemcpyDeviceToDevice, stream);
   }
 #endif
   to_.clear();
@@ -231,12 +233,13 @@ bool CopyCommunicator::test(Ticket ticket) {
 }
 
 void CopyCommunicator::probe() {
-  // Before its waits end, which who waits for them would take for success.
-  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->verdict());
+  // Checked before the waits are released: a caller that waits for a stream would take its end for
+  // success.
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   const std::string why = fault_();
   if (why.empty()) return;
   job_->giveUp(why);
-  userError("{}", job_->verdict());
+  userError("{}", job_->finalFault());
 }
 
 std::string CopyCommunicator::failure() {
@@ -249,37 +252,37 @@ void CopyCommunicator::giveUp(const std::string& why) noexcept {
     std::lock_guard lock(failure_mutex_);
     if (!failure_.empty()) return;
     failure_ = why;
-    ender_ = std::thread([this] { endWaits(); });
+    release_thread_ = std::thread([this] { releaseWaits(); });
   } catch (const std::exception&) {  // no more threads: the waits end with the process
   }
 }
 
-void CopyCommunicator::endWaits() noexcept {
+void CopyCommunicator::releaseWaits() noexcept {
   const auto begin = std::chrono::steady_clock::now();
-  const auto isOver = [&] {
-    return !is_posting_.load() && cudaEventQuery(posted_) != cudaErrorNotReady;
+  const auto hasEnded = [&] {
+    return !is_posting_.load() && cudaEventQuery(latest_post_) != cudaErrorNotReady;
   };
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     StreamBarrier all(mine_, {});
     bool ending = false;
-    while (!isOver() && std::chrono::steady_clock::now() < begin + kEndWaits) {
-      const bool may = ending || mayEndWaits(std::chrono::steady_clock::now() - begin);
-      if (may) all.arrive(apart_, number_.load() + kFarAhead);
-      ending = may;
-      std::this_thread::sleep_for(may ? kPoll : kHeardPoll);
+    while (!hasEnded() && std::chrono::steady_clock::now() < begin + kReleaseLimit) {
+      const bool allowed = ending || mayReleaseWaits(std::chrono::steady_clock::now() - begin);
+      if (allowed) all.arrive(release_stream_, number_.load() + kFarAhead);
+      ending = allowed;
+      std::this_thread::sleep_for(allowed ? kPoll : kGracePoll);
     }
-  } catch (const UserError&) {  // the GPU has met an error: nothing waits any longer
+  } catch (const UserError&) {  // the GPU has met an error: no stream waits any more
   }
 }
 
-bool CopyCommunicator::mayEndWaits(std::chrono::steady_clock::duration since) const {
-  return since > kMostGrace || (since > kGrace && job_->seat()->allHaveHeard());
+bool CopyCommunicator::mayReleaseWaits(std::chrono::steady_clock::duration since) const {
+  return since > kMostGrace || (since > kGrace && job_->copyChannelMember()->allKnow());
 }
 
 bool CopyCommunicator::waitForStreams() {
   const auto end = std::chrono::steady_clock::now() + callDeadline();
-  while (cudaEventQuery(posted_) == cudaErrorNotReady) {
+  while (cudaEventQuery(latest_post_) == cudaErrorNotReady) {
     if (!fault_().empty() || std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(kPoll);
   }

@@ -19,36 +19,39 @@
 
 namespace heddle::comm::nccl {
 
-// A copy channel of a team whose GPUs reach each other's memory (Carrier::copy channel),
-// stream-ordered: parts are moved by the GPUs' copy engines, streams meet by stream memory
-// operations, and SMs do no more than sum and copy within a GPU. Products beside it keep their SMs:
-// next to NCCL's kernels they take a quarter longer, next to copies what memory and power cost
-// (docs/benchmarks.md).
-//   reduce-scatter  every rank brings each other its part (SharedArena::in); all meet; each sums
-//   allgather       every rank puts its part out; all meet; each fetches those of the others
-//   allreduce       the first, of parts of equal size, then the second of the sums
-// What is longer than the arena goes in pieces. The two turns of the arena alternate: who writes
-// one for piece n has met all others in piece n - 1, and so after they were done with piece n - 2.
+// A copy channel of a team whose GPUs can access each other's memory (Carrier::copy_channel),
+// stream-ordered. Copy engines move the parts, and stream memory operations synchronise the
+// streams. SMs only sum and copy within a GPU, so matrix products beside it keep their SMs. Beside
+// NCCL kernels, matrix products take a quarter longer; beside copies, they lose only memory
+// bandwidth and power (docs/benchmarks.md).
+//   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
+//                   rank sums its parts
+//   allgather       every rank stores its part in `out`; barrier; each rank pulls all other parts
+//   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
+// Longer buffers are split into pieces, which use the two halves of the arena alternately. A rank
+// that writes a half for piece n has passed the barrier of piece n - 1, so all ranks have finished
+// piece n - 2.
 //
-// Sums are taken in rank order, in f32 for the half types, each by one rank: the same bits on all,
-// as on host memory. A post never waits for peers. Errors and the end of a job as for
-// NcclCommunicator. Once a rank has given up, streams of its peers go on with what means nothing,
-// and may hand it to others: probe() tells, as all ranks of the host can see it before
-// (CopyChannelMember).
+// One rank computes each sum, in rank order and in f32 for the 16-bit types, so all ranks get the
+// same bits, as on host memory. A post never waits for other ranks. Errors and failures of the job
+// are handled as in NcclCommunicator. After a rank has given up, streams of other ranks continue
+// with invalid data and may pass it on. probe() reports this: all ranks of the host can read it
+// before their streams continue (CopyChannelMember).
 class CopyCommunicator : public Communicator, public JobMember {
  public:
-  // `arena` has reached all ranks.
+  // Requires that `arena` has opened the blocks of all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
-  // What was posted is over, or the job has failed. Waits a moment for peers of other processes
-  // that still use this rank's memory; if they come later it is freed later (SharedArena).
+  // Requires that all posted operations have completed, or the job has failed. Waits up to 0.5 s
+  // for ranks of other processes that still use the memory of this rank. If they take longer, the
+  // memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   bool holdsDevice() const override { return false; }
-  // Only kinds that mayCopy().
+  // Accepts only kinds with mayCopy().
   Ticket post(std::span<const Operation> group, void* stream) override;
   bool test(Ticket ticket) override;
   void probe() override;
@@ -57,11 +60,11 @@ class CopyCommunicator : public Communicator, public JobMember {
   int64_t busySince() const override { return 0; }
 
  private:
-  // Where the part of each rank lies in the longer buffer, in elements.
+  // The position of the part of each rank in the longer buffer, in elements.
   struct Parts {
-    int64_t stride;  // from one to the next
-    int64_t count;   // of one
-    int64_t total;   // of all: the last ranks' may be short, or empty
+    int64_t stride;  // distance of two parts
+    int64_t count;   // of one part
+    int64_t total;   // of all parts; the last ones may be shorter or empty
     int64_t countOf(int rank) const;
   };
   struct Piece {
@@ -76,17 +79,17 @@ class CopyCommunicator : public Communicator, public JobMember {
   void enqueueAll(std::span<const Operation> group, cudaStream_t stream);
   void enqueue(const Operation& operation, cudaStream_t stream);
   void move(CollectiveKind kind, const Piece& piece, cudaStream_t stream);
-  void bring(const Piece& piece, cudaStream_t stream);
+  void push(const Piece& piece, cudaStream_t stream);
   void sum(const Piece& piece, void* to, cudaStream_t stream);
-  void fetch(const Piece& piece, cudaStream_t stream);
-  void copyHere(void* to, const void* from, int64_t bytes, cudaStream_t stream);
+  void pull(const Piece& piece, cudaStream_t stream);
+  void copyLocally(void* to, const void* from, int64_t bytes, cudaStream_t stream);
   void add(void* to, const void* from, int64_t bytes);
-  void copy(cudaStream_t stream);  // what was added
-  void meet(cudaStream_t stream) { barrier_.meet(stream, ++number_); }
-  cudaError_t makeApart();
-  std::string failure();     // why it was given up; empty: it was not
-  void endWaits() noexcept;  // of this rank's streams, until they are over
-  bool mayEndWaits(std::chrono::steady_clock::duration since) const;
+  void copy(cudaStream_t stream);  // starts the added copies
+  void arriveAndWait(cudaStream_t stream) { barrier_.arriveAndWait(stream, ++number_); }
+  cudaError_t createReleaseStream();
+  std::string failure();         // why it was given up; empty: it was not
+  void releaseWaits() noexcept;  // ends the waits of the streams of this rank
+  bool mayReleaseWaits(std::chrono::steady_clock::duration since) const;
   bool waitForStreams();  // false: they do not end
 
   std::unique_ptr<SharedArena> arena_;
@@ -97,21 +100,21 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   StreamBarrier barrier_;
-  std::vector<uint32_t*> mine_;  // where peers store
-  std::vector<void*> to_;        // of copies that begin together
+  std::vector<uint32_t*> mine_;  // flags that other ranks store
+  std::vector<void*> to_;        // copies that start together
   std::vector<const void*> from_;
   std::vector<size_t> bytes_;
   std::vector<const void*> sources_;  // of a sum, in rank order
-  std::mutex mutex_;  // held by posts, which may wait on the host for room in a full queue
-  std::atomic<uint32_t> number_{0};  // of the latest meeting
+  std::mutex mutex_;                 // held during a post, which may wait for space in a full queue
+  std::atomic<uint32_t> number_{0};  // of the latest barrier
   std::atomic<bool> is_posting_{false};
-  int turn_ = 0;
+  int half_ = 0;
   Ticket next_ = 0;
-  std::mutex failure_mutex_;  // guards the next two; never held beside a call of CUDA's
+  std::mutex failure_mutex_;  // guards the next two; never held during a CUDA call
   std::string failure_;
-  std::thread ender_;
-  cudaEvent_t posted_ = nullptr;  // behind the latest post
-  cudaStream_t apart_ = nullptr;  // for the end
+  std::thread release_thread_;
+  cudaEvent_t latest_post_ = nullptr;      // recorded after the latest post
+  cudaStream_t release_stream_ = nullptr;  // for releaseWaits()
 };
 
 }  // namespace heddle::comm::nccl

@@ -16,7 +16,7 @@ struct Known {
   std::map<uint64_t, std::weak_ptr<DeviceBlock>> blocks;
 };
 
-// Never destroyed: blocks may go at the end of the process.
+// Never destroyed: blocks may be freed at the end of the process.
 Known& known() {
   static auto* const all = new Known;
   return *all;
@@ -41,16 +41,16 @@ std::shared_ptr<DeviceBlock> DeviceBlock::find(uint64_t number) {
 }
 
 DeviceBlock::DeviceBlock(int device, size_t bytes, size_t zeros) : device_(device) {
-  checkCuda("cudaSetDevice", cudaSetDevice(device));
-  checkCuda("cudaMalloc", cudaMalloc(&data_, bytes));
+  HEDDLE_CUDA(cudaSetDevice, device);
+  HEDDLE_CUDA(cudaMalloc, &data_, bytes);
   cudaError_t status = cudaMemset(data() + bytes - zeros, 0, zeros);
   if (status == cudaSuccess) status = cudaStreamSynchronize(cudaStreamLegacy);
   if (status == cudaSuccess) return;
   cudaFree(data_);
-  checkCuda("cudaMemset", status);
+  checkCuda(status, "cudaMemset");
 }
 
-// Perhaps on the thread of a peer.
+// May run on the thread of another rank.
 DeviceBlock::~DeviceBlock() {
   {
     Known& all = known();

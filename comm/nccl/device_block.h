@@ -6,13 +6,13 @@
 
 namespace heddle::comm::nccl {
 
-// Memory of one GPU, freed with the last reference. Ranks that are threads of one process find each
-// other's by number.
+// Memory of one GPU, freed with the last reference. Ranks that are threads of one process find the
+// blocks of each other by number.
 class DeviceBlock {
  public:
-  // The last `zeros` bytes are 0.
+  // Allocates a block. The last `zeros` bytes are 0.
   static std::shared_ptr<DeviceBlock> make(int device, size_t bytes, size_t zeros);
-  // nullptr: it is gone.
+  // Returns nullptr if the block has been freed.
   static std::shared_ptr<DeviceBlock> find(uint64_t number);
   ~DeviceBlock();
   DeviceBlock(const DeviceBlock&) = delete;

@@ -5,16 +5,16 @@
 
 namespace heddle::comm::nccl {
 
-// A communicator as its NcclJob sees it: what on the device waits for peers, and can be ended.
+// A communicator, as its NcclJob uses it.
 class JobMember {
  public:
   virtual ~JobMember() = default;
 
-  // Any thread. What this rank has posted ends on the device, with results that nobody may read;
-  // every later call throws UserError with `why`.
+  // Ends the posted work of this rank on the device, with invalid results. Every later call throws
+  // UserError with `why`. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
-  // When the call that is under way and may wait for peers on the host began, in ns of the steady
-  // clock; 0: there is none.
+  // Returns when the running call that may wait on the host for other ranks began, in ns of the
+  // steady clock; 0: no such call.
   virtual int64_t busySince() const = 0;
 };
 

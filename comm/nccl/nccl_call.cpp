@@ -9,11 +9,11 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Enough for the first connections of a large job, and short of a scheduler's patience.
+// Long enough for the first connections of a large job, shorter than the limits of schedulers.
 constexpr int kDefaultDeadline = 120;
 constexpr int kPostDeadline = 600;
 constexpr int kYields = 1000;
-constexpr auto kNap = std::chrono::microseconds(100);
+constexpr auto kSleep = std::chrono::microseconds(100);
 
 std::chrono::seconds givenOr(int otherwise) {
   const char* given = std::getenv("HEDDLE_NCCL_TIMEOUT");
@@ -39,20 +39,14 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm) {
   userError("{} failed: {} ({})", call, ncclGetErrorString(result), last == nullptr ? "" : last);
 }
 
-void checkCuda(const char* call, cudaError_t result) {
-  if (result != cudaSuccess) cudaGetLastError();  // or whoever looks next would take it for its own
-  HEDDLE_USER_CHECK(result == cudaSuccess, "{} failed: {} ({})", call, cudaGetErrorName(result),
-                    cudaGetErrorString(result));
-}
-
 void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
   const auto start = std::chrono::steady_clock::now();
-  for (int turn = 0;; ++turn) {
+  for (int half = 0;; ++half) {
     ncclResult_t state = ncclInProgress;
     check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm, &state), comm);
     check(call, state, comm);
     if (state == ncclSuccess) return;
-    if (turn < kYields) {
+    if (half < kYields) {
       std::this_thread::yield();
       continue;
     }
@@ -60,13 +54,13 @@ void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
     HEDDLE_USER_CHECK(why.empty(), "{}: {}", call, why);
     HEDDLE_USER_CHECK(std::chrono::steady_clock::now() - start < callDeadline(),
                       "{}: no answer from the other ranks in {} s", call, callDeadline().count());
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kSleep);
   }
 }
 
 ncclDataType_t dataTypeOf(DType dtype) {
   switch (dtype) {
-    // What is only moved needs no more than its size.
+    // These types are only moved, so only the size matters.
     case DType::Bool:
     case DType::U8:
     case DType::F8E4M3:

@@ -16,13 +16,13 @@ std::byte* elementAt(void* base, int64_t index, DType dtype) {
   return static_cast<std::byte*>(base) + index * sizeOf(dtype);
 }
 
-// For the thread of a call that has been ended. One that does not come back keeps its communicator.
+// How long an ended call may take to return. If it takes longer, its communicator leaks.
 constexpr auto kLeave = std::chrono::seconds(5);
 
-// Before 2.28 an all-to-all of equal parts, too, is made of sends and receives.
+// Before 2.28, an all-to-all of equal parts also consists of sends and receives.
 constexpr bool kHasAllToAll = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0);
 
-// The others are made of sends and receives, which must be grouped.
+// Other kinds consist of sends and receives, which must be grouped.
 bool isOneCall(CollectiveKind kind) {
   if (kind == CollectiveKind::AllToAll) return kHasAllToAll;
   return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
@@ -41,8 +41,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
       fault_(job_->asFault()),
       comm_(comm) {
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    checkCuda("cudaMalloc", cudaMalloc(&flag_, 1));
+    HEDDLE_CUDA(cudaSetDevice, device_);
+    HEDDLE_CUDA(cudaMalloc, &flag_, 1);
     job_->add(this);
   } catch (...) {
     cudaFree(flag_);
@@ -51,7 +51,7 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
   }
 }
 
-// Around calls of NCCL's that may wait for peers, which giveUp() then ends.
+// Marks NCCL calls that may wait for other ranks; giveUp() ends them.
 class NcclCommunicator::Busy {
  public:
   explicit Busy(NcclCommunicator& self) : self_(self) {
@@ -74,7 +74,7 @@ class NcclCommunicator::Busy {
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
-  // With the others, while this one is among them.
+  // Aborts together with the other communicators, while this one is still registered.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
@@ -89,7 +89,8 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
   failure_ = why;
 #ifdef NCCL_REVOKE_DEFAULT
   if (busySince() != 0) {
-    // Ends the call but frees nothing that it still looks at. An older NCCL can only do both.
+    // ncclCommRevoke ends the call but frees nothing that the call still reads. An older NCCL can
+    // only do both.
     lock.unlock();
     ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     lock.lock();
@@ -102,7 +103,7 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
 
 Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   checkGroup(group, rank_, size_);
-  checkCuda("cudaSetDevice", cudaSetDevice(device_));
+  HEDDLE_CUDA(cudaSetDevice, device_);
   std::string why;
   try {
     const Busy busy(*this);
@@ -112,7 +113,7 @@ Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (!failure_.empty()) why = failure_;  // what ended the call, not how it said so
+    if (!failure_.empty()) why = failure_;  // the cause, not the error of the ended call
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
@@ -179,7 +180,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
   const bool gathers = op.kind == CollectiveKind::Gather;
   for (int rank = 0; root && rank < size_; ++rank) {
     const int64_t at = rank * op.count;
-    // The root's own part may lie in place.
+    // The part of the root may already be in place.
     if (rank == rank_ && op.count > 0 &&
         (gathers ? elementAt(op.recv, at, op.dtype) == op.send
                  : elementAt(op.send, at, op.dtype) == op.recv)) {
@@ -199,7 +200,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
 void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   const bool equal = op.kind == CollectiveKind::AllToAll;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-  // One call for what NCCL makes of as many sends and receives: the host takes less time.
+  // One call: NCCL creates as many sends and receives from it, but the host needs less time.
   if (equal && op.count > 0) {
     return check("ncclAlltoAll",
                  ncclAlltoAll(op.send, op.recv, static_cast<size_t>(op.count), dataTypeOf(op.dtype),
@@ -219,7 +220,7 @@ void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   }
 }
 
-// Of a collective: both ends know that nothing is to be moved.
+// Part of a collective. Both ends skip empty messages.
 void NcclCommunicator::send(const void* data, int64_t count, DType dtype, int peer,
                             cudaStream_t stream) {
   if (count == 0) return;
@@ -244,19 +245,19 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
-  // Before its kernels end, which who waits for them would take for success.
-  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->verdict());
+  // Checked before the kernels end: a caller that waits for them would take their end for success.
+  HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   std::string why = fault_();
   if (why.empty()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;  // a call begins or ends
+    if (!lock) return;  // a call starts or ends
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-    if (busySince() != 0) return;  // the job looks after it
+    if (busySince() != 0) return;  // NcclJob watches it
     why = error();
   }
   if (why.empty()) return;
   job_->giveUp(why);
-  userError("{}", job_->verdict());
+  userError("{}", job_->finalFault());
 }
 
 std::string NcclCommunicator::error() {

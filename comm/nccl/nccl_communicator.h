@@ -16,39 +16,41 @@
 
 namespace heddle::comm::nccl {
 
-// A team on NCCL, one GPU a rank, stream-ordered.
+// A team on NCCL with one GPU per rank, stream-ordered.
 //
-// What differs from comm/communicator.h: NCCL chooses the order of a reduction by algorithm and
-// size. A result is the same on every rank of one run, but not always that of rank order, and bf16
-// may be rounded at each step. A minimum or maximum need not keep a NaN. NCCL does not check that
-// ranks post the same operation, nor does this: to compare costs a message and a wait of the host,
-// many times the 2 us that a post takes. The ranks of a program compare kinds and counts before the
-// first run with new sizes (host/run/match_collectives_across_ranks.h), and the lists of an
-// all-to-all-v, which come from the run, on the control job monitor.
+// Differences from comm/communicator.h:
+// - NCCL chooses the order of a reduction by algorithm and size. All ranks of one run get the same
+//   result, but not always that of rank order. bf16 may be rounded at each step, and a minimum or
+//   maximum need not keep a NaN.
+// - Neither NCCL nor this class checks that ranks post the same operation. A comparison costs a
+//   message and a wait on the host, many times the 2 us of a post. Ranks compare kinds and counts
+//   before the first run with new sizes (host/run/match_collectives_across_ranks.h), and the lists
+//   of an all-to-all-v through the job monitor.
 //
-// After an error of NCCL's, of the job or a deadline all communicators of the rank are given up:
+// After an error of NCCL or of the job, or a deadline, all communicators of the rank are aborted:
 // their kernels on the device end, and every later call throws UserError with the reason. probe()
-// and test() are safe beside post().
+// and test() may run concurrently with post().
 //
-// The first post of a kind may wait on the host until its peers have posted too, as NCCL connects
-// them then; NcclJob watches such a post and ends it.
+// The first post of a kind may wait on the host until the other ranks have posted too, because NCCL
+// connects them then. NcclJob watches such a post and ends it.
 class NcclCommunicator : public Communicator, public JobMember {
  public:
-  // Takes over `comm`, a blocking one (a call on a non-blocking one costs a thread, 60 us), made on
-  // CUDA device `device`.
+  // Takes ownership of `comm`, which is blocking (each call on a non-blocking communicator starts a
+  // thread, 60 us) and belongs to CUDA device `device`.
   NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
-  // What was posted is over, or the job has failed and it is given up.
+  // Requires that all posted operations have completed. If the job has failed, the destructor
+  // aborts the communicator.
   ~NcclCommunicator() override;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Only tells an error NCCL has met on its own; completion is the stream's business.
+  // Returns true, or throws an error that NCCL has met. The stream orders completion.
   bool test(Ticket ticket) override;
   void probe() override;
 
-  // Aborts NCCL's communicator, beside a call that waits for its peers too.
+  // Aborts the communicator of NCCL, also during a call that waits for other ranks.
   void giveUp(const std::string& why) noexcept override;
   int64_t busySince() const override { return busy_since_.load(std::memory_order_relaxed); }
 
@@ -60,7 +62,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  std::string error();  // of NCCL; empty while all is well
+  std::string error();  // of NCCL; empty: none
 
   int rank_;
   int size_;
@@ -68,10 +70,10 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards what follows; comm_ is read without it by the call that is under way
+  std::mutex mutex_;  // guards the members below; a running call reads comm_ without it
   std::condition_variable idle_;
   ncclComm_t comm_;
-  std::string failure_;  // why it was given up
+  std::string failure_;  // why it was aborted
   Ticket next_ = 0;
   void* flag_ = nullptr;  // device memory that barriers reduce
 };

@@ -11,7 +11,7 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Every member's bytes, by rank.
+// Returns the bytes of every member, by rank.
 std::vector<char> gather(Communicator& comm, const char* mine, size_t bytes) {
   std::vector<char> all(bytes * static_cast<size_t>(comm.size()));
   const Operation op{CollectiveKind::Allgather, mine, all.data(), static_cast<int64_t>(bytes),
@@ -50,8 +50,8 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
   return comm;
 }
 
-// NCCL stores the new communicator when it is done, also after this has thrown: the place for it is
-// left behind then.
+// NCCL writes the new communicator when it is done, even after this function has thrown. In that
+// case `place` leaks on purpose.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;
@@ -86,7 +86,7 @@ void close(ncclComm_t comm, const FaultText& fault) noexcept {
     settle("ncclCommFinalize", comm, fault);
     ncclCommDestroy(comm);
   } catch (const std::exception&) {
-    ncclCommAbort(comm);  // a peer is gone
+    ncclCommAbort(comm);  // another rank is gone
   }
 }
 

@@ -7,24 +7,24 @@
 
 namespace heddle::comm::nccl {
 
-// Communicators on the current device. UserError when the ranks do not come together before
-// callDeadline(), or the job fails meanwhile; nothing is left behind then but,
-// after a failed split, the few bytes into which NCCL may still write.
+// Create and destroy NCCL communicators on the current device. They throw UserError if the ranks do
+// not come together within callDeadline(), or if the job fails meanwhile. Nothing leaks then,
+// except that NCCL may still write a few bytes after a failed split.
 
-// A non-blocking one, to be split: of the ranks of `bootstrap`, a communicator on host memory,
-// which is used only here. A barrier of them follows.
+// Creates a non-blocking communicator of the ranks of `bootstrap`, for split(). `bootstrap` works
+// on host memory and is used only during the call. Ends with a barrier.
 ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 
-// A blocking one, for collectives. Collective over `parent`: ranks of the same colour, in the order
-// of their keys. A negative colour takes part in the call and gets nullptr. `ctas` as in
-// World::split.
+// Creates a blocking communicator for collectives. Collective over `parent`: ranks of one colour
+// form a team, in the order of their keys. A rank with a negative colour takes part and gets
+// nullptr. `ctas` as in Carrier.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault);
 
-// Destroys a blocking communicator whose work is over. NCCL may wait for its peers there: when the
-// job fails meanwhile, or they do not come, it is left to the end of the process.
+// Destroys a blocking communicator whose work has completed. NCCL may wait for the other ranks. If
+// the job fails meanwhile, or they do not arrive, the communicator stays until the process ends.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 
-// Destroys what initialise() has made, or gives it up when the job has failed.
+// Destroys a communicator of initialise(), or aborts it if the job has failed.
 void close(ncclComm_t comm, const FaultText& fault) noexcept;
 
 }  // namespace heddle::comm::nccl

@@ -10,19 +10,19 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Calls that are as short as they should be are never seen.
-constexpr auto kLook = std::chrono::milliseconds(100);
-// How long the others of the host are waited for to hear that this rank gives up: as soon as what
-// it has posted ends, copy channels behind that bring them what is void.
-constexpr auto kHear = std::chrono::seconds(1);
-constexpr auto kVerdict = std::chrono::seconds(1);
-constexpr auto kHearPoll = std::chrono::milliseconds(5);
+// The thread polls at this interval, so it ignores short calls.
+constexpr auto kPollTime = std::chrono::milliseconds(100);
+// How long this rank waits until the other ranks of the host know that it gives up. As soon as its
+// posted work ends, copy channels pass on invalid data.
+constexpr auto kInform = std::chrono::seconds(1);
+constexpr auto kFinalFault = std::chrono::seconds(1);
+constexpr auto kInformPoll = std::chrono::milliseconds(5);
 
-void letHear(CopyChannelMember& seat, const std::string& why) {
-  seat.giveUp(why);
-  const auto end = std::chrono::steady_clock::now() + kHear;
-  while (!seat.allHaveHeard() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kHearPoll);
+void giveUpTogether(CopyChannelMember& member, const std::string& why) {
+  member.giveUp(why);
+  const auto end = std::chrono::steady_clock::now() + kInform;
+  while (!member.allKnow() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kInformPoll);
   }
 }
 
@@ -38,14 +38,14 @@ NcclJob::~NcclJob() {
 }
 
 std::string NcclJob::fault() const {
-  std::shared_ptr<CopyChannelMember> seat;
+  std::shared_ptr<CopyChannelMember> member;
   {
     std::lock_guard lock(fault_mutex_);
     if (!fault_.empty()) return fault_;
-    seat = seat_;
+    member = copy_channel_member_;
   }
   std::string why = bootstrap_->fault();
-  if (why.empty() && seat) why = seat->fault();
+  if (why.empty() && member) why = member->fault();
   return why;
 }
 
@@ -54,7 +54,7 @@ void NcclJob::setFault(const std::string& reason) {
   if (fault_.empty()) fault_ = reason;
 }
 
-bool NcclJob::hasOwnWord() const {
+bool NcclJob::hasJobFault() const {
   {
     std::lock_guard lock(fault_mutex_);
     if (!fault_.empty()) return true;
@@ -62,27 +62,27 @@ bool NcclJob::hasOwnWord() const {
   return !bootstrap_->fault().empty();
 }
 
-std::string NcclJob::verdict() {
-  const auto end = std::chrono::steady_clock::now() + kVerdict;
-  while (!hasOwnWord() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(kHearPoll);
+std::string NcclJob::finalFault() {
+  const auto end = std::chrono::steady_clock::now() + kFinalFault;
+  while (!hasJobFault() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kInformPoll);
   }
-  setFault(fault());  // nobody waits once more
+  setFault(fault());  // later calls do not wait
   return fault();
 }
 
-void NcclJob::sit(std::shared_ptr<CopyChannelMember> seat) {
+void NcclJob::setCopyChannelMember(std::shared_ptr<CopyChannelMember> member) {
   {
     std::lock_guard lock(fault_mutex_);
-    seat_ = std::move(seat);
+    copy_channel_member_ = std::move(member);
   }
   std::lock_guard lock(members_mutex_);
   if (!watcher_.joinable()) watcher_ = std::thread([this] { watchCalls(); });
 }
 
-std::shared_ptr<CopyChannelMember> NcclJob::seat() const {
+std::shared_ptr<CopyChannelMember> NcclJob::copyChannelMember() const {
   std::lock_guard lock(fault_mutex_);
-  return seat_;
+  return copy_channel_member_;
 }
 
 void NcclJob::add(JobMember* communicator) {
@@ -98,18 +98,18 @@ void NcclJob::remove(JobMember* communicator) {
 }
 
 void NcclJob::giveUp(const std::string& why) noexcept {
-  const std::shared_ptr<CopyChannelMember> mine = seat();
+  const std::shared_ptr<CopyChannelMember> mine = copyChannelMember();
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
-  // Once: who gives up behind that, as each communicator that ends does, waits for nobody again.
-  if (mine) std::call_once(heard_, [&] { letHear(*mine, why); });
+  // Only once: later calls, as from each communicator that ends, do not wait again.
+  if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {
     try {
       aborts.emplace_back([member, &why] { member->giveUp(why); });
-    } catch (const std::exception&) {  // no more threads: one after the other, as far as that goes
+    } catch (const std::exception&) {  // no more threads: aborts one after the other
       member->giveUp(why);
     }
   }
@@ -118,8 +118,8 @@ void NcclJob::giveUp(const std::string& why) noexcept {
 
 void NcclJob::watchCalls() {
   std::unique_lock lock(members_mutex_);
-  while (!stop_.wait_for(lock, kLook, [this] { return stopping_; })) {
-    const std::string why = whyOver();
+  while (!stop_.wait_for(lock, kPollTime, [this] { return stopping_; })) {
+    const std::string why = reasonToGiveUp();
     if (why.empty()) continue;
     lock.unlock();
     giveUp(why);
@@ -127,21 +127,21 @@ void NcclJob::watchCalls() {
   }
 }
 
-std::string NcclJob::whyOver() {
-  if (const std::shared_ptr<CopyChannelMember> mine = seat(); mine && !gaveUp()) {
+std::string NcclJob::reasonToGiveUp() {
+  if (const std::shared_ptr<CopyChannelMember> mine = copyChannelMember(); mine && !gaveUp()) {
     std::string why = mine->fault();
     if (!why.empty()) return why;
   }
-  return whyInVain();
+  return reasonOfStuckCall();
 }
 
-std::string NcclJob::whyInVain() {
+std::string NcclJob::reasonOfStuckCall() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   for (const JobMember* member : members_) {
     const int64_t since = member->busySince();
     if (since == 0) continue;
     const auto waited = now - std::chrono::steady_clock::duration(since);
-    if (waited < kLook) continue;
+    if (waited < kPollTime) continue;
     std::string why = fault();
     if (why.empty() && waited > postDeadline()) {
       why = fmt::format("NCCL: no answer from the other ranks in {} s", postDeadline().count());

@@ -15,56 +15,56 @@
 
 namespace heddle::comm::nccl {
 
-// What the world of a rank and its communicators share: whether the job goes on, and how it ends. A
-// thread of its own, from the first communicator on, gives all of them up when a call of NCCL's
-// that waits for peers on the host would wait in vain: the job has failed, or the deadline has
-// passed (postDeadline()). Where ranks may have copy channels it also hears, within a tenth of a
-// second, of a rank of the host that has given up. Thread-safe.
+// The state that the World of a rank shares with its communicators: whether the job has failed, and
+// how its communicators end. From the first communicator on, a thread aborts all communicators of
+// the rank if an NCCL call would wait on the host for other ranks for ever: the job has failed, or
+// postDeadline() has passed. If ranks may have copy channels, the thread also sees within 0.1 s
+// that a rank of the host gave up. Thread-safe.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
   ~NcclJob();
 
-  // Of this rank, or what the bootstrap or the table of copy channels has heard of the others;
-  // empty while all is well.
+  // Returns the failure of this rank, or the failure of another rank that the bootstrap World or
+  // the table of copy channels reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
-  // The same once something has failed, for who says so next. Where only the table of copy channels
-  // has it, a moment is given to the rank that has given up to tell the job, which then knows who
-  // is to blame.
-  std::string verdict();
-  // For settle(); keeps the job alive.
+  // Returns fault() after a failure, for the error that a caller throws next. If only the table of
+  // copy channels reports the failure, it waits up to 1 s, until the job knows which rank to blame.
+  std::string finalFault();
+  // Returns a function for settle(), which keeps this object alive.
   FaultText asFault() {
     return [job = shared_from_this()] { return job->fault(); };
   }
 
-  // From here on the rank may have copy channels.
-  void sit(std::shared_ptr<CopyChannelMember> seat);
-  // Nullptr before sit().
-  std::shared_ptr<CopyChannelMember> seat() const;
+  // Declares that the rank may have copy channels from now on.
+  void setCopyChannelMember(std::shared_ptr<CopyChannelMember> member);
+  // Returns nullptr before setCopyChannelMember().
+  std::shared_ptr<CopyChannelMember> copyChannelMember() const;
 
-  // UserError when the rank has given up.
+  // Throws UserError if the rank has given up.
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
-  // Gives up every communicator of the rank, all at once: an abort frees device memory, which waits
-  // for the whole device, and so for kernels of another communicator that wait for the same peer.
+  // Aborts all communicators of the rank at the same time. An abort frees device memory, which
+  // waits for the whole device, and so for kernels of another communicator that wait for the same
+  // rank.
   void giveUp(const std::string& why) noexcept;
-  // From before the first kernel is ended.
+  // Returns true from before the first kernel ends.
   bool gaveUp() const { return gave_up_.load(); }
 
  private:
   std::shared_ptr<const World> bootstrap_;
   mutable std::mutex fault_mutex_;  // guards the next two
   std::string fault_;
-  std::shared_ptr<CopyChannelMember> seat_;
-  bool hasOwnWord() const;  // fault() is not what the table says
+  std::shared_ptr<CopyChannelMember> copy_channel_member_;
+  bool hasJobFault() const;  // not only the table of copy channels reports a failure
   void watchCalls();
-  std::string whyOver();    // empty: go on
-  std::string whyInVain();  // empty: no call waits, or its peers may come yet
+  std::string reasonToGiveUp();     // empty: none
+  std::string reasonOfStuckCall();  // empty: no call waits for ever
 
   std::atomic<bool> gave_up_{false};
-  std::once_flag heard_;  // the host's ranks have been told of that
+  std::once_flag others_informed_;  // giveUpTogether() was called
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
   std::condition_variable stop_;  // with members_mutex_

@@ -1,4 +1,4 @@
-// The NCCL world: everything on the host goes to the world it wraps. Also the entry point of the
+// The NCCL World. The World that it wraps serves all host-side calls. Also the entry point of the
 // module.
 #include <algorithm>
 #include <cstdlib>
@@ -21,22 +21,22 @@ class NcclWorld : public World {
         device_(device),
         reduce_(std::move(reduce)),
         job_(std::make_shared<NcclJob>(bootstrap_)),
-        ask_(job_->asFault()) {
+        fault_text_(job_->asFault()) {
     HEDDLE_USER_CHECK(
         std::getenv("NCCL_COMM_BLOCKING") == nullptr,
         "the environment variable NCCL_COMM_BLOCKING overrides how heddle makes NCCL's "
         "communicators: unset it");
     int devices = 0;
-    checkCuda("cudaGetDeviceCount", cudaGetDeviceCount(&devices));
+    HEDDLE_CUDA(cudaGetDeviceCount, &devices);
     HEDDLE_USER_CHECK(device >= 0 && device < devices, "there is no CUDA device {}, only {}",
                       device, devices);
   }
   ~NcclWorld() override {
     closeMonitor();
     if (failure()) bootstrap_->interrupt(*failure());
-    if (whole_ == nullptr) return;
+    if (job_comm_ == nullptr) return;
     cudaSetDevice(device_);
-    close(whole_, ask_);
+    close(job_comm_, fault_text_);
   }
 
   using World::split;
@@ -49,35 +49,35 @@ class NcclWorld : public World {
 
   std::unique_ptr<Communicator> communicator(const std::vector<int>& members) override {
     const std::unique_ptr<Communicator> host = bootstrap_->communicator(members);
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
-    ncclComm_t met = initialise(*host, ask_);
+    HEDDLE_CUDA(cudaSetDevice, device_);
+    ncclComm_t parent = initialise(*host, fault_text_);
     ncclComm_t comm = nullptr;
     try {
-      comm = nccl::split(met, 0, host->rank(), 0, ask_);
+      comm = nccl::split(parent, 0, host->rank(), 0, fault_text_);
     } catch (...) {
-      ncclCommAbort(met);
+      ncclCommAbort(parent);
       throw;
     }
-    close(met, ask_);
-    return made(comm, host->rank(), host->size());
+    close(parent, fault_text_);
+    return wrap(comm, host->rank(), host->size());
   }
 
-  // All teams from the communicator of the whole job, which is made for the first of them.
+  // Splits the communicator of the whole job, which the first call creates.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     if (carrier.copy_channel == 0) return splitNccl(members, position, carrier.ctas);
     CopyChannel copy_channel = openCopyChannel(members, position);
     if (copy_channel.everywhere) return std::move(copy_channel.mine);
-    // All ranks of the job take part in what NCCL splits.
-    const bool apart = copy_channel.mine != nullptr;
-    auto made =
-        splitNccl(apart ? std::vector<int>{} : members, apart ? -1 : position, carrier.ctas);
-    return apart ? std::move(copy_channel.mine) : std::move(made);
+    // NCCL requires that all ranks of the job take part in a split.
+    const bool has_channel = copy_channel.mine != nullptr;
+    auto made = splitNccl(has_channel ? std::vector<int>{} : members, has_channel ? -1 : position,
+                          carrier.ctas);
+    return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // NCCL's kernels of this rank end with its communicators, which the owner destroys next.
+  // The owner destroys the communicators next, which ends the kernels of this rank.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -94,32 +94,33 @@ class NcclWorld : public World {
 
  private:
   std::unique_ptr<Communicator> splitNccl(const std::vector<int>& members, int position, int ctas) {
-    if (whole_ == nullptr) {
+    if (job_comm_ == nullptr) {
       std::vector<int> everybody(static_cast<size_t>(size()));
       std::iota(everybody.begin(), everybody.end(), 0);
       const std::unique_ptr<Communicator> host = bootstrap_->communicator(everybody);
-      whole_ = initialise(*host, ask_);
+      job_comm_ = initialise(*host, fault_text_);
     }
     const int color = members.empty() ? -1 : *std::min_element(members.begin(), members.end());
-    ncclComm_t comm = nccl::split(whole_, color, position, ctas, ask_);
+    ncclComm_t comm = nccl::split(job_comm_, color, position, ctas, fault_text_);
     std::unique_ptr<Communicator> mine;
-    if (comm != nullptr) mine = made(comm, position, static_cast<int>(members.size()));
+    if (comm != nullptr) mine = wrap(comm, position, static_cast<int>(members.size()));
     barrier();
     return mine;
   }
 
-  // Loads the kernel of the sums: later, with posts under way, that would wait for those.
+  // Loads the kernel of the sums now: to load it later would wait for posted work.
   void loadReduce(std::byte* memory) const {
     const void* source = memory;
     reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
-    checkCuda("cudaStreamSynchronize", cudaStreamSynchronize(cudaStreamPerThread));
+    HEDDLE_CUDA(cudaStreamSynchronize, cudaStreamPerThread);
   }
 
   struct CopyChannel {
-    std::unique_ptr<Communicator> mine;  // none: not a member, or the team must take NCCL
-    bool everywhere = true;              // for all teams
+    std::unique_ptr<Communicator> mine;  // nullptr: not a member, or the team uses NCCL
+    bool everywhere = true;              // on all teams
   };
-  // Of each team the ranks that reach each other's memory, all at once.
+  // Opens one copy channel per team whose ranks can access each other's memory, for all teams
+  // together.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);
@@ -135,20 +136,21 @@ class NcclWorld : public World {
       copy_channel.mine = std::make_unique<CopyCommunicator>(
           std::move(arena), position, static_cast<int>(members.size()), device_, reduce_, job_);
     } else {
-      arena->close(ask_);
+      arena->close(fault_text_);
     }
     return copy_channel;
   }
 
-  // None, and why, where this rank cannot have one.
+  // Returns nullptr, with the reason in `why`, if this rank cannot have a copy channel.
   std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
-    if (job_->seat() == nullptr) job_->sit(CopyChannelMember::take(*bootstrap_));
+    if (job_->copyChannelMember() == nullptr)
+      job_->setCopyChannelMember(CopyChannelMember::join(*bootstrap_));
     std::unique_ptr<SharedArena> arena;
     try {
       HEDDLE_USER_CHECK(reduce_ != nullptr, "there is no kernel for the sums");
       if (!members.empty()) {
-        arena =
-            std::make_unique<SharedArena>(device_, static_cast<int>(members.size()), job_->seat());
+        arena = std::make_unique<SharedArena>(device_, static_cast<int>(members.size()),
+                                              job_->copyChannelMember());
         loadReduce(arena->own());
       }
     } catch (const UserError& error) {
@@ -168,7 +170,7 @@ class NcclWorld : public World {
     return std::all_of(all.begin(), all.end(), [](const auto& each) { return each.empty(); });
   }
 
-  std::unique_ptr<Communicator> made(ncclComm_t comm, int rank, int size) const {
+  std::unique_ptr<Communicator> wrap(ncclComm_t comm, int rank, int size) const {
     return std::make_unique<NcclCommunicator>(comm, rank, size, device_, job_);
   }
 
@@ -176,8 +178,8 @@ class NcclWorld : public World {
   int device_;
   DeviceReduce reduce_;
   std::shared_ptr<NcclJob> job_;
-  FaultText ask_;
-  ncclComm_t whole_ = nullptr;
+  FaultText fault_text_;
+  ncclComm_t job_comm_ = nullptr;
 };
 
 std::unique_ptr<World> makeWorld(std::unique_ptr<World> bootstrap, int device,

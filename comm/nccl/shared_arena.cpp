@@ -20,31 +20,31 @@ namespace {
 
 constexpr size_t kAlign = 256;
 constexpr int kUnknown = -1;
-// How long peers of other processes are waited for at the end.
-constexpr auto kFarewell = std::chrono::milliseconds(500);
-constexpr auto kFarewellPoll = std::chrono::milliseconds(1);
+// How long the destructor waits for ranks of other processes.
+constexpr auto kCloseLimit = std::chrono::milliseconds(500);
+constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// What a rank says of its block, with hostKey() behind it.
+// The offer of a rank; its hostKey() follows.
 struct Offer {
   int64_t pid;
   int32_t device;
-  int32_t seat;
+  int32_t index;
   int32_t block;          // in the table
-  int32_t has_handle;     // not where the system keeps processes' memory apart
+  int32_t has_handle;     // 0: the system forbids access between processes
   uint64_t block_number;  // for threads of the same process
   cudaIpcMemHandle_t handle;
 };
 
-// Blocks that peers had not closed yet, and what may be under way for ever. Never destroyed: at the
-// end of the process CUDA may be gone.
+// Blocks that other ranks had not closed yet, and blocks whose posted work may run for ever. Never
+// destroyed: CUDA may already be shut down when the process ends.
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
     std::shared_ptr<CopyChannelTable> table;
-    int seat;
+    int index;
     int number;
     int openers;
-    bool isFree() const { return openers >= 0 && table->leftBlock(seat, number) >= openers; }
+    bool isFree() const { return openers >= 0 && table->closedBy(index, number) >= openers; }
   };
   std::mutex mutex;
   std::vector<Block> blocks;
@@ -60,7 +60,7 @@ void keep(Kept::Block block) {
   kept().blocks.push_back(std::move(block));
 }
 
-// To free memory may wait for the GPU: not under the lock.
+// Frees outside the lock, because freeing memory may wait for the GPU.
 void freeClosed() {
   std::vector<Kept::Block> closed;
   {
@@ -71,10 +71,10 @@ void freeClosed() {
       return true;
     });
   }
-  for (const Kept::Block& each : closed) each.table->giveBlock(each.seat, each.number);
+  for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// NCCL's own switch for machines whose GPUs only seem to reach each other.
+// NCCL has this switch for hosts whose GPUs report peer access that does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
   return given != nullptr && std::atoi(given) != 0;
@@ -83,23 +83,23 @@ bool isSwitchedOff() {
 void enableAccess(int device, int peer) {
   if (device == peer) return;
   int reaches = 0;
-  checkCuda("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&reaches, device, peer));
+  HEDDLE_CUDA(cudaDeviceCanAccessPeer, &reaches, device, peer);
   HEDDLE_USER_CHECK(reaches != 0, "GPU {} does not reach the memory of GPU {}", device, peer);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();  // or the next launch would find it
+    cudaGetLastError();  // else the next launch would report it
     return;
   }
-  checkCuda("cudaDeviceEnablePeerAccess", status);
+  checkCuda(status, "cudaDeviceEnablePeerAccess");
 }
 
 }  // namespace
 
-SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> seat)
+SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> member)
     : device_(device),
       size_(size),
       part_bytes_(kPieceBytes / static_cast<size_t>(size) / kAlign * kAlign),
-      seat_(std::move(seat)) {
+      member_(std::move(member)) {
   std::string why;
   HEDDLE_USER_CHECK(StreamBarrier::isAvailable(why), "{}", why);
   HEDDLE_USER_CHECK(!isSwitchedOff(), "NCCL_P2P_DISABLE is set");
@@ -107,11 +107,11 @@ SharedArena::SharedArena(int device, int size, std::shared_ptr<CopyChannelMember
   const size_t parts = static_cast<size_t>(2 * size + 2);
   const size_t flags = static_cast<size_t>(size) * sizeof(uint32_t);
   block_ = DeviceBlock::make(device, parts * part_bytes_ + flags, flags);
-  number_ = seat_->table()->takeBlock(seat_->index());
+  number_ = member_->table()->takeBlock(member_->index());
   Offer mine = {};
   mine.pid = getpid();
   mine.device = device;
-  mine.seat = seat_->index();
+  mine.index = member_->index();
   mine.block = number_;
   mine.block_number = block_->number();
   mine.has_handle = cudaIpcGetMemHandle(&mine.handle, block_->data()) == cudaSuccess ? 1 : 0;
@@ -127,7 +127,7 @@ const std::string& SharedArena::offer() {
 
 std::string SharedArena::reach(const std::vector<std::string>& offers, int rank) {
   try {
-    checkCuda("cudaSetDevice", cudaSetDevice(device_));
+    HEDDLE_CUDA(cudaSetDevice, device_);
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank) {
         bases_.push_back(block_->data());
@@ -137,7 +137,7 @@ std::string SharedArena::reach(const std::vector<std::string>& offers, int rank)
     }
   } catch (const UserError& error) {
     cudaGetLastError();
-    closePeers(false);  // nobody counts on it
+    closePeers(false);  // no rank counts on it
     return error.what();
   }
   return {};
@@ -172,18 +172,17 @@ void SharedArena::reachPeer(const std::string& offer, int peer) {
   HEDDLE_USER_CHECK(theirs.has_handle != 0, "the memory of rank {} of the team cannot be opened",
                     peer);
   void* opened = nullptr;
-  checkCuda("cudaIpcOpenMemHandle",
-            cudaIpcOpenMemHandle(&opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess));
-  opened_.push_back({theirs.seat, theirs.block, opened});
+  HEDDLE_CUDA(cudaIpcOpenMemHandle, &opened, theirs.handle, cudaIpcMemLazyEnablePeerAccess);
+  opened_.push_back({theirs.index, theirs.block, opened});
   bases_.push_back(static_cast<std::byte*>(opened));
 }
 
-std::byte* SharedArena::in(int rank, int turn, int part) const {
-  return base(rank) + static_cast<size_t>(turn * size_ + part) * part_bytes_;
+std::byte* SharedArena::in(int rank, int half, int part) const {
+  return base(rank) + static_cast<size_t>(half * size_ + part) * part_bytes_;
 }
 
-std::byte* SharedArena::out(int rank, int turn) const {
-  return base(rank) + static_cast<size_t>(2 * size_ + turn) * part_bytes_;
+std::byte* SharedArena::out(int rank, int half) const {
+  return base(rank) + static_cast<size_t>(2 * size_ + half) * part_bytes_;
 }
 
 uint32_t* SharedArena::flag(int rank, int from) const {
@@ -197,21 +196,21 @@ void SharedArena::closePeers(bool tell) {
   cudaSetDevice(device_);
   for (const Opened& peer : opened_) {
     cudaIpcCloseMemHandle(peer.base);
-    if (tell) seat_->table()->leaveBlock(peer.seat, peer.block);
+    if (tell) member_->table()->closeBlock(peer.index, peer.block);
   }
   opened_.clear();
   shared_.clear();
 }
 
 bool SharedArena::isFree() const {
-  return openers_ != kUnknown && seat_->table()->leftBlock(seat_->index(), number_) >= openers_;
+  return openers_ != kUnknown && member_->table()->closedBy(member_->index(), number_) >= openers_;
 }
 
 void SharedArena::close(const FaultText& fault) {
   closePeers(true);
-  const auto end = std::chrono::steady_clock::now() + kFarewell;
+  const auto end = std::chrono::steady_clock::now() + kCloseLimit;
   while (!isFree() && std::chrono::steady_clock::now() < end && fault().empty()) {
-    std::this_thread::sleep_for(kFarewellPoll);
+    std::this_thread::sleep_for(kClosePoll);
   }
 }
 
@@ -225,7 +224,7 @@ void SharedArena::leave() {
 SharedArena::~SharedArena() {
   if (block_ == nullptr) return;
   closePeers(true);
-  keep({std::move(block_), seat_->table(), seat_->index(), number_, openers_});
+  keep({std::move(block_), member_->table(), member_->index(), number_, openers_});
   freeClosed();
 }
 

@@ -13,71 +13,74 @@
 
 namespace heddle::comm::nccl {
 
-// The memory of the copy channels of a team: a block on each GPU, and every rank reaches all of
-// them. A block holds twice (calls alternate between the two) what peers bring and what they fetch,
-// and a number for each of the team:
-//   in   kPieceBytes, one after the other a part from each rank
-//   out  kPieceBytes / ranks, one part
-// Ranks of one process share the blocks. Others open them by CUDA's inter-process handles, and a
-// block may be freed only when all who have opened it have closed it, which they tell in the
-// CopyChannelTable: one that is not closed in time is freed when its GPU next makes or ends a copy
-// channel.
+// The device memory of the copy channels of a team. Each GPU has one block, which every rank can
+// access. A block has two halves, which successive pieces use alternately. Each half has one area
+// that the other ranks write and one that they read. The block ends with one flag per rank of the
+// team:
+//   in   kPieceBytes: one part from each rank
+//   out  kPieceBytes / ranks: one part
+// Ranks of one process share the blocks. Ranks of other processes open them by CUDA IPC handles. A
+// block may be freed only after all ranks that opened it have closed it, which they report in the
+// CopyChannelTable. A block that is not closed in time is freed when its GPU next creates or
+// destroys a copy channel.
 class SharedArena {
  public:
-#ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // of tests, for which many pieces must be cheap
+#ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // set by tests, which need many small pieces
   static constexpr size_t kPieceBytes = HEDDLE_COPY_CHANNEL_PIECE_BYTES;
 #else
   static constexpr size_t kPieceBytes = size_t{64} << 20;
 #endif
 
-  // Makes this rank's block. UserError when this GPU or its memory does not allow it.
-  SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> seat);
-  // As close({}) without waiting.
+  // Allocates the block of this rank. Throws UserError if this GPU or its memory does not allow it.
+  SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> member);
+  // Closes as close(), without waiting.
   ~SharedArena();
 
-  // The first message to the others. Once it is asked for, the block is kept until setReached().
+  // Returns the message for the other ranks. After it is taken, the block is kept until
+  // setReached().
   const std::string& offer();
   std::byte* own() const { return block_->data(); }
-  // Of the team's ranks in order; `rank` is this one. Empty, or why not all of them can be reached:
-  // then this rank has opened none.
+  // Opens the blocks of all ranks. `offers` are in team order; `rank` is this rank. Returns an
+  // empty string, or why a block cannot be opened; then this rank has opened none.
   std::string reach(const std::vector<std::string>& offers, int rank);
-  // The offers, and what reach() then said on each rank of the team: who has opened the block.
+  // Takes the offers of the team and what reach() returned on each rank, which shows who has opened
+  // the block of this rank.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
-  std::byte* in(int rank, int turn, int part) const;
-  std::byte* out(int rank, int turn) const;
-  // Where `from` stores its number for `rank`.
+  std::byte* in(int rank, int half, int part) const;
+  std::byte* out(int rank, int half) const;
+  // Returns the flag that `from` stores on `rank`.
   uint32_t* flag(int rank, int from) const;
   size_t partBytes() const { return part_bytes_; }
 
-  // Nothing that this rank has posted is under way any more. Closes what it has opened, and waits a
-  // moment for the others to do so, unless the job has failed.
+  // Closes the opened blocks. Requires that all posted work of this rank has completed. Waits up to
+  // 0.5 s for other ranks to close the block of this rank, unless the job has failed.
   void close(const FaultText& fault);
-  // Something may be: all stays until the process ends.
+  // Keeps all memory until the process ends, because posted work may still run.
   void leave();
 
  private:
-  struct Opened {  // of a peer in another process
-    int seat;
+  struct Opened {  // a block of a rank in another process
+    int index;
     int block;
     void* base;
   };
   std::byte* base(int rank) const { return bases_[static_cast<size_t>(rank)]; }
   void reachPeer(const std::string& offer, int peer);
   void closePeers(bool tell);
-  bool isFree() const;  // nobody else has the block open
+  bool isFree() const;  // no other rank has the block open
 
   int device_;
   int size_;
   size_t part_bytes_;  // a multiple of 256
-  std::shared_ptr<CopyChannelMember> seat_;
+  std::shared_ptr<CopyChannelMember> member_;
   std::shared_ptr<DeviceBlock> block_;
-  int number_ = -1;  // of the block in the table
-  int openers_ = 0;  // of other processes; kUnknown
+  int number_ = -1;  // number of the block in the table
+  int openers_ = 0;  // how many other processes opened it; kUnknown
   std::string offer_;
   std::vector<std::byte*> bases_;
   std::vector<Opened> opened_;
-  std::vector<std::shared_ptr<DeviceBlock>> shared_;  // of peers in this process
+  std::vector<std::shared_ptr<DeviceBlock>> shared_;  // blocks of ranks in this process
 };
 
 }  // namespace heddle::comm::nccl

@@ -8,10 +8,10 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Of the driver, which is not linked.
+// A function of the driver, which heddle does not link.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// nullptr: it has none.
+// Returns nullptr if the driver does not have it.
 BatchMemOp batchMemOp() {
   static const BatchMemOp found = [] {
     constexpr unsigned kVersion = 12000;
@@ -25,14 +25,14 @@ BatchMemOp batchMemOp() {
   return found;
 }
 
-// What the driver takes in one call.
+// Limit of the driver for one call.
 constexpr size_t kMostAtOnce = 256;
 
 CUstreamBatchMemOpParams storeTo(uint32_t* place) {
   CUstreamBatchMemOpParams op = {};
   op.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
   op.writeValue.address = reinterpret_cast<CUdeviceptr>(place);
-  op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // a fence of the whole system before it
+  op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // includes a system-wide fence
   return op;
 }
 
@@ -58,7 +58,7 @@ StreamBarrier::StreamBarrier(std::span<uint32_t* const> theirs, std::span<uint32
   for (uint32_t* place : mine) ops_.push_back(waitFor(place));
 }
 
-void StreamBarrier::meet(cudaStream_t stream, uint32_t value) {
+void StreamBarrier::arriveAndWait(cudaStream_t stream, uint32_t value) {
   for (size_t i = 0; i < ops_.size(); ++i) {
     (i < stores_ ? ops_[i].writeValue.value : ops_[i].waitValue.value) = value;
   }

@@ -10,29 +10,30 @@
 
 namespace heddle::comm::nccl {
 
-// Streams of several GPUs meet without a kernel: each stores a number where the others look, and
-// waits until all others have stored theirs, by the stream memory operations of the driver (CUDA
-// driver API, "Stream Memory Operations"). Places are 4 bytes of device memory, of this GPU or of a
-// peer that it reaches. One thread at a time.
+// A barrier of streams on several GPUs that needs no kernel. Each stream stores a number into a
+// flag of every other rank and waits until all other ranks have stored theirs. It uses the stream
+// memory operations of the driver (CUDA driver API, "Stream Memory Operations"). Flags are 4 bytes
+// of device memory, of this GPU or of another GPU that it can access. One thread at a time may use
+// it.
 class StreamBarrier {
  public:
-  // False with the reason where the driver has no such operations.
+  // Returns false with the reason in `why` if the driver has no such operations.
   static bool isAvailable(std::string& why);
 
   StreamBarrier() = default;
   StreamBarrier(std::span<uint32_t* const> theirs, std::span<uint32_t* const> mine);
 
-  // What `stream` has done before is there for who then sees `value` at one of `theirs`; what comes
-  // later happens when each of `mine` has at least `value`. Numbers are cyclic: up to 2^31 more
-  // counts as more.
-  void meet(cudaStream_t stream, uint32_t value);
-  // Stores alone.
+  // Enqueues an arrival and a wait. A rank that sees `value` in its flag also sees the earlier work
+  // of `stream`. Later work of `stream` runs after each flag of `mine` has reached `value`. Numbers
+  // are cyclic: a flag that is ahead by up to 2^31 counts as reached.
+  void arriveAndWait(cudaStream_t stream, uint32_t value);
+  // Enqueues only the arrival.
   void arrive(cudaStream_t stream, uint32_t value);
 
  private:
   void issue(cudaStream_t stream, size_t count);
 
-  std::vector<CUstreamBatchMemOpParams> ops_;  // the stores first
+  std::vector<CUstreamBatchMemOpParams> ops_;  // stores come first
   size_t stores_ = 0;
 };
 

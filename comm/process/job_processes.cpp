@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What launchers put into the environment of a rank.
+// The environment variables that a launcher sets for a rank.
 struct Launcher {
   const char *job, *rank, *ranks, *ranks_here;
 };
@@ -35,13 +35,13 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // The more a process says of its rank, the higher: that it is stopped, or runs this program.
-  // Others are shells and the like around it.
+  // How likely this is the process of the rank itself: higher if it is stopped or runs this
+  // program. Shells and similar processes around it have 0.
   int weight = 0;
   std::string doing;
 };
 
-// The rank of a process, if it is of the job.
+// Returns the rank of a process, if the process belongs to the job.
 std::optional<int> rankOf(const fs::path& process, const Launcher& launcher, std::string_view job) {
   std::ifstream file(process / "environ", std::ios::binary);
   std::string entry;

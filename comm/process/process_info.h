@@ -3,23 +3,23 @@
 #include <cstdint>
 #include <string>
 
-// What the system says of processes, for the control job monitor.
+// What the operating system knows about processes and hosts.
 namespace heddle::comm {
 
 struct ProcessState {
-  char state = 0;        // as in /proc/PID/stat: R, S, D, T, Z ...; 0: there is no such process
-  uint64_t started = 0;  // in clock ticks since the machine started: with the pid it names a
-                         // process for good, as a pid is given out again
+  char state = 0;        // as in /proc/PID/stat: R, S, D, T, Z ...; 0: no such process
+  uint64_t started = 0;  // in clock ticks since the boot. Together with the pid it identifies a
+                         // process, because pids are reused
   bool isGone() const { return state == 0 || state == 'Z' || state == 'X'; }
   bool isStopped() const { return state == 'T' || state == 't'; }
 };
 ProcessState processState(int pid);
 
-// Equal for processes that see each other's pids and files: the host's name, its start and its
-// namespaces.
+// Returns a key that is equal on processes that see each other's pids and files: the name of the
+// host, its boot and its namespaces.
 std::string hostKey();
 std::string hostName();
-// Equal for processes whose steady clocks are one: the start of their machine.
+// Returns a key that is equal on processes that share a steady clock: the boot of their host.
 std::string hostClock();
 
 }  // namespace heddle::comm

@@ -10,8 +10,8 @@
 namespace heddle::comm {
 namespace {
 
-constexpr auto kTurn = std::chrono::milliseconds(50);
-constexpr double kTurnsInSecond = 20;
+constexpr auto kPoll = std::chrono::milliseconds(50);
+constexpr double kPollsPerSecond = 20;
 
 }  // namespace
 
@@ -41,11 +41,11 @@ void StartTimeout::nowWaitsFor(std::string what) {
 void StartTimeout::serve() {
   pthread_setname_np(pthread_self(), kStartThread);
   int signal = 0;
-  for (double turns = 0; signal == 0 && (seconds_ == 0 || turns < seconds_ * kTurnsInSecond);
-       ++turns) {
+  for (double polls = 0; signal == 0 && (seconds_ == 0 || polls < seconds_ * kPollsPerSecond);
+       ++polls) {
     std::unique_lock lock(mutex_);
-    // system_clock's wait: the thread sanitizer does not know the one on steady_clock.
-    woken_.wait_until(lock, std::chrono::system_clock::now() + kTurn, [&] { return stop_; });
+    // Uses system_clock, because the thread sanitizer does not know the wait on steady_clock.
+    woken_.wait_until(lock, std::chrono::system_clock::now() + kPoll, [&] { return stop_; });
     if (stop_) return;
     if (end_signal_ != nullptr) signal = end_signal_->load();
   }

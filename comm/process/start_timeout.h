@@ -9,20 +9,20 @@
 
 namespace heddle::comm {
 
-// Sees to it that a rank does not wait for ever for a job that does not come together: there is no
-// control job monitor yet that could tell. A thread counts the time in its own turns, so that a job
-// that was stopped as a whole goes on.
+// Limits the time for which a rank waits for a job to start, before a job monitor exists. A thread
+// counts the time in its own polls, so that a job that was stopped and continued as a whole does
+// not time out.
 class StartTimeout {
  public:
-  // `text`: what this rank waited for, and a line a rank where something is known of the others.
-  // `signal`: the one that told this process to end; 0 when the time is over.
+  // `text`: what this rank waited for, and one line per rank of which something is known. `signal`:
+  // the signal that told this process to end; 0: the time limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
-  // `seconds`: 0 for ever. `end_signal`: where a handler leaves its number, or nullptr. `on_end` is
-  // called at most once, on the thread, and must not destroy the watch.
+  // `seconds`: 0: no limit. `end_signal`: where a signal handler stores its number, or nullptr.
+  // `on_end` is called at most once, on the thread, and must not destroy this object.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end);
-  // The job has started: when it returns on_end is not called any more.
+  // Ends the limit, because the job has started. After the return on_end is not called any more.
   ~StartTimeout();
   StartTimeout(const StartTimeout&) = delete;
   StartTimeout& operator=(const StartTimeout&) = delete;

@@ -16,68 +16,47 @@ void JobLink::open(comm::World& world, comm::JobMonitor& monitor, uint64_t progr
 
 void JobLink::close() {
   std::lock_guard lock(mutex_);
-  for (; waiting_ > 0 && monitor_ != nullptr; --waiting_) monitor_->activity().endWaiting();
+  for (; waiting_ > 0 && monitor_ != nullptr; --waiting_) {
+    monitor_->activity().end(comm::Activity::Waiting);
+  }
   world_ = nullptr;
   monitor_ = nullptr;
 }
 
-void JobLink::beginCompiling() {
+void JobLink::begin(comm::Activity activity) {
   std::lock_guard lock(mutex_);
-  if (monitor_ != nullptr) monitor_->activity().beginCompiling();
+  if (monitor_ == nullptr) return;
+  monitor_->activity().begin(activity);
+  waiting_ += activity == comm::Activity::Waiting ? 1 : 0;
 }
 
-void JobLink::endCompiling() {
+void JobLink::end(comm::Activity activity) {
   std::lock_guard lock(mutex_);
-  if (monitor_ != nullptr) monitor_->activity().endCompiling();
+  if (monitor_ == nullptr) return;
+  monitor_->activity().end(activity);
+  waiting_ -= activity == comm::Activity::Waiting ? 1 : 0;
 }
 
-RunNumber JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
+int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   std::lock_guard lock(mutex_);
-  RunNumber run;
-  if (monitor_ == nullptr) return run;
-  run.own = ++runs_;
-  if (communicates) {
-    size_t plan = program_;
-    boost::hash_combine(plan, number_);
-    boost::hash_combine(plan, sizes);
-    run.of_job = monitor_->activity().beginRun(program_, plan, chain);
-  } else {
-    monitor_->activity().beginLocalRun(program_);
-  }
-  return run;
+  if (monitor_ == nullptr) return 0;
+  // Local runs of one Executable end in order; chains of communicating runs are not negative.
+  if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
+  size_t plan = program_;
+  boost::hash_combine(plan, number_);
+  boost::hash_combine(plan, sizes);
+  return monitor_->activity().beginRun(program_, plan, chain);
 }
 
-void JobLink::endRun(const RunNumber& run) {
-  std::lock_guard lock(mutex_);
-  // A rank that has failed stays where it was.
-  if (monitor_ == nullptr || monitor_->failed()) return;
-  if (run.of_job != 0) {
-    if (monitor_->activity().endRun(run.of_job)) compareRuns(run.own);
-  } else if (run.own > over_) {
-    monitor_->activity().endLocalRuns(run.own - over_);
-    over_ = run.own;
-  }
-}
-
-// A peer's memory is not for every run of a long row.
-void JobLink::compareRuns(int64_t number) const {
+// Compares with the next rank in the first runs and then in every kKeptRuns-th: reading memory that
+// another rank writes is too slow for every run of a long series.
+void JobLink::endRun(int64_t run) {
   constexpr int64_t kFirst = 16;
-  constexpr auto kPeriod = static_cast<int64_t>(comm::RankStatus::kKeptRuns);
-  if (number <= kFirst || number % kPeriod == 0) monitor_->compareRuns();
-}
-
-void JobLink::beginAgreeing() {
+  constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);
   std::lock_guard lock(mutex_);
-  if (monitor_ == nullptr) return;
-  status_->issued.store(comm::kAgreeing, std::memory_order_relaxed);
-  monitor_->activity().beginWaiting();
-}
-
-void JobLink::endAgreeing() {
-  std::lock_guard lock(mutex_);
-  if (monitor_ == nullptr) return;
-  status_->issued.store(-1, std::memory_order_relaxed);
-  monitor_->activity().endWaiting();
+  if (monitor_ == nullptr || monitor_->failed()) return;
+  if (!monitor_->activity().endRun(run) || run < 0) return;
+  if (++ended_runs_ <= kFirst || ended_runs_ % kPeriod == 0) monitor_->compareRuns();
 }
 
 void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
@@ -90,20 +69,6 @@ void JobLink::compareCounts(int32_t instruction, int32_t occurrence,
   boost::hash_combine(stamp, instruction);
   boost::hash_combine(stamp, occurrence);
   monitor_->compareCounts(stamp | 1, members, sends, expects);
-}
-
-void JobLink::beginWaiting() {
-  std::lock_guard lock(mutex_);
-  if (monitor_ == nullptr) return;
-  monitor_->activity().beginWaiting();
-  ++waiting_;
-}
-
-void JobLink::endWaiting() {
-  std::lock_guard lock(mutex_);
-  if (monitor_ == nullptr) return;
-  monitor_->activity().endWaiting();
-  --waiting_;
 }
 
 void JobLink::fail(const std::string& reason) noexcept {

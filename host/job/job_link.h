@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -11,62 +10,52 @@
 
 namespace heddle::host {
 
-// Of an Executable's runs, and of the job's: 0 where it communicates on no rank.
-struct RunNumber {
-  int64_t own = 0;
-  int64_t of_job = 0;
-};
-
-// How the runs of one Executable tell the job where they are and that they have failed. Empty in a
-// job of one rank. Thread-safe.
+// Connects the runs of one Executable to the job monitor. Does nothing in a job of one rank, and
+// after close(). Thread-safe.
 class JobLink {
  public:
-  // `program`: its hash, as given to JobMonitor::addProgram. `number`: of the Executable, equal
-  // on all ranks, so that the runs of two with one program are told apart. Until close() world and
-  // job monitor are borrowed.
+  // `program`: the hash that was given to JobMonitor::addProgram. `number`: identifies the
+  // Executable, equal on all ranks; it distinguishes two Executables of one program. `world` and
+  // `monitor` must live until close().
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
   void close();
 
-  // nullptr in a job of one rank. Work in flight writes to it, and is over before close().
+  // Returns nullptr in a job of one rank. Streams write to it, and must end before close().
   comm::RankStatus* status() const { return status_; }
 
-  // Around what may take as long as a compiler; on an exception the rank stays there.
-  void beginCompiling();
-  void endCompiling();
-  // `communicates`: the program, on any rank. `sizes`: hash of what tells the plans of one program
-  // apart. `chain`: as for comm::RankActivity::beginRun().
-  RunNumber beginRun(uint64_t sizes, bool communicates, int64_t chain);
-  // UserError when the job's ranks turn out to have made different runs.
-  void endRun(const RunNumber& run);
-  // Around the comparison of what ranks will post in the run that has begun; on an exception the
-  // rank stays there.
-  void beginAgreeing();
-  void endAgreeing();
-  // JobMonitor::compareCounts for an all-to-all-v of the run, the only one that is being issued
-  // on the job monitor (host/run/run_order.h).
+  // Call these around an activity. If the activity throws, do not call end(): the status then shows
+  // where the rank failed.
+  void begin(comm::Activity activity);
+  void end(comm::Activity activity);
+
+  // Returns a number for endRun().
+  //   sizes         hash that distinguishes the plans of one program
+  //   communicates  the program communicates on some rank, so all ranks count its runs
+  //   chain         as for comm::RankActivity::beginRun()
+  int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
+  // Throws UserError if the next rank has made different runs. Does nothing for 0, or after the job
+  // has failed, so that the status shows where the rank was.
+  void endRun(int64_t run);
+
+  // Calls JobMonitor::compareCounts for an all-to-all-v of the run that is being issued. The job
+  // monitor must have only one such run (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
-  // Around the host's wait for a device that does not say where it is.
-  void beginWaiting();
-  void endWaiting();
 
-  // Peers must not wait for a rank that has failed.
+  // Reports that this rank has failed, and ends its waiting calls.
   void fail(const std::string& reason) noexcept;
   bool failed() const;
-  // What has failed; empty when nothing has.
+  // Returns an empty string unless failed().
   std::string failure() const;
 
  private:
-  void compareRuns(int64_t number) const;
-
   mutable std::mutex mutex_;
   comm::World* world_ = nullptr;
   comm::JobMonitor* monitor_ = nullptr;
   comm::RankStatus* status_ = nullptr;
   uint64_t program_ = 0;
   int64_t number_ = 0;
-  int64_t runs_ = 0;
-  int64_t over_ = 0;  // of those that do not communicate: the latest that is over
+  int64_t ended_runs_ = 0;
   int waiting_ = 0;
 };
 

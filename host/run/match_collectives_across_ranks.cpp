@@ -228,7 +228,7 @@ bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
 }
 
 void CrossRankMatcher::compare(const Plan& plan, RunResources& resources) {
-  resources.job.beginAgreeing();
+  resources.job.begin(comm::Activity::MatchingPosts);
   const Sequences mine = postsOf(plan, world_->rank());
   const std::vector<std::string> all = world_->exchange(encodePosts(mine));
   for (int peer = 0; peer < world_->size(); ++peer) {
@@ -236,7 +236,7 @@ void CrossRankMatcher::compare(const Plan& plan, RunResources& resources) {
     const Sequences theirs = decodePosts(all[static_cast<size_t>(peer)], peer);
     Comparison(world_->rank(), peer, resources).run(mine, theirs);
   }
-  resources.job.endAgreeing();
+  resources.job.end(comm::Activity::MatchingPosts);
 }
 
 }  // namespace heddle::host

@@ -106,9 +106,9 @@ void Completion::waitForDevice() {
   Device& device = resources->device();
   if (!plan) return device.synchronize(event);
   const bool on_device = !plan->stream_ordered.empty();
-  if (on_device) resources->job.beginWaiting();
+  if (on_device) resources->job.begin(comm::Activity::Waiting);
   awaitEvent(device, event, *plan);
-  if (on_device) resources->job.endWaiting();
+  if (on_device) resources->job.end(comm::Activity::Waiting);
   conclude();
 }
 

@@ -97,7 +97,7 @@ struct Completion {
   ErrorSink errors;
   RunObserver observer;               // of the work in flight
   std::atomic<bool> reported{false};  // a caller has got the error
-  RunNumber run;
+  int64_t run = 0;                    // from JobLink::beginRun()
 
  private:
   void waitForDevice();

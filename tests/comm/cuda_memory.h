@@ -11,8 +11,8 @@
 
 namespace heddle::comm::conformance {
 
-// The few runtime calls that the tests make, found through a module that links the CUDA runtime, so
-// that the tests themselves build and start anywhere.
+// The CUDA runtime calls that the tests use, found through a module that links the runtime. So the
+// tests build and start anywhere.
 class CudaRuntime {
  public:
   // Null with `reason` when there is no module or no device.
@@ -73,9 +73,8 @@ class CudaRuntime {
   }
 };
 
-// Host memory from and to which a device copies without a stop on the way, as far as it goes. It is
-// had at the start and kept for the next one: to pin or unpin memory may wait for what runs on any
-// device, and that for this rank.
+// Pinned host memory, which a device copies without staging. It is allocated at the start and
+// reused: to pin or unpin memory may wait for the work of any device, which may wait for this rank.
 class Staging {
  public:
   explicit Staging(const CudaRuntime& cuda) {
@@ -109,9 +108,9 @@ class Staging {
   std::vector<unsigned char> large_;
 };
 
-// Device memory and a stream of one rank. Memory is of the stream's pool: what cudaMalloc takes is
-// mapped on all GPUs that reach this one, and to give it back waits for them, where ranks that are
-// threads of one process wait for each other.
+// Device memory and a stream of one rank. The memory comes from the pool of the stream. cudaMalloc
+// would map memory on all GPUs that can access this one, and freeing it would wait for them, while
+// ranks that are threads of one process wait for each other.
 class DeviceMemory : public Memory {
  public:
   DeviceMemory(const CudaRuntime& cuda, int device)

@@ -1,4 +1,4 @@
-// Ranks that disagree, give up or leave. Every test would hang if somebody were left waiting.
+// Ranks that disagree, abort or leave. Each test would hang if a rank stayed waiting.
 #include <atomic>
 
 #include "comm/in_process/worlds.h"
@@ -22,7 +22,7 @@ void runOne(Communicator& comm, const Operation& op) {
   while (!comm.test(ticket)) std::this_thread::yield();
 }
 
-// Ranks 0 and 2 post `common`, rank 1 posts `odd`; all must hear of both.
+// Ranks 0 and 2 post `common`, rank 1 posts `odd`. The errors of all ranks must name both.
 void expectMismatch(const Operation& common, const Operation& odd,
                     const std::vector<std::string>& parts) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
@@ -39,7 +39,7 @@ void expectMismatch(const Operation& common, const Operation& odd,
   }
 }
 
-TEST(InProcessFaults, CollectivesThatDiffer) {
+TEST(InProcessFaults, DifferentCollectivesAreReported) {
   const Operation reduce{CollectiveKind::Allreduce, nullptr, nullptr, 8};
   Operation odd = reduce;
   odd.count = 7;
@@ -55,7 +55,7 @@ TEST(InProcessFaults, CollectivesThatDiffer) {
   expectMismatch(reduce, odd, {"allreduce(sum)", "allreduce(max)"});
 }
 
-TEST(InProcessFaults, RootsThatDiffer) {
+TEST(InProcessFaults, DifferentRootsAreReported) {
   Operation common{CollectiveKind::Broadcast, nullptr, nullptr, 8};
   common.root = 0;
   Operation odd = common;
@@ -65,8 +65,8 @@ TEST(InProcessFaults, RootsThatDiffer) {
   expectMismatch(common, odd, {"reduce(sum) of 8 f32 to 0", "reduce(sum) of 8 f32 to 2"});
 }
 
-// Each rank's lists may be another's: what counts is what goes from one to the other.
-TEST(InProcessFaults, PartsThatDiffer) {
+// The lists of two ranks may differ. The count of the sender must equal that of the receiver.
+TEST(InProcessFaults, DifferentCountsOfAnAllToAllVAreReported) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     const auto comm = world->communicator({0, 1});
     std::vector<double> from(8), to(8);
@@ -84,13 +84,13 @@ TEST(InProcessFaults, PartsThatDiffer) {
   }
 }
 
-TEST(InProcessFaults, AnAbortIsTheJobsFault) {
+TEST(InProcessFaults, AbortSetsTheFaultOfTheJob) {
   auto worlds = makeInProcessWorlds(2);
   worlds[1]->abort("out of paper");
   expectNames(worlds[0]->fault(), {"rank 1", "out of paper"});
 }
 
-TEST(InProcessFaults, TransfersThatDiffer) {
+TEST(InProcessFaults, DifferentTransfersAreReported) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     const auto comm = world->communicator({0, 1});
     double data[8] = {};
@@ -114,7 +114,7 @@ TEST(InProcessFaults, AbortWakesExchange) {
   expectNames(errors[1], {"rank 2", "out of paper"});
 }
 
-TEST(InProcessFaults, AbortWakesTheMakingOfATeam) {
+TEST(InProcessFaults, AbortWakesTheCreationOfATeam) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     if (world->rank() == 1) throw UserError("out of paper");
     world->communicator({0, 1, 2});
@@ -134,7 +134,7 @@ TEST(InProcessFaults, AbortEndsTest) {
   expectNames(errors[2], {"rank 0", "out of paper"});
 }
 
-TEST(InProcessFaults, AbortIsHeardLater) {
+TEST(InProcessFaults, CallsAfterAnAbortThrow) {
   auto worlds = makeInProcessWorlds(2);
   worlds[0]->abort("early");
   worlds[0]->abort("the first reason stays");
@@ -151,7 +151,7 @@ TEST(InProcessFaults, AbortIsHeardLater) {
   }
 }
 
-TEST(InProcessFaults, LeavingWakesThoseWhoWait) {
+TEST(InProcessFaults, LeavingWakesWaitingRanks) {
   for (int leaver = 0; leaver < 3; ++leaver) {
     const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
       const int rank = world->rank();
@@ -180,8 +180,8 @@ TEST(InProcessFaults, LeavingWakesExchangeAndTeams) {
   expectNames(errors[1], {"rank "});
 }
 
-// A rank that has done its share may go while the others carry on without it.
-TEST(InProcessFaults, LeavingAtTheEndIsNoFault) {
+// A rank that has finished its part may leave while the other ranks continue.
+TEST(InProcessFaults, LeavingAfterTheLastOperationIsNoFault) {
   expectAllWell(runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     const auto all = world->communicator({0, 1, 2});
     std::vector<float> data(100, 1.0f);
@@ -193,8 +193,8 @@ TEST(InProcessFaults, LeavingAtTheEndIsNoFault) {
   }));
 }
 
-// Buffers go away while peers may be copying from them: the sanitizers watch.
-TEST(InProcessFaults, BuffersMayGoAfterAFault) {
+// Ranks free their buffers while other ranks may be copying. The sanitizers would report an access.
+TEST(InProcessFaults, BuffersMayBeFreedAfterAFault) {
   for (int round = 0; round < 20; ++round) {
     runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
       const auto comm = world->communicator({0, 1, 2});

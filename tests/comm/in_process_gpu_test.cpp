@@ -1,5 +1,5 @@
-// Several ranks on one GPU. The reduction goes through the host, because the transport owns no
-// kernel; the copies and the events around it are what is tested.
+// Several ranks on one GPU. The test reduces on the host, because the transport has no kernel: it
+// tests the copies and the events.
 #include "comm/modules.h"
 #include "ir/base/error.h"
 #include "tests/comm/cuda_memory.h"
@@ -70,8 +70,9 @@ TEST_P(InProcessGpuRanks, Conforms) {
   }));
 }
 
-// The data arrive late on each stream, and the result is used without a wait on the host.
-TEST_F(InProcessGpu, OrdersItselfAfterEarlierAndBeforeLaterWork) {
+// The inputs are written late on each stream, and the stream uses the result without a wait on the
+// host.
+TEST_F(InProcessGpu, StreamsOrderOperationsWithOtherWork) {
   constexpr int64_t kCount = 1000;
   constexpr size_t kBallast = size_t{256} << 20;
   expectAllWell(runRanks(makeWorlds(3), [&](std::unique_ptr<World>& world) {

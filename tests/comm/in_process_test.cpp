@@ -24,7 +24,7 @@ TEST_P(InProcess, Conforms) {
   }));
 }
 
-// Every axis of a mesh and every two of them, all teams of one at a time.
+// Teams along every axis of a mesh and along every two axes; all teams of one partition at a time.
 TEST(InProcessWorlds, TeamsOfThreeAxesConform) {
   DeviceMesh mesh;
   mesh.name = "m";
@@ -54,9 +54,9 @@ TEST(InProcessWorlds, SingleConforms) {
   runEverything(rank);
 }
 
-TEST(InProcessWorlds, NoRanksIsAnError) { EXPECT_THROW(makeInProcessWorlds(0), UserError); }
+TEST(InProcessWorlds, ZeroRanksAreRejected) { EXPECT_THROW(makeInProcessWorlds(0), UserError); }
 
-TEST(InProcessWorlds, PostDoesNotWaitForPeers) {
+TEST(InProcessWorlds, PostDoesNotWaitForOtherRanks) {
   // One thread plays both ranks once the teams are made, so any waiting would hang.
   std::vector<std::unique_ptr<World>> worlds = makeInProcessWorlds(2);
   std::unique_ptr<Communicator> first, second;
@@ -76,7 +76,7 @@ TEST(InProcessWorlds, PostDoesNotWaitForPeers) {
   EXPECT_EQ(b, 3.0f);
 }
 
-TEST(InProcessWorlds, NobodyPassesABarrierBeforeTheLastHasCome) {
+TEST(InProcessWorlds, BarrierWaitsForTheLastRank) {
   std::atomic<int> come{0};
   expectAllWell(runRanks(makeInProcessWorlds(4), [&](std::unique_ptr<World>& world) {
     const auto comm = world->communicator({0, 1, 2, 3});
@@ -90,7 +90,7 @@ TEST(InProcessWorlds, NobodyPassesABarrierBeforeTheLastHasCome) {
   }));
 }
 
-TEST(InProcessWorlds, ASplitLeavesRanksOut) {
+TEST(InProcessWorlds, SplitReturnsNullForRanksOfNoTeam) {
   expectAllWell(runRanks(makeInProcessWorlds(3), [&](std::unique_ptr<World>& world) {
     const bool in = world->rank() != 1;
     const auto comm = world->split(in ? std::vector<int>{2, 0} : std::vector<int>{});

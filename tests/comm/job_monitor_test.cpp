@@ -1,9 +1,7 @@
-// The monitor_options job monitor among ranks of one process: what each sees of the others, and how
-// a loss is told. Processes that die are in tests/mpi_faults.sh.
+// The job monitor on ranks of one process. tests/mpi_losses.sh tests processes that die.
 #include "comm/monitor/job_monitor.h"
 
 #include <condition_variable>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -12,13 +10,13 @@
 #include "ir/base/error.h"
 #include "tests/comm/ranks.h"
 
-namespace heddle::comm::conformance::control_board_test {
+namespace heddle::comm::conformance::job_monitor_test {
 namespace {
 
 using WorldPtr = std::unique_ptr<World>;
 
-// What a job monitor tells its owner, waited for. No test waits long: ctest ends one that hangs.
-class Told {
+// Records the failure that a job monitor reports. ctest ends a test that hangs in wait().
+class FailureRecorder {
  public:
   std::function<void(const JobFailure&)> handler() {
     return [this](const JobFailure& failure) {
@@ -32,7 +30,7 @@ class Told {
     changed_.wait(lock, [&] { return failure_.has_value(); });
     return *failure_;
   }
-  bool heard() {
+  bool hasFailure() {
     std::lock_guard lock(mutex_);
     return failure_.has_value();
   }
@@ -53,27 +51,27 @@ constexpr uint64_t kProgram = 17;
 const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allreduce"};
 
 void endRun(JobMonitor& monitor) { monitor.mine().finished = monitor.mine().run.load(); }
-// Makes a job monitor on each of `ranks` ranks, gives it to `body`, and holds it until all have
-// ended.
+
+// Calls `body` with a monitor on each of `ranks` ranks; destroys them after all have returned.
 void onMonitors(int ranks, const JobMonitorOptions& options,
-                const std::function<void(JobMonitor&, Told&, World&)>& body,
+                const std::function<void(JobMonitor&, FailureRecorder&, World&)>& body,
                 const std::function<std::string(int)>& host = {}) {
   const auto errors = runRanks(makeInProcessWorlds(ranks), [&](WorldPtr& world) {
-    Told told;
+    FailureRecorder recorder;
     JobMonitorOptions mine = options;
-    mine.on_failure = told.handler();
+    mine.on_failure = recorder.handler();
     if (host) mine.host_key = host(world->rank());
     JobMonitor monitor(*world, mine);
     monitor.addProgram(kProgram, kInstructions);
-    world->barrier();  // who is told of a failure can name the instruction
-    body(monitor, told, *world);
+    world->barrier();  // so that every report can name the instruction
+    body(monitor, recorder, *world);
     world->barrier();
   });
   expectAllWell(errors);
 }
 
-TEST(JobMonitor, SaysWhereEachRankIs) {
-  onMonitors(3, {}, [](JobMonitor& monitor, Told&, World& world) {
+TEST(JobMonitor, PositionsNameStateRunAndInstruction) {
+  onMonitors(3, {}, [](JobMonitor& monitor, FailureRecorder&, World& world) {
     RankStatus& mine = monitor.mine();
     if (monitor.rank() == 1) mine.phase = RankPhase::Compiling;
     if (monitor.rank() == 2) {
@@ -90,8 +88,8 @@ TEST(JobMonitor, SaysWhereEachRankIs) {
   });
 }
 
-TEST(JobMonitor, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
-  onMonitors(3, {}, [](JobMonitor& monitor, Told& told, World&) {
+TEST(JobMonitor, FailureIsReportedWithRankInstructionAndReason) {
+  onMonitors(3, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World&) {
     if (monitor.rank() == 1) {
       monitor.mine().beginRun(kProgram, 1, true);
       monitor.mine().issued = 1;
@@ -100,24 +98,24 @@ TEST(JobMonitor, AFailureIsToldToTheOthersWithWhoWhereAndWhy) {
       EXPECT_TRUE(monitor.failure().told);
       return;
     }
-    const JobFailure failure = told.wait();
+    const JobFailure failure = recorder.wait();
     EXPECT_EQ(failure.rank, 1);
     EXPECT_TRUE(failure.told);
     expectParts(failure.text,
                 {"rank 1 failed in run 1 at instruction 1 (launch @k): out of paper\n",
                  "\n  rank 0 (pid ", "\n  rank 1 (pid ", "\n  rank 2 (pid "});
     EXPECT_TRUE(monitor.failed());
-    // What follows from a failure is none itself.
+    // An error that follows from a failure is not a failure itself.
     monitor.fail("nobody answers");
     EXPECT_EQ(monitor.entry(monitor.rank()).state, RankState::Left);
   });
 }
 
-TEST(JobMonitor, LeavingInTheMiddleOfARunIsALoss) {
+TEST(JobMonitor, RankThatLeavesBeforeALaterRunIsReported) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
-    Told told;
+    FailureRecorder recorder;
     JobMonitorOptions options;
-    options.on_failure = told.handler();
+    options.on_failure = recorder.handler();
     std::optional<JobMonitor> monitor(std::in_place, *world, options);
     if (world->rank() == 1) {
       monitor->mine().beginRun(kProgram, 1, true);
@@ -126,7 +124,7 @@ TEST(JobMonitor, LeavingInTheMiddleOfARunIsALoss) {
     } else {
       monitor->mine().beginRun(kProgram, 1, true);
       monitor->mine().beginRun(kProgram, 1, true);
-      const JobFailure failure = told.wait();
+      const JobFailure failure = recorder.wait();
       EXPECT_EQ(failure.rank, 1);
       expectParts(failure.text, {"rank 1 left the job after run 1, while others need it\n"});
     }
@@ -135,42 +133,42 @@ TEST(JobMonitor, LeavingInTheMiddleOfARunIsALoss) {
   expectAllWell(errors);
 }
 
-TEST(JobMonitor, LeavingAfterTheLastRunIsNone) {
-  onMonitors(2, {}, [](JobMonitor& monitor, Told& told, World& world) {
+TEST(JobMonitor, RankThatLeavesAfterTheLastRunIsNotReported) {
+  onMonitors(2, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     monitor.mine().beginRun(kProgram, 1, true);
     monitor.mine().phase = RankPhase::Done;
     world.barrier();
-    EXPECT_FALSE(told.heard());
+    EXPECT_FALSE(recorder.hasFailure());
   });
 }
 
-// Rank 0 waits in run 1 to compare what it posts; rank 1 has gone by.
-TEST(JobMonitor, WhoWaitsToCompareIsNotLeftAlone) {
+// Rank 0 waits in run 1 to match its posts; rank 1 is already in run 2.
+TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
-  onMonitors(2, options, [](JobMonitor& monitor, Told& told, World&) {
+  onMonitors(2, options, [](JobMonitor& monitor, FailureRecorder& recorder, World&) {
     monitor.mine().beginRun(kProgram, 1, true);
-    if (monitor.rank() == 0) monitor.mine().issued = kAgreeing;
+    if (monitor.rank() == 0) monitor.mine().issued = kMatchingPosts;
     if (monitor.rank() == 1) monitor.mine().beginRun(kProgram, 1, true);
-    expectParts(told.wait().text, {"rank 1 is lost in run 2: it is past run 1 without comparing "
-                                   "what it posts with rank 0, for which the sizes of that run",
-                                   "in run 1 comparing what it will post with its peers"});
+    expectParts(recorder.wait().text,
+                {"rank 1 is lost in run 2: it is past run 1 without comparing "
+                 "what it posts with rank 0, for which the sizes of that run",
+                 "in run 1 comparing what it will post with its peers"});
   });
 }
 
-TEST(JobMonitor, RunsOfDifferentSizesAreALoss) {
-  onMonitors(2, {}, [](JobMonitor& monitor, Told& told, World&) {
+TEST(JobMonitor, RunWithOtherSizesIsReported) {
+  onMonitors(2, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World&) {
     monitor.mine().beginRun(kProgram, 100 + static_cast<uint64_t>(monitor.rank()), true);
-    expectParts(told.wait().text,
+    expectParts(recorder.wait().text,
                 {"rank 1 is lost in run 1: it runs with other sizes than rank 0, or another of its "
                  "Executables\n"});
   });
 }
 
-// Nobody looks between the runs that differ; those that are being made when somebody does are
-// equal.
-TEST(JobMonitor, RunsThatHaveDifferedAreALoss) {
-  onMonitors(3, {}, [](JobMonitor& monitor, Told& told, World& world) {
+// No watcher polls between the runs that differ. The last runs are equal.
+TEST(JobMonitor, DifferentFinishedRunsAreReported) {
+  onMonitors(3, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     for (uint64_t plan : {1, 2, 3}) {
       monitor.mine().beginRun(kProgram, monitor.rank() == 1 && plan < 3 ? 3 - plan : plan, true);
       endRun(monitor);
@@ -179,18 +177,18 @@ TEST(JobMonitor, RunsThatHaveDifferedAreALoss) {
     if (monitor.rank() != 2) {
       EXPECT_THROW(monitor.compareRuns(), UserError);
     }
-    const JobFailure failure = told.wait();
+    const JobFailure failure = recorder.wait();
     EXPECT_TRUE(failure.rank == 1 || failure.rank == 2) << failure.rank;
     expectParts(failure.text, {"it has made other runs than rank"});
   });
 }
 
-TEST(JobMonitor, WhoLeavesAfterOtherRunsIsTold) {
+TEST(JobMonitor, DifferentRunsAreReportedWhenARankLeaves) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
-    Told told;
+    FailureRecorder recorder;
     JobMonitorOptions options;
-    options.deadline = 1e6;  // its watcher looks every 50 ms, and leaving takes less
-    options.on_failure = told.handler();
+    options.deadline = 1e6;  // the watcher polls every 50 ms; leaving takes less
+    options.on_failure = recorder.handler();
     auto monitor = std::make_unique<JobMonitor>(*world, options);
     monitor->mine().beginRun(kProgram, static_cast<uint64_t>(monitor->rank() + 1), true);
     endRun(*monitor);
@@ -199,7 +197,7 @@ TEST(JobMonitor, WhoLeavesAfterOtherRunsIsTold) {
     world->barrier();
     monitor.reset();
     world->barrier();
-    EXPECT_TRUE(told.heard());
+    EXPECT_TRUE(recorder.hasFailure());
   });
   expectAllWell(errors);
 }
@@ -209,7 +207,7 @@ void awaitFailure(JobMonitor& monitor) {
   throw UserError(monitor.failure().text);
 }
 
-TEST(JobMonitor, WhoLeavesByAnExceptionHasFailed) {
+TEST(JobMonitor, RankThatLeavesByAnExceptionHasFailed) {
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     const WorldPtr mine = std::move(world);
     JobMonitor& monitor = jobMonitorOf(*mine, {});
@@ -226,7 +224,7 @@ TEST(JobMonitor, WhoLeavesByAnExceptionHasFailed) {
   }
 }
 
-TEST(JobMonitor, AnExceptionMayBeExplained) {
+TEST(JobMonitor, WorldFailReportsItsReason) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     JobMonitor& monitor = jobMonitorOf(*world, {});
     monitor.mine().beginRun(kProgram, 1, true);
@@ -239,24 +237,24 @@ TEST(JobMonitor, AnExceptionMayBeExplained) {
   }
 }
 
-TEST(JobMonitor, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
+TEST(JobMonitor, StalledJobIsReportedAfterThePatienceUnlessARankCompiles) {
   JobMonitorOptions options;
   options.patience = 0.2;
-  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+  onMonitors(3, options, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     monitor.mine().beginRun(kProgram, 1, true);
     if (monitor.rank() == 1) {
       monitor.mine().begin(1, false);
     } else {
       monitor.mine().begin(2, true);
     }
-    // A compiler takes longer than the others' patience.
+    // Compiling takes longer than the patience.
     if (monitor.rank() == 2) monitor.mine().phase = RankPhase::Compiling;
     world.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
-    EXPECT_FALSE(told.heard());
+    EXPECT_FALSE(recorder.hasFailure());
     world.barrier();
     if (monitor.rank() == 2) monitor.mine().phase = RankPhase::Computing;
-    const JobFailure failure = told.wait();
+    const JobFailure failure = recorder.wait();
     EXPECT_EQ(failure.rank, 1);
     EXPECT_FALSE(failure.told);
     expectParts(failure.text, {"rank 1 is lost in run 1 computing at instruction 1 (launch @k): "
@@ -264,11 +262,11 @@ TEST(JobMonitor, NothingThatMovesIsTimedUnlessSomebodyCompiles) {
   });
 }
 
-// Ranks 0 and 2 are past the run, one between runs and one in the next.
-TEST(JobMonitor, WhatNobodyElsePostsIsALoss) {
+// Ranks 0 and 2 have finished the run: one is between runs, one in the next run.
+TEST(JobMonitor, RankThatWaitsAloneIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
-  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+  onMonitors(3, options, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     RankStatus& mine = monitor.mine();
     mine.beginRun(kProgram, 1, true);
     if (monitor.rank() == 1) {
@@ -279,43 +277,44 @@ TEST(JobMonitor, WhatNobodyElsePostsIsALoss) {
     }
     world.barrier();
     if (monitor.rank() == 2) mine.beginRun(kProgram, 1, true);
-    expectParts(told.wait().text,
+    expectParts(recorder.wait().text,
                 {"rank 1 is lost in run 1 communicating at instruction 2 (allreduce): it waits "
                  "there, and ranks 0 and 2 have finished that run without posting it\n"});
   });
 }
 
-TEST(JobMonitor, WhatOthersMayStillPostIsWaitedFor) {
+TEST(JobMonitor, RankThatOthersMayStillJoinIsNotReported) {
   JobMonitorOptions options;
   options.deadline = 0.2;
-  onMonitors(3, options, [](JobMonitor& monitor, Told& told, World& world) {
+  onMonitors(3, options, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     RankStatus& mine = monitor.mine();
     mine.beginRun(kProgram, 1, true);
     if (monitor.rank() == 0) endRun(monitor);
     if (monitor.rank() == 1) mine.begin(2, true);
-    // The work of its first run is not over when the host begins the second.
+    // The work of the first run has not ended when the host begins the second.
     if (monitor.rank() == 2) mine.beginRun(kProgram, 1, true);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     world.barrier();
-    EXPECT_FALSE(told.heard()) << told.wait().text;
+    EXPECT_FALSE(recorder.hasFailure()) << recorder.wait().text;
   });
 }
 
-// Later where an exception is on its way, whose World may wait for the others.
-TEST(JobMonitor, WhoBeginsNoMoreRunsIsMissedInTheNext) {
+// After an exception the report comes later, because the World may still report a reason.
+TEST(JobMonitor, RankThatEndsItsRunsIsReportedInTheNextRun) {
   for (const bool unwinds : {false, true}) {
-    onMonitors(3, {}, [&](JobMonitor& monitor, Told& told, World&) {
+    onMonitors(3, {}, [&](JobMonitor& monitor, FailureRecorder& recorder, World&) {
       monitor.mine().beginRun(kProgram, 1, true);
       endRun(monitor);
       if (monitor.rank() != 0) return monitor.activity().endRuns(unwinds);
       monitor.mine().beginRun(kProgram, 1, true);
       const char* why = unwinds ? "1: an exception has ended its" : "1: it begins no more";
-      expectParts(told.wait().text, {"rank 1 is lost after", why, " runs, and rank 0 is in run 2"});
+      expectParts(recorder.wait().text,
+                  {"rank 1 is lost after", why, " runs, and rank 0 is in run 2"});
     });
   }
 }
 
-TEST(JobMonitor, RanksThatDoNotComeAreWaitedForNoLongerThanSaid) {
+TEST(JobMonitor, StartLimitEndsTheWait) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     JobMonitorOptions options;
     options.start = 0.1;
@@ -328,39 +327,39 @@ TEST(JobMonitor, RanksThatDoNotComeAreWaitedForNoLongerThanSaid) {
   }
 }
 
-TEST(JobMonitor, ASignalIsToldAfterAMomentForItsCause) {
+TEST(JobMonitor, SignalIsReported) {
   static std::atomic<int> signal{0};
   JobMonitorOptions options;
   options.end_signal = &signal;
-  onMonitors(2, options, [](JobMonitor& monitor, Told& told, World& world) {
+  onMonitors(2, options, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     world.barrier();
     signal = 15;
-    const JobFailure failure = told.wait();
-    // Who is told first tells the others.
+    const JobFailure failure = recorder.wait();
+    // The rank that is notified first notifies the other.
     EXPECT_EQ(failure.rank >= 0, failure.signal == 0);
     expectParts(failure.text, {"told to end by signal 15\n", "rank 1 (pid "});
     EXPECT_EQ(monitor.size(), 2);
   });
 }
 
-// Ranks 0 and 1 on one host, 2 on the second, 3 and 4 on the third: by TCP to each other.
+// Ranks 0 and 1 are on one host, 2 on the second, 3 and 4 on the third. TCP connects the hosts.
 std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
 
-TEST(JobMonitor, HostsHearOfEachOther) {
+TEST(JobMonitor, StatusesReachOtherHosts) {
   onMonitors(
       5, {},
-      [](JobMonitor& monitor, Told& told, World& world) {
+      [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
         if (monitor.rank() == 3) {
           monitor.mine().beginRun(kProgram, 1, true);
           monitor.mine().begin(2, true);
         }
         while (monitor.entry(3).communicating != 2) std::this_thread::yield();
         for (int rank = 0; rank < 5; ++rank) {
-          while (monitor.entry(rank).state != RankState::Well) std::this_thread::yield();
+          while (monitor.entry(rank).state != RankState::Alive) std::this_thread::yield();
         }
         world.barrier();
         if (monitor.rank() == 4) return monitor.fail("out of paper");
-        const JobFailure failure = told.wait();
+        const JobFailure failure = recorder.wait();
         EXPECT_EQ(failure.rank, 4);
         expectParts(failure.text, {"rank 4 failed before its first run: out of paper\n",
                                    "in run 1 communicating at instruction 2 (allreduce)"});
@@ -368,25 +367,25 @@ TEST(JobMonitor, HostsHearOfEachOther) {
       threeHosts);
 }
 
-TEST(JobMonitor, HostsThatLeaveInGoodOrderAreNotMissed) {
+TEST(JobMonitor, HostThatLeavesInGoodOrderIsNotReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
   const auto errors = runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
-    Told told;
+    FailureRecorder recorder;
     JobMonitorOptions mine = options;
-    mine.on_failure = told.handler();
+    mine.on_failure = recorder.handler();
     mine.host_key = std::to_string(world->rank());
     std::optional<JobMonitor> monitor(std::in_place, *world, mine);
     world->barrier();
     if (world->rank() != 2) monitor.reset();
     if (world->rank() == 2) std::this_thread::sleep_for(std::chrono::seconds(1));
-    EXPECT_FALSE(told.heard());
+    EXPECT_FALSE(recorder.hasFailure());
     world->barrier();
   });
   expectAllWell(errors);
 }
 
-TEST(JobMonitor, OptionsAreChecked) {
+TEST(JobMonitor, InvalidLimitsAreRejected) {
   for (const bool deadline : {true, false}) {
     const auto errors = runRanks(makeInProcessWorlds(1), [&](WorldPtr& world) {
       JobMonitorOptions options;
@@ -398,4 +397,4 @@ TEST(JobMonitor, OptionsAreChecked) {
 }
 
 }  // namespace
-}  // namespace heddle::comm::conformance::control_board_test
+}  // namespace heddle::comm::conformance::job_monitor_test

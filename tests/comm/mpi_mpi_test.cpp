@@ -6,7 +6,7 @@
 namespace heddle::comm::conformance::mpi_mpi_test {
 namespace {
 
-// One world for the whole program, since MPI cannot start twice. Every test is collective.
+// One World for the whole program, because MPI cannot start twice. Every test is collective.
 class MpiTransport : public ::testing::Test {
  public:
   static void SetUpTestSuite() {
@@ -31,7 +31,7 @@ TEST_F(MpiTransport, Conforms) {
   runEverything(rank);
 }
 
-TEST_F(MpiTransport, PairsOfABiggerJob) {
+TEST_F(MpiTransport, PairsOfALargerJobConform) {
   // Teams that overlap, made in one order on all ranks.
   HostMemory memory;
   Rank rank{*world_, memory};
@@ -55,8 +55,8 @@ TEST_F(MpiTransport, SecondWorldSharesMpi) {
             std::to_string(second->size() - 1));
 }
 
-// A team is formed while a peer still needs this rank for a collective of two stages.
-TEST_F(MpiTransport, FormingATeamHoldsUpNobody) {
+// Creates a team while another rank still needs this rank for a collective of two rounds.
+TEST_F(MpiTransport, CreationOfATeamDoesNotBlockOtherRanks) {
   std::vector<int> team;
   for (int i = 0; i < world_->size(); ++i) team.push_back(i);
   const auto comm = world_->communicator(team);
@@ -74,8 +74,8 @@ TEST_F(MpiTransport, FormingATeamHoldsUpNobody) {
   }
 }
 
-// A rank that expects another number of elements hears of it.
-TEST_F(MpiTransport, CountsThatDisagreeAreReported) {
+// A rank that expects another number of elements gets an error.
+TEST_F(MpiTransport, DifferentCountsAreReported) {
   std::vector<int> team;
   for (int i = 0; i < world_->size(); ++i) team.push_back(i);
   const auto comm = world_->communicator(team);
@@ -110,7 +110,7 @@ TEST_F(MpiTransport, TruncationIsReported) {
   });
 }
 
-TEST_F(MpiTransport, TeamsThatDisagreeAreReported) {
+TEST_F(MpiTransport, DifferentTeamsAreReported) {
   if (world_->size() != 3) GTEST_SKIP() << "needs 3 ranks, the job has " << world_->size();
   // Rank 2 is in the team of rank 0, which rank 1 does not know.
   const std::vector<int> mine =

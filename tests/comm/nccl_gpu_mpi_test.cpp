@@ -1,4 +1,4 @@
-// NCCL with a process a GPU, bootstrapped by MPI.
+// NCCL with one process per GPU; MPI is the bootstrap transport.
 #include "comm/modules.h"
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/module_symbol.h"

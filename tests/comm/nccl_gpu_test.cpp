@@ -1,4 +1,4 @@
-// NCCL with a thread a GPU, as many ranks as there are GPUs (at most 4).
+// NCCL with one thread per GPU: as many ranks as there are GPUs, at most 4.
 #include <algorithm>
 #include <chrono>
 
@@ -17,9 +17,9 @@ TEST_F(NcclThreads, Conforms) {
   });
 }
 
-// Rank 1 gives up instead of posting: rank 0's kernels, on two communicators, wait for it on the
-// device until who waits for them looks after the transport.
-TEST_F(NcclPairs, AnAbortEndsWhatWaitsOnTheDevice) {
+// Rank 1 aborts instead of posting. Kernels of rank 0, on two communicators, wait for it on the
+// device until a waiting host thread probes the transport.
+TEST_F(NcclPairs, AbortEndsKernelsThatWait) {
   run(2, [this](World& world, DeviceMemory& memory) {
     DeviceMemory other(*cuda_, world.rank());
     const auto one = world.split({0, 1}), two = world.communicator({0, 1});
@@ -49,8 +49,9 @@ TEST_F(NcclPairs, AnAbortEndsWhatWaitsOnTheDevice) {
   });
 }
 
-// NCCL connects ranks in their first call, which waits on the host for a peer that never makes it.
-TEST_F(NcclPairs, AnAbortEndsAFirstPost) {
+// NCCL connects ranks in their first call. The call waits on the host for a rank that never makes
+// it.
+TEST_F(NcclPairs, AbortEndsAFirstPost) {
   run(2, [](World& world, DeviceMemory& memory) {
     const auto team = world.split({0, 1});
     Buffer data(memory, DType::F32, 1000);
@@ -72,7 +73,7 @@ TEST_F(NcclPairs, AnAbortEndsAFirstPost) {
   });
 }
 
-TEST_F(NcclThreads, AbsentDeviceIsAnError) {
+TEST_F(NcclThreads, MissingDeviceIsRejected) {
   expectUserError("CUDA device",
                   [&] { nccl_->makeWorld(makeSingleWorld(), cuda_->devices, nullptr); });
 }

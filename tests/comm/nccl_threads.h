@@ -12,7 +12,7 @@
 
 namespace heddle::comm::conformance {
 
-// NCCL with a thread a GPU. Skipped where there is no GPU.
+// NCCL with one thread per GPU. Skipped if there is no GPU.
 class NcclThreads : public ::testing::Test {
  public:
   void SetUp() override {
@@ -40,7 +40,7 @@ class NcclThreads : public ::testing::Test {
   const NcclModule* nccl_ = nullptr;
 };
 
-// Of tests that need a peer.
+// For tests that need two ranks.
 class NcclPairs : public NcclThreads {
  public:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// What a rank's status shows of runs that several Executables and threads have under way.
+// The phase and the run numbers of a rank on which several Executables and threads have runs.
 #include "comm/monitor/rank_activity.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class RankActivityTest : public ::testing::Test {
   RankActivity activity_{*status_};
 };
 
-TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
+TEST_F(RankActivityTest, PhaseIsInRunUntilAllRunsHaveEnded) {
   EXPECT_EQ(phase(), RankPhase::Idle);
   const int64_t one = activity_.beginRun(1, 1, kDevice), two = activity_.beginRun(2, 2, 0);
   EXPECT_EQ(two, one + 1);
@@ -31,7 +31,7 @@ TEST_F(RankActivityTest, IsInARunUntilAllAreOver) {
   EXPECT_EQ(finished(), 2);
 }
 
-TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsChain) {
+TEST_F(RankActivityTest, EndOfARunEndsEarlierRunsOfItsChain) {
   activity_.beginRun(1, 1, kDevice);
   activity_.beginRun(2, 2, kOther);
   const int64_t three = activity_.beginRun(1, 1, kDevice);
@@ -48,24 +48,23 @@ TEST_F(RankActivityTest, TheEndOfARunIsThatOfThoseBeforeItInItsChain) {
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, RunsOfThisRankAloneChangeNothingForTheOthers) {
+TEST_F(RankActivityTest, LocalRunsDoNotChangeTheRunNumber) {
   const int64_t run = activity_.beginRun(1, 1, kDevice);
-  activity_.beginLocalRun(2);
-  activity_.endLocalRuns(1);
+  EXPECT_TRUE(activity_.endRun(activity_.beginLocalRun(2, -1)));
   EXPECT_EQ(phase(), RankPhase::Computing);
   EXPECT_EQ(status_->run, run);
-  activity_.beginWaiting();
+  activity_.begin(Activity::Waiting);
   EXPECT_EQ(phase(), RankPhase::Communicating);
-  activity_.beginCompiling();
+  activity_.begin(Activity::Compiling);
   EXPECT_EQ(phase(), RankPhase::Compiling);
-  activity_.endWaiting();
-  activity_.endCompiling();
+  activity_.end(Activity::Waiting);
+  activity_.end(Activity::Compiling);
   EXPECT_EQ(phase(), RankPhase::Computing);
   activity_.endRun(run);
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, RunsEndAndAreTakenUpAgain) {
+TEST_F(RankActivityTest, ResumeRevokesEndRuns) {
   activity_.resume();
   EXPECT_EQ(phase(), RankPhase::Idle);
   activity_.endRun(activity_.beginRun(1, 1, 0));
@@ -75,19 +74,19 @@ TEST_F(RankActivityTest, RunsEndAndAreTakenUpAgain) {
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, RunsThatAreFarApartAreNotCompared) {
+TEST_F(RankActivityTest, RunsWithoutACommonNumberAreNotCompared) {
   const auto ahead = std::make_unique<RankStatus>();
   RankActivity further(*ahead);
   for (int64_t run = 0; run < 70'000; ++run) {
     if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, 0));
     further.endRun(further.beginRun(1, 7, 0));
-    ASSERT_FALSE(ranDifferently(*status_, *ahead));
+    ASSERT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   }
-  // The same numbers, other runs.
+  // The same run numbers, but different runs.
   while (status_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
-  EXPECT_FALSE(ranDifferently(*status_, *ahead));
+  EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   activity_.endRun(activity_.beginRun(1, 8, 0));
-  EXPECT_TRUE(ranDifferently(*status_, *ahead));
+  EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), status_->run);
 }
 
 }  // namespace

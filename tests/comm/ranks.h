@@ -13,8 +13,8 @@
 
 namespace heddle::comm::conformance {
 
-// Runs `body` for every world on a thread of its own. What a rank throws aborts the job and is
-// returned, by rank; empty text for a rank that ended well.
+// Runs `body` for every World on its own thread. An exception of a rank aborts the job. Returns the
+// messages of the exceptions, by rank; an empty text for a rank without one.
 inline std::vector<std::string> runRanks(std::vector<std::unique_ptr<World>> worlds,
                                          const std::function<void(std::unique_ptr<World>&)>& body) {
   std::vector<std::string> errors(worlds.size());

@@ -73,8 +73,8 @@ void onEndSignal(int signal) {
   };
   while (!hasSpoken() && naps()) {
   }
-  monitor->haveSpoken();
-  while (!monitor->othersHaveSpoken() && naps()) {
+  monitor->setReported();
+  while (!monitor->othersHaveReported() && naps()) {
   }
   _exit(code);
 }

@@ -275,7 +275,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
     if (i + 1 == options.repeat && !options.trace.empty()) run_options.profile = &profile;
     seconds.push_back(timedRun());
   }
-  rank.monitor->endRuns();
+  rank.monitor->activity().endRuns();
   if (!options.trace.empty()) writeTimeline(rank, profile, options.trace);
   if (rank.rank == 0) {
     report.device = rank.device->description();

@@ -5,17 +5,17 @@
 
 #include "tests/comm/conformance/conformance.h"
 
-// Counts beyond 2^31, on any kind of memory. One rank's buffers take 4 GiB.
+// Counts above 2^31, on any kind of memory. The buffers of one rank take 4 GiB.
 namespace heddle::comm::conformance {
 
 constexpr int64_t kBig = (int64_t{1} << 31) + 5;
 
-// Element i of what a rank has.
+// Returns element i of the input of a rank.
 inline int8_t bigElement(int rank, int64_t i) {
   return static_cast<int8_t>((i % 251 + 7 * rank) % 113 - 56);
 }
 
-// Written and read a piece at a time, since the memory may be a device's.
+// Writes and reads one piece at a time, because the memory may belong to a device.
 class BigBuffer {
  public:
   explicit BigBuffer(Memory& memory) : memory_(memory), data_(memory.allocate(kBig)) {}

@@ -11,7 +11,8 @@
 
 namespace heddle::comm::conformance {
 
-// Where the buffers of a rank live. What is not said to wait is ordered by the rank's stream.
+// The memory in which a rank has its buffers. The stream of the rank orders all functions that do
+// not say that they wait.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -50,8 +51,8 @@ class HostMemory : public Memory {
   std::vector<unsigned char> staging_;
 };
 
-// Reports the first of `count` elements that is not the wanted one, bit for bit unless `tolerance`;
-// true if there is none. A report counts them from `first` on.
+// Reports the first of `count` elements that differs from the expected one, bit for bit unless
+// `tolerance`. Returns true if there is none. Reports count elements from `first`.
 inline bool expectElements(const std::string& what, DType dtype, const unsigned char* got,
                            const unsigned char* wanted, int64_t count, int64_t first,
                            double tolerance) {
@@ -68,7 +69,7 @@ inline bool expectElements(const std::string& what, DType dtype, const unsigned 
   return true;
 }
 
-// A buffer with a guard behind it.
+// A buffer with guard bytes after it.
 class Buffer {
  public:
   Buffer(Memory& memory, DType dtype, int64_t count)

@@ -20,8 +20,8 @@ inline std::vector<int> teamAlong(const DeviceMesh& mesh, int rank, std::vector<
   return team;
 }
 
-// The teams of this rank along the axes of meshes, in the order in which all ranks make them: each
-// partition of the job once.
+// The teams of this rank along the axes of meshes, in the order in which all ranks create them.
+// Each partition of the job occurs once.
 inline std::vector<std::vector<int>> teamsAlongAxes(const World& world) {
   std::vector<std::vector<int>> teams;
   if (world.size() % 2 != 0) return teams;

@@ -11,7 +11,7 @@
 #include "tests/comm/conformance/buffer.h"
 #include "tests/comm/conformance/expected.h"
 
-// The cases every transport must pass, on any kind of memory.
+// The cases that every transport must pass, on any kind of memory.
 namespace heddle::comm::conformance {
 
 struct Rank {
@@ -36,8 +36,8 @@ inline void runGroup(Rank& rank, Communicator& comm, std::span<const Operation> 
   finish(rank, comm, comm.post(group, rank.memory.stream()));
 }
 
-// What a rank's result must be. All numbers are made once: those of a round begin an element
-// further on than those of the round before.
+// The expected result of a rank. All numbers are computed once: those of each round begin one
+// element later than those of the round before.
 class Expected {
  public:
   Expected(const Case& c, const std::vector<int>& team, int me)
@@ -112,17 +112,18 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
 
 // Every collective on the whole job and on the teams along each axis of a mesh.
 void runCollectives(Rank& rank);
-// Groups of sends and receives: a ring, several at once, to itself, and beside a collective.
+// Groups of sends and receives: a ring, several at the same time, a rank to itself, and beside a
+// collective.
 void runTransfers(Rank& rank);
 // Barriers, alone and beside another collective.
 void runBarriers(Rank& rank);
-// Several collectives under way at once, on one team and on two.
+// Several collectives at the same time, on one team and on two.
 void runOverlapped(Rank& rank);
 // exchange() and barrier().
 void runExchange(Rank& rank);
-// The order and the rounding that the header promises.
+// The order and the rounding that comm/communicator.h guarantees.
 void runOrder(Rank& rank);
-// What a caller may not do.
+// Calls that must be rejected.
 void runMisuse(Rank& rank);
 
 inline void runEverything(Rank& rank) {

@@ -8,11 +8,11 @@
 #include "comm/communicator.h"
 #include "tests/comm/conformance/values.h"
 
-// The cases, and what a result must be made of: closed formulas of the rank, the index and the
-// round, with nothing of the code that is tested.
+// The cases and their expected results: closed formulas of the rank, the index and the round,
+// without any of the tested code.
 namespace heddle::comm::conformance {
 
-// The sanitizers make all of this many times slower and need fewer numbers.
+// Sanitizers make all of this many times slower, so they get fewer numbers.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kRepeats = 5;
 constexpr int64_t kLarge = 5003;
@@ -23,8 +23,8 @@ constexpr int64_t kLarge = 20011;
 constexpr int64_t kMegabyte = 131073;  // of f64, and an element
 #endif
 
-// HEDDLE_CONFORMANCE=full in the environment: every cell of the suite, a hundred times on the same
-// buffers. Else what a test run has time for (allCases()).
+// HEDDLE_CONFORMANCE=full in the environment: every combination, a hundred times on the same
+// buffers. Otherwise a subset that fits in a test run (allCases()).
 inline bool isFullSuite() {
   static const bool full = [] {
     const char* asked = std::getenv("HEDDLE_CONFORMANCE");
@@ -48,8 +48,8 @@ inline bool isRootedKind(CollectiveKind kind) {
          kind == CollectiveKind::Gather || kind == CollectiveKind::Scatter;
 }
 
-// Elements that rank `from` of the team sends to rank `to` in an AllToAllV: uneven, some of them
-// none. Every third rank sends nothing at all.
+// Returns how many elements rank `from` of the team sends to rank `to` in an AllToAllV: uneven,
+// some 0. Every third rank sends nothing.
 inline int64_t unevenPart(const Case& c, int from, int to) {
   if (from % 3 == 1 || c.count == 0) return 0;
   return (from + 2 * to) % 4 == 3 ? 0 : c.count - (3 * from + to) % std::min<int64_t>(c.count, 5);
@@ -96,8 +96,8 @@ inline Sizes sizesOf(const Case& c, int me, int size) {
   return {c.count, c.count, {}, {}};
 }
 
-// A stretch of a result: `count` elements from `at` on are the contribution of rank `from` of the
-// team, or the reduction over all (-1), from its element `first` on.
+// A range of a result: `count` elements from index `at` are the input of rank `from` of the team,
+// or the reduction over all ranks (-1), from its element `first`.
 struct Part {
   int64_t at = 0;
   int64_t count = 0;
@@ -117,7 +117,7 @@ inline std::vector<Part> unevenParts(const Case& c, int me, int size) {
   return parts;
 }
 
-// What the result of rank `me` of the team is made of.
+// Returns the ranges that compose the result of rank `me` of the team.
 inline std::vector<Part> partsOf(const Case& c, int me, int size) {
   const auto fromEach = [&](int64_t first) {
     std::vector<Part> parts;
@@ -162,8 +162,8 @@ inline std::string describeCase(const Case& c, const std::vector<int>& team, int
   return text;
 }
 
-// One type of each size and arithmetic goes through many blocks and chunks; f64 through a megabyte,
-// as all do in the full suite.
+// One type of each size and arithmetic uses many blocks and chunks; f64 uses a megabyte. In the
+// full suite all types do.
 inline std::vector<int64_t> countsOf(DType dtype) {
   std::vector<int64_t> counts = {0, 1, 37};
   if (isFullSuite()) {
@@ -193,9 +193,9 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
   cases.push_back({CollectiveKind::Reduce, dtype, op, count, true, 2});
 }
 
-// The root of a rooted one is another rank for each. Few repeats but for one size and the
-// reductions that differ most, and fewer where more than three ranks take turns on few cores; in
-// the full suite a hundred of all.
+// Each rooted collective has another root. Few repeats, except for one size and for the reductions
+// that differ most; fewer if more than three ranks share few cores. In the full suite a hundred of
+// each.
 inline std::vector<Case> allCases(int size) {
   const bool full = isFullSuite();
   const int many = size <= 3 || full ? kRepeats : kRepeats / 4;

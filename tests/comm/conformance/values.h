@@ -9,8 +9,8 @@
 #include "ir/base/dtype.h"
 #include "ir/types/sharding.h"
 
-// What the ranks contribute and what a reduction of it must give, computed here from scratch. The
-// numbers are small enough for every sum and product to be exact in every type and in any order.
+// The inputs of the ranks and the expected reductions, computed here independently. The numbers are
+// so small that every sum and product is exact in every type and in any order.
 namespace heddle::comm::conformance {
 
 inline uint32_t mix(uint32_t rank, uint32_t index) {
@@ -21,8 +21,8 @@ inline uint32_t mix(uint32_t rank, uint32_t index) {
   return bits;
 }
 
-// Element `index` of what `rank` contributes in a round: that of the first round `round` further
-// on.
+// Returns element `index` of the input of `rank` in a round: element `index + round` of the first
+// round.
 inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, int round) {
   const uint32_t bits = mix(rank, static_cast<uint32_t>(index + round));
   if (dtype == DType::Bool) return bits % 5 < (op == ReduceOp::Sum || op == ReduceOp::Max ? 1 : 4);
@@ -43,7 +43,7 @@ inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, in
   return 0.0;
 }
 
-// Of a positive or negative float the upper bits, rounded to nearest even.
+// Returns the upper bits of a positive or negative float, rounded to nearest even.
 inline uint16_t roundToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -53,9 +53,9 @@ inline uint16_t roundToBf16(float value) {
   return static_cast<uint16_t>(upper);
 }
 
-// The pattern of a type with so many bits of mantissa that is nearest to a value >= 0, the even one
-// of two: patterns ascend with their values, in equal steps up to the next power of two. What is
-// reduced and sent here is far from the largest.
+// Returns the bit pattern of the value >= 0 that is nearest in a type with this many mantissa bits,
+// ties to even. Patterns ascend with their values, in equal steps up to the next power of two. All
+// values here are far below the largest.
 inline uint32_t nearestPattern(double value, int mantissa, int bias) {
   const int exponent = value > 0.0 ? std::max(std::ilogb(value), 1 - bias) : 1 - bias;
   const double steps = std::nearbyint(std::ldexp(value, mantissa - exponent));
@@ -71,7 +71,7 @@ inline double f16Value(uint32_t pattern) { return smallFloat(pattern, 10, 15); }
 inline double f8e4m3Value(uint32_t pattern) { return smallFloat(pattern, 3, 7); }
 inline double f8e5m2Value(uint32_t pattern) { return smallFloat(pattern, 2, 15); }
 
-// Element `index` of those at `bytes`.
+// Returns element `index` of the array at `bytes`.
 inline void put(unsigned char* bytes, DType dtype, int64_t index, double value) {
   const auto write = [&](auto element) {
     std::memcpy(bytes + index * static_cast<int64_t>(sizeof element), &element, sizeof element);
@@ -152,7 +152,7 @@ inline double get(const unsigned char* bytes, DType dtype, int64_t index) {
   return 0.0;
 }
 
-// Element `index` of the reduction over the ranks of `team`.
+// Returns element `index` of the reduction over the ranks of `team`.
 inline double reduced(DType dtype, ReduceOp op, const std::vector<int>& team, int64_t index,
                       int round) {
   double result = contribution(dtype, op, team[0], index, round);

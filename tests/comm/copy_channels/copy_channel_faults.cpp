@@ -1,4 +1,4 @@
-// CopyChannels that fail, cannot be had, or end at different times on different ranks.
+// Copy channels that fail, cannot be created, or end at different times on different ranks.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -16,7 +16,7 @@ using namespace copy_channels;
 
 constexpr int64_t kCount = 1000;
 
-// A job in which no rank hears of another's failure but through the copy channels.
+// A job in which ranks learn of failures of other ranks only through the copy channels.
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
@@ -53,9 +53,9 @@ std::vector<int> among(const std::vector<int>& team, int rank) {
   return std::find(team.begin(), team.end(), rank) == team.end() ? std::vector<int>{} : team;
 }
 
-// Rank 2 gives up; rank 0, which waits for it, goes on in time and brings nonsense to rank 1, which
-// has no copy channel with rank 2 and looks only when its stream has ended.
-TEST(CopyChannelFaults, NobodyTakesWhatWasGivenUpForAResult) {
+// Rank 2 gives up. Rank 0 waits for it, continues in time and passes invalid data to rank 1. Rank 1
+// has no copy channel with rank 2 and probes only after its stream has ended.
+TEST(CopyChannelFaults, InvalidDataIsNeverTakenForAResult) {
   fake::setVoid(true);
   onDeafRanks(3, reduceOnStream, [](World& world) {
     StreamMemory memory;
@@ -80,15 +80,15 @@ TEST(CopyChannelFaults, NobodyTakesWhatWasGivenUpForAResult) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// At once, and not when a thread of the job has looked: who asks after its streams have ended must
-// hear it.
-TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
+// The failure is known at once, before a thread of the job polls: a caller that probes after its
+// streams have ended must see it.
+TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     expectAllWell(runRanks(makeInProcessWorlds(2), [&](std::unique_ptr<World>& own) {
       const std::shared_ptr<World> world = std::move(own);
       const int rank = world->rank();
       if (where == Where::Processes) fake::setProcess(1 + rank);
-      const std::shared_ptr<nccl::CopyChannelMember> seat = nccl::CopyChannelMember::take(*world);
+      const std::shared_ptr<nccl::CopyChannelMember> seat = nccl::CopyChannelMember::join(*world);
       const auto job = std::make_shared<nccl::NcclJob>(world);
       EXPECT_EQ(seat->fault(), "");
       world->barrier();
@@ -97,17 +97,17 @@ TEST(CopyChannelFaults, WhoHasGivenUpIsKnownAtOnce) {
       if (rank == 0) return;
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
       // No process has the number that another one seems to have.
-      EXPECT_EQ(seat->allHaveHeard(), where == Where::Processes);
-      job->sit(seat);
+      EXPECT_EQ(seat->allKnow(), where == Where::Processes);
+      job->setCopyChannelMember(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
       job->giveUp(job->fault());
-      EXPECT_TRUE(seat->allHaveHeard());
+      EXPECT_TRUE(seat->allKnow());
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
       std::thread monitor([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         job->setFault("rank 0 failed at instruction 7");
       });
-      EXPECT_EQ(job->verdict(), "rank 0 failed at instruction 7");
+      EXPECT_EQ(job->finalFault(), "rank 0 failed at instruction 7");
       monitor.join();
     }));
   }
@@ -121,8 +121,8 @@ void reduceOrFail(void* dst, std::span<const void* const> srcs, int64_t count, D
   reduceOnStream(dst, srcs, count, dtype, op, stream);
 }
 
-// In the second collective of a group, with one under way before it.
-TEST(CopyChannelFaults, ASumFailsInTheMiddle) {
+// The sum fails in the second collective of a group, while the first one runs.
+TEST(CopyChannelFaults, FailureOfASumEndsAllRanks) {
   fake::setVoid(true);
   onDeafRanks(2, reduceOrFail, [](World& world) {
     sums_left = -1;
@@ -146,7 +146,7 @@ TEST(CopyChannelFaults, ASumFailsInTheMiddle) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-TEST(CopyChannelFaults, WhoHasGivenUpGetsNoMore) {
+TEST(CopyChannelFaults, RankThatGaveUpGetsNoCommunicators) {
   onRanks(1, [](World& world) {
     StreamMemory memory;
     Buffer data(memory, DType::F32, kCount);
@@ -160,9 +160,9 @@ TEST(CopyChannelFaults, WhoHasGivenUpGetsNoMore) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 does not reach all: its teams take NCCL, the other has its copy channel, and nothing else
-// is left.
-TEST(CopyChannelFaults, ATeamWithoutAccessTakesNccl) {
+// Rank 3 cannot access the memory of all ranks. Its teams use NCCL, the other team has its copy
+// channel, and nothing leaks.
+TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(
         4,
@@ -191,8 +191,8 @@ TEST(CopyChannelFaults, ATeamWithoutAccessTakesNccl) {
   }
 }
 
-// Rank 0 ends its copy channel long before the others do.
-TEST(CopyChannelFaults, ABlockStaysUntilPeersHaveClosedIt) {
+// Rank 0 destroys its copy channel long before the other ranks do.
+TEST(CopyChannelFaults, BlockStaysUntilOtherRanksHaveClosedIt) {
   onRanks(
       3,
       [](World& world) {
@@ -220,7 +220,7 @@ TEST(CopyChannelFaults, ABlockStaysUntilPeersHaveClosedIt) {
   EXPECT_EQ(fake::counts().freed_open, 0);
 }
 
-// From many threads: each communicator of NCCL's is aborted once, and all tell one reason.
+// Many threads abort: each NCCL communicator is aborted once, and all errors have one reason.
 TEST(CopyChannelFaults, CopyChannelsAndNcclEndTogether) {
   const fake::Counts before = fake::counts();
   fake::setVoid(true);

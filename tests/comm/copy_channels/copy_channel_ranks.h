@@ -39,7 +39,7 @@ inline void reduceOnStream(void* dst, std::span<const void* const> srcs, int64_t
   });
 }
 
-// Threads of one process, or each a process of its own as far as they can tell.
+// Runs ranks as threads of one process, or as threads that appear to be one process each.
 enum class Where { OneProcess, Processes };
 
 inline void onRanks(int ranks, const std::function<void(World&)>& body,

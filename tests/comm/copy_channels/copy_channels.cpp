@@ -1,5 +1,5 @@
-// The copy channels of a team (comm::Carrier) with up to 8 ranks, on a CUDA of host memory and
-// threads: who meets whom when, and which part lies where. On GPUs:
+// The copy channels of a team (comm::Carrier) with up to 8 ranks, on a fake CUDA of host memory and
+// threads: the order of barriers and the position of parts. On GPUs:
 // tests/host/whole/copy_channels_gpu_test.cpp.
 #include <chrono>
 #include <thread>
@@ -47,13 +47,13 @@ TEST(CopyChannels, Conform) {
   }
 }
 
-// What element i of rank `owner` is in round `round`; sums of 8 are exact.
+// Returns element i of rank `owner` in round `round`; sums of 8 are exact.
 float number(int owner, int round, int64_t i) {
   return static_cast<float>((i * 7 + round * 13 + owner * 5) % 101);
 }
 
-// Two copy channels on streams that change, and nobody waits in between: every round has buffers of
-// its own, so that what came too early or too late is seen.
+// Two copy channels on alternating streams without waits in between. Every round has its own
+// buffers, so that data that arrives too early or too late is seen.
 void runUnderWay(World& world) {
   constexpr int kRounds = 60;
   constexpr int64_t kPart = 600;
@@ -87,14 +87,14 @@ void runUnderWay(World& world) {
   }
 }
 
-TEST(CopyChannels, TwoAreUnderWayAtOnce) {
+TEST(CopyChannels, TwoChannelsRunAtTheSameTime) {
   for (int ranks : {2, 3, 5}) onRanks(ranks, runUnderWay);
   onRanks(3, runUnderWay, Where::Processes);
 }
 
-// Rank 1 gives up. What the streams of the others wait for never comes, and of them one has posted
-// more than the other.
-TEST(CopyChannels, AnAbortEndsWhatWaits) {
+// Rank 1 gives up. The streams of the other ranks wait for data that never arrives, and one rank
+// has posted more than the other.
+TEST(CopyChannels, AbortEndsWaitingStreams) {
   onRanks(3, [](World& world) {
     StreamMemory memory;
     const auto copy_channel = world.split({0, 1, 2}, kFirst);
@@ -122,13 +122,13 @@ TEST(CopyChannels, AnAbortEndsWhatWaits) {
   fake::setVoid(false);
 }
 
-TEST(CopyChannels, OtherKindsAreRefused) {
+TEST(CopyChannels, OtherKindsAreRejected) {
   onRanks(2, [](World& world) {
     StreamMemory memory;
     const auto copy_channel = world.split({0, 1}, kFirst);
     Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
     const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 4};
-    expectUserError("in a lane of copies", [&] {
+    expectUserError("over a copy channel", [&] {
       copy_channel->post({&exchange, 1}, memory.stream());
     });
   });

@@ -1,6 +1,5 @@
-// The part of the CUDA runtime that the copy channels of a team use, on host memory: a stream is a
-// thread that naps now and then, so that ranks drift apart. What a test links this into needs no
-// GPU.
+// The part of the CUDA runtime that copy channels use, on host memory. A stream is a thread that
+// sleeps now and then, so that ranks drift apart. Programs that link this file need no GPU.
 #include "tests/comm/copy_channels/fake_cuda.h"
 
 #include <cuda.h>
@@ -78,7 +77,7 @@ class Stream {
   std::thread thread_;
 };
 
-// What has been recorded last, and whether it has happened.
+// The latest record of an event, and whether it has been reached.
 struct Event {
   std::mutex mutex;
   std::shared_ptr<std::atomic<bool>> happened = std::make_shared<std::atomic<bool>>(true);
@@ -88,13 +87,13 @@ struct Event {
   }
 };
 
-// Two cores may be all there is for many streams that wait for each other.
+// There may be only two cores for many streams that wait for each other.
 template <class Done>
 void waitUntil(const Done& done) {
   constexpr int kYields = 20;
   constexpr auto kNap = std::chrono::microseconds(50);
-  for (int turn = 0; !done(); ++turn) {
-    if (turn < kYields) {
+  for (int half = 0; !done(); ++half) {
+    if (half < kYields) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(kNap);
@@ -196,7 +195,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 16;
   return cudaSuccess;
 }
-// Pages that nobody touches are not taken. At the end something else than zeros.
+// Allocates pages lazily. The end of the block is not zero, unlike fresh memory.
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   constexpr size_t kDirty = 256;
   *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -280,7 +279,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 #if CUDART_VERSION >= 13000
-// In no order.
+// Executes the copies in reverse order, because CUDA guarantees no order.
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* bytes,
                                  size_t count, cudaMemcpyAttributes*, size_t*, size_t,
                                  cudaStream_t stream) {
@@ -305,7 +304,7 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   ++memory().counts.opened;
   return cudaSuccess;
 }
-// As long as it takes to unmap, on some ranks.
+// Takes as long as unmapping does, on some ranks.
 cudaError_t cudaIpcCloseMemHandle(void* data) {
   std::this_thread::sleep_for(std::chrono::milliseconds(3 * process * process));
   std::lock_guard lock(memory().mutex);

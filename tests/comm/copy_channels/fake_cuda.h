@@ -11,11 +11,11 @@ namespace heddle::comm::fake {
 // Runs `work` on a stream of fake_cuda.cpp, as a kernel would.
 void launch(cudaStream_t stream, std::function<void()> work);
 
-// The calling thread's process, as getpid() tells it: 0 is the real one. Others reach memory of
-// this one by CUDA's handles alone.
+// The process of the calling thread, as getpid() returns it; 0: the real one. Other processes can
+// open memory of this one only by IPC handles.
 void setProcess(int process);
 
-// What the fakes have met, of all threads.
+// Counters of the fakes, over all threads.
 struct Counts {
   int64_t blocks = 0;      // of device memory that are there
   int64_t opened = 0;      // handles
@@ -26,12 +26,13 @@ struct Counts {
 };
 Counts counts();
 
-// What goes wrong from here on, in the calling thread (-1: nothing): its GPU reaches so many others
-// and then no more; the copy after so many others fails.
+// Faults of the calling thread from now on (-1: none): its GPU can access this many other GPUs; the
+// copy after this many copies fails.
 void failAccessAfter(int peers);
 void failCopyAfter(int copies);
 
-// Nothing is moved from here on, as what is given up is moved by several at once.
+// Disables all copies from now on: released streams would copy invalid data at the same time, which
+// would be a data race.
 void setVoid(bool is_void);
 bool isVoid();
 

@@ -1,4 +1,4 @@
-// The part of NCCL that comm/nccl uses: communicators come together and end, and move nothing.
+// The part of NCCL that comm/nccl uses: communicators are created and destroyed, and move no data.
 #include <nccl.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ ncclComm_t make() {
   return comm;
 }
 
-// False when it was not there.
+// Returns false if it was not there.
 bool destroy(ncclComm_t comm) {
   std::lock_guard lock(comms().mutex);
   if (comms().there.erase(comm) == 0) return false;

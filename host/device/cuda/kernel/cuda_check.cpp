@@ -4,16 +4,10 @@
 
 namespace heddle::host {
 
-void checkCuda(cudaError_t status, const char* api) {
-  if (status == cudaSuccess) return;
-  // Clears the error. Otherwise a later call of cudaGetLastError() would report it again.
-  cudaGetLastError();
-  userError("{}: {} ({})", api, cudaGetErrorString(status), cudaGetErrorName(status));
-}
-
 void checkCublas(cublasStatus_t status, const char* api) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  userError("{}: {} ({})", api, cublasLtGetStatusString(status), cublasLtGetStatusName(status));
+  userError("{} failed: {} ({})", api, cublasLtGetStatusString(status),
+            cublasLtGetStatusName(status));
 }
 
 DeviceGuard::DeviceGuard(int device) {

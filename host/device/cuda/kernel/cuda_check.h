@@ -3,11 +3,12 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include "comm/cuda_call/cuda_call.h"
+
 namespace heddle::host {
 
-// Throw UserError "<api>: <error text> (<error name>)" unless the call succeeded. Callers that can
-// say more about a lack of memory check for that themselves.
-void checkCuda(cudaError_t status, const char* api);
+using comm::checkCuda;
+// Throws UserError with the name of the call and the text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
 // Makes `device` the current device of the calling thread during its lifetime, then restores the
@@ -27,6 +28,5 @@ class DeviceGuard {
 
 }  // namespace heddle::host
 
-// HEDDLE_CUDA(cudaEventRecord, event, stream) calls the function and checks the result.
-#define HEDDLE_CUDA(api, ...) ::heddle::host::checkCuda(api(__VA_ARGS__), #api)
+// As HEDDLE_CUDA, for cuBLAS.
 #define HEDDLE_CUBLAS(api, ...) ::heddle::host::checkCublas(api(__VA_ARGS__), #api)

@@ -1,17 +1,17 @@
-#include "comm/in_process/meeting_parts.h"
+#include "comm/in_process/operation_parts.h"
 
 #include "comm/operation.h"
 
 namespace heddle::comm {
 namespace {
 
-// One part of one meeting.
+// Moves one part of one operation.
 class PartMover {
  public:
-  PartMover(const Meeting& meeting, int part, Mover& mover)
-      : all_(meeting.operations),
+  PartMover(const MatchedOperation& matched, int part, Mover& mover)
+      : all_(matched.operations),
         part_(part),
-        mine_(meeting.operations[static_cast<size_t>(part)]),
+        mine_(matched.operations[static_cast<size_t>(part)]),
         mover_(mover) {}
 
   void run() {
@@ -53,7 +53,7 @@ class PartMover {
 
  private:
   int size() const { return static_cast<int>(all_.size()); }
-  const Operation& at(int seat) const { return all_[static_cast<size_t>(seat)]; }
+  const Operation& at(int participant) const { return all_[static_cast<size_t>(participant)]; }
   const Operation& root() const { return at(mine_.root); }
   const std::byte* bytesAt(const void* base, int64_t index) const {
     return static_cast<const std::byte*>(base) + index * sizeOf(mine_.dtype);
@@ -69,7 +69,7 @@ class PartMover {
     if (target != source) mover_.copy(target, source, count * sizeOf(mine_.dtype));
   }
 
-  // Elements [begin, begin + count) of everybody's send buffer.
+  // Returns the elements [begin, begin + count) of the send buffer of every rank.
   void reduce(void* dst, int64_t begin, int64_t count) {
     if (count == 0) return;
     std::vector<const void*> sources;
@@ -95,14 +95,14 @@ class PartMover {
 
 }  // namespace
 
-int partsOf(const Meeting& meeting) {
-  const CollectiveKind kind = meeting.operations[0].kind;
+int partsOf(const MatchedOperation& matched) {
+  const CollectiveKind kind = matched.operations[0].kind;
   if (kind == CollectiveKind::Barrier) return 0;
-  return isPointToPoint(kind) ? 1 : static_cast<int>(meeting.operations.size());
+  return isPointToPoint(kind) ? 1 : static_cast<int>(matched.operations.size());
 }
 
-void movePart(const Meeting& meeting, int part, Mover& mover) {
-  PartMover(meeting, part, mover).run();
+void movePart(const MatchedOperation& matched, int part, Mover& mover) {
+  PartMover(matched, part, mover).run();
 }
 
 }  // namespace heddle::comm

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "comm/in_process/job.h"
+
+// Splits a matched operation into parts, in the same way for every kind of memory.
+namespace heddle::comm {
+
+// Moves elements within the memory of a transport.
+class Mover {
+ public:
+  virtual ~Mover() = default;
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // bytes > 0, to != from
+  // dst = srcs[0] op srcs[1] op ...; dst may be one of srcs.
+  virtual void reduce(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
+                      ReduceOp op) = 0;
+};
+
+// Returns the number of parts of an operation that all participants have posted. They may be moved
+// in any order or at the same time. A collective has one part per rank, a transfer has one, a
+// barrier has none.
+int partsOf(const MatchedOperation& matched);
+
+// Moves one part. Part r of a reduction to all ranks or to the root reduces chunk r of all inputs
+// and writes it to the results. This is correct in place, because no other part accesses chunk r.
+// Part r of a gather moves the input of rank r. Part r of every other operation fills the result of
+// rank r.
+void movePart(const MatchedOperation& matched, int part, Mover& mover);
+
+}  // namespace heddle::comm

@@ -1,0 +1,217 @@
+#include "comm/monitor/detection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/container_hash/hash.hpp>
+#include <map>
+#include <tuple>
+
+#include "comm/process/process_info.h"
+
+namespace heddle::comm {
+namespace {
+
+using Rule = Finding::Rule;
+using Findings = std::vector<Finding>;
+
+// Part of the deadline after which a rank counts as silent. The rest is for the other ranks to end.
+constexpr double kSilentPart = 0.6;
+// Seconds in which a better reason may still arrive: normally, and from another host or from an
+// exception that unwinds a World.
+constexpr double kGrace = 0.3;
+constexpr double kLongGrace = 1.5;
+
+bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
+bool waits(const RankSnapshot& rank) { return rank.phase == RankPhase::Communicating; }
+
+void checkHeartbeats(const JobView& job, Findings& found) {
+  for (const RankSnapshot& entry : job.ranks) {
+    const auto at = static_cast<size_t>(entry.rank);
+    if (!isAlive(entry) || job.in_process[at]) continue;
+    const JobPlaces::Place* place = &job.places.ranks[at];
+    const ProcessState process = job.on_host[at] ? processState(place->pid) : ProcessState{};
+    if (job.on_host[at] && (process.isGone() || process.started != place->started)) {
+      found.push_back({Rule::Gone, entry.rank, entry.rank, 0, 0, [place] {
+                         return fmt::format(
+                             "its process (pid {} on {}) is gone: killed, or ended without leaving",
+                             place->pid, place->host);
+                       }});
+    } else if (entry.heartbeat != kUnwatched) {
+      const double seconds = kSilentPart * job.deadline;
+      const bool stopped = process.isStopped();
+      found.push_back({Rule::Silent, entry.rank, entry.rank, seconds, entry.heartbeat, [=] {
+                         return stopped
+                                    ? fmt::format("its process (pid {} on {}) is stopped",
+                                                  place->pid, place->host)
+                                    : fmt::format("no sign of life from pid {} on {} for {:.1f} s",
+                                                  place->pid, place->host, seconds);
+                       }});
+    }
+  }
+}
+
+std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& right, int64_t run) {
+  const bool now = run == blamed.run && run == right.run;
+  const bool equal_before = blamed.hashOfRun(run - 1) == right.hashOfRun(run - 1);
+  if (!now || !equal_before) {
+    return fmt::format(
+        "it has made other runs than rank {}: with other sizes, or of another of its Executables",
+        right.rank);
+  }
+  return blamed.program == right.program
+             ? fmt::format("it runs with other sizes than rank {}, or another of its Executables",
+                           right.rank)
+             : fmt::format("it runs another program than rank {}", right.rank);
+}
+
+// Ranks that match their posts find a difference themselves and name the instruction. They get time
+// for it.
+void checkRuns(const JobView& job, Findings& found) {
+  for (const RunDifference& difference : findRunDifferences(job.ranks)) {
+    const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
+    const RankSnapshot& other = job.ranks[static_cast<size_t>(difference.other)];
+    if (!isAlive(blamed)) continue;
+    const bool matching = blamed.issued == kMatchingPosts || other.issued == kMatchingPosts;
+    found.push_back({Rule::DifferentRuns, blamed.rank, blamed.rank, matching ? kGrace : 0, 0,
+                     [why = difference.reason] { return why; }});
+  }
+}
+
+void checkAbsence(const JobView& job, Findings& found) {
+  const RankSnapshot* latest = nullptr;
+  const RankSnapshot* latest_in_run = nullptr;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (!isAlive(entry)) continue;
+    if (latest == nullptr || entry.run > latest->run) latest = &entry;
+    if (!entry.isInRun()) continue;
+    if (latest_in_run == nullptr || entry.run > latest_in_run->run) latest_in_run = &entry;
+  }
+  for (const RankSnapshot& entry : job.ranks) {
+    const bool left = entry.state == RankState::Left;
+    const RankSnapshot* later = left ? latest_in_run : latest;
+    if (later == nullptr || later->run <= entry.run) continue;
+    const bool unwinds = entry.phase == RankPhase::Unwinding;
+    const bool here = job.on_host[static_cast<size_t>(entry.rank)];
+    if (left || (isAlive(entry) && entry.beginsNoMoreRuns())) {
+      const double seconds = left || (here && !unwinds) ? kGrace : kLongGrace;
+      found.push_back({Rule::Absent, entry.rank, entry.rank, seconds, 0, [=] {
+                         return fmt::format(
+                             "{}, and rank {} is in run {}",
+                             unwinds ? "an exception has ended its runs" : "it begins no more runs",
+                             later->rank, later->run);
+                       }});
+    }
+    // The later rank did not match its posts, so the sizes were not new there.
+    if (isAlive(entry) && entry.issued == kMatchingPosts) {
+      found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
+                       static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
+                         return fmt::format(
+                             "it is past run {} without comparing what it posts with rank {}, for "
+                             "which the sizes of that run are new",
+                             run, rank);
+                       }});
+    }
+  }
+}
+
+// Names the ranks that will post nothing more in the run of `waiter`. Empty if there are none.
+std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
+  std::vector<std::string> past;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (entry.rank != waiter.rank && entry.isPast(waiter.run))
+      past.push_back(std::to_string(entry.rank));
+  }
+  if (past.empty()) return {};
+  const bool one = past.size() == 1;
+  const std::string last = past.back();
+  past.pop_back();
+  return fmt::format("it waits there, and {} {}{}{} {} finished that run without posting it",
+                     one ? "rank" : "ranks", fmt::join(past, ", "), one ? "" : " and ", last,
+                     one ? "has" : "have");
+}
+
+// Finds the one rank that has not passed the run in which it waits. The last part of a collective
+// may take a moment after the other ranks have done their parts, so this needs the full deadline.
+void checkAlone(const JobView& job, Findings& found) {
+  const RankSnapshot* waiter = nullptr;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (entry.isLost() || entry.state == RankState::Writing) return;
+    if (!isAlive(entry) || !waits(entry) || entry.communicating < 0) continue;
+    if (waiter == nullptr || entry.run < waiter->run) waiter = &entry;
+  }
+  if (waiter == nullptr || job.ranks.size() == 1) return;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (entry.rank != waiter->rank && !entry.isPast(waiter->run)) return;
+  }
+  found.push_back({Rule::Alone, waiter->rank, waiter->rank, job.deadline, waiter->progress,
+                   [&job, waiter] { return describeAlone(job, *waiter); }});
+}
+
+// Returns, of the ranks that are not past the earliest run in which a rank waits, one that does not
+// wait, else the one that waits at the earliest instruction.
+const RankSnapshot* mostDelayed(const JobView& job) {
+  int64_t earliest = INT64_MAX;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (isAlive(entry) && waits(entry)) earliest = std::min(earliest, entry.run);
+  }
+  const auto key = [](const RankSnapshot& entry) {
+    return std::tuple(waits(entry), entry.run, entry.communicating);
+  };
+  const RankSnapshot* found = nullptr;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (!isAlive(entry) || entry.isPast(earliest)) continue;
+    if (found == nullptr || key(entry) < key(*found)) found = &entry;
+  }
+  return found;
+}
+
+void checkStalled(const JobView& job, Findings& found) {
+  size_t evidence = 0;
+  for (const RankSnapshot& entry : job.ranks) {
+    if (entry.phase == RankPhase::Compiling) return;
+    for (uint64_t fact :
+         {entry.progress, static_cast<uint64_t>(entry.run), static_cast<uint64_t>(entry.issued),
+          static_cast<uint64_t>(entry.phase), static_cast<uint64_t>(entry.state)}) {
+      boost::hash_combine(evidence, fact);
+    }
+  }
+  const bool any_waits = std::any_of(job.ranks.begin(), job.ranks.end(), waits);
+  const RankSnapshot* blamed = any_waits && job.patience > 0 ? mostDelayed(job) : nullptr;
+  if (blamed == nullptr) return;
+  found.push_back({Rule::Stalled, -1, blamed->rank, job.patience, evidence, [&job, blamed] {
+                     const std::string why = waits(*blamed) ? describeAlone(job, *blamed) : "";
+                     return fmt::format("nothing has moved on any rank for {} s, and {}",
+                                        job.patience, why.empty() ? "others wait" : why);
+                   }});
+}
+
+}  // namespace
+
+// One map over all ranks and their latest runs: linear in the number of ranks.
+std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks) {
+  std::map<int64_t, const RankSnapshot*> lowest;  // by run: the lowest rank that knows its hash
+  std::vector<RunDifference> found;
+  for (const RankSnapshot& entry : ranks) {
+    bool differs = false;
+    for (int64_t run = entry.run - static_cast<int64_t>(kKeptRuns) + 1; run <= entry.run; ++run) {
+      const uint64_t hash = entry.hashOfRun(run);
+      if (hash == 0) continue;
+      const RankSnapshot& other = *lowest.try_emplace(run, &entry).first->second;
+      if (differs || other.hashOfRun(run) == hash) continue;
+      differs = true;
+      found.push_back({entry.rank, other.rank, describeDifference(entry, other, run)});
+    }
+  }
+  return found;
+}
+
+std::vector<Finding> findFailures(const JobView& job) {
+  Findings found;
+  for (const auto rule : {checkHeartbeats, checkRuns, checkAbsence, checkAlone, checkStalled}) {
+    rule(job, found);
+  }
+  return found;
+}
+
+}  // namespace heddle::comm

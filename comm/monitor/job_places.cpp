@@ -1,0 +1,52 @@
+#include "comm/monitor/job_places.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "comm/process/process_info.h"
+
+namespace heddle::comm {
+namespace {
+
+std::vector<int> ranksLike(const JobPlaces& places, int rank, bool same_process) {
+  const JobPlaces::Place& mine = places.ranks[static_cast<size_t>(rank)];
+  std::vector<int> found;
+  for (size_t i = 0; i < places.ranks.size(); ++i) {
+    const JobPlaces::Place& other = places.ranks[i];
+    if (other.host_key != mine.host_key || (same_process && other.pid != mine.pid)) continue;
+    found.push_back(static_cast<int>(i));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<int> JobPlaces::onHostOf(int rank) const { return ranksLike(*this, rank, false); }
+std::vector<int> JobPlaces::inProcessOf(int rank) const { return ranksLike(*this, rank, true); }
+
+std::vector<int> JobPlaces::leaders() const {
+  std::vector<int> found;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    if (onHostOf(rank).front() == rank) found.push_back(rank);
+  }
+  return found;
+}
+
+JobPlaces findPlaces(World& world, const std::string& host_key) {
+  const int pid = static_cast<int>(getpid());
+  const std::string mine = fmt::format("{}\n{}\n{} {}", host_key.empty() ? hostKey() : host_key,
+                                       hostName(), pid, processState(pid).started);
+  JobPlaces places;
+  for (const std::string& text : world.exchange(mine)) {
+    JobPlaces::Place& place = places.ranks.emplace_back();
+    std::istringstream in(text);
+    std::getline(in, place.host_key);
+    std::getline(in, place.host);
+    in >> place.pid >> place.started;
+  }
+  return places;
+}
+
+}  // namespace heddle::comm

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace heddle::comm {
+
+// The host and the process of each rank of a job.
+struct JobPlaces {
+  struct Place {
+    std::string host_key;  // equal on ranks that can share memory
+    std::string host;      // name of the host
+    int pid = 0;
+    uint64_t started = 0;  // ProcessState::started
+  };
+  std::vector<Place> ranks;
+
+  // Return the ranks on the host, or in the process, of `rank`, in ascending order.
+  std::vector<int> onHostOf(int rank) const;
+  std::vector<int> inProcessOf(int rank) const;
+  // Returns the lowest rank of each host, in ascending order.
+  std::vector<int> leaders() const;
+};
+
+// Collective. An empty `host_key` stands for the key of this host.
+JobPlaces findPlaces(World& world, const std::string& host_key);
+
+}  // namespace heddle::comm
