@@ -16,7 +16,7 @@ namespace heddle::host {
 namespace {
 
 comm::Carrier carrierOf(const Op& op) {
-  const auto* communicate = std::get_if<Communicate>(&op);
+  const auto* communicate = std::get_if<Communicate>(&op);  // a Send or Recv has no carrier
   return communicate == nullptr ? comm::Carrier{} : communicate->carrier;
 }
 

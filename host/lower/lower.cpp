@@ -314,10 +314,11 @@ class Lowering {
     for (const StreamRequest& request : *splits) {
       const SlotId slot = request.value == kNoValue ? -1 : slots_[request.value];
       const DeviceMesh& mesh = program_.meshes.at(request.mesh);
-      HEDDLE_USER_CHECK(slot >= 0 || mesh.size() == 1,
-                        "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
-                        "has no memory of its own",
-                        request.name, request.split.axis, request.split.chunks);
+      HEDDLE_USER_CHECK(
+          slot >= 0 || mesh.size() == 1,
+          "%{}: stream({}: {}): it is computed inside a kernel or a matrix product and "
+          "has no memory of its own",
+          request.name, request.split.axis, request.split.chunks);
       if (slot < 0) continue;
       std::optional<Sharding>& sharding = program_.slots[static_cast<size_t>(slot)].tensor.sharding;
       if (sharding) sharding->stream = request.split;

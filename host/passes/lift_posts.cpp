@@ -24,8 +24,9 @@ bool definesFor(const Instruction& x, const Communicate& post) {
 }
 
 bool orders(const Instruction& x) {
-  return std::holds_alternative<Communicate>(x.op) || std::holds_alternative<Wait>(x.op) ||
-         std::holds_alternative<For>(x.op) || std::holds_alternative<If>(x.op);
+  const InstructionKind kind = kindOf(x.op);
+  return kind == InstructionKind::Post || kind == InstructionKind::Order ||
+         kind == InstructionKind::Control;
 }
 
 // Whether `x` allocates the output of `post`, which has one pair with two buffers.

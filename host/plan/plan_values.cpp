@@ -36,6 +36,7 @@ PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
 
 void PlanBuilder::findValueUses(const UnrolledStep& step) {
   const Op& op = step.instruction->op;
+  // An Alias or Free does not read the memory. Only kernels take arguments by value.
   if (std::holds_alternative<Alias>(op) || std::holds_alternative<Free>(op)) return;
   const auto* launch = std::get_if<LaunchKernel>(&op);
   for (size_t i = 0; i < step.inputs.size(); ++i) {

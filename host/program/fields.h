@@ -25,7 +25,7 @@ struct FieldRole {
                          // it; an event: the instruction records it
   bool reads = false;    // the slot's memory
   bool writes = false;   // the slot's memory
-  bool borrowed = false;  // the access lasts until the Wait on the instruction's token
+  bool borrowed = false;  // the access lasts until a Wait on the instruction's token
 };
 inline constexpr FieldRole kNamed{};
 inline constexpr FieldRole kDefined{.defines = true};
@@ -56,7 +56,7 @@ struct Field {
   FieldRole role;
 };
 
-// One function per kind: slot(&Copy::in, kRead).
+// One function per kind, as in slot(&Copy::in, kRead).
 namespace field {
 template <FieldKind kKind>
 struct Make {
@@ -78,7 +78,7 @@ inline constexpr Make<FieldKind::Body> body;
 inline constexpr Make<FieldKind::Setting> setting;
 }  // namespace field
 
-// The number of members of an aggregate: the most initializers that it takes.
+// Counts the members of an aggregate: the largest number of initializers that it accepts.
 struct AnyMember {
   template <class T>
   constexpr operator T&() const&& noexcept;

@@ -12,10 +12,11 @@ using TokenId = int32_t;   // index into Program::tokens
 using EventId = int32_t;   // index into Program::events
 using KernelId = int32_t;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
-using StreamId = int32_t;  // 0 is the caller's stream; others are made by the device
+using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
 
-// A team of ranks: those that differ only in these axes of the mesh. No axes: every rank of the
-// mesh. Outermost axis first; the order gives the ranks within the team.
+// A team of ranks: those whose mesh coordinates differ only in these axes. No axes: every rank of
+// the mesh. The first axis is the outermost one; the order of the axes decides the rank in the
+// team.
 struct Team {
   MeshId mesh;  // kNoMesh: all ranks of the job
   std::vector<MeshAxis> axes;

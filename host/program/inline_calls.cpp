@@ -8,6 +8,8 @@
 namespace heddle::host {
 namespace {
 
+// Symbols, meshes and slots of a callee are bound to those of its caller, in this order, because
+// the types of its slots use the first two. Then a copy of its body is renamed.
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
@@ -54,7 +56,7 @@ class Inliner {
     const Program& callee = calleeOf(call);
     HEDDLE_USER_CHECK(
         callee.inputs.size() == call.inputs.size() && callee.outputs.size() == call.outputs.size(),
-        "program {} takes {} slots and gives {}, the call has {} and {}", callee.name,
+        "program {} takes {} inputs and has {} outputs, the call has {} and {}", callee.name,
         callee.inputs.size(), callee.outputs.size(), call.inputs.size(), call.outputs.size());
     bindSymbols(callee, call);
     bindMeshes(callee);
@@ -81,7 +83,7 @@ class Inliner {
     tensors(callee.outputs, call.outputs, false);
   }
 
-  // A body that runs only on the ranks of a mesh cannot name a second one.
+  // Restricts the body to the ranks of a mesh. An instruction can name only one mesh after `on`.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
     for (Instruction& x : body) {
@@ -111,7 +113,7 @@ class Inliner {
       HEDDLE_USER_CHECK(inner.is_scalar == outer.is_scalar &&
                             inner.tensor.dtype == outer.tensor.dtype &&
                             inner.tensor.rank() == outer.tensor.rank(),
-                        "%{} does not fit input %{} of program {}: another type", outer.name,
+                        "%{} does not fit input %{} of program {}: the types differ", outer.name,
                         inner.name, callee.name);
       for (size_t axis = 0; axis < inner.tensor.rank(); ++axis) {
         const Size& from = outer.tensor.domain[axis].extent;
@@ -166,7 +168,7 @@ class Inliner {
     return name;
   }
 
-  // Scalars of the signature are the caller's own slots; all others are new.
+  // Scalars of the signature become the caller's slots. All other slots of the callee are added.
   void bindSlots(const Program& callee, const Call& call) {
     slots_.assign(callee.slots.size(), -1);
     const auto share = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer) {
@@ -175,7 +177,7 @@ class Inliner {
         if (!slot.is_scalar) continue;
         SlotId& shared = slots_[static_cast<size_t>(inner[i])];
         HEDDLE_USER_CHECK(shared < 0 || shared == outer[i],
-                          "the scalar %{} of program {} stands for two slots of its caller",
+                          "the scalar %{} of program {} would be two different slots of its caller",
                           slot.name, callee.name);
         shared = outer[i];
       }
@@ -197,7 +199,7 @@ class Inliner {
     }
   }
 
-  // Appends `names` under new names; returns the id of the first.
+  // Appends `names` with new names, and returns the id of the first one.
   static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
     const auto first = static_cast<int32_t>(to.size());
     std::set<std::string> taken(to.begin(), to.end());
@@ -234,7 +236,7 @@ class Inliner {
   const std::vector<Program>* callees_ = nullptr;
   std::set<std::string> slot_names_;
   std::set<std::string> index_names_;
-  // Of the call that is being expanded, callee to caller.
+  // For the call that is being expanded: from ids and symbols of the callee to those of the caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
   std::vector<SlotId> slots_;

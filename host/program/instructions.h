@@ -16,14 +16,14 @@
 
 namespace heddle::host {
 
-// The instructions of a host program (host/program/program.h). Their grammar and meaning:
-// docs/host_instructions.md. Each struct ends with its mnemonic, its kind and the list of its
+// The instructions of a host program (host/program/program.h). docs/host_instructions.md describes
+// their grammar and meaning. Each struct ends with its mnemonic, its kind and the list of its
 // fields in the order of the text form.
 
-// What an instruction is to passes that treat several instructions alike.
+// The kind of an instruction, for passes that treat several instructions alike.
 enum class InstructionKind : uint8_t {
   Memory,   // allocates or frees a buffer
-  View,     // gives a slot another meaning on the host; touches no tensor's memory
+  View,     // changes what a slot names, on the host; accesses no tensor's memory
   Work,     // reads or writes tensors on a stream
   Post,     // posts an operation in which other ranks take part
   Group,    // begins or ends a group of posts
@@ -32,7 +32,7 @@ enum class InstructionKind : uint8_t {
   Call      // runs another program; inlineCalls() removes it
 };
 
-// Stream-ordered memory for the slot, in its type's size and allocation order.
+// Allocates stream-ordered memory for the slot, in the size and allocation order of its type.
 struct Allocate {
   SlotId out;
   StreamId stream = 0;
@@ -44,7 +44,7 @@ struct Allocate {
   }
 };
 
-// No later instruction touches the buffer of the slot, through any alias.
+// Frees the buffer of the slot. No later instruction may access it, through any alias.
 struct Free {
   SlotId slot;
   StreamId stream = 0;
@@ -56,15 +56,14 @@ struct Free {
   }
 };
 
-// `out` views the buffer of `in`; moves no data. The out slot's type gives the new sizes.
+// Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the new sizes.
 struct Alias {
   struct Same {
     bool operator==(const Same&) const = default;
   };  // same sizes: another name
   struct Reshape {
     bool operator==(const Reshape&) const = default;
-  };  // row-major regrouping; the
-      // strides of `in` must allow a view
+  };  // row-major regrouping; the strides of `in` must allow the view
   struct Permute {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
@@ -81,12 +80,10 @@ struct Alias {
   };  // %in[i % 2]: axis 0
   struct Shard {
     bool operator==(const Shard&) const = default;
-  };  // this rank's block of `in`, as
-      // the sharding of `out` says
+  };  // this rank's block of `in`, by the sharding of `out`
   struct Unpad {
     bool operator==(const Unpad&) const = default;
-  };  // the valid part of a padded
-      // buffer (alloc sizes of `in`)
+  };  // the valid part of a padded buffer (alloc sizes of `in`)
   using View = std::variant<Same, Reshape, Permute, Slice, Index, Shard, Unpad>;
   SlotId out;
   SlotId in;
@@ -100,7 +97,7 @@ struct Alias {
   }
 };
 
-// A host value: a size or index expression, a literal, or a scalar op on scalar slots.
+// Computes a host value: a size or index expression, a literal, or a scalar op on scalar slots.
 struct Evaluate {
   struct Apply {
     const OpDef* op = nullptr;  // Pointwise
@@ -117,9 +114,9 @@ struct Evaluate {
   }
 };
 
-// A kernel family on argument slots, in the order of its segment's inputs and outputs. Candidate,
-// grid and workspace are chosen at prepare from the extents of the run. An output slot may be one
-// of the inputs (in place, element by element).
+// Launches a kernel on slots in the order of its segment's inputs and outputs. Prepare chooses
+// variant, grid and workspace from the extents of the run. An output slot may be one of the inputs
+// (in place, element by element).
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -135,18 +132,17 @@ struct LaunchKernel {
   }
 };
 
-// What a library does better: an op that no kernel is generated for, with the attributes that it
-// has in a fusion (host/program/library_op.h).
-inline constexpr int32_t kMostCtas = 64;         // no transport takes more for one collective
-inline constexpr int32_t kMostCopyChannels = 4;  // each has memory of its own on every GPU
+inline constexpr int32_t kMostCtas = 64;         // no transport uses more for one collective
+inline constexpr int32_t kMostCopyChannels = 4;  // each needs its own memory on every GPU
 
+// Calls a library function for an op for which no kernel is generated (host/program/library_op.h).
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   StreamId stream = 0;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
-  // Of a GPU, that a product leaves to a collective beside it (Communicate::carrier).
+  // Number of SMs that a matrix product leaves to a concurrent collective (Communicate::carrier).
   int32_t spare_sms = 0;
   bool operator==(const CallLibrary&) const = default;
   static constexpr std::string_view kMnemonic = "call_library";
@@ -159,7 +155,7 @@ struct CallLibrary {
   }
 };
 
-// `out` = `in`, same local sizes, any strides on either side when both are dense in the same order.
+// Copies `in` to `out`. The two have equal dtypes and local sizes; their strides may differ.
 struct Copy {
   SlotId out;
   SlotId in;
@@ -173,34 +169,36 @@ struct Copy {
   }
 };
 
-// Posts a collective on whole allocations (alloc sizes, so counts are equal on all ranks). The
-// buffers are borrowed until a Wait on the token. It moves memory as it lies: the axis along which
-// ranks are gathered or scattered must be outermost in memory on both sides; of an all-to-all the
-// axis that is split outermost in that of `in`, the one that is joined in that of `out`. A buffer
-// that only the root has is not looked at elsewhere, and its slot may name nothing there.
+// Posts a collective.
+// Counts:  those of the full allocations (alloc sizes), so that they are equal on all ranks.
+// Buffers: borrowed until a Wait on the token. A rank does not access a buffer that only the root
+//          needs, and the slot may name nothing there.
+// Order:   memory is moved without reordering. Therefore the axis along which ranks are gathered or
+//          scattered must be outermost in memory on both sides. In an all-to-all, the axis that is
+//          split must be outermost in the memory of `in`, and the joined axis in that of `out`.
 struct Communicate {
-  comm::CollectiveKind kind;  // any but Recv; Send: the root's to the other of a team of two
+  comm::CollectiveKind kind;  // not Recv. Send: from the root to the other rank of a team of two
   SlotId out;                 // Barrier: kNoSlot, like `in`
   SlotId in;
   Team team;
   std::optional<ReduceOp> reduce;
   StreamId stream = 0;
   TokenId token;
-  std::optional<Size> root = {};  // a rank within the team, the same on all of its ranks
-  // AllToAllV: lists of as many elements as the team has ranks, which the host has when it posts.
+  std::optional<Size> root = {};  // a rank in the team, equal on all of its ranks
+  // AllToAllV: lists with one element per rank of the team. The host needs them when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // What moves it, and what of a GPU that takes.
+  // Which engines of a GPU carry it out, and how many SMs it may use.
   comm::Carrier carrier = {};
-  // More of the same kind, posted with the first as one group under the one token; no two of them
-  // share memory that either writes. Only of a kind that mayGroup().
+  // More pairs for the same kind, posted with the first as one group with one token. No pair writes
+  // to memory of another one. Only for kinds that mayGroup().
   struct Pair {
     SlotId in;
     SlotId out;
     bool operator==(const Pair&) const = default;
   };
   std::vector<Pair> also = {};
-  std::vector<Pair> pairs() const;  // all of them, the first before the others
+  std::vector<Pair> pairs() const;  // (in, out), then `also`; empty for a Barrier
   bool operator==(const Communicate&) const = default;
   static constexpr std::string_view kMnemonic = "communicate";
   static constexpr InstructionKind kKind = InstructionKind::Post;
@@ -215,12 +213,13 @@ struct Communicate {
   }
 };
 
-// Allreduce, Reduce, Broadcast, Allgather, ReduceScatter, AllToAll: which several pairs may share.
+// Returns whether one Communicate may have several pairs: Allreduce, Reduce, Broadcast, Allgather,
+// ReduceScatter and AllToAll.
 bool mayGroup(comm::CollectiveKind kind);
 
-// Point to point with a peer of the team, given by an expression of `rank`, `ranks`, mesh indices
-// and loop indices (a rank within the team). Outside a group the token is the operation's own;
-// inside a group it must be absent and GroupEnd's token covers all.
+// Send and Recv post a transfer between this rank and a peer, which is given as a rank in the team.
+// It is an expression of `rank`, `ranks`, mesh indices and loop indices. Outside of a group each
+// has its own token. Inside a group it has none, and the token of GroupEnd covers all.
 struct Send {
   SlotId slot;
   Size peer;
@@ -251,7 +250,7 @@ struct Recv {
                       field::stream(&Recv::stream));
   }
 };
-// Sends and receives between the two are posted together. All on the stream and team of the group.
+// Sends and receives between GroupBegin and GroupEnd are posted together, on one stream and team.
 struct GroupBegin {
   bool operator==(const GroupBegin&) const = default;
   static constexpr std::string_view kMnemonic = "group_begin";
@@ -266,8 +265,8 @@ struct GroupEnd {
   static constexpr auto fields() { return std::tuple(field::token(&GroupEnd::token, kDefined)); }
 };
 
-// The stream (never the host) waits until the posted operation of the token is done. A token
-// starts done; the latest post of it counts.
+// Makes the stream (never the host) wait until the operation of the token has completed. If several
+// posts define the token, the latest one counts. Before the first one, a Wait does nothing.
 struct Wait {
   TokenId token;
   StreamId stream = 0;
@@ -279,6 +278,7 @@ struct Wait {
   }
 };
 
+// A WaitEvent orders its stream after the latest record; before the first one, it does nothing.
 struct RecordEvent {
   EventId event;
   StreamId stream = 0;
@@ -301,8 +301,8 @@ struct WaitEvent {
   }
 };
 
-// A 0-d or one-element device tensor to a scalar slot, or an i64 tensor without gaps to a list of
-// as many: the only instruction on which the host waits.
+// Reads a tensor of one element into a scalar slot, or an i64 tensor without gaps into a list of
+// equal length. It is the only instruction on which the host waits.
 struct ReadBack {
   SlotId out;
   SlotId in;
@@ -318,8 +318,8 @@ struct ReadBack {
 
 struct Instruction;
 
-// for INDEX in start .. stop (stop excluded). Bounds are known at prepare: sizes, rank, indices of
-// outer loops.
+// Runs the body for each index from start to stop, without stop. The bounds depend only on sizes,
+// the rank and indices of outer loops, so that prepare knows them.
 struct For {
   std::string index;
   Size start;
@@ -334,7 +334,8 @@ struct For {
   }
 };
 
-// Both sides are size expressions, or a scalar slot (an i64 or bool) on the left.
+// Compares two size expressions, or a scalar slot (i64 or bool) with a size expression. Prepare
+// decides the first kind, the run decides the second.
 struct Predicate {
   enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   std::variant<Size, SlotId> lhs;
@@ -355,8 +356,7 @@ struct If {
   }
 };
 
-// Runs another program of the same file with these slots as its inputs; its outputs land in
-// `outputs`.
+// Runs another program of the same file. `inputs` are its inputs, and `outputs` name its outputs.
 struct Call {
   std::string program;
   std::vector<SlotId> inputs;
@@ -370,7 +370,7 @@ struct Call {
   }
 };
 
-// Debug: fails the run when the slot holds NaN or inf / prints name, sizes and first values.
+// For debugging: Check fails the run on NaN or inf. Print prints name, sizes and first values.
 struct Check {
   SlotId slot;
   StreamId stream = 0;

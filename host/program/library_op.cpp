@@ -53,11 +53,11 @@ void verifyAttributes(const OpDef& op, const CallLibrary& call) {
                                    [&](const AttrSpec& each) { return each.name == name; });
     HEDDLE_USER_CHECK(spec != op.attrs.end(), "{} has no attribute {}; it takes {}", op.name, name,
                       libraryArgumentsOf(op));
-    HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: {}= has a value of another type", op.name,
-                      name);
+    HEDDLE_USER_CHECK(hasType(value, spec->type), "{}: the value of {}= has the wrong type",
+                      op.name, name);
   }
   for (const AttrSpec& spec : op.attrs) {
-    // An axis that a fusion may leave out is written in its program.
+    // A fusion may omit the axis of some ops, but a program always contains it.
     const bool required = spec.required || spec.name == "axis";
     HEDDLE_USER_CHECK(!required || findAttr(call, spec.name) != nullptr,
                       "{} needs {}=; it takes {}", op.name, spec.name, libraryArgumentsOf(op));
@@ -69,8 +69,9 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
                     name(slot.tensor.dtype), name(dtype));
 }
 
-// One line along the axis is one piece of work: every operand has the axis, and has all of it.
-// Where a scatter puts things may be cut, alike on both sides.
+// Checks ops that work on lines along an axis. A rank processes full lines, so that no operand may
+// be sharded along the axis. The tensor into which a scatter writes may be, if the result is
+// sharded alike.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[static_cast<size_t>(call.outputs[0])];
@@ -91,8 +92,8 @@ void verifyLines(const Program& program, const OpDef& op, const CallLibrary& cal
                       out.name, rank);
     const bool target = op.kind == OpKind::Scatter && (id == call.inputs[0] || &slot == &out);
     HEDDLE_USER_CHECK(cutsOf(slot).empty() || target,
-                      "{}: axis {} of %{} is sharded; whole lines are needed along it", op.name,
-                      axis, slot.name);
+                      "{}: axis {} of %{} is sharded, but each rank needs full lines along it",
+                      op.name, axis, slot.name);
     HEDDLE_USER_CHECK(!target || cutsOf(slot) == cutsOf(out),
                       "{}: axis {} of %{} and of %{} are sharded in different ways", op.name, axis,
                       slot.name, out.name);
@@ -105,8 +106,8 @@ void verifyTypes(const Program& program, const OpDef& op, const CallLibrary& cal
   };
   const DType first = slot(call.inputs[0]).tensor.dtype;
   HEDDLE_USER_CHECK(!isFloat8(first) || op.name == "scatter",
-                    "{}: %{} is {}, which takes part in casts, moves and products only", op.name,
-                    slot(call.inputs[0]).name, name(first));
+                    "{}: %{} is {}, which is only for casts, data movement and matrix products",
+                    op.name, slot(call.inputs[0]).name, name(first));
   DType result = first;
   if (op.kind == OpKind::Scan && (op.name == "argsort" || !isFloat(first))) result = DType::I64;
   expectType(op, slot(call.outputs[0]), result);
@@ -180,7 +181,7 @@ void verifyLibrary(const Program& program, const CallLibrary& call) {
   const size_t results = isAttentionBackward(call) ? 3 : 1;
   HEDDLE_USER_CHECK(
       call.inputs.size() >= least && call.inputs.size() <= most && call.outputs.size() == results,
-      "{} takes {} tensors and gives {}, not {} and {}", op->name,
+      "{} takes {} tensors and returns {}, got {} and {}", op->name,
       most > least ? fmt::format("{} to {}", least, most) : fmt::format("{}", least), results,
       call.inputs.size(), call.outputs.size());
   verifyAttributes(*op, call);

@@ -8,34 +8,37 @@
 
 namespace heddle::host {
 
-// The ops that CallLibrary names: those of the kinds Matmul, Scan and Scatter, and two that a
-// fusion has as the ops they are made of (ir/segment/attention.h): `attention`, softmax(q k^T
-// scale) v of (q, k, v), and `attention_backward`, of (g, q, k, v) the gradients (dq, dk, dv),
-// where g is that of the result.
+// The functions that CallLibrary names:
+// - ops of the kinds Matmul, Scan and Scatter
+// - `attention` of (q, k, v): softmax(q k^T scale) v
+// - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
+//   the result of `attention`
+// In a fusion the last two are the ops of which they are composed (ir/segment/attention.h).
 
-// nullptr when `name` is none of them.
+// Returns the op of a library function, or nullptr if there is no such function.
 const OpDef* findLibraryOp(std::string_view name);
 
 inline bool isAttentionBackward(const CallLibrary& call) {
   return call.function == "attention_backward";
 }
-inline bool isAttention(const CallLibrary& call) {  // or its backward
+inline bool isAttention(const CallLibrary& call) {  // forward or backward
   return call.function == "attention" || isAttentionBackward(call);
 }
 
-// What is said of a name that is no library function, and of an argument that a function does not
-// take: what would fit.
+// Texts for messages: that `name` is not a library function, with all functions; and the arguments
+// that a function takes.
 std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
-// The function, its operands (number, dtypes, ranks) and its attributes. UserError saying what
-// would fit; sizes are checked by the unrolled program (host/unroll/check_operands.h).
+// Checks the function, its operands (number, dtypes, ranks) and its attributes. UserError says what
+// would fit. Sizes are checked in the unrolled program (host/unroll/check_operands.h).
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
-// Attributes of a call that verifyLibrary() has passed.
+// Return an attribute of a call that verifyLibrary() has accepted; nullopt if the call does not
+// have it. libraryAxis() requires that it has an axis.
 int64_t libraryAxis(const CallLibrary& call);
 std::optional<double> libraryNumber(const CallLibrary& call, std::string_view name);
 std::optional<int64_t> libraryCount(const CallLibrary& call, std::string_view name);
-bool libraryFlag(const CallLibrary& call, std::string_view name);  // false when it is not there
+bool libraryFlag(const CallLibrary& call, std::string_view name);  // false if absent
 
 }  // namespace heddle::host

@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// Slots, tokens and events in the order in which the text names them; so two programs that differ
-// only in numbering become equal.
+// Renumbers slots, tokens and events in the order in which the text names them. Two programs that
+// differ only in numbering become equal.
 Program canonical(const Program& program) {
   Program out = program;
   std::vector<SlotId> slot_of(program.slots.size(), -1);
@@ -92,7 +92,7 @@ std::vector<bool> Program::communicationStreams() const {
   std::vector<bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
     const auto stream = static_cast<size_t>(streamOf(x.op).value_or(0));
-    // A copy may share a stream with collectives: copy engines leave the SMs alone.
+    // Only these two occupy SMs. Other work, such as a copy, may share a stream with collectives.
     if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
       computes[stream] = true;
     }

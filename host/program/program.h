@@ -12,20 +12,20 @@
 
 namespace heddle::host {
 
-// The host program: what every rank does, as plain data. One global program for all ranks; each
-// rank projects it at prepare. It holds no pointer, prints and parses (host/text/program_text.h),
-// and never changes while it runs. Grammar and meaning of each instruction:
-// docs/host_instructions.md.
+// The host program: what all ranks do, as plain data. There is one program for all ranks, and each
+// rank unrolls it at prepare (host/unroll/unroll.h). It contains no pointers into itself, prints
+// and parses (host/text/program_text.h), and never changes while it runs. docs/host_instructions.md
+// describes each instruction.
 
-// A register. A tensor slot names a buffer (or a view of one) of the tensor's type; a scalar slot
-// holds a host value, or a list of them (an axis of i64), which only ReadBack fills. A slot may be
-// redefined by a later Allocate, Alias, Evaluate or ReadBack.
+// A register of the program. A tensor slot names a buffer or a view of one. A scalar slot holds a
+// host value, or a list of i64 values with one axis, which only ReadBack fills. A later Allocate,
+// Alias, Evaluate or ReadBack may redefine a slot.
 struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
   TensorView tensor;        // unsharded logical sizes, layout, sharding
   std::vector<Size> alloc;  // local allocated sizes, per axis, equal on all ranks; empty: those of
-                            // the sharding's blocks (ceil sizes)
+                            // the sharding's blocks, rounded up
   std::optional<Scalar> default_value;  // scalar inputs
   bool isList() const { return is_scalar && tensor.rank() > 0; }
   bool operator==(const Slot&) const = default;
@@ -38,7 +38,8 @@ struct Instruction {
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
 
-// A generated kernel travels as the fusion segment it came from, so a program file runs by itself.
+// A kernel is stored as the fusion segment from which it is generated, so that a printed program
+// runs by itself.
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
@@ -56,18 +57,22 @@ struct Program {
   std::vector<std::pair<std::string, int64_t>> size_defaults;
   std::vector<SizeGuard> guards;
   std::vector<Instruction> body;
-  std::vector<Program> callees;  // for Call; share nothing with this one
+  std::vector<Program> callees;  // for Call; they share no ids with this program
 
   std::optional<SlotId> findSlot(std::string_view name) const;
   int streams() const;  // 1 + the highest StreamId used
-  // By stream: on it are collectives, sends or receives, and nothing that computes.
+  // Returns for each stream whether it has collectives, sends or receives, but no launches and no
+  // library calls.
   std::vector<bool> communicationStreams() const;
 };
 
+// Returns whether two programs are equal. It ignores what the text form does not keep: the ids of
+// tokens and events, other slots before inputs, and the order of callees.
 bool sameProgram(const Program& a, const Program& b);
 
-// The number of an instruction in diagnostics, dumps and unrolled programs: its position in a walk
-// of the body that counts a For or If before its body. Equal on all ranks. Callees are not counted.
+// The number of an instruction in messages, dumps and unrolled programs: its position in a walk of
+// the body that counts a For or If before its bodies. It is equal on all ranks. Callees are not
+// counted.
 using InstructionIndex = int32_t;
 int32_t countInstructions(const std::vector<Instruction>& body);
 
@@ -77,13 +82,13 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 struct Access {
   SlotId slot;
   bool write;
-  // The access lasts until the Wait on the token. It covers the whole buffer. Of a rooted
-  // collective, the unrolled program says which ranks access it.
+  // The access lasts until a Wait on the token. The unrolled program tells which ranks access the
+  // buffers of a rooted collective.
   bool borrowed = false;
   bool operator==(const Access&) const = default;
 };
-// An instruction with bodies has none of its own. Lifetimes, dependencies, race checks and
-// timelines all derive from this list.
+// Returns the accesses of the instruction, without those of its bodies. Lifetimes, dependencies,
+// race checks and timelines are all derived from this list.
 std::vector<Access> accessesOf(const Op& op);
 std::optional<StreamId> streamOf(const Op& op);    // nullopt: the instruction is for the host only
 const Team* teamOf(const Op& op);                  // nullptr: no other rank takes part

@@ -7,13 +7,13 @@
 
 namespace heddle::host {
 
-// World ranks of the team in which `rank` is, in team order; empty when the rank is not in its
-// mesh.
+// Returns the World ranks of the team of `rank`, in team order. Empty if `rank` is not in the mesh
+// of the team.
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks);
 
-// Whether some instruction posts to a team.
+// Returns whether an instruction posts to a team.
 bool communicatesAnywhere(const Program& program);
-// Whether some instruction is a library's matrix product.
+// Returns whether an instruction is a matrix product of a library.
 bool hasMatmuls(const Program& program);
 
 }  // namespace heddle::host

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "comm/operation.h"
 #include "host/verify/collectives_fit.h"
+#include "host/verify/post_sequence.h"
 #include "ir/base/error.h"
 
 namespace heddle::host {
@@ -22,50 +23,37 @@ using nlohmann::json;
 // number and a hash.
 constexpr size_t kSentInFull = 1024;
 
-struct Posted {
+struct PlannedPost {
   InstructionIndex instruction = -1;
   Operation operation;  // without buffers and lists of counts
 };
 
-// A sequence in which ranks match posts by their order: the collectives on the communicator of a
-// team, or the transfers in a team from one rank to another. All ranks are World ranks.
-struct Channel {
-  std::vector<int> members;
-  comm::Carrier carrier;
-  int from = -1;  // -1: collectives
-  int to = -1;
+using Channel = PostChannel<std::vector<int>>;
 
-  bool operator<(const Channel& other) const {
-    return std::tie(members, carrier, from, to) <
-           std::tie(other.members, other.carrier, other.from, other.to);
+bool isBetween(const Channel& channel, int a, int b) {
+  if (channel.isTransfer()) {
+    return (channel.sender == a && channel.receiver == b) ||
+           (channel.sender == b && channel.receiver == a);
   }
-  bool between(int a, int b) const {
-    if (from >= 0) return (from == a && to == b) || (from == b && to == a);
-    const auto has = [&](int rank) {
-      return std::find(members.begin(), members.end(), rank) != members.end();
-    };
-    return has(a) && has(b);
-  }
-};
+  const auto has = [&](int rank) {
+    return std::find(channel.team.begin(), channel.team.end(), rank) != channel.team.end();
+  };
+  return has(a) && has(b);
+}
 
-// The posts of one rank to one channel.
-struct Sequence {
-  std::vector<Posted> sent;  // the first ones, in full
-  int64_t total = 0;
-  uint64_t rest_hash = 0;  // of the others
-  bool open = false;       // the run decides what follows
+// The posts of one rank to one channel. The first ones are sent in full.
+struct Sequence : PostSequence<PlannedPost> {
+  uint64_t rest_hash = 0;  // of the other ones
 };
 using Sequences = std::map<Channel, Sequence>;
 
-void addPost(Sequence& sequence, const Posted& posted, bool decided) {
-  sequence.open = sequence.open || !decided;
-  if (sequence.open) return;
-  ++sequence.total;
-  if (sequence.sent.size() < kSentInFull) {
-    sequence.sent.push_back(posted);
+void addPost(Sequence& sequence, const PlannedPost& post, bool decided) {
+  if (!sequence.extend(decided)) return;
+  if (sequence.posts.size() < kSentInFull) {
+    sequence.posts.push_back(post);
     return;
   }
-  Operation alike = posted.operation;  // the two ends of a transfer must give the same hash
+  Operation alike = post.operation;  // the two ends of a transfer must give the same hash
   if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
   alike.peer = 0;
   sequence.rest_hash = sequence.rest_hash * 1099511628211u +
@@ -73,8 +61,7 @@ void addPost(Sequence& sequence, const Posted& posted, bool decided) {
                        static_cast<uint64_t>(alike.dtype);
 }
 
-// Lists the posts of the plan by channel. Transfers share one channel whatever their carrier. Teams
-// of one rank need no comparison.
+// Lists the posts of the plan by channel. Teams of one rank need no comparison.
 Sequences postsOf(const Plan& plan, int rank) {
   Sequences sequences;
   DecidedSteps decided;
@@ -88,17 +75,17 @@ Sequences postsOf(const Plan& plan, int rank) {
     const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
     if (post == nullptr || post->communicator->size() == 1) continue;
     for (int32_t i = 0; i < post->operations; ++i) {
-      Posted posted{plan.instruction_of[step],
-                    plan.operations[static_cast<size_t>(post->first + i)]};
+      PlannedPost planned{plan.instruction_of[step],
+                          plan.operations[static_cast<size_t>(post->first + i)]};
       Channel channel{plan.teams[static_cast<size_t>(post->team)], post->carrier};
-      if (comm::isPointToPoint(posted.operation.kind)) {
-        const int peer = channel.members.at(static_cast<size_t>(posted.operation.peer));
-        const bool sends = posted.operation.kind == CollectiveKind::Send;
+      if (comm::isPointToPoint(planned.operation.kind)) {
+        const int peer = channel.team.at(static_cast<size_t>(planned.operation.peer));
+        const bool sends = planned.operation.kind == CollectiveKind::Send;
         channel.carrier = {};
-        channel.from = sends ? rank : peer;
-        channel.to = sends ? peer : rank;
+        channel.sender = sends ? rank : peer;
+        channel.receiver = sends ? peer : rank;
       }
-      addPost(sequences[channel], posted, decided.has(step));
+      addPost(sequences[channel], planned, decided.has(step));
     }
   }
   return sequences;
@@ -108,20 +95,20 @@ std::string encodePosts(const Sequences& sequences) {
   json all = json::array();
   for (const auto& [channel, sequence] : sequences) {
     json sent = json::array();
-    for (const Posted& one : sequence.sent) {
+    for (const PlannedPost& one : sequence.posts) {
       const Operation& op = one.operation;
       sent.push_back({one.instruction, static_cast<int>(op.kind), static_cast<int>(op.dtype),
                       op.count, static_cast<int>(op.reduce), op.root, op.peer});
     }
-    all.push_back({channel.members, channel.carrier.ctas, channel.carrier.copy_channel,
-                   channel.from, channel.to, sequence.total, sequence.rest_hash, sequence.open,
+    all.push_back({channel.team, channel.carrier.ctas, channel.carrier.copy_channel, channel.sender,
+                   channel.receiver, sequence.total, sequence.rest_hash, sequence.open,
                    std::move(sent)});
   }
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. UserError if the text is no list of posts: that rank is
-// elsewhere, and has sent something else.
+// Parses the posts of rank `peer`. UserError if the text is not a list of posts: that rank takes
+// part in another exchange.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);
@@ -135,15 +122,15 @@ Sequences decodePosts(const std::string& text, int peer) {
     sequence.rest_hash = one.at(6);
     sequence.open = one.at(7);
     for (const json& sent : one.at(8)) {
-      Posted posted;
-      posted.instruction = sent.at(0);
-      posted.operation.kind = static_cast<CollectiveKind>(sent.at(1).get<int>());
-      posted.operation.dtype = static_cast<DType>(sent.at(2).get<int>());
-      posted.operation.count = sent.at(3);
-      posted.operation.reduce = static_cast<ReduceOp>(sent.at(4).get<int>());
-      posted.operation.root = sent.at(5);
-      posted.operation.peer = sent.at(6);
-      sequence.sent.push_back(std::move(posted));
+      PlannedPost post;
+      post.instruction = sent.at(0);
+      post.operation.kind = static_cast<CollectiveKind>(sent.at(1).get<int>());
+      post.operation.dtype = static_cast<DType>(sent.at(2).get<int>());
+      post.operation.count = sent.at(3);
+      post.operation.reduce = static_cast<ReduceOp>(sent.at(4).get<int>());
+      post.operation.root = sent.at(5);
+      post.operation.peer = sent.at(6);
+      sequence.posts.push_back(std::move(post));
     }
   }
   return sequences;
@@ -162,38 +149,38 @@ class Comparison {
     };
     for (const Sequences* sequences : {&mine, &theirs}) {
       for (const auto& [channel, sequence] : *sequences) {
-        if (channel.between(rank_, peer_)) compare(of(mine, channel), of(theirs, channel));
+        if (isBetween(channel, rank_, peer_)) compare(of(mine, channel), of(theirs, channel));
       }
     }
   }
 
  private:
   void compare(const Sequence& mine, const Sequence& theirs) const {
-    const size_t both = std::min(mine.sent.size(), theirs.sent.size());
-    for (size_t i = 0; i < both; ++i) {
-      if (!collectivesFit(mine.sent[i].operation, theirs.sent[i].operation)) {
-        refuse(&mine.sent[i], &theirs.sent[i]);
-      }
+    const auto fits = [](const PlannedPost& a, const PlannedPost& b) {
+      return collectivesFit(a.operation, b.operation);
+    };
+    if (const std::optional<size_t> at = firstMismatch(mine, theirs, fits)) {
+      refuse(postAt(mine, *at), postAt(theirs, *at));
     }
-    if (mine.total > theirs.total && !theirs.open) refuse(nextOf(mine, theirs), nullptr);
-    if (theirs.total > mine.total && !mine.open) refuse(nullptr, nextOf(theirs, mine));
     const bool all_known = mine.total == theirs.total && !mine.open && !theirs.open;
     if (all_known && mine.rest_hash != theirs.rest_hash) {
       userError("{}: ranks {} and {} post different operations after the first {}",
-                resources_.text(mine.sent.back().instruction), rank_, peer_, kSentInFull);
+                resources_.text(mine.posts.back().instruction), rank_, peer_, kSentInFull);
     }
   }
-  // Returns the first post that the shorter sequence lacks, or the last one that was sent in full.
-  static const Posted* nextOf(const Sequence& more, const Sequence& less) {
-    return &more.sent[std::min(static_cast<size_t>(less.total), more.sent.size() - 1)];
+  // Returns nullptr after the end of the sequence. Returns the last post that was sent in full in
+  // place of later ones.
+  static const PlannedPost* postAt(const Sequence& sequence, size_t at) {
+    if (at >= sequence.total) return nullptr;
+    return &sequence.posts[std::min(at, sequence.posts.size() - 1)];
   }
-  [[noreturn]] void refuse(const Posted* mine, const Posted* theirs) const {
-    const Posted& named = mine != nullptr ? *mine : *theirs;
+  [[noreturn]] void refuse(const PlannedPost* mine, const PlannedPost* theirs) const {
+    const PlannedPost& named = mine != nullptr ? *mine : *theirs;
     userError("{}: rank {} posts {} where rank {} posts {}", resources_.text(named.instruction),
               rank_, textOf(mine), peer_, textOf(theirs));
   }
-  static std::string textOf(const Posted* posted) {
-    return posted == nullptr ? "nothing" : postText(posted->operation);
+  static std::string textOf(const PlannedPost* post) {
+    return post == nullptr ? "nothing" : postText(post->operation);
   }
 
   int rank_;

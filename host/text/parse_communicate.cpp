@@ -1,4 +1,4 @@
-// The members of InstructionParser for what goes to a team.
+// The members of InstructionParser for instructions in which other ranks take part.
 #include <fmt/format.h>
 
 #include "host/text/parse_instruction.h"
@@ -39,7 +39,7 @@ Op InstructionParser::communicate(TokenId token) {
   return out;
 }
 
-// KEY=
+// Consumes KEY= if it comes next.
 bool InstructionParser::acceptKey(std::string_view key) {
   if (!in_.acceptWord(key)) return false;
   in_.expectSymbol("=");

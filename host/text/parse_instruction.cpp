@@ -12,6 +12,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns the id of a name, and declares the name if it is new.
 int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& names,
                  const std::string& name) {
   const auto [found, is_new] = ids.emplace(name, static_cast<int32_t>(names.size()));
@@ -63,7 +64,7 @@ Op InstructionParser::op() {
   in_.fail("an instruction or '}'");
 }
 
-// The regular form of instructions: the mnemonic, then the fields in their order.
+// Parses the fields of an instruction of the regular form: the mnemonic, then the fields in order.
 template <class Regular>
 Op InstructionParser::regularFields(int32_t defined) {
   Regular made{};
@@ -208,7 +209,7 @@ Op InstructionParser::callLibrary() {
   return out;
 }
 
-// KEY=8, or 0 without it.
+// Parses KEY=NUMBER. Returns 0 if KEY does not come next.
 int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   if (!acceptKey(key)) return 0;
   const Token at = in_.peek();
@@ -219,7 +220,8 @@ int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   return static_cast<int32_t>(count);
 }
 
-// (%a, %b, axis=1): slots first; attributes in any order, kept in that of the table.
+// Parses (%a, %b, axis=1). Attributes may have any order, and are stored in the order of the op
+// table.
 void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
   std::vector<std::optional<Attr>> found(op.attrs.size());
   in_.expectSymbol("(");
@@ -299,7 +301,7 @@ Op InstructionParser::call() {
 SlotId InstructionParser::slotNamed(const Token& at) const {
   const auto found = slots_.find(at.text);
   if (found == slots_.end()) {
-    in_.failAt(at, fmt::format("found {}, expected a slot that is declared", describe(at)));
+    in_.failAt(at, fmt::format("found {}, expected a declared slot", describe(at)));
   }
   return found->second;
 }

@@ -10,15 +10,16 @@
 
 namespace heddle::host {
 
-// Reads the instructions of a program whose meshes, kernels and slots have been read; tokens and
-// events are declared in `program` by their first use.
+// Parses the instructions of a program. Meshes, kernels and slots of `program` must be parsed
+// already. The first use of a token or event declares it in `program`. UserError names line and
+// column.
 class InstructionParser {
  public:
   InstructionParser(TokenStream& in, Program& program);
 
-  std::vector<Instruction> body();  // up to and with the closing brace
+  std::vector<Instruction> body();  // up to the closing brace, which is consumed
   SlotId slotNamed(const Token& at) const;
-  // The programs that are called, each once, in order.
+  // Returns the names of the called programs, each once, in order of the first call.
   const std::vector<Token>& called() const { return called_; }
 
  private:
@@ -27,7 +28,7 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Reads one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
+  // Parses one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
   // the "=", or kNoId.
   static constexpr int32_t kNoId = -1;
   template <class... Regular>

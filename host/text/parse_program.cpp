@@ -8,7 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// A program holds copies of the programs it calls, so a few lines of text could ask for many.
+// A program contains copies of the programs that it calls. Without a limit, a few lines of text
+// could expand to very many programs.
 constexpr size_t kMaxCallees = 200;
 
 size_t countPrograms(const Program& program) {
@@ -17,7 +18,7 @@ size_t countPrograms(const Program& program) {
   return count;
 }
 
-// `mesh`* `kernel`* `program`.
+// Parses one program with the meshes and kernels before it: `mesh`* `kernel`* `program`.
 class SectionParser {
  public:
   SectionParser(TokenStream& in, const std::map<std::string, Program>& earlier)
@@ -146,7 +147,8 @@ class SectionParser {
     for (const Token& at : called) {
       const auto found = earlier_.find(at.text);
       if (found == earlier_.end()) {
-        in_.failAt(at, fmt::format("found {}, expected a program that stands above", describe(at)));
+        in_.failAt(
+            at, fmt::format("found {}, expected a program from earlier in the file", describe(at)));
       }
       total += countPrograms(found->second);
       if (total > kMaxCallees) {

@@ -25,13 +25,13 @@ std::string join(const BufferAccesses& items, PrintItem print_item,
   return out;
 }
 
-// One instruction on one line; For and If: the head without the brace.
+// Prints one instruction on one line. For and If print their head without the brace.
 class InstructionPrinter {
  public:
   explicit InstructionPrinter(const Program& program) : program_(program) {}
 
-  // The regular form: what the instruction defines, its mnemonic, the other names, the stream. An
-  // instruction with another kind of field needs a function of its own.
+  // Prints the regular form: what the instruction defines, its mnemonic, the other names, the
+  // stream. An instruction with fields of other kinds needs its own overload.
   template <class Regular>
   std::string operator()(const Regular& x) const {
     std::string defined, named;
@@ -121,8 +121,8 @@ class InstructionPrinter {
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
   };
 
-  // Diagnostics of a program that verify() refuses must not fail themselves: an id out of range
-  // throws, and says so.
+  // Messages about an illegal program print its instructions. An id out of range must therefore
+  // throw UserError and not read past the end.
   template <class Item>
   static const Item& item(const std::vector<Item>& items, int32_t id) {
     HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
@@ -172,7 +172,7 @@ std::string indented(const std::string& text, std::string_view indent) {
   return out;
 }
 
-// One program with its own meshes and kernels; callees are printed before it.
+// Prints one program with its own meshes and kernels. Callees are separate sections.
 class SectionPrinter {
  public:
   explicit SectionPrinter(const Program& program) : program_(program) {}
@@ -232,7 +232,8 @@ class SectionPrinter {
     }
   }
 
-  // Iterative: a list that is open is closed when its end is reached.
+  // Iterative, because programs may be nested deeply. Only For and If have bodies, and each has its
+  // own text between them, so this names both.
   void body() {
     struct Open {
       const std::vector<Instruction>* list;
@@ -269,7 +270,7 @@ class SectionPrinter {
   std::string out_;
 };
 
-// Callees before their callers, each name once.
+// Appends callees before their callers, each name once.
 void collect(const Program& program, std::vector<const Program*>& order) {
   for (const Program& callee : program.callees) collect(callee, order);
   for (const Program* seen : order) {

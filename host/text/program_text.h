@@ -8,16 +8,18 @@
 
 namespace heddle::host {
 
-// Text of a host program, complete: meshes, kernels as fusion segments, callees, then the program.
-// print(parse(x)) == x for any x print() made; parse(print(p)) is sameProgram as p.
+// Prints a complete host program: callees, then the program, each with its meshes and its kernels
+// as fusion segments. print(parse(x)) == x for every x that print() returned, and sameProgram(p,
+// parse(print(p))) holds.
 std::string print(const Program& program);
 std::string printInstruction(const Program& program, const Instruction& instruction);  // one line
-// One line per InstructionIndex; For and If print their head only.
+// Returns one line per InstructionIndex. For and If print only their head.
 std::vector<std::string> instructionTexts(const Program& program);
 
+// Parses a program. UserError names `origin`, line and column.
 Program parseProgram(std::string_view text, std::string_view origin = "<text>");
 
-// A .fusion or .hostir file: which one is decided by the first keyword after meshes.
+// Parses a .fusion or .hostir file. The first keyword after the meshes decides which one it is.
 std::variant<Fusion, Program> parseFile(std::string_view text, std::string_view origin);
 
 }  // namespace heddle::host

@@ -9,7 +9,7 @@
 
 namespace heddle::host {
 
-// Words of the text form, in both directions.
+// Words of the text form, for printing and parsing.
 inline constexpr std::pair<comm::CollectiveKind, std::string_view> kCollectives[] = {
     {comm::CollectiveKind::Allreduce, "allreduce"},
     {comm::CollectiveKind::Reduce, "reduce"},
@@ -36,7 +36,7 @@ inline std::string_view compareName(Predicate::Compare compare) {
   return kCompares[static_cast<size_t>(compare)].second;
 }
 
-// The value of the word that comes next.
+// Parses one of the words and returns its value. The UserError contains `expected`.
 template <class Enum, size_t N>
 Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
                 std::string_view expected) {

@@ -1,4 +1,4 @@
-// What a collective asks of its views.
+// Checks the views of a collective.
 #include <algorithm>
 #include <numeric>
 
@@ -23,6 +23,7 @@ bool viewsOverlap(const View& a, const View& b) {
          b.byte_offset < a.byte_offset + a.desc.allocBytes();
 }
 
+// Checks one pair of views.
 class CollectiveChecker {
  public:
   CollectiveChecker(const Communicate& x, const UnrolledStep& step, size_t pair,
@@ -65,21 +66,24 @@ class CollectiveChecker {
     const int64_t out = has(out_) ? allocatedIn(out_) : *elsewhere_;
     const bool fits =
         in * (isGathered() ? place_.parts : 1) == out * (isScattered() ? place_.parts : 1);
-    HEDDLE_USER_CHECK(fits, "{} in a team of {}: {} allocated elements to {}",
-                      collectiveName(x_.kind), place_.size, in, out);
+    HEDDLE_USER_CHECK(
+        fits,
+        "{} in a team of {}: {} allocated elements of the operand do not fit {} of the result",
+        collectiveName(x_.kind), place_.size, in, out);
   }
 
-  // The larger side holds as many parts as there are ranks.
+  // The larger side consists of equal parts, one per rank.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
     if (!has(whole) || (!exchanges && !isGathered() && !isScattered())) return;
     HEDDLE_USER_CHECK(allocatedIn(whole) % place_.parts == 0,
-                      "{} in a team of {}: {} allocated elements are no whole parts",
+                      "{} in a team of {}: {} allocated elements do not split into equal parts",
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }
 
-  // A result lies on what it is made of only where it is exactly that.
+  // The result may overlap the operand only if it is in place: this rank's part has the same
+  // address in both.
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
@@ -89,13 +93,15 @@ class CollectiveChecker {
     if (isScattered()) in_part = place_.rank * out_.desc.allocBytes();
     const bool exchanges =
         x_.kind == CollectiveKind::AllToAll || x_.kind == CollectiveKind::AllToAllV;
-    HEDDLE_USER_CHECK(!exchanges && in_.byte_offset + in_part == out_.byte_offset + out_part,
-                      "{} of bytes {} to {} onto bytes {} to {} of the same buffer",
-                      collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
+    HEDDLE_USER_CHECK(
+        !exchanges && in_.byte_offset + in_part == out_.byte_offset + out_part,
+        "{} reads bytes {} to {} and writes the overlapping bytes {} to {} of the buffer",
+        collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
   }
 
-  // The axis along which the sides differ lies outermost in the memory of both; without one the
-  // order is the same. Views that regroup axes otherwise are trusted.
+  // The axis along which the two sides differ is outermost in the memory of the larger side, and
+  // the other axes have the same order on both. Views with other axes on the two sides are not
+  // checked.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -112,35 +118,39 @@ class CollectiveChecker {
     sameOrder();
   }
 
-  // What an exchange receives has an axis of the parts in front: each lies as the rank sent it.
+  // The result of an all-to-all may have a new first axis, the parts. Each part then has the memory
+  // order in which its rank sent it.
   void besideParts() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
     if (x_.kind != CollectiveKind::AllToAll || out.rank() != in.rank() + 1) return;
     if (out.alloc[0] != place_.size) return;
     for (size_t axis = 0; axis < in.rank(); ++axis) {
-      HEDDLE_USER_CHECK(out.alloc[axis + 1] == 1 || in.strides[axis] == out.strides[axis + 1],
-                        "{}: a part lies in different orders in the memory of the two sides, {} "
-                        "with strides {} and {} with {}",
-                        collectiveName(x_.kind), str(in.alloc), str(in.strides), str(out.alloc),
-                        str(out.strides));
+      HEDDLE_USER_CHECK(
+          out.alloc[axis + 1] == 1 || in.strides[axis] == out.strides[axis + 1],
+          "{}: a part has different memory orders on the two sides, {} with strides {} "
+          "and {} with {}",
+          collectiveName(x_.kind), str(in.alloc), str(in.strides), str(out.alloc),
+          str(out.strides));
     }
   }
 
-  // Of the axes that are as long on both sides: all of them where one rank is the team.
+  // Axes that have the same size on both sides have the same strides. In a team of one rank these
+  // are all axes.
   void sameOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       if (in.alloc[axis] != out.alloc[axis] || in.alloc[axis] == 1) continue;
       HEDDLE_USER_CHECK(in.strides[axis] == out.strides[axis],
-                        "{}: the sides lie in different orders in memory, strides {} and {}",
+                        "{}: the two sides have different memory orders, strides {} and {}",
                         collectiveName(x_.kind), str(in.strides), str(out.strides));
     }
   }
 
-  // Part r is the r-th stretch of memory on both sides: the axis that is cut is outermost in the
-  // one, the axis that is joined in the other, and the part lies the same way in both.
+  // Part r is the r-th range of memory on both sides. Therefore the axis that is split is outermost
+  // in the operand, the axis that is joined is outermost in the result, and a part has the same
+  // memory order in both.
   void partsInOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -150,10 +160,10 @@ class CollectiveChecker {
     }
     for (size_t axis = 0; axis < in.rank(); ++axis) {
       const int64_t part = std::min(in.alloc[axis], out.alloc[axis]);
-      HEDDLE_USER_CHECK(part == 1 || in.strides[axis] == out.strides[axis],
-                        "{}: a part lies in different orders in the memory of the two sides, "
-                        "strides {} and {}",
-                        collectiveName(x_.kind), str(in.strides), str(out.strides));
+      HEDDLE_USER_CHECK(
+          part == 1 || in.strides[axis] == out.strides[axis],
+          "{}: a part has different memory orders on the two sides, strides {} and {}",
+          collectiveName(x_.kind), str(in.strides), str(out.strides));
     }
   }
 
@@ -181,7 +191,7 @@ void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamP
     for (size_t j = 0; j < step.outputs.size(); ++j) {
       const bool apart = i == j || (!viewsOverlap(step.outputs[i], step.outputs[j]) &&
                                     !viewsOverlap(step.outputs[i], step.inputs[j]));
-      HEDDLE_USER_CHECK(apart, "{}: part {} of the group writes to memory of part {}",
+      HEDDLE_USER_CHECK(apart, "{}: pair {} of the group writes to memory of pair {}",
                         collectiveName(x.kind), i, j);
     }
   }

@@ -15,26 +15,28 @@ int64_t allocated(const TensorDesc& desc) {
   return n;
 }
 
-// The axes of more than one element must lie as the slot says callers pass them.
+// Requires the memory order and contiguity that the type of the input declares, for axes of more
+// than one element.
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
-  int64_t inner = 1;  // the stride a contiguous axis has
+  int64_t inner = 1;  // the stride of a contiguous axis
   int64_t previous = 0;
-  if (got.numel() == 0) return;  // nothing is read by them
+  if (got.numel() == 0) return;  // no element is read through the strides
   for (size_t k = observed.order.size(); k-- > 0;) {
     const auto axis = static_cast<size_t>(observed.order[k]);
     if (got.alloc[axis] == 1) continue;
     HEDDLE_USER_CHECK(got.strides[axis] >= previous,
-                      "%{}: strides {} do not lie in the order {} that its type declares",
+                      "%{}: strides {} contradict the memory order {} that its type declares",
                       slot.name, str(got.strides), str(observed.order));
     HEDDLE_USER_CHECK(!observed.contiguous.at(axis) || got.strides[axis] == inner,
-                      "%{}: axis {} has the stride {}, its type declares it contiguous: {}",
+                      "%{}: axis {} has the stride {}, but its type declares it contiguous: {}",
                       slot.name, axis, got.strides[axis], inner);
     previous = got.strides[axis];
     inner = got.strides[axis] * got.alloc[axis];
   }
 }
 
-// Sizes of one operand from the right: rows and columns, then batch axes, 1 where it has none.
+// Returns the i-th size from the right: 0 columns, 1 rows, then batch axes. Missing axes have
+// size 1.
 int64_t fromEnd(const TensorDesc& desc, size_t i) {
   return i < desc.rank() ? desc.sizes[desc.rank() - 1 - i] : 1;
 }
@@ -70,11 +72,12 @@ void checkScatter(const CallLibrary& x, const TensorDesc& value, const TensorDes
         fits && (i == axis || source.sizes[i] == value.sizes[i]) &&
         (index.sizes[i] == source.sizes[i] || (index.sizes[i] == 1 && libraryFlag(x, "stretch")));
   }
-  HEDDLE_USER_CHECK(fits,
-                    "{} of {} by {} of {} along axis {}: sizes do not fit; the source has those of "
-                    "the tensor but along the axis, the index those of the source or, with "
-                    "stretch=true, 1",
-                    x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
+  HEDDLE_USER_CHECK(
+      fits,
+      "{} of {} by {} of {} along axis {}: sizes do not fit; the source must have the "
+      "sizes of the tensor except along the axis, and the index those of the source "
+      "(or 1 with stretch=true)",
+      x.function, str(value.sizes), str(index.sizes), str(source.sizes), axis);
 }
 
 bool areApart(const View& a, const View& b) {
@@ -83,16 +86,16 @@ bool areApart(const View& a, const View& b) {
          b.desc.numel() == 0;
 }
 
-// A row of a result is written while others are still made of what lies there.
+// Results must not overlap operands: a row is written while other rows still read the operands.
 void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {
       HEDDLE_USER_CHECK(areApart(in, step.outputs[i]),
-                        "{}: no result may lie on the memory of an operand", x.function);
+                        "{}: a result must not overlap the memory of an operand", x.function);
     }
     for (size_t j = 0; j < i; ++j) {
       HEDDLE_USER_CHECK(areApart(step.outputs[j], step.outputs[i]),
-                        "{}: no result may lie on the memory of another", x.function);
+                        "{}: a result must not overlap the memory of another result", x.function);
     }
   }
 }
@@ -145,7 +148,7 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
   if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
 }
 
-// verifyLibrary() has seen to functions, operands and attributes.
+// verifyLibrary() has checked function, operands and attributes. Sizes are left.
 void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };
@@ -169,7 +172,7 @@ void checkLaunch(const Fusion& segment, const UnrolledStep& step) {
     const View& in = step.inputs.at(position);
     for (const View& out : step.outputs) {
       HEDDLE_USER_CHECK(areApart(in, out),
-                        "kernel {} reads %{} at computed places: no output may lie on its memory",
+                        "kernel {} reads %{} at computed indices: no output may overlap its memory",
                         segment.name, segment.value(id).name);
     }
   }
@@ -190,8 +193,8 @@ void checkDense(const View& view, std::string_view what) {
 
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements) {
   const TensorDesc& in = step.inputs.front().desc;
-  HEDDLE_USER_CHECK(in.numel() == elements, "%{} of {} is not {} element{}", slot.name,
-                    str(in.sizes), elements == 1 ? "one" : std::to_string(elements),
+  HEDDLE_USER_CHECK(in.numel() == elements, "%{} has the sizes {}, expected {} element{}",
+                    slot.name, str(in.sizes), elements == 1 ? "one" : std::to_string(elements),
                     elements == 1 ? "" : "s");
   int64_t inner = 1;
   for (size_t axis = in.rank(); elements > 1 && axis-- > 0;) {

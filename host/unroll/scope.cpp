@@ -7,7 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// A rank outside the mesh holds nothing.
+// Returns the block of an axis of `n` elements on this rank; a rank outside of the mesh holds
+// nothing.
 Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank) {
   if (mesh.positionOf(rank) < 0) return {n, 0, 0};
   return axes.empty() ? Block{0, n, n} : blockOf(n, mesh, axes, rank);
@@ -40,8 +41,8 @@ std::vector<int64_t> Scope::members(const Team& team) const {
   }
   const DeviceMesh& mesh = meshes_.at(team.mesh);
   HEDDLE_USER_CHECK(mesh.positionOf(rank_) >= 0,
-                    "rank {} is not in mesh {} of the team: write `on @{}:` in front", rank_,
-                    mesh.str(), mesh.name);
+                    "rank {} is not in mesh {} of the team: write `on @{}:` before the instruction",
+                    rank_, mesh.str(), mesh.name);
   if (!team.axes.empty()) return mesh.team(rank_, team.axes);
   for (int64_t i = 0; i < mesh.size(); ++i) out.push_back(mesh.rankAt(i));
   return out;

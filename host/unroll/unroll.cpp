@@ -6,7 +6,8 @@
 namespace heddle::host {
 namespace {
 
-// The begin and the end of a group are on the stream of the posts between them.
+// Gives the begin and the end of a group the stream of the posts between them. The instructions do
+// not name one.
 void placeGroups(Unrolled& unrolled) {
   size_t begin = 0;
   StreamId stream = 0;

@@ -63,13 +63,15 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   step.stream = streamOf(x.op).value_or(-1);
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
-  size_t read = 0, written = 0;  // of a collective, whose views may be empty
+  // A rank may have no part in one side of a collective, although the slot has a view. The views of
+  // the step tell. All other instructions access the views of their slots.
+  size_t read = 0, written = 0;
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (view.buffer < 0) continue;  // a rank that has no part in it
+    if (view.buffer < 0) continue;  // this rank has no part in it
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }
@@ -83,7 +85,7 @@ void Unroller::openLoop(const For& loop, InstructionIndex index) {
   frame.at = scope_.evaluate(loop.start);
   frame.stop = scope_.evaluate(loop.stop);
   if (frame.at >= frame.stop) return;
-  int64_t trips = 0;  // each counts; said before the first runs
+  int64_t trips = 0;  // each trip is a step; checked before the first trip
   const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
   HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
                     kMaxSteps);
@@ -142,6 +144,7 @@ void Unroller::nextTrip(Frame& loop) {
   frames_.pop_back();
 }
 
+// The else_body starts with the slots and scalars from before the branch.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
@@ -149,7 +152,7 @@ void Unroller::closeThen() {
     keepScalars(then.scalars_before);
     return leaveBranch(then);
   }
-  UnrolledStep skip;  // over the else_body
+  UnrolledStep skip;  // jumps over the else_body
   skip.index = unrolled_.steps[then.jump_step].index;
   unrolled_.steps.push_back(std::move(skip));
   unrolled_.steps[then.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
@@ -171,7 +174,7 @@ void Unroller::closeElse() {
   leaveBranch(otherwise);
 }
 
-// Of scalars and lists those that have a value whichever branch runs.
+// Keeps the scalars and lists that have a value whichever body runs.
 void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);
@@ -185,7 +188,7 @@ void Unroller::keepScalars(const std::set<SlotId>& defined) {
 void Unroller::leaveBranch(const Frame& frame) {
   unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
-    viewOf(id) = view;  // so that a branch around this one remembers the right one
+    viewOf(id) = view;  // define() stores it in the frame of an enclosing branch
     define(id, View{});
     branched_.insert(id);
   }

@@ -14,7 +14,7 @@ void Unroller::define(SlotId id, View view) {
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
     if (frame.kind != Frame::Kind::Then && frame.kind != Frame::Kind::Else) continue;
-    frame.before.emplace(id, viewOf(id));  // the first definition in the branch counts
+    frame.before.emplace(id, viewOf(id));  // keeps the view from before the branch
     break;
   }
   branched_.erase(id);
@@ -30,7 +30,7 @@ const View& Unroller::tensor(SlotId id) {
 }
 
 void Unroller::readScalar(UnrolledStep& step, SlotId id) {
-  HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
+  HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is not a scalar", slot(id).name);
   HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list", slot(id).name);
   HEDDLE_USER_CHECK(scalars_.count(id) > 0, "%{} is used before it is defined{}", slot(id).name,
                     undefinedReason(id));
@@ -51,7 +51,7 @@ void Unroller::operands(UnrolledStep& step, const std::vector<SlotId>& inputs,
 }
 
 void Unroller::writeScalar(UnrolledStep& step, SlotId id) {
-  HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is no scalar", slot(id).name);
+  HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is not a scalar", slot(id).name);
   scalars_.insert(id);
   branched_.erase(id);
   step.scalar_out = registerOf(id);
@@ -97,7 +97,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
             checkReadBack(slot(x.in), step, out.isList() ? size(out.tensor.domain.front()) : 1);
             writeScalar(step, x.out);
           },
-          [](const For&) {},  // walked by openLoop, openBranch; calls are inlined before
+          [](const For&) {},  // instruction() handles For and If; calls are inlined before
           [](const If&) {},
           [](const Call& x) {
             HEDDLE_CHECK(false, "a call of {} in an unrolled program", x.program);
@@ -151,9 +151,9 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// What is posted has as many elements as are allocated, and ranks compare that for new sizes only:
-// so nothing but program and sizes may decide it. Nor does the other end of a transfer know in what
-// order this rank's memory is.
+// Requires that posted inputs are allocated as their types say. A post covers the whole allocation,
+// and ranks compare posts only for new sizes, so the program and the sizes alone must decide its
+// length. The other end of a transfer also relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
@@ -163,7 +163,7 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
       const Buffer& buffer = unrolled_.buffers[static_cast<size_t>(view.buffer)];
       const TensorDesc& given = request_.inputs[static_cast<size_t>(buffer.input)];
       userError(
-          "input %{} is sent or received itself, so it must be allocated as inputDesc() says: {} "
+          "input %{} is itself sent or received, so it must be allocated as inputDesc() says: {} "
           "with strides {}, got {} with {}",
           buffer.name, str(wanted->second.alloc), str(wanted->second.strides), str(given.alloc),
           str(given.strides));
@@ -171,8 +171,8 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
   }
 }
 
-// The root of a gather outside of the mesh of what is gathered, or of a scatter outside of that of
-// the parts: known on every rank, since the mesh is.
+// Returns whether the root of a gather or scatter is outside of the mesh of the parts. All ranks
+// give the same answer, because they know the mesh.
 bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
   const bool gathers = x.kind == comm::CollectiveKind::Gather;
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
@@ -181,8 +181,8 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
   return parts && scope_.meshes().at(parts->mesh).positionOf(root) < 0;
 }
 
-// What every rank of the mesh of the slot allocates; nullopt: it is sharded over none and may
-// differ, or is more than any memory holds.
+// Returns the number of elements that each rank of the slot's mesh allocates. nullopt: the slot has
+// no sharding, so ranks may differ, or the number exceeds any memory.
 std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   const Slot& named = slot(id);
   if (!named.tensor.sharding) return std::nullopt;
@@ -195,6 +195,8 @@ std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   return count;
 }
 
+// Decides which sides this rank takes part in before it resolves views, because a slot that only
+// other ranks use may name nothing here.
 void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());
@@ -204,13 +206,14 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const bool root = me == step.peer;
   const bool one_way = x.kind == comm::CollectiveKind::Send;
   HEDDLE_USER_CHECK(!one_way || size == 2,
-                    "send in a team of {}: it is for two ranks, the root and the other", size);
+                    "send in a team of {}: it needs a team of two ranks, the root and the receiver",
+                    size);
   step.root_apart = rootIsApart(x, team);
   TeamPlace place{me, size, size - (step.root_apart ? 1 : 0), {}};
   for (const auto& [in, out] : x.pairs()) {
     bool sends = one_way ? root : comm::hasSend(x.kind, root);
     bool receives = one_way ? !root : comm::hasRecv(x.kind, root);
-    // The root of a broadcast to a mesh without it has only what it sends.
+    // If the result's mesh does not contain the root of a broadcast, the root only sends.
     const bool outside = root && x.kind == comm::CollectiveKind::Broadcast &&
                          viewOf(out).buffer < 0 && !scope_.describe(slot(out)).held;
     if (outside || (root && step.root_apart)) {
@@ -224,7 +227,7 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   checkCollective(x, step, place);
-  if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);  // which has counts of its own
+  if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);  // its lists give the counts
 }
 
 void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size) {

@@ -6,7 +6,7 @@
 namespace heddle::host {
 namespace {
 
-// Far more than ranks, and registers stay countable.
+// The longest list. It is far more than the ranks of a job, and keeps register numbers in range.
 constexpr int64_t kMaxList = 1 << 20;
 
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {
@@ -54,7 +54,8 @@ int32_t Unroller::registerOf(SlotId id) {
 
 namespace {
 
-// The same memory for the same elements; an axis of one element has no stride.
+// Returns whether both place all elements alike. The stride of an axis of one element does not
+// count.
 bool liesAs(const TensorDesc& wanted, const TensorDesc& given) {
   if (wanted.alloc != given.alloc) return false;
   if (given.numel() == 0) return true;

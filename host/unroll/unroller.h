@@ -10,7 +10,7 @@
 
 namespace heddle::host {
 
-// Makes a Unrolled of a program without Calls. Used once, by unroll().
+// Unrolls a program without Calls. Each object is used once, by unroll().
 class Unroller {
  public:
   Unroller(const Program& program, const UnrollRequest& request);
@@ -29,24 +29,24 @@ class Unroller {
     const std::string* loop_index = nullptr;
     int64_t at = 0;
     int64_t stop = 0;
-    // Then, Else of an If decided at run time
+    // Then, Else of an If that the run decides
     const If* branch = nullptr;
-    size_t jump_step = 0;               // whose jump is set at the end of this list
-    std::map<SlotId, View> before{};    // slots defined in the branches: what they were
-    std::set<SlotId> scalars_before{};  // those defined when the first branch began
-    std::set<SlotId> scalars_then{};    // Else: when it ended
+    size_t jump_step = 0;               // the step whose jump is set at the end of this list
+    std::map<SlotId, View> before{};    // slots defined in the bodies: their views before
+    std::set<SlotId> scalars_before{};  // scalars defined before the first body
+    std::set<SlotId> scalars_then{};    // Else: scalars defined after the first body
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
   View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
 
-  // tracer.cpp: the ends of the program.
-  int32_t registerOf(SlotId id);  // of a list: the first of as many as it has
+  // unroller.cpp: inputs, outputs and registers.
+  int32_t registerOf(SlotId id);  // of a list: the first register; it has one per element
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
 
-  // unroll_walk.cpp: loops, branches, ranks.
+  // unroll_control_flow.cpp: loops, branches, ranks.
   void advance();
   void countStep(int64_t steps);
   void instruction(const Instruction& x, InstructionIndex index);
@@ -56,12 +56,12 @@ class Unroller {
   void nextTrip(Frame& loop);
   void closeThen();
   void closeElse();
-  // Which branch ran is not known from here on: what either defined is nothing.
+  // Undefines the slots that either body has defined, because it is unknown which body ran.
   void leaveBranch(const Frame& frame);
   void keepScalars(const std::set<SlotId>& defined);
   std::string place(const Instruction& x, InstructionIndex index) const;
 
-  // unroll_instruction.cpp: what one instruction does to the slots.
+  // unroll_instruction.cpp: what an instruction reads, writes and defines.
   void define(SlotId id, View view);
   const View& tensor(SlotId id);
   void readScalar(UnrolledStep& step, SlotId id);
@@ -87,12 +87,12 @@ class Unroller {
   Scope scope_;
   Unrolled unrolled_;
   std::vector<Frame> frames_;
-  std::vector<View> views_;         // per slot; buffer -1: nothing
+  std::vector<View> views_;         // per slot; buffer -1: undefined
   std::vector<int32_t> registers_;  // per slot
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // defined
-  std::set<SlotId> branched_;  // defined in a branch that is over
-  // Inputs that do not lie in memory as their type says: what it says.
+  std::set<SlotId> branched_;  // undefined since the end of a branch that the run decides
+  // The descriptors that the types of inputs say, for inputs that the caller allocated otherwise.
   std::map<BufferId, TensorDesc> elsewhere_;
   int64_t counted_ = 0;
 };

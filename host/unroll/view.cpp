@@ -15,12 +15,12 @@ int64_t elements(const std::vector<int64_t>& sizes) {
 
 namespace {
 
-// One run of axes [from, from_end) that becomes [to, to_end).
+// The axes [from, from_end) that become the axes [to, to_end).
 struct Run {
   size_t from, from_end, to, to_end;
 };
 
-// Cuts both lists of allocated sizes into the smallest runs of equal products.
+// Splits both lists of allocated sizes into the smallest runs with equal products.
 std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc& to) {
   std::vector<Run> runs;
   size_t i = 0, j = 0;
@@ -45,7 +45,7 @@ std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc
   return runs;
 }
 
-// The stride of the innermost element of a run, if its axes lie densely in row-major order.
+// Returns the stride of the innermost axis of a run, if its axes are dense in row-major order.
 std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   std::optional<int64_t> expected, innermost;
   for (size_t i = run.from_end; i-- > run.from;) {
@@ -57,6 +57,7 @@ std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   return innermost.value_or(1);
 }
 
+// Returns whether only the outermost axis has padding. Leading axes of one element do not count.
 bool paddedOnlyOutside(const TensorDesc& desc, size_t begin, size_t end) {
   while (begin < end && desc.alloc[begin] == 1) ++begin;
   for (size_t i = begin + 1; i < end; ++i) {
@@ -77,17 +78,18 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end that the block as such does not need.
+    // A gather of uneven blocks leaves padding at the end, which the type alone would not allocate.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
     unpadded.alloc.clear();
     const std::vector<int64_t> alloc = scope_.describe(unpadded).alloc;
     for (size_t i = 0; i < from.rank(); ++i) from.alloc[i] = std::min(from.alloc[i], alloc[i]);
     const auto strides = regroup(from, desc);
-    HEDDLE_USER_CHECK(strides.has_value(),
-                      "%{} of {} cannot be viewed as %{} of {}: allocated as {} with strides {}",
-                      in_slot_.name, str(in_.desc.sizes), out_.name, str(want_.sizes),
-                      str(in_.desc.alloc), str(in_.desc.strides));
+    HEDDLE_USER_CHECK(
+        strides.has_value(),
+        "%{} of {} cannot be viewed as %{} of {}: it is allocated as {} with strides {}",
+        in_slot_.name, str(in_.desc.sizes), out_.name, str(want_.sizes), str(in_.desc.alloc),
+        str(in_.desc.strides));
     desc.strides = *strides;
     return place(desc, 0);
   }
@@ -97,7 +99,7 @@ class ViewMaker {
     std::vector<int64_t> sorted = axes;
     std::sort(sorted.begin(), sorted.end());
     HEDDLE_USER_CHECK(sorted == rowMajor(in_.desc.rank()),
-                      "{} is no permutation of the axes of %{}", str(axes), in_slot_.name);
+                      "{} is not a permutation of the axes of %{}", str(axes), in_slot_.name);
     TensorDesc desc = in_.desc;
     for (size_t i = 0; i < axes.size(); ++i) {
       const auto from = static_cast<size_t>(axes[i]);
@@ -117,7 +119,7 @@ class ViewMaker {
     int64_t begin = 0;
     for (size_t i = 0; i < desc.rank(); ++i) {
       const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
-      // The whole of a sharded axis is this rank's whole block.
+      // A slice of a full sharded axis is this rank's full block.
       const int64_t step = x.steps.empty() ? 1 : x.steps[i];
       if (start == 0 && stop == desc.global[i] && step == 1) continue;
       HEDDLE_USER_CHECK(desc.global[i] == desc.sizes[i], "axis {} of %{} is sharded and sliced", i,
@@ -127,7 +129,7 @@ class ViewMaker {
                         in_slot_.name, desc.sizes[i]);
       HEDDLE_USER_CHECK(step > 0, "axis {} of a slice of %{} has the step {}", i, in_slot_.name,
                         step);
-      // The last step may be cut short. A step past the end is one whatever its length.
+      // The last step may be shorter. Written so that a large step cannot overflow.
       const int64_t count = (stop - start) / step + ((stop - start) % step != 0 ? 1 : 0);
       if (count > 0) begin += start * desc.strides[i];
       if (count > 1) desc.strides[i] *= step;
@@ -148,7 +150,7 @@ class ViewMaker {
   }
 
   View operator()(const Alias::Shard&) const {
-    HEDDLE_USER_CHECK(want_.global == in_.desc.global, "%{} of {} is no shard of %{} of {}",
+    HEDDLE_USER_CHECK(want_.global == in_.desc.global, "%{} of {} is not a shard of %{} of {}",
                       out_.name, str(want_.global), in_slot_.name, str(in_.desc.global));
     TensorDesc desc = in_.desc;
     int64_t begin = 0;
@@ -156,7 +158,7 @@ class ViewMaker {
       const int64_t from = want_.offset[i] - in_.desc.offset[i];
       HEDDLE_USER_CHECK(
           want_.sizes[i] == 0 || (from >= 0 && from + want_.sizes[i] <= in_.desc.sizes[i]),
-          "the block of %{} on rank {} is not within that of %{} (axis {})", out_.name,
+          "the block of %{} on rank {} is not within the block of %{} (axis {})", out_.name,
           scope_.rank(), in_slot_.name, i);
       if (from == 0 && want_.sizes[i] == in_.desc.sizes[i]) continue;
       if (want_.sizes[i] > 0) begin += from * desc.strides[i];
@@ -180,7 +182,7 @@ class ViewMaker {
   }
 
  private:
-  // Sizes must be those of the slot's type; where they lie is what the view found.
+  // Returns the view at element `begin` of the input. Its sizes must be those of the slot's type.
   View place(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
@@ -198,6 +200,8 @@ class ViewMaker {
 
 }  // namespace
 
+// Regroups each run of axes alone. A run is possible if it is dense, and if its padding stays at
+// its end.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to) {
   if (elements(from.alloc) != elements(to.alloc)) return std::nullopt;
   if (from.numel() != to.numel()) return std::nullopt;

@@ -5,17 +5,17 @@
 
 namespace heddle::host {
 
-// The product of the sizes.
+// Returns the product of the sizes.
 int64_t elements(const std::vector<int64_t>& sizes);
 
-// The view that an Alias makes of `in`, for the slot `out`. UserError naming the slots when there
-// is no such view.
+// Returns the view of `in` that an Alias gives to the slot `out`. UserError names the slots if the
+// view does not exist.
 View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,
               const Scope& scope);
 
-// Strides of `to` over the memory of `from`, both row-major regroupings of the same elements;
-// nullopt when no strides say it. Padding may only be at the end of the outermost axis of a
-// regrouped run.
+// Returns the strides with which `to` views the memory of `from`. Both regroup the same elements in
+// row-major order. nullopt if there are no such strides. Padding may only be at the end of the
+// outermost axis of a regrouped run.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace heddle::host

@@ -35,7 +35,8 @@ class RaceChecker {
   }
 
  private:
-  // A branch decided at run time: both sides from the same state, then what both know.
+  // Walks both bodies of a branch that the run decides from the same state, and then keeps what
+  // both know. Recursive only in the depth of nested branches.
   void walk(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const UnrolledStep& step = unrolled_.steps[i];
@@ -56,7 +57,7 @@ class RaceChecker {
       walk(jump, after);
       std::swap(state_, otherwise);
       const int32_t uneven = state_.merge(std::move(otherwise), posts_before, posts_then);
-      HEDDLE_USER_CHECK(uneven < 0, "{}: %{} is freed or left behind in one of the branches only",
+      HEDDLE_USER_CHECK(uneven < 0, "{}: %{} is allocated at the end of only one of the branches",
                         text(static_cast<int32_t>(i)), bufferName(uneven));
       i = after - 1;
     }
@@ -71,7 +72,8 @@ class RaceChecker {
     if (step.stream < 0) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
-    // Only the end of a group posts its token. The posts within have none.
+    // Only the end of a group posts a token. The posts inside have none and belong to the post that
+    // began with GroupBegin.
     if (kindOf(op) == InstructionKind::Group) {
       if (const std::optional<TokenId> token = postedToken(op)) {
         state_.post(*token, group_, clock);
@@ -82,6 +84,7 @@ class RaceChecker {
     const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
+    // The end of stream 0 must be ordered after all work, but not after a Free.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
       state_.last_work[static_cast<size_t>(step.stream)] = at;
       state_.work_time[static_cast<size_t>(step.stream)] = time;
@@ -107,11 +110,11 @@ class RaceChecker {
     const bool is_free = std::holds_alternative<Free>(op);
     HEDDLE_USER_CHECK(!(is_input && is_free), "{}: frees the input %{}", text(at), info.name);
     HEDDLE_USER_CHECK(!(is_input && access.write) || isReturned(access.buffer),
-                      "{}: writes to the input %{}, which is no output as well", text(at),
+                      "{}: writes to the input %{}, which is not also an output", text(at),
                       info.name);
     HEDDLE_USER_CHECK(!is_free || !isReturned(access.buffer), "{}: frees the output %{}", text(at),
                       info.name);
-    // Allocate and Free are about all of it, whatever the view.
+    // Only Allocate and Free concern the whole buffer, whatever bytes the view spans.
     const bool whole = is_free || std::holds_alternative<Allocate>(op);
     RaceAccess mine{whole ? 0 : access.begin,
                     whole ? info.bytes : access.end,
@@ -136,15 +139,15 @@ class RaceChecker {
     if (other.happensBefore(clock)) return;
     const std::string name = bufferName(buffer);
     HEDDLE_USER_CHECK(other.step >= 0,
-                      "{}: stream {} touches the input %{} with no order after the caller's "
-                      "stream 0",
+                      "{}: stream {} accesses the input %{} and is not ordered after the "
+                      "caller's stream 0",
                       text(mine.step), mine.stream, name);
     HEDDLE_USER_CHECK(other.post < 0 || other.post == mine.post,
-                      "{}: touches %{}, which is borrowed by {} until a wait on stream {}",
+                      "{}: accesses %{}, which is borrowed by {} until a wait on stream {}",
                       text(mine.step), name, text(other.step), mine.stream);
-    HEDDLE_USER_CHECK(other.post < 0, "{}: touches %{} as {} of the same group does",
+    HEDDLE_USER_CHECK(other.post < 0, "{}: accesses %{}, which {} of the same group also accesses",
                       text(mine.step), name, text(other.step));
-    userError("{}: {} %{} on stream {} with no order after {} on stream {}", text(mine.step),
+    userError("{}: {} %{} on stream {} and is not ordered after {} on stream {}", text(mine.step),
               mine.write ? "writes" : "reads", name, mine.stream, text(other.step), other.stream);
   }
 
@@ -154,7 +157,8 @@ class RaceChecker {
                unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
   }
 
-  // Drops what no later access can race with unless it races with `mine` as well.
+  // Adds `mine`, and drops accesses that it covers: a later access that races with one of them also
+  // races with `mine`.
   void remember(RaceBuffer& buffer, const RaceAccess& mine, const VectorClock& clock) {
     std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
       return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&
@@ -163,11 +167,12 @@ class RaceChecker {
     buffer.accesses.push_back(mine);
   }
 
+  // The caller may use the outputs after stream 0, so everything must be ordered before its end.
   void finish() {
     const VectorClock& end = state_.streams[0];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {
       HEDDLE_USER_CHECK(end.knowsPost(static_cast<int32_t>(post)),
-                        "{}: no wait orders stream 0 after it by the end of the program",
+                        "{}: the program ends without a wait that orders stream 0 after it",
                         text(state_.post_step[post]));
     }
     for (size_t s = 1; s < state_.streams.size(); ++s) {
@@ -205,7 +210,7 @@ class RaceChecker {
   const Unrolled& unrolled_;
   RaceState state_;
   std::vector<BufferId> returned_;
-  int32_t group_ = -1;  // the post of the open group
+  int32_t group_ = -1;  // the post of the open group; -1: none is open
 };
 
 }  // namespace

@@ -1,32 +1,18 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <string>
 
 #include "comm/communicator.h"
 
 namespace heddle::host {
 
-// What ranks post side by side, for those who compare it before it is posted: of unrolled programs
-// (host/verify/match_collectives.h) and of plans (host/run/match_collectives_across_ranks.h). The
-// lists of an all-to-all-v come later, from the run.
+// The rule by which posts are compared before ranks issue them: in unrolled programs
+// (host/verify/match_collectives.h) and in plans (host/run/match_collectives_across_ranks.h).
 
-// Whether two posts that meet are meant for each other.
+// Returns whether two posts at the same position of a channel belong to one operation. The counts
+// of an all-to-all-v are not compared, because they come from the run.
 bool collectivesFit(const comm::Operation& a, const comm::Operation& b);
-// "allreduce(sum) of 64 f32"
+// Returns the text of a post for messages, such as "allreduce(sum) of 64 f32".
 std::string postText(const comm::Operation& operation);
-
-// Which steps of a list stand in no branch that the run decides, in a walk from its beginning. Such
-// branches go forward: from the If over its first body, from the end of that over the second.
-class DecidedSteps {
- public:
-  // The step that is walked over may go to `target`.
-  void jump(size_t target) { end_ = std::max(end_, target); }
-  bool has(size_t step) const { return step >= end_; }
-
- private:
-  size_t end_ = 0;
-};
 
 }  // namespace heddle::host

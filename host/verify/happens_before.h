@@ -8,7 +8,8 @@
 
 namespace heddle::host {
 
-// Posted operations by number, as ranges: mostly all up to one, and a few after it.
+// A set of posted operations, which are numbered. Stored as ranges, because most sets contain all
+// numbers up to one and a few later ones.
 class PostSet {
  public:
   bool has(int32_t post) const {
@@ -16,7 +17,7 @@ class PostSet {
                                         [](int32_t p, const Range& r) { return p < r.first; });
     return after != ranges_.begin() && post < std::prev(after)->second;
   }
-  // Posts [first, last).
+  // Adds the posts [first, last).
   void add(int32_t first, int32_t last) {
     if (first >= last) return;
     auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), first,
@@ -28,9 +29,11 @@ class PostSet {
     }
     ranges_.insert(ranges_.erase(begin, end), {first, last});
   }
+  // Adds the posts of `other`.
   void join(const PostSet& other) {
     for (const auto& [first, last] : other.ranges_) add(first, last);
   }
+  // Keeps only the posts that `other` contains too.
   void meet(const PostSet& other) {
     std::vector<Range> both;
     for (size_t i = 0, j = 0; i < ranges_.size() && j < other.ranges_.size();) {
@@ -48,8 +51,8 @@ class PostSet {
   std::vector<Range> ranges_;  // sorted, with gaps between them
 };
 
-// What has surely happened at one place: up to which step of each stream, and which posted
-// operations are done.
+// What has certainly happened before one point of a program: for each stream, the time up to which
+// its steps are done, and the posted operations that have completed.
 struct VectorClock {
   std::vector<int32_t> streams;
   PostSet posts;
@@ -61,12 +64,12 @@ struct VectorClock {
   }
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }
-  // Now both are known.
+  // Adds what `other` knows.
   void join(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
     posts.join(other.posts);
   }
-  // Only what both know.
+  // Keeps only what both clocks know.
   void meet(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
     posts.meet(other.posts);

@@ -9,15 +9,15 @@
 
 namespace heddle::host {
 
-// One access that a later one may still race with.
+// An access to a buffer that a later access may still race with.
 struct RaceAccess {
   int64_t begin = 0;
   int64_t end = 0;
   bool write = false;
-  int32_t step = -1;  // of the unrolled program; -1: the caller, before the run
+  int32_t step = -1;  // of the unrolled program; -1: by the caller, before the run
   StreamId stream = 0;
   int32_t time = 0;   // on the stream
-  int32_t post = -1;  // >= 0: done when this post is, whatever the stream says
+  int32_t post = -1;  // >= 0: done when this post has completed; `time` does not count then
   bool operator==(const RaceAccess&) const = default;
 
   bool happensBefore(const VectorClock& clock) const {
@@ -31,8 +31,8 @@ struct RaceBuffer {
   std::vector<RaceAccess> accesses;
 };
 
-// All that is known at one place of an unrolled program. The checker copies it where a branch
-// decided at run time begins.
+// Everything that the race checker knows at one point of an unrolled program. The checker copies it
+// at the beginning of a branch that the run decides, and walks both bodies from the same state.
 struct RaceState : StreamClocks {
   std::vector<RaceBuffer> buffers;
   std::vector<int32_t> last_work;  // per stream: step, or -1
@@ -41,18 +41,22 @@ struct RaceState : StreamClocks {
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // The two branches from one place: `then` ran first in the unrolled program, `otherwise` began
-  // with what was known before it. What one branch did counts as done in the other, where it does
-  // not exist.
+  // Prepares the copy from before the branch for the walk of the second body. `then` is the state
+  // after the first body. What the first body did counts as done, because it does not run when the
+  // second one does.
   void beginOtherwise(const RaceState& then);
-  // Into `then`. Returns the buffer that only one of the branches frees or leaves behind, or -1.
+  // Turns the state after the first body into the state after the branch, which knows only what
+  // both bodies know. `otherwise` is the state after the second body. Posts from `posts_before` to
+  // `posts_then` belong to the first body, later ones to the second. Returns a buffer that is
+  // allocated at the end of only one body, or -1.
   int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
-  // Clocks that know stream s up to `from` know it up to `to`; posts [first, last) are done.
+  // Raises clocks that know stream s up to from[s] to to[s], and adds the posts [first, last) to
+  // all clocks.
   void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
              size_t last);
-  std::vector<int32_t> times() const;
+  std::vector<int32_t> times() const;  // of each stream: the time of its last step
 };
 
 }  // namespace heddle::host

@@ -15,13 +15,15 @@
 namespace heddle::host {
 namespace {
 
-// Larger jobs differ in nothing that races could depend on but the number of ranks.
+// Number of ranks on which races are checked. Ranks of larger jobs differ in nothing that races
+// could depend on, except their number. Also the number of job sizes that are tried.
 constexpr int64_t kMaxJob = 64;
-// Of which the meshes of a program may tell.
+// Meshes of more ranks than this do not enlarge the job that is checked.
 constexpr int64_t kMaxMesh = 1024;
+// Number of jobs that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
 
-// The values tried for symbols without a default, until the views of the program exist: 4 first.
+// Values for symbols without a default. They are tried in this order until all views exist.
 constexpr int64_t kTrialSizes[] = {4, 8, 64, 12, 2, 1};
 
 std::vector<std::string> freeSymbols(const Program& program) {
@@ -43,14 +45,14 @@ std::vector<std::string> freeSymbols(const Program& program) {
   return found;
 }
 
-// Guards of the form `symbol == expression` decide the symbol.
+// Gives a symbol of a guard `symbol == expression` the value of the expression.
 void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::string> free) {
   const auto solve = [&](const Size& symbol, const Size& value) {
     if (symbol.kind() != Size::Kind::Symbol || free.erase(symbol.symbolName()) == 0) return;
     try {
       sizes[symbol.symbolName()] = value.evaluate(lookupIn(sizes));
     } catch (const UserError&) {
-      // It depends on the job: the guard itself is checked by the unrolled program.
+      // The value depends on the job. unroll() checks the guard.
     }
   };
   for (const SizeGuard& guard : program.guards) {
@@ -68,7 +70,7 @@ SizeBindings trialSizes(const Program& program, int64_t value) {
   return sizes;
 }
 
-// As the defaults of the symbols.
+// Makes the sizes the defaults of the program's symbols.
 void giveDefaults(Program& program, const SizeBindings& sizes) {
   std::map<std::string, int64_t> defaults(program.size_defaults.begin(),
                                           program.size_defaults.end());
@@ -76,7 +78,7 @@ void giveDefaults(Program& program, const SizeBindings& sizes) {
   program.size_defaults.assign(defaults.begin(), defaults.end());
 }
 
-// The smallest job that has all ranks of the meshes as far as they tell.
+// Returns the number of ranks of the smallest job that contains all known ranks of the meshes.
 int64_t leastJobOf(const Meshes& meshes) {
   int64_t least = 1;
   for (const DeviceMesh& mesh : meshes) {
@@ -86,8 +88,9 @@ int64_t leastJobOf(const Meshes& meshes) {
   return least <= kMaxMesh ? least : 1;
 }
 
-// The smallest jobs in which the meshes and the constant peers of the program fit: three when it
-// speaks of the job's size, else one.
+// Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes and the
+// constant roots and peers of the program: three jobs if the program depends on the number of
+// ranks, else one.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;
@@ -104,9 +107,10 @@ std::vector<int64_t> jobsFor(const Program& program) {
     depends = depends || std::any_of(symbols.begin(), symbols.end(), ofJob);
     const Team* team = teamOf(x.op);
     if (team == nullptr) return;
-    // The sizes of a post are ranks within its team: a root or the other end.
+    // The sizes of a post are ranks in its team: the root, or the peer of a Send or Recv.
     for (const Size& size : sizesOf(x.op)) peer(size, *team);
-    // A Send or Recv depends on the size of the job only by the ranks that it names.
+    // A collective of all ranks depends on the number of ranks. A Send or Recv depends on it only
+    // through the sizes that name its peer.
     depends |= std::holds_alternative<Communicate>(x.op) && !team->mesh.valid();
   });
   std::vector<int64_t> jobs;
@@ -123,14 +127,16 @@ std::vector<int64_t> jobsFor(const Program& program) {
     }
   }
   if (jobs.empty() && why) std::rethrow_exception(why);
-  HEDDLE_USER_CHECK(!jobs.empty(), "program {} names rank {}, beyond the {} that are checked",
+  HEDDLE_USER_CHECK(!jobs.empty(),
+                    "program {} names rank {}, but only jobs of up to {} ranks are checked",
                     program.name, least - 1, most);
   return jobs;
 }
 
-// false with the reason in `why`: a view does not exist with these sizes. Races, and ranks that
-// post what does not fit, are always errors.
-bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
+// Checks the unrolled programs of these jobs. Returns false, with the reason in `why`, if a view
+// does not exist with these sizes. Throws if there is a race or the posts of ranks do not match,
+// because other sizes cannot correct that.
+bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {
     std::optional<CollectiveMatcher> posts;
@@ -151,13 +157,14 @@ bool traceJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
+// Checks the jobs with the first trial sizes for which all views exist; false if there are none.
 bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
              std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();
   std::vector<int64_t> trials(std::begin(kTrialSizes), std::end(kTrialSizes));
   if (jobs.size() == 1) trials.insert(trials.end(), {jobs[0], 8 * jobs[0]});
   for (int64_t value : trials) {
-    if (traceJobs(program, trialSizes(program, value), jobs, freed, why)) return true;
+    if (checkJobs(program, trialSizes(program, value), jobs, freed, why)) return true;
     if (one_trial) break;
   }
   return false;

@@ -8,37 +8,53 @@
 
 namespace heddle::host {
 
-// The job that a program will run in, where that is known.
+// What is known of the job in which a program will run.
 struct ActualJob {
   int64_t ranks = 0;  // 0: not known
-  // Of the symbols of the program; nullopt: not known before the inputs are.
+  // Values of the symbols of the program; nullopt: unknown until there are inputs.
   std::optional<SizeBindings> sizes = {};
 };
 
-// Legality of a Program, without sizes: ids in range, kinds of slots, arity and types of launches
-// against their segments, tokens posted before a Wait elsewhere than on a fresh token, groups well
-// formed, no use after Free, no double Free, every Allocate freed or returned on every path, stream
-// ids, loop indices in scope. Then, for every rank of a job, the races of its unrolled program, and
-// what all of them post (host/verify/match_collectives.h). The job is the actual one where it is
-// known, else the smallest that the meshes and peers fit (the three smallest when the program
-// depends on the job's size). Sizes are those given, else the defaults; symbols without one get the
-// first of a few small values for which the views exist. Where only the sizes are not known, and
-// none of these fit, the small jobs are checked instead. UserError naming the instruction by index
-// and text.
+// Checks that a program is legal. UserError names the instruction by index and text.
+//
+// Without sizes:
+// - ids and stream ids are in range, and loop indices are in scope
+// - slots have the kind, dtype and rank that each instruction needs; launches fit their segments
+// - some instruction posts each token and records each event that is waited for
+// - groups end in the body in which they begin, and post only sends and receives
+//
+// For each rank of a job, on its unrolled program:
+// - the views exist
+// - there are no races, and every buffer is freed or returned on every path (checkRaces(); on the
+//   first 64 ranks)
+// - all ranks post collectives that match (host/verify/match_collectives.h)
+//
+// Jobs and sizes of the second part:
+// - The job is the actual one if it is known. Otherwise it is the smallest one that contains the
+//   ranks that meshes, roots and peers name. A program that depends on the number of ranks is
+//   checked in the three smallest ones.
+// - Symbols have the actual sizes if these are known, else their defaults. Symbols without a
+//   default get the first of a few small values for which all views exist.
+// - If the actual sizes are unknown and the views of the actual job do not exist with any of these
+//   values, the small jobs are checked instead.
 void verify(const Program& program, const ActualJob& actual = {});
 
-// verify() without the rule that every buffer is freed or returned, for a program that insert_frees
-// has not seen yet.
+// Checks the same without the rule that every buffer is freed or returned. It is for a program on
+// which the pass insert_frees has not run yet.
 void verifyOrder(const Program& program);
 
-// Whether a program must free its buffers. No: insert_frees has not seen it yet.
+// Whether a program must free its buffers. No: the pass insert_frees has not run yet.
 enum class BuffersAreFreed : bool { No, Yes };
 
-// Races of one unrolled rank: two accesses to overlapping bytes of one buffer, at least one a
-// write, with no order between them by stream, RecordEvent/WaitEvent or token/Wait; a borrowed
-// buffer touched before its Wait; an access not ordered after the Allocate or before the Free; an
-// output not ordered before the end of stream 0; a buffer that is neither freed nor returned,
-// unless `freed` is No.
+// Checks the unrolled program of one rank for races and wrong lifetimes. UserError names the
+// instruction and the buffer. Errors are:
+// - two accesses to overlapping bytes of one buffer, at least one of them a write, that no stream,
+//   RecordEvent with WaitEvent, or token with Wait orders
+// - an access to a borrowed buffer before the Wait on its token
+// - an access that is not ordered after the Allocate or before the Free; a second Free
+// - a Free of an input or output; a write to an input that is not also an output
+// - work or a post that is not ordered before the end of stream 0
+// - a buffer that is neither freed nor returned, unless `freed` is No
 void checkRaces(const Program& program, const Unrolled& unrolled,
                 BuffersAreFreed freed = BuffersAreFreed::Yes);
 

@@ -33,7 +33,8 @@ class InstructionVerifier {
  public:
   explicit InstructionVerifier(const Program& program) : program_(program) {}
 
-  // The rule for instructions without a function of their own: what they read or write is a tensor.
+  // The rule for instructions without their own overload: slots that they read or write are
+  // tensors.
   template <class Other>
   void operator()(const Other& x) const {
     forEachSlot(x, [&](SlotId id, FieldRole role) {
@@ -49,7 +50,7 @@ class InstructionVerifier {
     const auto* apply = std::get_if<Evaluate::Apply>(&x.expression);
     if (apply == nullptr) return;
     HEDDLE_USER_CHECK(apply->op != nullptr && apply->op->kind == OpKind::Pointwise,
-                      "evaluate of what is no pointwise op");
+                      "evaluate needs a pointwise op");
     HEDDLE_USER_CHECK(static_cast<size_t>(apply->op->arity) == apply->args.size(),
                       "{} takes {} operands, got {}", apply->op->name, apply->op->arity,
                       apply->args.size());
@@ -77,13 +78,13 @@ class InstructionVerifier {
     using comm::CollectiveKind;
     const std::string_view kind = collectiveName(x.kind);
     HEDDLE_USER_CHECK(x.kind != CollectiveKind::Recv,
-                      "recv is an instruction of its own; communicate send has both ends");
+                      "recv is a separate instruction; communicate send posts both ends");
     const bool reduces = comm::reduces(x.kind);
     const bool rooted = comm::isRooted(x.kind) || x.kind == CollectiveKind::Send;
     HEDDLE_USER_CHECK(reduces == x.reduce.has_value(), "{} {}", kind,
-                      reduces ? "needs op=" : "reduces nothing: no op=");
+                      reduces ? "needs op=" : "does not reduce: remove op=");
     HEDDLE_USER_CHECK(rooted == x.root.has_value(), "{} {}", kind,
-                      rooted ? "needs root=" : "has no root: no root=");
+                      rooted ? "needs root=" : "has no root: remove root=");
     if (rooted) sameOnTheTeam(*x.root, x.team);
     const comm::Carrier carrier = x.carrier;
     HEDDLE_USER_CHECK(carrier.ctas >= 0 && carrier.ctas <= kMostCtas,
@@ -97,14 +98,15 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(counts == x.send_counts.has_value() && counts == x.recv_counts.has_value(),
                       "{} {}", kind,
                       counts ? "needs send_counts= and recv_counts="
-                             : "has equal parts: no send_counts= or recv_counts=");
+                             : "has equal parts: remove send_counts= and recv_counts=");
     for (const auto& id : {x.send_counts, x.recv_counts}) {
-      HEDDLE_USER_CHECK(!id || slot(*id).isList(), "%{} is no list, as in list i64[ranks]",
+      HEDDLE_USER_CHECK(!id || slot(*id).isList(),
+                        "%{} is not a list; declare it as in list i64[ranks]",
                         slot(id.value_or(0)).name);
     }
-    HEDDLE_USER_CHECK(mayGroup(x.kind) || x.also.empty(), "{}: no group of several", kind);
+    HEDDLE_USER_CHECK(mayGroup(x.kind) || x.also.empty(), "{} takes only one pair of slots", kind);
     if (x.kind == CollectiveKind::Barrier) {
-      HEDDLE_USER_CHECK(x.in == kNoSlot && x.out == kNoSlot, "a barrier moves no slot");
+      HEDDLE_USER_CHECK(x.in == kNoSlot && x.out == kNoSlot, "a barrier takes no slots");
       return;
     }
     for (const Communicate::Pair& pair : x.pairs()) moves(x, pair);
@@ -128,14 +130,14 @@ class InstructionVerifier {
       if (callee.name != x.program) continue;
       HEDDLE_USER_CHECK(
           callee.inputs.size() == x.inputs.size() && callee.outputs.size() == x.outputs.size(),
-          "program {} takes {} slots and gives {}, the call has {} and {}", x.program,
+          "program {} takes {} inputs and has {} outputs, the call has {} and {}", x.program,
           callee.inputs.size(), callee.outputs.size(), x.inputs.size(), x.outputs.size());
       return;
     }
     userError("there is no program {} to call", x.program);
   }
   void operator()(const Print& x) const {
-    HEDDLE_USER_CHECK(!slot(x.slot).isList(), "%{} is a list, which is not printed",
+    HEDDLE_USER_CHECK(!slot(x.slot).isList(), "%{} is a list; print takes a tensor or a scalar",
                       slot(x.slot).name);
   }
 
@@ -148,7 +150,8 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
     HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
   }
-  // What a root may depend on: nothing that tells two ranks of the team apart.
+  // Requires that a root is the same on all ranks of the team. It must not depend on `rank`, nor on
+  // the index along an axis in which ranks of the team differ.
   void sameOnTheTeam(const Size& root, const Team& team) const {
     std::vector<std::string> symbols;
     root.collectSymbols(symbols);
@@ -164,9 +167,9 @@ class InstructionVerifier {
                         symbol);
     }
   }
-  // The operands of a collective that has some.
+  // Checks one pair of slots of a collective. A barrier has none.
   void moves(const Communicate& x, const Communicate::Pair& pair) const {
-    HEDDLE_USER_CHECK(pair.in != kNoSlot && pair.out != kNoSlot, "{} without its slots",
+    HEDDLE_USER_CHECK(pair.in != kNoSlot && pair.out != kNoSlot, "{} needs two slots",
                       collectiveName(x.kind));
     tensor(pair.in);
     tensor(pair.out);

@@ -45,7 +45,8 @@ class StructureVerifier {
   void signature() {
     const auto name = [](const auto& item) { return item.name; };
     const auto itself = [](const std::string& item) { return item; };
-    HEDDLE_USER_CHECK(isWord(program_.name), "program \"{}\": the name is no word", program_.name);
+    HEDDLE_USER_CHECK(isWord(program_.name), "program \"{}\": the name is not a word",
+                      program_.name);
     uniqueNames(program_.meshes, name, "meshes");
     uniqueNames(program_.kernels, name, "kernels");
     uniqueNames(program_.slots, name, "slots");
@@ -53,7 +54,7 @@ class StructureVerifier {
     uniqueNames(program_.tokens, itself, "tokens");
     uniqueNames(program_.events, itself, "events");
     for (const Kernel& kernel : program_.kernels) {
-      HEDDLE_USER_CHECK(isWord(kernel.name), "kernel \"{}\": the name is no word", kernel.name);
+      HEDDLE_USER_CHECK(isWord(kernel.name), "kernel \"{}\": the name is not a word", kernel.name);
       const std::string why = kernelRuleViolation(kernel.segment);
       HEDDLE_USER_CHECK(why.empty(), "kernel @{} is not one kernel: {}", kernel.name, why);
     }
@@ -67,7 +68,7 @@ class StructureVerifier {
     for (const auto& ids : {program_.inputs, program_.outputs}) {
       for (SlotId id : ids) {
         const Slot& slot = program_.slots[static_cast<size_t>(id)];
-        HEDDLE_USER_CHECK(!slot.isList(), "%{}: a list is neither an input nor an output",
+        HEDDLE_USER_CHECK(!slot.isList(), "%{}: a list can be neither an input nor an output",
                           slot.name);
       }
     }
@@ -95,7 +96,7 @@ class StructureVerifier {
     std::set<MeshAxis> used;
     const auto use = [&](MeshAxis axis) {
       HEDDLE_USER_CHECK(mesh.has(axis) && used.insert(axis).second,
-                        "%{}: mesh axis {} is used twice, or mesh @{} has none", slot.name,
+                        "%{}: mesh axis {} is used twice, or mesh @{} does not have it", slot.name,
                         heddle::name(axis), mesh.name);
     };
     HEDDLE_USER_CHECK(sharding.axes.size() <= slot.tensor.rank(),
@@ -105,7 +106,8 @@ class StructureVerifier {
     for (const auto& partial : sharding.partial) use(partial.axis);
   }
 
-  // Symbols that have a value at run: from input sizes and defaults, the job and the meshes.
+  // Collects the symbols that have a value in a run: from sizes of inputs, defaults, the job and
+  // the meshes.
   void collectSymbols() {
     symbols_ = {"rank", "ranks"};
     for (const auto& [symbol, value] : program_.size_defaults) symbols_.insert(symbol);
@@ -136,7 +138,7 @@ class StructureVerifier {
 
   // --- instructions ----------------------------------------------------------------------------
 
-  // Bodies nest no deeper than the text form allows, so this may recurse.
+  // Recursion is safe, because the check of the depth comes first.
   void list(const std::vector<Instruction>& body, int depth) {
     HEDDLE_USER_CHECK(depth < TokenStream::kMaxDepth, "bodies are nested deeper than {}",
                       TokenStream::kMaxDepth);
@@ -156,11 +158,10 @@ class StructureVerifier {
       }
       bodies(x, depth);
     }
-    HEDDLE_USER_CHECK(open == nullptr, "program {}: a group_begin without its group_end",
-                      program_.name);
+    HEDDLE_USER_CHECK(open == nullptr, "program {}: a group_begin has no group_end", program_.name);
   }
 
-  // The index of a loop has a value in its body only.
+  // The index of a loop has a value only in its body.
   void bodies(const Instruction& x, int depth) {
     const std::optional<std::string> index = loopIndexOf(x.op);
     if (index) symbols_.insert(*index);
@@ -180,7 +181,7 @@ class StructureVerifier {
     for (const Size& size : sizesOf(x.op)) known(size);
     if (const std::optional<std::string> index = loopIndexOf(x.op)) {
       HEDDLE_USER_CHECK(isWord(*index) && symbols_.count(*index) == 0,
-                        "the index {} is no word, or has another meaning here", *index);
+                        "the loop index {} is not a word, or already has a meaning here", *index);
     }
     forEachToken(x.op, [&](TokenId token, FieldRole role) {
       HEDDLE_USER_CHECK(role.defines || posted_.count(token) > 0, "nothing posts this token");
@@ -199,19 +200,21 @@ class StructureVerifier {
     }
   }
 
-  // A group is opened and closed in one list; sends and receives may stand in loops within it.
+  // Checks the rules of groups: begin and end are in the same list, and there are only sends and
+  // receives between them, which may be in loops and branches. Only these four instructions have to
+  // do with groups.
   void groups(const Instruction& x, bool inside, const Instruction*& open) {
     if (std::holds_alternative<GroupBegin>(x.op)) {
-      HEDDLE_USER_CHECK(!group_, "a group within a group");
+      HEDDLE_USER_CHECK(!group_, "a group inside a group");
       group_ = Group{x.on, std::nullopt, {}};
       open = &x;
       return;
     }
     if (std::holds_alternative<GroupEnd>(x.op)) {
-      HEDDLE_USER_CHECK(
-          open != nullptr, "{}",
-          inside ? "the group began outside of this body" : "no group_begin stands above");
-      HEDDLE_USER_CHECK(open->on == x.on, "a group on other ranks than its group_begin");
+      HEDDLE_USER_CHECK(open != nullptr, "{}",
+                        inside ? "the group began outside of this body"
+                               : "there is no group_begin before it in this body");
+      HEDDLE_USER_CHECK(open->on == x.on, "group_end runs on other ranks than its group_begin");
       group_.reset();
       open = nullptr;
       return;
@@ -221,13 +224,13 @@ class StructureVerifier {
     if (!group_) return;
     const InstructionKind kind = kindOf(x.op);
     const bool fits = kind == InstructionKind::View || kind == InstructionKind::Control;
-    HEDDLE_USER_CHECK(fits, "a group holds sends and receives, got {}", mnemonic(x.op));
+    HEDDLE_USER_CHECK(fits, "a group may contain only sends and receives, got {}", mnemonic(x.op));
   }
 
   template <class PointToPoint>
   void pointToPoint(const PointToPoint& x) {
     HEDDLE_USER_CHECK(x.token.has_value() != group_.has_value(), "{}",
-                      group_ ? "in a group the token is that of group_end"
+                      group_ ? "inside a group only group_end has a token"
                              : "outside of a group it needs a token");
     if (!group_) return;
     HEDDLE_USER_CHECK(!group_->stream || (*group_->stream == x.stream && group_->team == x.team),

@@ -7,10 +7,11 @@
 
 namespace heddle::host {
 
-// All of verify() that needs no sizes, callees included.
+// Checks everything of verify() that needs no sizes, for the program and its callees. UserError.
 void verifyStructure(const Program& program);
 
-// What verify_structure.cpp asks of one instruction; UserError without its place.
+// verifyIds() checks that the ids of an instruction are in range. verifyInstruction() requires
+// this, and checks slots, operands and attributes. Their UserError does not name the instruction.
 void verifyIds(const Program& program, const Instruction& x);
 void verifyInstruction(const Program& program, const Op& op);
 

@@ -16,8 +16,7 @@ namespace heddle {
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
 //     expressions, and sets that only copy.
 //  2. Each value has one set of axes. A kernel may not read both x[i] and x[j], so the outer
-//  product
-//     of a value with itself is split.
+//     product of a value with itself is split.
 //  3. All reductions span the full space and reduce the same axes. No reduction reads the result of
 //     another one.
 //  4. A value that depends on a reduction has no reduced axis. Otherwise the kernel would need a

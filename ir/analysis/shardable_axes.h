@@ -12,8 +12,7 @@ namespace heddle {
 //  - reshape: the outermost axes of a regrouped run on both sides, if the devices divide both
 //    extents evenly. A block of complete outer rows is then the same block on both sides.
 //  - take, take_along_axis: the axis that the index selects from is an additional axis of the
-//  space,
-//    reduced by a sum. A rank looks up the indices in its block and has 0 for the others.
+//    space, reduced by a sum. A rank looks up the indices in its block and has 0 for the others.
 //  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {

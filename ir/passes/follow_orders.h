@@ -10,8 +10,7 @@ namespace heddle {
 //
 // A result gets the hinted order of its operands if all of this holds:
 //  - Its op is pointwise, and all operands that have all axes of the result share the hint; or it
-//  is
-//    a matrix product [..., k] x [k, n], and the first operand has the hint.
+//    is a matrix product [..., k] x [k, n], and the first operand has the hint.
 //  - The hint keeps the last axis innermost.
 //  - The result has no required or hinted order and is not an output of the fusion.
 //  - Only ops of these two kinds read the result; a matrix product reads it as its rows.

@@ -17,8 +17,7 @@ namespace heddle {
 //    hint for this. An operand that is an input or a view, or that has a required order, is copied
 //    to %name_packed.
 //  - If a step between two meshes needs a team that is no mesh of the fusion, the team is added as
-//  a
-//    mesh.
+//    a mesh.
 //  - If a reshape regroups axes that stay sharded, a guard checks that their blocks consist of
 //    complete rows.
 //  - An annotation lists the moves (ir/passes/sharding/reshard_moves.h).

@@ -24,19 +24,17 @@ using States = IdVector<ValueId, std::optional<Sharding>>;  // nullopt: not know
 // that an operand or the wanted result has there (ir/analysis/shardable_axes.h).
 //
 //  - Operands claim mesh axes in order of size, largest first; the result claims last. An operand
-//  or
-//    result whose claim conflicts with an earlier one is resharded. A claim conflicts if the space
-//    axis has other mesh axes already, or if another space axis uses the mesh axis.
+//    or result whose claim conflicts with an earlier one is resharded. A claim conflicts if the
+//    space axis has other mesh axes already, or if another space axis uses the mesh axis.
 //  - If any claim conflicts, the planner tries each claimant as the first one and keeps the choice
 //    that moves the fewest bytes. Ties keep the default order.
 //  - If the shardings are on several meshes, the planner tries each mesh, that of the result first.
 //  - An axis that a slice shortens is not split.
 //  - Axes that a reshape regroups are split only if their blocks are even. If the user asked for
-//  the
-//    operand's axis to be sharded (ir/passes/sharding/user_sharded_axes.h), they must not be known
-//    to be uneven; if the axis may be gathered (it is merged, or split with gather_uneven or to a
-//    sharding that the user wrote), they must be even at the size defaults too. Otherwise, and for
-//    claims of the result, blocks must be even for all sizes.
+//    the operand's axis to be sharded (ir/passes/sharding/user_sharded_axes.h), they must not be
+//    known to be uneven; if the axis may be gathered (it is merged, or split with gather_uneven or
+//    to a sharding that the user wrote), they must be even at the size defaults too. Otherwise, and
+//    for claims of the result, blocks must be even for all sizes.
 class LocalShardingPlanner {
  public:
   explicit LocalShardingPlanner(const Fusion& fusion)

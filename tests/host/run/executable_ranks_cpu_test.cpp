@@ -159,7 +159,7 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   });
   for (const std::string& error : errors) {
     EXPECT_NE(error.find("instruction 0 `$t = communicate allreduce %x -> %x team=@m[x] op=sum "
-                         "stream=0`: input %x is sent or received itself, so it must be allocated "
+                         "stream=0`: input %x is itself sent or received, so it must be allocated "
                          "as inputDesc() says: [6] with strides [1], got [8] with [1]"),
               std::string::npos)
         << error;

@@ -65,12 +65,12 @@ TEST(LibraryCalls, WrongNamesAndAttributesAreReported) {
 TEST(LibraryCalls, Float8ComputationIsRefused) {
   for (const char* call : {"cumsum(%h, axis=1) -> (%g)", "argsort(%h, axis=1) -> (%o)",
                            "scatter_add(%h, %i, %q, axis=0) -> (%g)"}) {
-    failsWith(call, ": %h is f8e4m3, which takes part in casts, moves and products only");
+    failsWith(call, ": %h is f8e4m3, which is only for casts, data movement and matrix products");
   }
 }
 
 TEST(LibraryCalls, WrongOperandsAreReported) {
-  failsWith("cumsum(%x, %x, axis=0) -> (%y)", "cumsum takes 1 tensors and gives 1, not 2 and 1");
+  failsWith("cumsum(%x, %x, axis=0) -> (%y)", "cumsum takes 1 tensors and returns 1, got 2 and 1");
   failsWith("cumsum(%x, axis=0) -> (%o)", "cumsum: %o is i64, expected f32");
   failsWith("cumsum(%k, axis=0) -> (%y)", "cumsum: %y is f32, expected i64");
   failsWith("linear(%h, %h, dtype=bf16) -> (%y)", "linear: %y is f32, expected bf16");
@@ -150,8 +150,9 @@ TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
     EXPECT_NE(error.find(why), std::string::npos) << error;
   };
   fails("(%g, %q, %k) -> (%a, %b, %c)",
-        "attention_backward takes 4 tensors and gives 3, not 3 and 3");
-  fails("(%g, %q, %k, %v) -> (%a)", "attention_backward takes 4 tensors and gives 3, not 4 and 1");
+        "attention_backward takes 4 tensors and returns 3, got 3 and 3");
+  fails("(%g, %q, %k, %v) -> (%a)",
+        "attention_backward takes 4 tensors and returns 3, got 4 and 1");
   fails("(%g, %q, %k, %v, gqa=true) -> (%a, %b, %c)",
         "found 'gqa', expected 4 slots, causal= (optional), scale= (optional)");
   fails(good, "attention_backward: %g is bf16, expected f16", "bf16[2, 8, 16]");
@@ -166,9 +167,9 @@ TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
   fails("(%g, %q, %k, %v) -> (%b, %a, %c)",
         "attention_backward: a gradient of [2, 6, 16] for an operand of [2, 8, 16]");
   fails("(%g, %q, %k, %v) -> (%a, %b, %b)",
-        "attention_backward: no result may lie on the memory of another");
+        "attention_backward: a result must not overlap the memory of another result");
   fails("(%g, %q, %k, %v) -> (%a, %b, %k)",
-        "attention_backward: no result may lie on the memory of an operand");
+        "attention_backward: a result must not overlap the memory of an operand");
 }
 
 }  // namespace

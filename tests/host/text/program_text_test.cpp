@@ -130,7 +130,7 @@ TEST(ProgramText, ErrorsNameLineAndColumn) {
   EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  jump\n}"),
             "f:3:3: found 'jump', expected an instruction or '}'");
   EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  free %q\n}"),
-            "f:3:8: found '%q', expected a slot that is declared");
+            "f:3:8: found '%q', expected a declared slot");
   EXPECT_EQ(errorOf("heddle 1\nprogram main() -> () {\n  launch @k() -> ()\n}"),
             "f:3:10: found '@k', expected a kernel of this program");
   EXPECT_NE(errorOf("heddle 1\nprogram main() -> () {\n  wait $t stream=64\n}").find("f:3:18"),

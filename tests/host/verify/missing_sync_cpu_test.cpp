@@ -1,6 +1,6 @@
-// Takes every Wait, WaitEvent and Free out of every example's program, one at a time: verify must
-// name an instruction, and without verify a missing wait must give a wrong result under some order
-// of the streams.
+// Removes each Wait, WaitEvent and Free from the program of each example, one at a time. verify()
+// must name an instruction. Without verify(), a missing wait must give a wrong result under some
+// order of the streams.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<Example> examples() {
   return list;
 }
 
-// Removes the n-th instruction for which `match` holds; false when there are fewer.
+// Removes the n-th instruction for which `match` holds. Returns false if there are fewer.
 template <class Match>
 bool removeNth(std::vector<Instruction>& body, int& n, const Match& match, std::string& removed,
                const Program& program) {
@@ -75,7 +75,8 @@ bool isWait(const Op& op) {
 
 bool isWaitOrFree(const Op& op) { return isWait(op) || std::holds_alternative<Free>(op); }
 
-// How many removals there were; all that are in the program, bodies included.
+// Calls `use` with each program that lacks one matching instruction, also of a body. Returns the
+// number of these programs.
 template <class Match, class Use>
 int forEachRemoval(const Example& example, const Match& match, const Use& use) {
   int expected = 0;
@@ -127,7 +128,7 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
             ADD_FAILURE() << example.name << ": verify accepts the program without `" << removed
                           << "`";
           } catch (const UserError& error) {
-            // "instruction 7 `...`: ", and what is wrong there
+            // "instruction 7 `...`: ", then the reason
             const std::string message = error.what();
             EXPECT_EQ(message.find("instruction "), 0u) << message;
             EXPECT_NE(message.find('`'), std::string::npos) << message;
@@ -137,8 +138,8 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
   EXPECT_GT(removals, 10);
 }
 
-// A program without its wait races by construction, which the thread sanitizer reports whether the
-// result is wrong or not: there the programs run whole, under adversarial orders.
+// A program without a wait has a race, which the thread sanitizer reports even if the result is
+// right. Under it only complete programs run, with adversarial orders.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kRacesMayRun = false;
 #else

@@ -89,7 +89,7 @@ TEST(Unroll, RunTimeBranchBecomesJumps) {
   EXPECT_NE(error.find("decided at run time"), std::string::npos) << error;
 }
 
-// A scalar or list has a value after a branch where it had one before, or where both give it one.
+// A scalar or list has a value after a branch if it had one before, or if both bodies give it one.
 TEST(Unroll, ScalarsOfOneBranchAreUndefinedAfterIt) {
   const auto after = [](const std::string& branch) {
     return errorOf(
@@ -161,7 +161,7 @@ TEST(Unroll, ErrorsNameTheInstruction) {
       "%l: a list of 10 elements here and of 1 before");
 }
 
-// What callers pass lies as its type says, also before there is a caller.
+// The type of an input gives the memory order, also if the request has no descriptors.
 TEST(Unroll, ObservedOrderGivesTheStrides) {
   const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
   EXPECT_EQ(unroll(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));

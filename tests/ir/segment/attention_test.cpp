@@ -114,7 +114,8 @@ TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
 
 TEST(SegmentAttention, NotesSayWhyAForwardStaysOps) {
   const auto noted = [](const SegmentedFusion& segmented, const std::string& why) {
-    EXPECT_TRUE(anyContains(segmented.notes, "is not one library call: " + why)) << dumpText(segmented);
+    EXPECT_TRUE(anyContains(segmented.notes, "is not one library call: " + why))
+        << dumpText(segmented);
     for (const Group& group : segmented.groups) EXPECT_FALSE(group.attention.has_value());
     EXPECT_NE(dumpText(segmented).find(why), std::string::npos);
   };
@@ -232,7 +233,8 @@ TEST(SegmentAttention, IntermediateWithOtherReadersIsComputed) {
     rewriter.output(fusion.outputs()[0]);
     const std::vector<Attention> after = attentionsOf(std::move(rewriter).finishPart());
     ASSERT_EQ(after.size(), 1u);
-    EXPECT_NE(after[0].why_not.find("is an output of the fusion"), std::string::npos) << after[0].why_not;
+    EXPECT_NE(after[0].why_not.find("is an output of the fusion"), std::string::npos)
+        << after[0].why_not;
   }
 }
 
