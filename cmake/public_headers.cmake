@@ -28,6 +28,7 @@ set(heddle_public_headers
   host/text/program_text.h
   ir/base/dtype.h
   ir/base/error.h
+  ir/base/id.h
   ir/base/pass_driver.h
   ir/base/size.h
   ir/composite/composite.h

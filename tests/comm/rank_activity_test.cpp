@@ -10,16 +10,16 @@ namespace {
 
 constexpr int64_t kDevice = 1, kOther = 2;  // chains
 
-class RankActivityTest : public ::testing::Test {
+class RankActivity : public ::testing::Test {
  protected:
   RankPhase phase() const { return status_->phase; }
   int64_t finished() const { return status_->finished; }
 
   std::unique_ptr<RankStatus> status_ = std::make_unique<RankStatus>();
-  RankActivity activity_{*status_};
+  comm::RankActivity activity_{*status_};
 };
 
-TEST_F(RankActivityTest, PhaseIsInRunUntilAllRunsHaveEnded) {
+TEST_F(RankActivity, PhaseIsInRunUntilAllRunsHaveEnded) {
   EXPECT_EQ(phase(), RankPhase::Idle);
   const int64_t one = activity_.beginRun(1, 1, kDevice), two = activity_.beginRun(2, 2, 0);
   EXPECT_EQ(two, one + 1);
@@ -31,7 +31,7 @@ TEST_F(RankActivityTest, PhaseIsInRunUntilAllRunsHaveEnded) {
   EXPECT_EQ(finished(), 2);
 }
 
-TEST_F(RankActivityTest, EndOfARunEndsEarlierRunsOfItsChain) {
+TEST_F(RankActivity, EndOfARunEndsEarlierRunsOfItsChain) {
   activity_.beginRun(1, 1, kDevice);
   activity_.beginRun(2, 2, kOther);
   const int64_t three = activity_.beginRun(1, 1, kDevice);
@@ -48,7 +48,7 @@ TEST_F(RankActivityTest, EndOfARunEndsEarlierRunsOfItsChain) {
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, LocalRunsDoNotChangeTheRunNumber) {
+TEST_F(RankActivity, LocalRunsDoNotChangeTheRunNumber) {
   const int64_t run = activity_.beginRun(1, 1, kDevice);
   EXPECT_TRUE(activity_.endRun(activity_.beginLocalRun(2, -1)));
   EXPECT_EQ(phase(), RankPhase::Computing);
@@ -64,7 +64,7 @@ TEST_F(RankActivityTest, LocalRunsDoNotChangeTheRunNumber) {
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, ResumeRevokesEndRuns) {
+TEST_F(RankActivity, ResumeRevokesEndRuns) {
   activity_.resume();
   EXPECT_EQ(phase(), RankPhase::Idle);
   activity_.endRun(activity_.beginRun(1, 1, 0));
@@ -74,9 +74,9 @@ TEST_F(RankActivityTest, ResumeRevokesEndRuns) {
   EXPECT_EQ(phase(), RankPhase::Done);
 }
 
-TEST_F(RankActivityTest, RunsWithoutACommonNumberAreNotCompared) {
+TEST_F(RankActivity, RunsWithoutACommonNumberAreNotCompared) {
   const auto ahead = std::make_unique<RankStatus>();
-  RankActivity further(*ahead);
+  comm::RankActivity further(*ahead);
   for (int64_t run = 0; run < 70'000; ++run) {
     if (run < 70'000 - 65'536) activity_.endRun(activity_.beginRun(1, 7, 0));
     further.endRun(further.beginRun(1, 7, 0));

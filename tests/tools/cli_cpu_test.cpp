@@ -68,7 +68,7 @@ TEST_F(Cli, SegmentsAreDumpedInEveryFormat) {
   EXPECT_NE(heddle(base).text.find("T19"), std::string::npos);
   EXPECT_NE(heddle(base + " --format dot").text.find("digraph"), std::string::npos);
   EXPECT_NO_THROW(nlohmann::json::parse(heddle(base + " --format json").text));
-  expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
+  expectError("dump examples/softmax.fusion --stage host --format dot", "shows only segments");
 }
 
 // dump prints the table on standard error, so that its output can still be piped into a file.

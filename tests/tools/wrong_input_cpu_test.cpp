@@ -228,9 +228,10 @@ TEST_F(CliWrongInput, WrongCommandLinesAreReported) {
   expectError(run + "--repeat 0", "0 is not an integer of at least 1");
   expectError(run + "--skip no_such_pass", "no_such_pass");
   expectError(run + "--check=some", "some not in {full,sample}");
-  expectError("run --check=full examples/ring_allgather.hostir --device cpu", "has no reference");
+  expectError("run --check=full examples/ring_allgather.hostir --device cpu",
+              "so it needs a reference");
   expectError("run --check examples/softmax.fusion --device null", "computes nothing");
-  expectError("dump examples/softmax.fusion --stage host --format dot", "segments only");
+  expectError("dump examples/softmax.fusion --stage host --format dot", "shows only segments");
 }
 
 }  // namespace
