@@ -58,16 +58,18 @@ void CopyChannelMember::giveUp(const std::string& why) noexcept {
     text = fault();
     if (text.empty()) text = fmt::format("rank {} has given up: {}", rank_, why);
   } catch (const std::exception&) {
-    // Out of memory: the table shows that a rank gave up, without the reason.
+    // There is no memory for the text. The table then shows that a rank gave up, but not why.
   }
   table_->entry(index_).state.leave(RankState::Failed, text);
 }
 
 std::string CopyChannelMember::fault() const {
   for (int index = 0; index < table_->size(); ++index) {
-    const StateWithReason& state = table_->entry(index).state;
-    if (state.get() != RankState::Failed && state.get() != RankState::Writing) continue;
-    const std::string reason = state.reason();
+    const StateWithReason& status = table_->entry(index).state;
+    // One load: the rank may go from Writing to Failed at any time.
+    const RankState state = status.get();
+    if (state != RankState::Failed && state != RankState::Writing) continue;
+    const std::string reason = status.reason();
     return reason.empty() ? "a rank of this host has given up" : reason;
   }
   return {};

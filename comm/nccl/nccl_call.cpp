@@ -9,7 +9,8 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// Long enough for the first connections of a large job, shorter than the limits of schedulers.
+// In seconds. Long enough for the first connections of a large job, and shorter than the usual
+// limits of job schedulers.
 constexpr int kDefaultDeadline = 120;
 constexpr int kPostDeadline = 600;
 constexpr int kYields = 1000;
@@ -41,12 +42,12 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm) {
 
 void settle(const char* call, ncclComm_t comm, const FaultText& fault) {
   const auto start = std::chrono::steady_clock::now();
-  for (int half = 0;; ++half) {
+  for (int poll = 0;; ++poll) {
     ncclResult_t state = ncclInProgress;
     check("ncclCommGetAsyncError", ncclCommGetAsyncError(comm, &state), comm);
     check(call, state, comm);
     if (state == ncclSuccess) return;
-    if (half < kYields) {
+    if (poll < kYields) {
       std::this_thread::yield();
       continue;
     }

@@ -26,8 +26,8 @@ class Lowering {
     program_.size_defaults = fusion_.size_defaults;
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
-    // Scalars first, because any group may read them. Padding comes after all groups: it depends on
-    // every collective of a slot.
+    // Scalars come first, because any group may read them. Padding comes after all groups, because
+    // it depends on every collective of a slot.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -264,14 +264,15 @@ class Lowering {
     return slot.alloc;
   }
 
-  // Allocates the side that holds the blocks of all ranks of the team as that many blocks of equal
-  // size (rounded up).
+  // Allocates the side that holds the blocks of all ranks of the team. It consists of one block per
+  // rank; all blocks have the same size (rounded up).
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
     const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
     Size& alloc = allocOf(all)[axis];
-    // These blocks cover the extent. Only another collective may need more.
+    // These blocks cover the extent. Only another collective of the slot may need a larger
+    // allocation.
     alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 

@@ -16,8 +16,8 @@ class ExchangeWriter {
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
   }
 
-  // Emits the instructions. Each slot differs from the one before it in one property: the place of
-  // its elements in memory, the order of its axes, the joined axis, the padding.
+  // Emits the instructions. Each slot differs from the slot before it in one property: the order of
+  // its elements in memory, the order of its axes, the joined axis, or the padding.
   void run() {
     const SlotId parts = addSlot("_parts", partSizes(), partOrder());
     const SlotId tiles = addSlot("_tiles", partSizes(), tileOrder());

@@ -17,7 +17,7 @@ struct Exchange {
   Communicate post;
   ReshardStep step;
   AxisOrder order;
-  MeshId on;
+  MeshId on = kNoMesh;
   int line = 0;
 };
 

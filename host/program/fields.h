@@ -16,8 +16,8 @@ namespace heddle::host {
 
 // Every instruction declares one list of its fields with their roles (host/program/instructions.h).
 // Accesses, slots, renaming, sizes, streams, teams, tokens and bodies are all derived from it
-// (host/program/visit.h). An instruction without a list does not compile, and neither does a list
-// that leaves a member out.
+// (host/program/visit.h). The build fails if an instruction has no list, or if its list leaves a
+// member out.
 
 // What an instruction does with the slot, token or event that a field names.
 struct FieldRole {
@@ -81,9 +81,9 @@ inline constexpr Make<FieldKind::Setting> setting;
 // Counts the members of an aggregate: the largest number of initializers that it accepts.
 struct AnyMember {
   template <class T>
-  constexpr operator T&() const&& noexcept;
+  operator T&() const&& noexcept;
   template <class T>
-  constexpr operator T&() const& noexcept;
+  operator T&() const& noexcept;
 };
 template <class T, class... Members>
 constexpr size_t countMembers() {

@@ -14,11 +14,11 @@ using KernelId = int32_t;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
 using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
 
-// A team of ranks: those whose mesh coordinates differ only in these axes. No axes: every rank of
-// the mesh. The first axis is the outermost one; the order of the axes decides the rank in the
-// team.
+// Divides the ranks of a mesh into teams. The ranks of one team have equal mesh coordinates, except
+// along `axes`. Without axes, all ranks of the mesh are one team. The order of the axes decides the
+// rank in the team; the first axis is the outermost one.
 struct Team {
-  MeshId mesh;  // kNoMesh: all ranks of the job
+  MeshId mesh = kNoMesh;  // kNoMesh: all ranks of the job
   std::vector<MeshAxis> axes;
   bool operator==(const Team&) const = default;
 };

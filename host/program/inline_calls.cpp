@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// Symbols, meshes and slots of a callee are bound to those of its caller, in this order, because
-// the types of its slots use the first two. Then a copy of its body is renamed.
+// First binds the symbols of a callee to those of its caller, then the meshes, then the slots.
+// Slots come last, because their types use symbols and meshes. Then renames a copy of the body.
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
@@ -83,7 +83,8 @@ class Inliner {
     tensors(callee.outputs, call.outputs, false);
   }
 
-  // Restricts the body to the ranks of a mesh. An instruction can name only one mesh after `on`.
+  // Restricts the body to the ranks of a mesh. This fails for an instruction that is already
+  // restricted to another mesh, because it can name only one mesh after `on`.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
     for (Instruction& x : body) {

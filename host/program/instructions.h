@@ -114,9 +114,9 @@ struct Evaluate {
   }
 };
 
-// Launches a kernel on slots in the order of its segment's inputs and outputs. Prepare chooses
-// variant, grid and workspace from the extents of the run. An output slot may be one of the inputs
-// (in place, element by element).
+// Launches a kernel on slots in the order of its segment's inputs and outputs. When a plan is
+// prepared, the kernel's variant, grid and workspace are chosen for the sizes of the run. An output
+// slot may be one of the inputs (in place, element by element).
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -132,7 +132,7 @@ struct LaunchKernel {
   }
 };
 
-inline constexpr int32_t kMostCtas = 64;         // no transport uses more for one collective
+inline constexpr int32_t kMostCtas = 64;         // most thread blocks of a collective
 inline constexpr int32_t kMostCopyChannels = 4;  // each needs its own memory on every GPU
 
 // Calls a library function for an op for which no kernel is generated (host/program/library_op.h).
@@ -170,7 +170,7 @@ struct Copy {
 };
 
 // Posts a collective.
-// Counts:  those of the full allocations (alloc sizes), so that they are equal on all ranks.
+// Counts: from the full allocations (alloc sizes), so that they are equal on all ranks.
 // Buffers: borrowed until a Wait on the token. A rank does not access a buffer that only the root
 //          needs, and the slot may name nothing there.
 // Order:   memory is moved without reordering. Therefore the axis along which ranks are gathered or
@@ -188,7 +188,7 @@ struct Communicate {
   // AllToAllV: lists with one element per rank of the team. The host needs them when it posts.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // Which engines of a GPU carry it out, and how many SMs it may use.
+  // The engines of a GPU that carry out the collective, and how many SMs it may use.
   comm::Carrier carrier = {};
   // More pairs for the same kind, posted with the first as one group with one token. No pair writes
   // to memory of another one. Only for kinds that mayGroup().
@@ -218,8 +218,8 @@ struct Communicate {
 bool mayGroup(comm::CollectiveKind kind);
 
 // Send and Recv post a transfer between this rank and a peer, which is given as a rank in the team.
-// It is an expression of `rank`, `ranks`, mesh indices and loop indices. Outside of a group each
-// has its own token. Inside a group it has none, and the token of GroupEnd covers all.
+// The peer is an expression of `rank`, `ranks`, mesh indices and loop indices. Outside of a group,
+// each of them has its own token. Inside a group, the token of GroupEnd covers all of them.
 struct Send {
   SlotId slot;
   Size peer;
@@ -278,7 +278,8 @@ struct Wait {
   }
 };
 
-// A WaitEvent orders its stream after the latest record; before the first one, it does nothing.
+// RecordEvent records the event on a stream. WaitEvent makes its stream wait for the latest record
+// of the event. If there is no record yet, WaitEvent does nothing.
 struct RecordEvent {
   EventId event;
   StreamId stream = 0;
@@ -318,8 +319,8 @@ struct ReadBack {
 
 struct Instruction;
 
-// Runs the body for each index from start to stop, without stop. The bounds depend only on sizes,
-// the rank and indices of outer loops, so that prepare knows them.
+// Runs the body for each index from `start` to `stop - 1`. The bounds depend only on sizes, the
+// rank and indices of outer loops, so that they are known when a plan is prepared.
 struct For {
   std::string index;
   Size start;
@@ -334,8 +335,8 @@ struct For {
   }
 };
 
-// Compares two size expressions, or a scalar slot (i64 or bool) with a size expression. Prepare
-// decides the first kind, the run decides the second.
+// Compares two size expressions, or a scalar slot (i64 or bool) with a size expression. The first
+// kind is decided when a plan is prepared, the second kind in the run.
 struct Predicate {
   enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   std::variant<Size, SlotId> lhs;

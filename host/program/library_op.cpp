@@ -70,8 +70,8 @@ void expectType(const OpDef& op, const Slot& slot, DType dtype) {
 }
 
 // Checks ops that work on lines along an axis. A rank processes full lines, so that no operand may
-// be sharded along the axis. The tensor into which a scatter writes may be, if the result is
-// sharded alike.
+// be sharded along the axis. Exception: the tensor into which a scatter writes may be sharded along
+// the axis, if the result has the same sharding.
 void verifyLines(const Program& program, const OpDef& op, const CallLibrary& call) {
   const int64_t axis = libraryAxis(call);
   const Slot& out = program.slots[static_cast<size_t>(call.outputs[0])];

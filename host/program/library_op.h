@@ -13,7 +13,7 @@ namespace heddle::host {
 // - `attention` of (q, k, v): softmax(q k^T scale) v
 // - `attention_backward` of (g, q, k, v): the gradients (dq, dk, dv), where g is the gradient of
 //   the result of `attention`
-// In a fusion the last two are the ops of which they are composed (ir/segment/attention.h).
+// A fusion has no op for the last two. It composes them of several ops (ir/segment/attention.h).
 
 // Returns the op of a library function, or nullptr if there is no such function.
 const OpDef* findLibraryOp(std::string_view name);
@@ -25,13 +25,14 @@ inline bool isAttention(const CallLibrary& call) {  // forward or backward
   return call.function == "attention" || isAttentionBackward(call);
 }
 
-// Texts for messages: that `name` is not a library function, with all functions; and the arguments
-// that a function takes.
+// Return texts for messages. noLibraryFunction() says that `name` is not a library function and
+// lists all functions. libraryArgumentsOf() lists the arguments that a function takes.
 std::string noLibraryFunction(std::string_view name);
 std::string libraryArgumentsOf(const OpDef& op);
 
-// Checks the function, its operands (number, dtypes, ranks) and its attributes. UserError says what
-// would fit. Sizes are checked in the unrolled program (host/unroll/check_operands.h).
+// Checks the function, its operands (number, dtypes, ranks) and its attributes. UserError says
+// which operands or attributes would be legal. Sizes are checked in the unrolled program
+// (host/unroll/check_operands.h).
 void verifyLibrary(const Program& program, const CallLibrary& call);
 
 // Return an attribute of a call that verifyLibrary() has accepted; nullopt if the call does not

@@ -92,7 +92,8 @@ std::vector<bool> Program::communicationStreams() const {
   std::vector<bool> computes(communicates.size());
   forEachInstruction(body, [&](const Instruction& x, InstructionIndex) {
     const auto stream = static_cast<size_t>(streamOf(x.op).value_or(0));
-    // Only these two occupy SMs. Other work, such as a copy, may share a stream with collectives.
+    // Only launches and library calls occupy SMs. Other work, such as a copy, may share a stream
+    // with collectives.
     if (std::holds_alternative<LaunchKernel>(x.op) || std::holds_alternative<CallLibrary>(x.op)) {
       computes[stream] = true;
     }

@@ -12,10 +12,10 @@
 
 namespace heddle::host {
 
-// The host program: what all ranks do, as plain data. There is one program for all ranks, and each
-// rank unrolls it at prepare (host/unroll/unroll.h). It contains no pointers into itself, prints
-// and parses (host/text/program_text.h), and never changes while it runs. docs/host_instructions.md
-// describes each instruction.
+// The host program describes the work of all ranks, as plain data. There is one program for all
+// ranks. Each rank unrolls it when it prepares a plan (host/unroll/unroll.h). A program contains no
+// pointers into itself, prints and parses (host/text/program_text.h), and never changes while it
+// runs. docs/host_instructions.md describes each instruction.
 
 // A register of the program. A tensor slot names a buffer or a view of one. A scalar slot holds a
 // host value, or a list of i64 values with one axis, which only ReadBack fills. A later Allocate,
@@ -33,13 +33,13 @@ struct Slot {
 
 struct Instruction {
   Op op;
-  MeshId on;     // only the ranks of this mesh; kNoMesh: all
-  int line = 0;  // of the text it came from; does not count in ==
+  MeshId on = kNoMesh;  // only the ranks of this mesh execute it; kNoMesh: all ranks
+  int line = 0;         // line in the text from which it was parsed; == ignores it
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
 
-// A kernel is stored as the fusion segment from which it is generated, so that a printed program
-// runs by itself.
+// A kernel is stored as the fusion segment from which it is generated. A printed program therefore
+// contains everything that is needed to run it.
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
@@ -82,8 +82,8 @@ int32_t countInstructions(const std::vector<Instruction>& body);
 struct Access {
   SlotId slot;
   bool write;
-  // The access lasts until a Wait on the token. The unrolled program tells which ranks access the
-  // buffers of a rooted collective.
+  // The access lasts until a Wait on the token. In a collective with a root, only some ranks access
+  // each buffer. The unrolled program determines these ranks.
   bool borrowed = false;
   bool operator==(const Access&) const = default;
 };

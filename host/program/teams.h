@@ -11,9 +11,9 @@ namespace heddle::host {
 // of the team.
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks);
 
-// Returns whether an instruction posts to a team.
+// Returns whether the program contains an instruction that posts to a team.
 bool communicatesAnywhere(const Program& program);
-// Returns whether an instruction is a matrix product of a library.
+// Returns whether the program contains a library call for a matrix product.
 bool hasMatmuls(const Program& program);
 
 }  // namespace heddle::host

@@ -11,10 +11,11 @@
 
 namespace heddle::host {
 
-// The streams of a program are numbered from 0 to this one.
+// The highest stream that a program may use. Streams are numbered from 0.
 inline constexpr StreamId kMaxStream = 63;
 
-// One lambda per alternative of a variant. A missing alternative does not compile.
+// Joins lambdas to a visitor for std::visit, one lambda per alternative of a variant. The build
+// fails if an alternative is missing.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -115,8 +116,8 @@ void forEachSlotInside(const Instruction& instruction, Visit&& visit) {
                        [&](const Instruction& x, InstructionIndex) { forEachSlot(x.op, visit); });
 }
 
-// How the ids and sizes of an instruction are renamed. An empty function keeps what it would
-// rename. `index` renames the index that a For declares.
+// How the ids and sizes of an instruction are renamed. An empty function leaves its ids or sizes
+// unchanged. `index` renames the loop index that a For declares.
 struct Renaming {
   std::function<SlotId(SlotId)> slot;
   std::function<TokenId(TokenId)> token;
@@ -126,8 +127,8 @@ struct Renaming {
   std::function<Size(const Size&)> size;
   std::function<std::string(const std::string&)> index;
 };
-// Renames what this instruction names, but nothing in its bodies. Slots are renamed in the order of
-// the text form.
+// Renames the ids and sizes in this instruction, but not those in its bodies. Slots are renamed in
+// the order of the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
 // Replaces every Call by the body of its callee. The slots, tokens, events, kernels and loop

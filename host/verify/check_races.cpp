@@ -35,8 +35,9 @@ class RaceChecker {
   }
 
  private:
-  // Walks both bodies of a branch that the run decides from the same state, and then keeps what
-  // both know. Recursive only in the depth of nested branches.
+  // Walks both bodies of a branch that the run decides. Both walks begin with the same state.
+  // Afterwards the state contains only what is certain after both bodies. The depth of recursion is
+  // the depth of nested branches.
   void walk(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const UnrolledStep& step = unrolled_.steps[i];
@@ -72,8 +73,8 @@ class RaceChecker {
     if (step.stream < 0) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
-    // Only the end of a group posts a token. The posts inside have none and belong to the post that
-    // began with GroupBegin.
+    // Only the end of a group posts a token. The sends and receives inside have no token. They
+    // belong to one post that begins with GroupBegin.
     if (kindOf(op) == InstructionKind::Group) {
       if (const std::optional<TokenId> token = postedToken(op)) {
         state_.post(*token, group_, clock);
@@ -157,8 +158,8 @@ class RaceChecker {
                unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
   }
 
-  // Adds `mine`, and drops accesses that it covers: a later access that races with one of them also
-  // races with `mine`.
+  // Adds `mine`, and removes the accesses that it covers. They are redundant, because a later
+  // access that races with one of them also races with `mine`.
   void remember(RaceBuffer& buffer, const RaceAccess& mine, const VectorClock& clock) {
     std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
       return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&

@@ -8,8 +8,8 @@
 
 namespace heddle::host {
 
-// A set of posted operations, which are numbered. Stored as ranges, because most sets contain all
-// numbers up to one and a few later ones.
+// A set of posted operations, by their numbers. It is stored as ranges of numbers, because most
+// sets contain all numbers up to a limit and few above it.
 class PostSet {
  public:
   bool has(int32_t post) const {
@@ -51,8 +51,8 @@ class PostSet {
   std::vector<Range> ranges_;  // sorted, with gaps between them
 };
 
-// What has certainly happened before one point of a program: for each stream, the time up to which
-// its steps are done, and the posted operations that have completed.
+// The steps and posts that have certainly completed before one point of a program: for each stream,
+// the time up to which its steps have completed, and the set of completed posts.
 struct VectorClock {
   std::vector<int32_t> streams;
   PostSet posts;

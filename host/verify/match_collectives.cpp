@@ -15,7 +15,8 @@ namespace {
 
 using comm::CollectiveKind;
 
-// Number of posts that are stored for all ranks together. They take half a gigabyte.
+// Limit of the number of posts that are stored for all ranks together. This many posts take half a
+// gigabyte.
 constexpr size_t kMostPosts = size_t{1} << 27;
 
 int64_t postedElements(const View& view) {
@@ -24,8 +25,8 @@ int64_t postedElements(const View& view) {
   return count;
 }
 
-// Returns comm::Operation::count. That of an all-to-all-v is 0, because its lists come from the
-// run.
+// Returns comm::Operation::count. The count of an all-to-all-v is 0, because its lists of counts
+// come from the run.
 int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t team_size) {
   if (kind == CollectiveKind::AllToAllV) return 0;
   if (kind == CollectiveKind::AllToAll) return postedElements(in) / static_cast<int64_t>(team_size);
@@ -129,8 +130,8 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
   }
 }
 
-// Lists the transfers between the root and each other rank, one part each. Transports carry out
-// such a collective in this way.
+// Lists a collective with a root as transports execute it: one transfer of one part between the
+// root and each other rank.
 void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& step,
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
@@ -158,8 +159,9 @@ void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
        {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
 }
 
-// Returns whether two fitting collectives are in the wrong order. They may have different slots.
-// But if each rank posts the slots of the other one at another position, the order differs.
+// Returns whether the ranks post two collectives of equal type in different orders. The ranks may
+// post different slots. But the order is wrong if each rank posts, at another position, the slots
+// that the other rank posts here.
 bool CollectiveMatcher::isCrossed(const Sequence& a, const Sequence& b, const Post& in_a,
                                   const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;

@@ -16,18 +16,20 @@ namespace heddle::host {
 
 // Compares what all ranks of a job will post, from their unrolled programs:
 // - the members of a team post the same collectives in the same order
-// - the sends from one rank to another match the receives there, and none is left over
-// Limits: after a branch that the run decides, the posts to the channels that it uses are unknown
-// and not compared. The same holds after the first 2^27 posts of all ranks together. Costs:  time
-// and memory are linear in the number of posts.
+// - each send from one rank to another matches a receive there, and each receive matches a send
+//
+// Limits: - After a branch that the run decides, posts to the channels that the branch uses are
+//           unknown. They are not compared.
+//         - All ranks together store at most 2^27 posts. Later posts are not compared.
+// Costs:  Time and memory are linear in the number of posts.
 class CollectiveMatcher {
  public:
   // `program` has no calls, and must outlive the matcher.
   CollectiveMatcher(const Program& program, int64_t ranks);
-  // Adds the posts of one rank. Call it once per rank of the job. The matcher keeps no reference to
-  // `unrolled`.
+  // Adds the posts of one rank. Call add() once per rank of the job. The matcher keeps no reference
+  // to `unrolled`.
   void add(const Unrolled& unrolled);
-  // Compares the posts of all ranks. UserError names two ranks, what each posts, and the
+  // Compares the posts of all ranks. UserError names two ranks, the post of each, and the
   // instructions.
   void check() const;
 
@@ -45,7 +47,8 @@ class CollectiveMatcher {
     int64_t rank = 0;
   };
   using ChannelKey = PostChannel<size_t>;  // team: index into teams_
-  // Collectives: a sequence per member of the team. Transfers: those of sender and receiver.
+  // The sequences of the posts to one channel. A channel of collectives has one sequence per member
+  // of the team. A channel of transfers has those of the sender and the receiver.
   struct Channel {
     ChannelKey key;
     std::vector<Sequence> sequences;

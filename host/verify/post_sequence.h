@@ -34,7 +34,7 @@ struct PostChannel {
 // The posts of one rank to one channel, in order.
 template <class Post>
 struct PostSequence {
-  std::vector<Post> posts;  // the first ones
+  std::vector<Post> posts;  // the stored posts: the first ones of the rank
   size_t total = 0;         // number of known posts; it exceeds posts.size() if not all are stored
   bool open = false;        // later posts are unknown
 
@@ -47,8 +47,9 @@ struct PostSequence {
 };
 
 // Returns the index of the first posts that do not match, or nullopt if all known posts match. If
-// one sequence ends and the other one goes on, this is the total of the shorter one. fits(a, b)
-// tells whether two posts match. It is called only for posts that both sequences store.
+// one sequence ends before the other, the result is the total of the shorter one. fits(a, b)
+// returns whether two posts match. It is called only for positions at which both sequences store a
+// post.
 template <class Post, class Fits>
 std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSequence<Post>& b,
                                     const Fits& fits) {
@@ -61,9 +62,9 @@ std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSeque
   return shorter.total;
 }
 
-// Tells which steps of a list every run executes: those outside of branches that the run decides.
-// Walk the list from its beginning and report the jumps. Jumps only go forward: an If jumps past
-// its first body, and the end of the first body jumps past the second one.
+// Finds the steps of a list that every run executes. These are the steps outside of branches that
+// the run decides. Walk the list from its beginning and report the jumps. Jumps only go forward: an
+// If jumps past its first body, and the end of the first body jumps past the second one.
 class DecidedSteps {
  public:
   // The current step may jump to step `target`.

@@ -17,7 +17,7 @@ struct RaceAccess {
   int32_t step = -1;  // of the unrolled program; -1: by the caller, before the run
   StreamId stream = 0;
   int32_t time = 0;   // on the stream
-  int32_t post = -1;  // >= 0: done when this post has completed; `time` does not count then
+  int32_t post = -1;  // >= 0: the access ends with this post, not at `time`
   bool operator==(const RaceAccess&) const = default;
 
   bool happensBefore(const VectorClock& clock) const {
@@ -41,19 +41,19 @@ struct RaceState : StreamClocks {
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Prepares the copy from before the branch for the walk of the second body. `then` is the state
-  // after the first body. What the first body did counts as done, because it does not run when the
-  // second one does.
+  // Prepares this state, a copy from before the branch, for the walk over the second body. `then`
+  // is the state after the first body. All work of the first body counts as completed, because only
+  // one of the bodies runs.
   void beginOtherwise(const RaceState& then);
-  // Turns the state after the first body into the state after the branch, which knows only what
-  // both bodies know. `otherwise` is the state after the second body. Posts from `posts_before` to
-  // `posts_then` belong to the first body, later ones to the second. Returns a buffer that is
-  // allocated at the end of only one body, or -1.
+  // Turns this state, which is the state after the first body, into the state after the branch. It
+  // keeps only what is certain after both bodies. `otherwise` is the state after the second body.
+  // Posts from `posts_before` to `posts_then` belong to the first body, later ones to the second.
+  // Returns a buffer that is allocated at the end of only one body, or -1.
   int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
-  // Raises clocks that know stream s up to from[s] to to[s], and adds the posts [first, last) to
-  // all clocks.
+  // Raises the time of stream s to to[s] in each clock where it is at least from[s]. Adds the posts
+  // [first, last) to all clocks.
   void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
              size_t last);
   std::vector<int32_t> times() const;  // of each stream: the time of its last step

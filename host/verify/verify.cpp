@@ -15,12 +15,12 @@
 namespace heddle::host {
 namespace {
 
-// Number of ranks on which races are checked. Ranks of larger jobs differ in nothing that races
-// could depend on, except their number. Also the number of job sizes that are tried.
+// Number of ranks on which races are checked. Nothing that matters to races distinguishes further
+// ranks from these, except the rank number. Also the number of job sizes that are tried.
 constexpr int64_t kMaxJob = 64;
 // Meshes of more ranks than this do not enlarge the job that is checked.
 constexpr int64_t kMaxMesh = 1024;
-// Number of jobs that are checked if the program depends on the number of ranks.
+// Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
 
 // Values for symbols without a default. They are tried in this order until all views exist.
@@ -134,8 +134,8 @@ std::vector<int64_t> jobsFor(const Program& program) {
 }
 
 // Checks the unrolled programs of these jobs. Returns false, with the reason in `why`, if a view
-// does not exist with these sizes. Throws if there is a race or the posts of ranks do not match,
-// because other sizes cannot correct that.
+// does not exist with these sizes. Throws if there is a race, or if the posts of ranks do not
+// match, because a program must be free of these errors for all sizes.
 bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {

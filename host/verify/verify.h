@@ -29,7 +29,7 @@ struct ActualJob {
 //   first 64 ranks)
 // - all ranks post collectives that match (host/verify/match_collectives.h)
 //
-// Jobs and sizes of the second part:
+// The jobs and sizes for which unrolled programs are checked:
 // - The job is the actual one if it is known. Otherwise it is the smallest one that contains the
 //   ranks that meshes, roots and peers name. A program that depends on the number of ranks is
 //   checked in the three smallest ones.
@@ -39,8 +39,8 @@ struct ActualJob {
 //   values, the small jobs are checked instead.
 void verify(const Program& program, const ActualJob& actual = {});
 
-// Checks the same without the rule that every buffer is freed or returned. It is for a program on
-// which the pass insert_frees has not run yet.
+// Makes the same checks as verify(), except that buffers need not be freed or returned. Use it for
+// a program on which the pass insert_frees has not run yet.
 void verifyOrder(const Program& program);
 
 // Whether a program must free its buffers. No: the pass insert_frees has not run yet.
@@ -48,8 +48,9 @@ enum class BuffersAreFreed : bool { No, Yes };
 
 // Checks the unrolled program of one rank for races and wrong lifetimes. UserError names the
 // instruction and the buffer. Errors are:
-// - two accesses to overlapping bytes of one buffer, at least one of them a write, that no stream,
-//   RecordEvent with WaitEvent, or token with Wait orders
+// - a race: two accesses to overlapping bytes of one buffer, at least one of which is a write, and
+//   whose order neither a stream nor a RecordEvent with its WaitEvent nor a token with its Wait
+//   determines
 // - an access to a borrowed buffer before the Wait on its token
 // - an access that is not ordered after the Allocate or before the Free; a second Free
 // - a Free of an input or output; a write to an input that is not also an output

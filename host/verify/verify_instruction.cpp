@@ -33,8 +33,8 @@ class InstructionVerifier {
  public:
   explicit InstructionVerifier(const Program& program) : program_(program) {}
 
-  // The rule for instructions without their own overload: slots that they read or write are
-  // tensors.
+  // For instructions without an overload of their own. Checks that the slots that they read or
+  // write are tensors.
   template <class Other>
   void operator()(const Other& x) const {
     forEachSlot(x, [&](SlotId id, FieldRole role) {

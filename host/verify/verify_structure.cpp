@@ -31,8 +31,8 @@ class StructureVerifier {
     Team team;
   };
 
-  template <class BufferAccesses, class NameOf>
-  static void uniqueNames(const BufferAccesses& items, NameOf name_of, std::string_view what) {
+  template <class List, class NameOf>
+  static void uniqueNames(const List& items, NameOf name_of, std::string_view what) {
     std::set<std::string> seen;
     for (const auto& item : items) {
       HEDDLE_USER_CHECK(seen.insert(name_of(item)).second, "two {} are called {}", what,

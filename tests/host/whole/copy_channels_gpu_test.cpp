@@ -218,7 +218,7 @@ TEST_F(CopyChannelsGpu, OtherCollectivesAreRefused) {
     const auto copy_channel = world.split({0}, kFirst);
     Buffer from(memory, DType::F32, 8), to(memory, DType::F32, 8);
     const Operation exchange{CollectiveKind::AllToAll, from.data(), to.data(), 8};
-    expectUserError("in a lane of copies", [&] {
+    expectUserError("over a copy channel", [&] {
       copy_channel->post({&exchange, 1}, memory.stream());
     });
   });
