@@ -28,7 +28,7 @@ NOTES = {
                    "numbers are the relative lengths of the chunks. *Through both products*: each chunk passes both "
                    "matrix products. *Of each collective*: each collective is split with the product next to it.",
         "more": "The last two commands ran on one machine, one after another. With 14336 features, each of the 4 GPUs "
-                "holds 3584. So does each of 8 GPUs with 28672 features.",
+                "holds 3584 features, as many as each of 8 GPUs holds of 28672.",
     },
     "2-x-nvidia-h200_2026-11-22": {
         "title": "collectives, the MLP and the transformer block",
@@ -43,8 +43,9 @@ NOTES = {
         "command": "bench_cuda_lanes; bench_cuda_mlp 4096 --features 7168 --overlap off,auto,2,4,8; "
                    "bench_cuda_mlp 16384 --features 7168 --overlap off,auto,4,8,16",
         "remarks": "The second command stopped before its last cases because of a deadlock in its first launches. The "
-                   "deadlock has since been fixed. With 7168 features, each of the 2 GPUs holds 3584. So does each of "
-                   "8 GPUs with 28672 features.",
+                   "deadlock has since been fixed. The first program was then named `bench_cuda_lanes`; it is now "
+                   "`bench_cuda_copy_channels`. With 7168 features, each of the 2 GPUs holds 3584 features, as many as "
+                   "each of 8 GPUs holds of 28672.",
     },
     "nvidia-h200_2026-11-22": {
         "title": "attention, indexed ops and launches",
@@ -54,8 +55,8 @@ NOTES = {
     },
     "kernels-nvidia-h200_2026-11-22": {
         "title": "kernels that heddle generates",
-        "remarks": "The sums at odd sizes have a range instead of a time. swiglu, Adam and the sums of [65536, 4096] "
-                   "reached the memory limit, but no times were recorded.",
+        "remarks": "For the sums at odd sizes, only a range of times was recorded. For swiglu, Adam and the sums of "
+                   "[65536, 4096], no times were recorded. Memory bandwidth limited these kernels.",
     },
     "peers-block-nvidia-h200_2026-11-22": {
         "title": "a transformer block in heddle and PyTorch",
@@ -80,7 +81,8 @@ NOTES = {
         "title": "chunks communicated by NCCL",
         "command": "bench_cuda_mlp --features 7168 --overlap off,4:8,4:16; MLP_FEATURES=7168 torchrun --standalone "
                    "--nproc-per-node 2 bench/peers/torch_mlp.py",
-        "remarks": "With 7168 features, each of the 2 GPUs holds 3584. So does each of 8 GPUs with 28672 features.",
+        "remarks": "With 7168 features, each of the 2 GPUs holds 3584 features, as many as each of 8 GPUs holds of "
+                   "28672.",
     },
     "peers-nvidia-h200_2026-11-20": {
         "title": "PyTorch on one GPU, and host times of CUDA",

@@ -43,27 +43,29 @@ std::string_view name(CollectiveKind kind);
 //   ReduceScatter  send[size * count]    -> recv[count]: rank r gets the reduced part r
 //   AllToAll       send[size * count]    -> recv[size * count]: part r is sent to rank r, which
 //                                           stores it at (rank of the sender) * count
-//   AllToAllV      the same with parts of send_counts[r] elements to rank r and recv_counts[r]
-//                  elements from rank r, in rank order without gaps. Both lists have `size`
-//                  entries; `count` is ignored. The sender's count must equal the receiver's.
+//   AllToAllV      as AllToAll, but the sizes of the parts differ: a rank sends send_counts[r]
+//                  elements to rank r and receives recv_counts[r] elements from it. The parts lie
+//                  in rank order without gaps. Both lists have `size` entries; `count` is ignored.
+//                  The count of the sender must equal that of the receiver.
 //   Barrier        no data; completes when every rank has posted it
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
-// A buffer that only the root needs may be null on other ranks and is not read there.
+// A buffer that only the root needs may be null on the other ranks, which ignore it.
 //
 // In place means that the result of a rank overwrites its own input:
 //   allowed      send == recv of an allreduce, and on the root of a reduce or broadcast; the rank's
 //                own part of the larger buffer of an allgather, gather, scatter or reduce-scatter
 //   not allowed  an all-to-all or all-to-all-v, and any other overlap of buffers
 //
-// An allreduce produces the same bits on every rank. Bool sums to "any" and multiplies to "all".
-// Integers wrap around in their own type. Avg needs a float type. f8 types can only be moved.
+// An allreduce produces the same bits on every rank. A sum of bools is true if any of them is true,
+// and a product is true if all are true. Integers wrap around in their own type. Avg needs a float
+// type. The f8 types can be moved, but not reduced.
 //
 // On host memory (in-process, MPI) and in-process on one GPU, reductions run in rank order. Results
 // have the same bits in every run and on all of these transports. F16 and BF16 are combined in f32
-// and rounded once. A NaN wins a minimum or a maximum. NCCL combines in an order that depends on
-// sizes and topology, may round at every step, and does not specify NaN in a minimum or maximum:
-// its results agree with the others within rounding only.
+// and rounded once. A minimum or maximum is NaN if any input is NaN. NCCL chooses an order that
+// depends on sizes and topology. It may round at every step and does not specify a minimum or
+// maximum with NaN. So its results equal those of the other transports only within rounding.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -81,8 +83,8 @@ struct Operation {
 using Ticket = int64_t;
 
 // The communicator of one team, as one rank uses it. Every member posts the same collectives in the
-// same order. Sends and receives match by order between a pair of ranks. Not thread-safe: one
-// thread posts, and the same or another thread tests, but not both at the same time.
+// same order. Sends and receives match by order between a pair of ranks. Not thread-safe: post()
+// and test() may be called from different threads, but not at the same time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -97,43 +99,44 @@ class Communicator {
   virtual bool isStreamOrdered() const = 0;
 
   // Starts the operations together. Their sends and receives are matched as one group, so a ring of
-  // sends and receives cannot deadlock. Where the transport can, several collectives of a group run
-  // at the same time (with NCCL in one launch); none may access what another writes. `stream` is
-  // the native stream if isStreamOrdered(). Otherwise the call returns without waiting for other
-  // ranks.
+  // sends and receives cannot deadlock. If the transport supports it, the collectives of a group
+  // run at the same time (with NCCL in one launch). So no operation of a group may access a buffer
+  // that another one writes. `stream` is the native stream of a stream-ordered communicator. On
+  // host memory `stream` is not used, and the call returns without waiting for other ranks.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
   // Makes progress and returns whether the group has completed. Throws UserError if another rank
   // has failed or the transport reports an error (with the name of the call and its message).
   virtual bool test(Ticket ticket) = 0;
 
-  // For a stream-ordered communicator: returns whether a collective that waits for other ranks
-  // occupies SMs. If two communicators do, and their collectives start in different orders on two
-  // ranks, they wait for each other for ever. false: only streams wait, so the collectives may run
-  // beside any others that are posted in the same order on all ranks.
+  // Returns whether a collective occupies SMs while it waits for other ranks. Only stream-ordered
+  // communicators use this. Two communicators that return true deadlock if their collectives start
+  // in different orders on two ranks. false: only streams wait. The collectives may then run beside
+  // all other collectives that every rank posts in the same order.
   virtual bool holdsDevice() const { return true; }
 
-  // For a stream-ordered communicator: throws UserError if posted work will never complete by
-  // itself, because another rank is gone or the transport has met an error, and then ends that
-  // work. Call it while waiting for a stream. Thread-safe; never blocks.
+  // Checks whether the posted work of a stream-ordered communicator can still complete. If another
+  // rank is gone or the transport has met an error, it ends the posted work and throws UserError.
+  // Call it while waiting for a stream. Thread-safe; never blocks.
   virtual void probe() {}
 };
 
-// Selects the hardware of a GPU that moves the data of a collective. Transports without a choice
-// ignore it. Equal on all ranks of a team.
+// Selects the hardware of a GPU that moves the data of a collective: SMs or copy engines. A
+// transport that offers no choice ignores it. All ranks of a team must pass equal values.
 struct Carrier {
-  // Upper limit for the thread blocks (each on its own SM) of a collective, if the transport runs
-  // kernels. 0: the transport chooses.
+  // Upper limit for the thread blocks of a collective, if kernels move the data. Each thread block
+  // has its own SM. 0: the transport chooses.
   int32_t ctas = 0;
-  // 1 or more: copy engines move the data if each GPU of the team can access the memory of all
-  // others. No SM is used, except briefly for a sum. Otherwise kernels move the data, as for 0.
-  // Collectives of different copy channels of a team may run at the same time. Only for kinds with
-  // mayCopy().
+  // 0: kernels move the data. 1 or more: the number of a copy channel, whose data is moved by copy
+  // engines. This uses no SM, except briefly for a sum. If a GPU of the team cannot access the
+  // memory of another one, kernels move the data instead. Collectives on different copy channels of
+  // a team may run at the same time. Copy channels accept only the kinds for which mayCopy()
+  // (comm/operation.h) returns true.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
 
-// The interface of the job monitor (comm/monitor/job_monitor.h) to the World that owns it.
+// The part of the job monitor (comm/monitor/job_monitor.h) that its owner, a World, calls.
 class WorldMonitor {
  public:
   virtual ~WorldMonitor() = default;
@@ -141,8 +144,9 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
-// One rank of a job, with a small host-side exchange by which ranks agree. Every member calls these
-// functions in the same order. They block. One thread at a time may call them.
+// One rank of a job. exchange(), barrier(), communicator() and split() are collective: they block
+// until the other ranks call them too, and all ranks call them in the same order. One thread at a
+// time may call them.
 class World {
  public:
   World();
@@ -154,7 +158,7 @@ class World {
   virtual int size() const = 0;
   virtual std::string transport() const = 0;  // "in-process", "mpi", "nccl", "single"
 
-  // Returns the bytes of each rank, by rank.
+  // Returns the bytes that each rank passed as `mine`, indexed by rank.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   void barrier() { exchange(""); }
 
@@ -165,8 +169,8 @@ class World {
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole
   // job. `members` is the team of this rank; a rank of no team passes an empty list and gets
-  // nullptr. Where the transport can split a communicator, this is cheaper than creating each
-  // alone.
+  // nullptr. If the transport can split a communicator, this is cheaper than one call of
+  // communicator() per team.
   virtual std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                               const Carrier& carrier) {
     static_cast<void>(carrier);
@@ -180,15 +184,15 @@ class World {
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
   virtual void abort(const std::string& reason) noexcept = 0;
 
-  // Returns why this rank should stop waiting, as far as it knows; empty while the job has not
-  // failed. Thread-safe; never blocks.
+  // Returns the failure of the job because of which this rank should stop waiting. Empty: this rank
+  // knows of no failure. Thread-safe; never blocks.
   virtual std::string fault() const { return {}; }
 
   // Ends the waiting calls of this rank after the job has failed; the job monitor
   // (comm/monitor/job_monitor.h) notifies the other ranks. Every waiting call of this rank, now or
   // later, throws UserError with `reason`. Never ends the process. Afterwards an MPI World makes no
-  // more MPI calls, and buffers of unfinished operations may be freed. Where ranks share their
-  // state it is abort().
+  // more MPI calls, and buffers of unfinished operations may be freed. The default, for ranks that
+  // share their state, calls abort().
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
   // Returns the monitor that this World owns. The first call creates it with `make`, which may wait
@@ -197,8 +201,8 @@ class World {
 
   // Reports that this rank leaves the job because of an exception. The UserError of the other ranks
   // contains `why`. Call it where a program catches the exception, while the World exists. Without
-  // this call the other ranks learn only which rank has left, when the exception has destroyed its
-  // World. Does not end a process or wait for a rank.
+  // this call the other ranks learn only that this rank has left, and only after the exception has
+  // destroyed its World. Does not end a process or wait for a rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:

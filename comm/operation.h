@@ -6,13 +6,14 @@
 
 #include "comm/communicator.h"
 
-// Helpers that all transports use: they check an operation, describe it in messages and split it
-// into parts.
+// Helpers of all transports. They check an operation, describe it in messages and split it into
+// parts.
 namespace heddle::comm {
 
-// Checks what `rank` of `size` posts. Throws UserError for a peer or root outside the communicator,
-// a negative or overflowing count, a list of counts of the wrong length, a null buffer that this
-// rank needs, an all-to-all in place, or an average of integers.
+// Checks the operations that rank `rank` of a communicator of `size` ranks posts. Throws UserError
+// for a peer or root outside the communicator, a negative or overflowing count, a list of counts of
+// the wrong length, a null buffer that this rank needs, an all-to-all in place, or an average of
+// integers.
 void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
@@ -21,12 +22,12 @@ bool reduces(CollectiveKind kind);
 bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // reduce, broadcast, gather, scatter
 
-// Return whether a rank reads a send buffer, and whether it writes a receive buffer.
+// Return whether a rank has a send buffer, and whether it has a receive buffer.
 bool hasSend(CollectiveKind kind, bool is_root);
 bool hasRecv(CollectiveKind kind, bool is_root);
 
-// Return the number of elements in the send buffer and in the receive buffer of a rank that has
-// them, on `size` ranks.
+// Return the number of elements in the send buffer and in the receive buffer. Call them only for a
+// rank that has the buffer. `size` is the number of ranks of the communicator.
 int64_t sentBy(const Operation& operation, int size);
 int64_t receivedBy(const Operation& operation, int size);
 
@@ -34,7 +35,7 @@ int64_t receivedBy(const Operation& operation, int size);
 // must outlive the copy.
 Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storage);
 
-// Returns the sum of the first `rank` counts: the index where the part of that rank begins.
+// Returns the sum of the first `rank` counts, which is the index of the first element of that rank.
 int64_t offsetOf(std::span<const int64_t> counts, int rank);
 
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
@@ -50,8 +51,8 @@ std::string listOf(const std::vector<int>& ranks);
 // of a job of `job_size` ranks and contain `rank`.
 int positionInTeam(const std::vector<int>& members, int rank, int job_size);
 
-// The part of `count` elements that `rank` of `size` reduces. All parts are equal, except that the
-// last ones may be shorter or empty.
+// The chunk of `count` elements that rank `rank` of `size` ranks reduces. All chunks have the same
+// length, except that the last ones may be shorter or empty.
 struct Chunk {
   int64_t begin;
   int64_t count;

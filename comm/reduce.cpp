@@ -9,11 +9,12 @@
 namespace heddle::comm {
 namespace {
 
-// Reduces one block at a time. The running values stay in the nearest cache while the loop reads
-// each source once, and the compiler vectorises the loop.
+// The number of elements that are reduced at a time. The intermediate values of a block stay in the
+// nearest cache while the loop reads each source once. The compiler vectorises the loop.
 constexpr int64_t kBlock = 1024;
 
-// The type in which an element is stored, and the type in which it is combined.
+// Each of these structs has the type in which an element is stored, and the type in which it is
+// combined.
 struct BoolElement {
   using Stored = uint8_t;
   using Value = uint8_t;  // 0 or 1
@@ -40,7 +41,7 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// Integers wrap around as on a device.
+// Combines integers, which wrap around as on a device.
 template <class T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -57,7 +58,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// A NaN on either side wins.
+// Returns NaN if either side is NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;
@@ -121,7 +122,7 @@ void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, D
   HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
                     name(dtype));
   switch (dtype) {
-    case DType::Bool:  // sums to "any", the greatest, and multiplies to "all", the least
+    case DType::Bool:  // a sum is "any" (the maximum), a product is "all" (the minimum)
       if (op == ReduceOp::Sum) op = ReduceOp::Max;
       if (op == ReduceOp::Prod) op = ReduceOp::Min;
       return reduceElements<BoolElement>(dst, srcs, count, op);

@@ -7,7 +7,8 @@ namespace heddle::comm {
 World::World() = default;
 World::~World() { closeMonitor(); }
 
-// monitor_mutex_ is free while `make` waits for the other ranks, so that fail() does not wait too.
+// Does not hold monitor_mutex_ while `make` waits for the other ranks. Otherwise fail() would wait
+// too.
 WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make) {
   std::lock_guard making(making_mutex_);
   if (!hasMonitor()) {
@@ -24,7 +25,8 @@ void World::fail(const std::string& why) noexcept {
   failure_ = why;
 }
 
-// The monitor is destroyed after the lock is released: its destructor may call this World.
+// Destroys the monitor after it has released the lock, because the destructor of the monitor may
+// call this World.
 void World::closeMonitor() noexcept {
   std::unique_ptr<WorldMonitor> closed;
   std::lock_guard lock(monitor_mutex_);

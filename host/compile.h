@@ -14,20 +14,21 @@ namespace heddle::host {
 
 // Options of compile(). They must be equal on all ranks of a job.
 struct CompileOptions {
-  // Options of the passes on the host program. `skip` also takes names of passes on the fusion.
+  // Options of the passes on the host program. `passes.skip` may also name passes on the fusion.
   PassOptions passes;
 };
 
 // Compiles a fusion to a host program: passes on the fusion, segmentation, lowering, passes on the
-// program. The program is valid for inputs of one layout class, which the fusion states.
-// `job_size` is the number of ranks; meshes without a size take theirs from it.
+// program. The fusion states the memory order and the contiguity of each input. The program is
+// valid only for inputs with these layouts.
+// `job_size` is the number of ranks. A mesh without a declared size gets its size from it.
 // The result is deterministic: every rank that passes equal arguments gets an equal program.
-// UserError: a fusion that cannot be lowered, a wrong option.
+// UserError: the fusion cannot be lowered, or an option is wrong.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
 
 // Compiles for a device that has a library for attention. `library` says which attentions the
-// library computes. The program is valid for all sizes with equal decidingSizes()
-// (host/device/attention.h).
+// library computes. The program is valid for all sizes for which decidingSizes()
+// (host/device/attention.h) returns equal values.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library);
 

@@ -27,7 +27,7 @@
 namespace heddle::host {
 namespace {
 
-// Reports once per process that kernels take the slow path.
+// Reports once per process that the slow reference evaluator runs the kernels.
 void reportReference() {
   static std::once_flag reported;
   std::call_once(reported, [] {
@@ -60,7 +60,7 @@ struct Executable::Impl {
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   uint64_t nameInstructions();
-  // Ends the waiting of the other ranks, because this rank has thrown.
+  // Notifies the other ranks that this rank has thrown, so that they stop waiting for it.
   void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
 
@@ -77,8 +77,8 @@ struct Executable::Impl {
   comm::JobMonitor* monitor = nullptr;
   bool on_shared_monitor = false;  // the monitor that the World owns
   uint64_t hash = 0;               // of the program, on the job monitor
-  // Runs of some rank wait for other ranks. All ranks count such runs: a rank that takes no part
-  // in them may leave the job once it has begun equally many.
+  // The program communicates on some rank, so all ranks count its runs. A rank that posts nothing
+  // may leave the job once it has begun as many runs as the others.
   bool communicates = false;
   std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
@@ -128,7 +128,7 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
-    // Before the ranks compare programs, so that all of them can name the instructions in errors.
+    // Comes before the ranks compare programs, so that errors on all ranks name instructions.
     if (monitor != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
@@ -176,15 +176,15 @@ void Executable::Impl::failJob(const char* reason) const noexcept {
   world->interrupt(reason);
 }
 
-// With one rank, teams need a transport that takes this device's memory, whatever the World's is.
+// A job of one rank uses its own World, whose transport supports memory of this device.
 void Executable::Impl::makeCommunicators() {
   if (!communicates) return;
   if (ranks == 1) own_worlds = makeInProcessWorldsFor(device.kind(), 1);
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
-// If an exception unwinds this rank, other ranks may not yet have come to its runs, and may wait
-// for something else that this rank will not do. It then fails the job when its runs do not end.
+// If an exception unwinds this rank, other ranks may wait for it elsewhere and never reach its
+// runs. The destructor therefore fails the job if the runs do not end in time.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
@@ -195,7 +195,7 @@ Executable::Impl::~Impl() {
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
-  // This rank begins no more runs, so other ranks must not wait for one.
+  // Reports that this rank begins no more runs, so that other ranks do not wait for one.
   if (on_shared_monitor && --order->alive == 0 && !monitor->failed()) {
     monitor->activity().endRuns(thrown);
   }
@@ -235,8 +235,8 @@ Outputs Executable::Impl::run(const std::vector<Argument>& inputs, const RunOpti
   }
 }
 
-// Orders the run after the latest communicating run on the device too, so that collectives of two
-// runs on two streams keep their order.
+// Makes the stream wait for the latest communicating run, so that collectives of two runs on two
+// streams keep their order on the device.
 void Executable::Impl::waitForLatest(Stream stream) {
   if (!order->latest) return;
   if (&order->latest->resources->device() != &device) {
@@ -300,7 +300,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   return Outputs(std::move(result));
 }
 
-// Corrupt acts in every run, the other kinds only in the first.
+// A Corrupt fault acts in every run. The other kinds act only in the first run.
 const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);
@@ -308,8 +308,8 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
-// Ends a run whose issue has thrown. Work that was issued before still reports to the completion,
-// but only as a consequence of the error that the caller gets, so it counts as reported.
+// Ends a run whose issue has thrown. Work that was issued before may still report errors to the
+// completion. They are consequences of the error that the caller gets, so they count as reported.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   state.completion->reported.store(true);
   try {
@@ -348,8 +348,8 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
   checkOverlap(plan, state);
 }
 
-// Rejects overlaps: the program may write an output before it has read the input, or another
-// output, in the same memory.
+// Rejects overlaps, because the program may write an output before it has read an input or another
+// output in the same memory.
 void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool in_place = static_cast<size_t>(output.pointer) < plan.buffers.size();

@@ -18,16 +18,16 @@ class RunProfile;  // host/run/run_profile.h
 
 // Options of one run.
 struct RunOptions {
-  // The run starts on this stream and leaves it ordered after the work. nullptr: a stream of the
-  // Executable. A stream of the caller must outlive the run's Outputs and every Tensor taken from
-  // them, because the last owner of their memory frees it in the order of this stream.
-  // cudaStreamPerThread is a different stream in each thread. If the last owner is on another
-  // thread, the memory is freed after the run, but not after other work that the caller has
-  // enqueued on the stream of the run.
+  // The run begins on this stream. Work that the caller enqueues on the stream afterwards executes
+  // after the run. nullptr: the run uses ExecutableOptions::stream. A stream of the caller must
+  // outlive the run's Outputs and every Tensor taken from them, because the last owner of their
+  // memory frees it in the order of this stream. cudaStreamPerThread is a different stream in each
+  // thread. If the last owner is on another thread, the memory is freed after the run, but not
+  // after other work that the caller has enqueued on the stream of the run.
   Stream stream = nullptr;
   // Provides the memory of temporaries and outputs, and must outlive the outputs. nullptr: the
-  // allocator of the device. Libraries take what they need inside one call from the device in
-  // either case.
+  // allocator of the device. Memory that a library needs only during one call always comes from the
+  // device.
   Allocator* allocator = nullptr;
   // Tensors that receive the results, by position of the output. An entry without data is ignored.
   // The program writes directly into a tensor that has the layout of its output, and the run copies
@@ -42,14 +42,15 @@ class SharedStream;   // host/run/run_state.h
 class Communicators;  // host/job/communicators.h
 
 struct ExecutableOptions {
-  PassOptions passes;  // without effect: compile() runs the passes
+  PassOptions passes;  // ignored here; compile() runs the passes
   // false skips verification and race checks, for tests that run a program with races.
   bool verify = true;
-  // The stream of runs that name none. Executables that run one after another may share it.
-  // nullptr: a stream of its own.
+  // The stream of runs whose RunOptions::stream is nullptr. Executables that run one after another
+  // may share it. nullptr: the Executable creates a stream.
   std::shared_ptr<SharedStream> stream;
-  // Communicators that several Executables of one World and one job monitor share. Each adds those
-  // that its program needs and that are missing. nullptr: communicators of its own.
+  // Communicators that several Executables of one World and one job monitor share. Each Executable
+  // adds the communicators that its program needs and that do not exist yet. nullptr: the
+  // Executable creates communicators that it does not share.
   std::shared_ptr<Communicators> communicators;
   // A fault for tests. It acts only on the rank that it names.
   std::optional<InjectedFault> inject;
@@ -57,21 +58,23 @@ struct ExecutableOptions {
 
 // A host program that is prepared for runs on one rank.
 //
-// Threads:  run() may be called from several threads. Runs that communicate are issued one at a
-//           time for all Executables of a job monitor.
+// Threads:  run() may be called from several threads. Among all Executables of a job monitor, only
+//           one communicating run is issued at a time.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
 //           job ends with an error that says so. All Executables of a World must use one job
-//           monitor, which they do unless the Context names others. With two monitors, several
-//           threads or another order on one rank could make the ranks wait for each other.
+//           monitor. This is so unless Context::monitor names different ones. With two monitors,
+//           the ranks could wait for each other forever if runs come from several threads or in
+//           another order on one rank.
 // Caching:  plans are cached by sizes and strides. A repeated run evaluates no symbol, compiles
-//           nothing, creates no event and allocates no heap memory per instruction. (The
-//           instructions Check and Print and the reference evaluator do.)
+//           nothing, creates no event and allocates no heap memory per instruction. (Exceptions
+//           that allocate: the instructions Check and Print, and the reference evaluator.)
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
-//           compare what they will post.
+//           compare the operations that they will post (host/run/match_collectives_across_ranks.h).
 class Executable {
  public:
-  // Prepares the program; all ranks of a job must do so together. The ranks compare their programs.
-  // If these differ, every rank throws UserError with the first line that differs.
+  // Prepares the program. All ranks of a job must call this constructor together, because they
+  // compare their programs. If the programs differ, every rank throws UserError with the first line
+  // that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
   ~Executable();
   Executable(Executable&&) noexcept;
@@ -85,15 +88,15 @@ class Executable {
   //         `in_host_memory` must stay valid until run() returns.
   // Errors: UserError for a missing argument, a wrong dtype, rank or size, a symbol with two
   //         values, a preallocated tensor that does not fit, or exhausted memory. If an earlier run
-  //         has failed and no caller was told, run() throws that error.
+  //         has failed and no call has thrown its error yet, run() throws it.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
-    int64_t programs = 1;  // of a FusionExecutor: programs that it holds now
+    int64_t programs = 1;  // in a FusionExecutor: programs that it holds now
     int64_t plans = 0;     // created so far
     int64_t runs = 0;
-    // Largest amount of memory that a run held at once for temporaries and outputs, by the
-    // allocations and frees in program order.
+    // Largest amount of memory that a run held at once for temporaries and outputs. It is counted
+    // in program order, not in the order in which the device allocates and frees.
     int64_t peak_bytes = 0;
     int64_t held_bytes = 0;           // allocated and not yet freed: outputs that are still alive
     int64_t communicators = 0;        // of this rank

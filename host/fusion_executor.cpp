@@ -20,8 +20,8 @@
 namespace heddle::host {
 namespace {
 
-// The layouts that a program is compiled for: per input its memory order and contiguity, without
-// sizes. nullopt: a scalar, or an input whose layout the user has given in the fusion.
+// The layouts for which a program is compiled: the memory order and contiguity of each input,
+// without sizes. nullopt: a scalar, or an input whose layout the user has given in the fusion.
 using LayoutClass = std::vector<std::optional<Layout::Observed>>;
 
 Layout::Observed observe(const TensorDesc& desc) {
@@ -90,7 +90,7 @@ Program withoutSizes(Program program) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // decidingSizes() of all attentions. Empty where no library computes attention.
+  // decidingSizes() of all attentions. Empty if the device has no library for attention.
   using AttentionSizes = std::vector<int64_t>;
 
   struct Entry {
@@ -101,7 +101,8 @@ struct FusionExecutor::Impl {
     std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
-  // Inputs of an earlier run. A run with equal inputs evaluates nothing.
+  // Descriptors of the inputs of an earlier run. A run with equal descriptors uses `entry` and
+  // evaluates no sizes.
   struct CachedInputs {
     std::vector<TensorDesc> inputs;
     SizeBindings sizes;  // empty unless the program depends on all sizes
@@ -116,8 +117,9 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    // Without dead values, as the lowering sees the fusion: an attention whose intermediate value
-    // has another reader stays separate ops, and a dead reader does not count.
+    // The lowering removes dead values first, so attentions are searched without them too. An
+    // attention is found only if its intermediate values have no other reader, and a dead reader
+    // does not count.
     if (context.device->kind() == DeviceKind::Cuda) {
       live_fusion = removeDead(fusion);
       attentions = attentionsOf(live_fusion);
@@ -174,7 +176,7 @@ struct FusionExecutor::Impl {
     shared.communicators = std::make_shared<Communicators>();
   }
 
-  // Ends the waiting of the other ranks, because this rank has thrown.
+  // Notifies the other ranks that this rank has thrown, so that they stop waiting for it.
   void failJob(const char* reason) const noexcept {
     if (ranks == 1) return;
     monitor->fail(reason);
@@ -194,7 +196,7 @@ struct FusionExecutor::Impl {
   }
 
   // Lowers the fusion for these sizes, then finds or adds the entry of the result. The result
-  // depends on the sizes alone, whatever is cached, so all ranks get the same one.
+  // depends only on the sizes, not on the contents of the cache, so all ranks get the same result.
   std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs,
                                            SizeBindings& sizes) {
     sizes = requiredSizes(inputs);
@@ -214,8 +216,8 @@ struct FusionExecutor::Impl {
     return added;
   }
 
-  // Reports the joint creation of a further program to the job monitor as a run. The monitor then
-  // notices when another rank, which was given other sizes, runs a cached program instead.
+  // Reports to the job monitor, as a run, that the ranks create a further Executable together. If
+  // another rank got different sizes and runs a cached program, the monitor notices the difference.
   int64_t beginCreation(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
@@ -282,8 +284,8 @@ struct FusionExecutor::Impl {
     }
   }
 
-  // Throws for inputs that do not fit, with the message of any other run. The checks use a program
-  // compiled for the default sizes, because wrong sizes must not decide anything.
+  // Throws for inputs that do not fit, with the same message as Executable::run(). The checks use a
+  // program compiled for the default sizes, because wrong sizes must not decide anything.
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
@@ -338,14 +340,15 @@ struct FusionExecutor::Impl {
   Context context;
   CompileOptions options;
   int64_t ranks = 1;
-  bool depends_on_sizes = false;      // the program may be another one for any other sizes
+  bool depends_on_sizes = false;      // other sizes may need another program
   Fusion live_fusion;                 // without dead values
   std::vector<Attention> attentions;  // of live_fusion, on devices with a library for them
   comm::JobMonitor* monitor = nullptr;
   ExecutableOptions shared;  // of all programs
   mutable std::mutex mutex;
   std::list<Entry> entries;  // the latest used first
-  // The latest used first. May differ between the ranks of a job: one rank then lowers again.
+  // The latest used first. The lists of two ranks may differ. A rank that misses an entry lowers
+  // the fusion again.
   std::list<CachedInputs> cached_inputs;
   Executable::Stats dropped_stats;  // of programs that were dropped
 };

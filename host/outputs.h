@@ -20,8 +20,9 @@ class Outputs {
   // Blocks the host until the run has completed. If the run failed, every call throws its first
   // error. The message names the instruction; an error of the device that belongs to no single
   // instruction (a CUDA fault) names the API call instead.
-  // A run whose collectives wait on the device also throws the failure of the job, even if its work
-  // completed before this call: an aborted collective completes like a successful one.
+  // If the collectives of the run wait on the device, wait() also throws the failure of the job,
+  // even if the work of the run completed before this call. The reason is that an aborted
+  // collective looks like a successful one on the device.
   void wait() const;
   size_t size() const;
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.

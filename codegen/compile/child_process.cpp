@@ -49,8 +49,8 @@ Outliving& outliving() {
   return *one;
 }
 
-// Removes the pid from the list before the pid is reaped. A listed pid therefore never names a
-// process that somebody else started.
+// Removes a pid from the list before the process is reaped. Afterwards the system may give the pid
+// to a process of another program, and this pid must not be in the list.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -87,8 +87,8 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// Stops the processes and their descendants, and returns all of them. A process is stopped before
-// its children are looked up, so it cannot start further ones.
+// Stops the processes and their descendants, and returns all of them. Each process is stopped
+// before its children are looked up, so that it cannot start further children.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();
@@ -175,7 +175,8 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // Out of memory: the remaining programs and folders stay, and the process still exits.
+    // Out of memory. The remaining programs and folders are not removed, but the process still
+    // exits.
   }
 }
 

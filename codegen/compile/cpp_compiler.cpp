@@ -11,8 +11,8 @@
 namespace heddle::codegen {
 namespace {
 
-// -fno-math-errno, -fno-trapping-math: allow vector code and change no value. -fwrapv: i64 overflow
-// wraps, as in PyTorch. -ffp-contract=off: a value has the same bits whether or not a
+// -fno-math-errno, -fno-trapping-math: allow vector code without a change of any value. -fwrapv:
+// i64 overflow wraps, as in PyTorch. -ffp-contract=off: a value has the same bits whether or not a
 // multiplication and an addition are in one kernel, so results do not depend on segmentation.
 // -mprefer-vector-width=512: by default GCC uses vectors of 32 bytes on Intel CPUs with AVX-512,
 // but libmvec's functions for 64 bytes (runtime/cpu_math.h) are faster.

@@ -50,7 +50,8 @@ using Group = std::vector<Wanted*>;
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
-  // Gives idle cores a text each, if the text is large enough to be worth a start of the compiler.
+  // Splits the sources into more texts if cores would be idle. Each text must be large enough to be
+  // worth a start of the compiler.
   const size_t least = std::max<size_t>(1, most / 3);
   const size_t count = std::max(fewest, std::min(coresToUse(), wanted.size() / least));
   std::vector<Group> groups(count);
@@ -69,9 +70,8 @@ struct ImageCache::Impl {
   std::condition_variable finished;
   std::map<std::string, Image> images;  // key -> image; null while a thread compiles or loads it
 
-  // Takes the images that exist and claims those that no other thread has claimed. Waits if there
-  // is nothing to claim but other threads still work on some images. Returns false if all images
-  // are there.
+  // Takes the images that exist, and claims the missing images that no other thread has claimed.
+  // Waits if other threads have claimed all missing images. Returns false if no image is missing.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -91,8 +91,8 @@ struct ImageCache::Impl {
     }
   }
 
-  // Publishes the claimed images. After an error the claim is dropped instead: other threads then
-  // try for themselves and get the same error.
+  // Publishes the claimed images. After an error, it drops the claims instead. Other threads then
+  // compile the source themselves and get the same error.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -116,8 +116,8 @@ struct ImageCache::Impl {
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 
-  // If several sources do not compile together, each is compiled alone. Then only the faulty one
-  // has an error, and the others have images.
+  // If several sources do not compile together, each source is compiled alone. Only the faulty
+  // source then has an error, and the others have images.
   void compileOrSplit(const Group& group, const KernelCompiler& compiler) noexcept {
     try {
       compileGroup(group, compiler);

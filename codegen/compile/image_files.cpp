@@ -74,7 +74,7 @@ bool linkAtomically(const fs::path& from, const fs::path& path) {
   fs::create_hard_link(from, temporary, error);
   if (error) return false;
   const bool renamed = renameOrRemove(temporary, path);
-  // If both names already were one file, rename() leaves both.
+  // If both names already refer to one file, rename() does nothing and leaves both names.
   fs::remove(temporary, error);
   return renamed;
 }
@@ -85,7 +85,8 @@ struct Entry {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder by stem. A file with several links counts in equal parts.
+// Returns the entries of the folder by stem. The size of a file with several links is divided
+// equally among its entries.
 std::map<std::string, Entry> entriesOf(const fs::path& folder) {
   std::map<std::string, Entry> entries;
   std::error_code error;

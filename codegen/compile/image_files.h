@@ -14,8 +14,8 @@
 
 namespace heddle::codegen {
 
-// Everything that decides an image, and the name of its files, which is a hash of it. The full text
-// is stored in a file and compared.
+// The key of an image. `text` contains everything that decides the image. `stem` is a hash of
+// `text` and names the files of the image. The full text is also stored in a file and compared.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -34,8 +34,8 @@ class ImageFiles {
 
   // Returns nullptr if the image is missing or damaged.
   std::shared_ptr<const KernelImage> load(const ImageKey& key) const;
-  // Stores one image under each of `keys`, all of which it serves: one file with several hard
-  // links, or copies if the file system has no links. Each key gets the path of its own name.
+  // Stores one image that serves all of `keys`, under each of them. The names are hard links to one
+  // file, or copies if the file system has no hard links. Each key gets the path of its own name.
   // Another process may replace the file of a name, but only by an image that serves the same key.
   std::vector<std::shared_ptr<const KernelImage>> save(const std::vector<const ImageKey*>& keys,
                                                        std::vector<std::byte> bytes);

@@ -19,9 +19,10 @@ struct Analysis {
   IdVector<ValueId, bool> after;  // per value: depends on a reduction of this segment
   std::vector<ExprId> reductions;
   std::vector<Place> places;  // per output
-  // Values read at computed places alone: segment inputs that do not move with the space.
+  // Segment inputs that ops read only at computed indices. They do not follow the axes of the
+  // space.
   IdVector<ValueId, bool> indexed_only;  // per value
-  std::vector<int> coordinates;  // axes of the space of which a body needs the index, ascending
+  std::vector<int> coordinates;          // axes of the space whose index a body needs, ascending
 };
 
 // Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if it is not one kernel.

@@ -27,9 +27,10 @@ struct Node {
     Scalar,      // run-time scalar: input `index` of the segment
     Literal,     // `literal`
     Apply,       // `text` over `operands`, each converted to `compute`, rounded to `dtype`
-    Result,      // accumulator `index` when all of it is combined
+    Result,      // final value of accumulator `index`
     Coordinate,  // unsharded index of the element along coordinate `index` of the space; -1: 0
-    LoadAt,  // element of indexed tensor `index` at `places`; outside: operand 0, else `literal`
+    LoadAt,  // element of indexed tensor `index` at `places`. Outside of the tensor: operand 0 if
+             // there is one, else `literal`
   };
   Kind kind = Kind::Literal;
   DType dtype = DType::F32;
@@ -37,7 +38,7 @@ struct Node {
   Scalar literal = 0.0;
   std::string_view text;
   DType compute = DType::F32;
-  int conditions = 0;              // so many leading operands are bools and not converted
+  int conditions = 0;              // number of leading operands that are bools and not converted
   std::vector<int> operands;       // earlier nodes of the same body
   std::vector<PlaceAlong> places;  // LoadAt: per logical axis
 };
@@ -70,7 +71,7 @@ struct Computation {
   Body finish;
 };
 
-// `space` names the tensors of the segment in order: its tensor inputs, then its outputs.
+// `space` lists the tensors of the segment in order: its tensor inputs, then its outputs.
 Computation makeComputation(const Fusion& segment, const Analysis& analysis, const Space& space);
 
 }  // namespace heddle::codegen

@@ -65,7 +65,8 @@ struct Coordinate {
   IndexExpr value;
 };
 
-// A coordinate of the space that bodies use: `axis`, plus the lane if `lanes`, plus `offset`.
+// The index along one axis of the space, for bodies that use it. It is the sum of the coordinate
+// `axis`, the lane (if `lanes`) and the field `offset`.
 struct AxisCoordinate {
   std::string axis;    // name of the coordinate; empty: the axis has one element
   bool lanes = false;  // lanes run along this axis
@@ -108,7 +109,7 @@ struct LoopNest {
   IndexExpr splits;           // the variable "split" runs over them
   IndexExpr items_per_tile;   // Cpp
   IndexExpr reduced_count;    // elements combined in one finished value, for averages
-  std::vector<int> partials;  // accesses that store the accumulators; empty: finish
+  std::vector<int> partials;  // accesses that store the accumulators; empty: run the finish body
   bool wide_index = false;    // an index does not fit in 32 bits
 };
 

@@ -13,7 +13,7 @@ namespace heddle::codegen {
 //
 //   Pointwise        each element is independent; lanes run along the innermost kept axis
 //   InnerReduction   the innermost reduced axis is contiguous: lanes run along it
-//   OuterReduction   the innermost kept axis is contiguous: lanes run along it, an accumulator each
+//   OuterReduction   the innermost kept axis is contiguous: each lane along it has an accumulator
 //
 // An *item* is `chunk` neighbours along the lane axis.
 // - CUDA: a thread computes one item at a time, with `unroll` items in flight, and chunk == lanes.
@@ -47,7 +47,7 @@ struct Schedule {
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
-// Chooses the schedule for `space`. `may_split` permits splits, which need a workspace.
+// Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
 std::string describe(const Schedule& schedule, const Space& space);

@@ -15,7 +15,7 @@ struct SpaceTensor {
   DType dtype = DType::F32;
   bool output = false;
   std::vector<int64_t> strides;  // elements, per axis of the space
-  int64_t base = 0;              // offset of the first element; used within the workspace
+  int64_t base = 0;              // offset of the first element; only for tensors in the workspace
 };
 
 // The index of the current element along an axis whose index a body uses. Such an axis is never
@@ -37,8 +37,7 @@ struct IndexedTensor {
 
 // The iteration space of one launch after coalescing. Kept axes come first, then reduced axes, each
 // group from outermost to innermost. A space of a segment with reductions has at least one reduced
-// axis, and every space has at least one kept axis; an axis of extent 1 is added where there is
-// none.
+// axis, and every space has at least one kept axis; an axis of extent 1 is added if necessary.
 struct Space {
   std::vector<int64_t> extents;
   int kept = 0;  // number of kept axes

@@ -8,14 +8,14 @@
 
 namespace heddle::comm {
 
-// Reusable events of one device, without timing. Thread-safe.
+// A pool of reusable CUDA events of one device. The events have no timing. Thread-safe.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();
 
-  // Records an event on `stream`. The last reference returns it to the pool. Release it after the
-  // calls of cudaStreamWaitEvent: such a wait refers to the record before it, even if the event is
-  // recorded again.
+  // Records an event on `stream`. The destruction of the last reference returns the event to the
+  // pool. A reference may be released as soon as cudaStreamWaitEvent has returned: the wait refers
+  // to the record before it, even if the event is recorded again.
   std::shared_ptr<void> record(cudaStream_t stream);
 
  private:

@@ -1,7 +1,7 @@
-// In-process ranks that share one GPU. Each rank enqueues its own part of an operation on its own
-// stream, split as on the host (comm/in_process/operation_parts.h), between two sets of events:
-// `ready` marks that the earlier work of a rank has released the buffers, and `finished` that its
-// part is done.
+// In-process ranks that share one GPU. An operation is split into parts as on host memory
+// (comm/in_process/operation_parts.h). Each rank enqueues its own part on its own stream, between
+// two waits for events of the other ranks. `ready` of a rank marks that its earlier work does not
+// use the buffers any more. `finished` marks that its part is done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
@@ -92,7 +92,7 @@ class CudaCommunicator : public Communicator {
     }
   }
 
-  // Gives the ranks that wait for this rank the reason why it does not continue.
+  // Tells the ranks that wait for this rank why it does not continue.
   void cancel(const std::vector<Participant>& participants, const std::string& cause) {
     std::lock_guard lock(team_->job().mutex);
     for (const Participant& participant : participants) {
@@ -101,7 +101,7 @@ class CudaCommunicator : public Communicator {
     team_->job().changed.notify_all();
   }
 
-  // Posts all operations of the group before it waits for any.
+  // Posts all operations of the group. The caller waits for other ranks only afterwards.
   std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);
@@ -113,7 +113,8 @@ class CudaCommunicator : public Communicator {
   template <class Condition>
   void await(const MatchedOperation& matched, const Condition& condition) {
     std::unique_lock lock(team_->job().mutex);
-    // An operation whose ranks disagree has no missing participants either.
+    // The condition may be true although the ranks disagree about the operation. The team is then
+    // halted, and check() throws.
     while (!condition() || team_->isHalted()) {
       team_->check(matched);
       team_->job().changed.wait(lock);

@@ -7,8 +7,9 @@
 // Header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
 
-// Throws UserError with the name of the call and CUDA's text and name of the error. Clears the
-// error, because the next call that reads the last error would report it again.
+// Throws UserError if `status` is an error. The message has the name of the call, and the text and
+// the name that CUDA has for the error. Clears the last error of CUDA, because the next call that
+// reads it would report it again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

@@ -1,10 +1,12 @@
-// The in-process transport on host memory. An operation that all participants have posted is work
-// that any rank may do in test(): a rank moves its own part first and then the parts of ranks that
-// are busy elsewhere. So an operation completes as soon as one rank waits for it, and ranks that
-// wait for different teams cannot block each other.
+// The in-process transport on host memory. Once all participants have posted an operation, any of
+// them may move its data in test(): first its own part, then the parts of the other ranks. So one
+// rank that waits is enough to complete an operation, and ranks that wait for different teams
+// cannot block each other.
 //
-// Buffers may be freed once test() has returned true or has thrown, the communicator is destroyed,
-// or abort() of the World has returned.
+// Buffers may be freed after one of these events:
+// - test() has returned true or has thrown;
+// - the communicator has been destroyed;
+// - abort() of the World has returned.
 #include <cstring>
 #include <map>
 
@@ -72,7 +74,7 @@ class HostCommunicator : public Communicator {
   }
 
  private:
-  // Returns the next part to move, the own part first; -1 if none is left.
+  // Returns the next part to move, `own` first. Returns -1 if no part is left.
   static int claim(MatchedOperation& matched, int own) {
     const int parts = partsOf(matched);
     matched.claimed.resize(parts, false);
@@ -85,7 +87,7 @@ class HostCommunicator : public Communicator {
     return -1;
   }
 
-  // Moves all parts that are left. Releases the lock during the data movement.
+  // Moves all parts that no rank has started. Releases the lock while it moves data.
   void work(MatchedOperation& matched, int own, std::unique_lock<std::mutex>& lock) {
     while (matched.missing == 0 && matched.cancelled.empty() && !team_->isHalted()) {
       const int part = claim(matched, own);
@@ -113,9 +115,9 @@ class HostCommunicator : public Communicator {
     }
   }
 
-  // Withdraws the buffers of this rank from every operation that has not completed. Other ranks
-  // start no more parts of it and report the first cause. Waits for running parts, which are only
-  // copies.
+  // Withdraws the buffers of this rank from every operation that has not completed. The other ranks
+  // then start no more parts of such an operation, and report the first cause. Waits for running
+  // parts, which takes only as long as a copy.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
     for (auto& [ticket, participants] : pending_) {
       for (const Participant& participant : participants) {

@@ -12,38 +12,41 @@
 
 #include "comm/communicator.h"
 
-// Matches the operations of ranks that are threads of one process. A transport moves the data
+// Matches the operations of ranks that are threads of one process: it finds which operations of
+// different ranks belong together. A transport then moves the data
 // (comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU).
 namespace heddle::comm {
 
-// What all ranks of a job share.
+// The state that all ranks of a job share.
 struct JobState {
   explicit JobState(int size) : size(size), left(size, false) {}
 
   const int size;
   std::mutex mutex;                 // guards the job, its teams and operations
   std::condition_variable changed;  // wakes ranks that wait
-  std::vector<bool> left;           // by rank: its World is destroyed
+  std::vector<bool> left;           // by rank: the World of the rank is destroyed
   std::string aborted;              // the message for all ranks; empty: not aborted
-  int running_copies = 0;           // on the host; abort() waits for them
+  int running_copies = 0;           // copies on host memory; abort() waits for their end
 };
 
-// One collective, or one send with its receive, as all its participants have posted it. Vectors are
-// indexed by participant: the rank within the team, or 0 for the sender and 1 for the receiver.
+// One collective, or one send with its receive, and what each participant has posted for it.
+// Vectors are indexed by participant. The participants of a collective are the ranks of the team,
+// in order. In a transfer, participant 0 is the sender and participant 1 the receiver.
 struct MatchedOperation {
   std::vector<Operation> operations;  // readable without the mutex once missing == 0
-  // For AllToAllV: copies of the lists, so that a rank that leaves may free its own.
+  // For AllToAllV: copies of the lists of counts, because a rank that leaves may free its own
+  // lists.
   std::vector<std::vector<int64_t>> counts;
-  std::vector<int> members;  // position in the team
+  std::vector<int> members;  // positions in the team
   std::vector<bool> present;
   int missing = 0;  // participants that have not posted yet
 
-  // For the transport, guarded by the mutex of the job: which parts of the data movement have
-  // started, and how many are running and done.
+  // State of the transport, guarded by the mutex of the job: which parts of the data movement have
+  // started, how many of them are running, and how many are done.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why a rank withdrew its buffers; empty: none did
+  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank did
   // Handles that a transport passes to the other participants.
   std::vector<std::shared_ptr<void>> ready;
   std::vector<std::shared_ptr<void>> finished;
@@ -66,15 +69,16 @@ class Team {
 
   // Callers of every function below must hold the mutex of the job.
 
-  // Adds the operation of `member` to the operation that it matches. If the ranks disagree, the
-  // team fails for good, and check() throws.
+  // Adds the operation of `member` to the MatchedOperation to which it belongs. If the ranks
+  // disagree about the operation, the team fails, and check() throws from then on.
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
   // Throws UserError if the job was aborted, the team has failed, or the operation can never
   // complete because a rank has left.
   void check(const MatchedOperation& matched) const;
 
-  // Declares that `member` posts nothing more. Ranks that need it fail instead of waiting.
+  // Declares that `member` posts nothing more. Ranks that wait for an operation of `member` get an
+  // error.
   void leave(int member);
 
   bool joined(int member) const { return joined_[member]; }
@@ -99,7 +103,7 @@ class Team {
   std::vector<int> members_;  // world ranks
   std::vector<bool> joined_;
   std::vector<bool> gone_;
-  std::vector<int64_t> posted_;  // collectives, by member
+  std::vector<int64_t> posted_;  // number of collectives, by member
   std::map<int64_t, std::shared_ptr<MatchedOperation>>
       collectives_;                                 // by number, until all have posted
   std::map<std::pair<int, int>, Queue> transfers_;  // by sender and receiver
@@ -116,9 +120,10 @@ class InProcessJob {
   std::vector<std::string> exchange(int rank, const std::string& mine);
   // Waits until every member has joined.
   std::shared_ptr<Team> join(int rank, const std::vector<int>& members);
-  // Aborts the job. After the return, buffers of the job may be freed: the function waits for
-  // running copies, and no data movement starts afterwards. It does not wait for other ranks.
+  // Aborts the job. Waits for running copies, but not for other ranks. No data movement starts
+  // afterwards, so buffers of the job may be freed after the return.
   void abort(int rank, const std::string& reason);
+  // Declares that the World of `rank` is destroyed.
   void leave(int rank);
 
  private:
@@ -145,7 +150,8 @@ using CommunicatorMaker =
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 
-// The same on host memory. `transport` is the result of World::transport().
+// Creates the Worlds of one job of threads with communicators on host memory. `transport` is the
+// result of World::transport().
 std::vector<std::unique_ptr<World>> makeHostWorldsOfThreads(int size, const std::string& transport);
 
 }  // namespace heddle::comm

@@ -69,7 +69,7 @@ class PartMover {
     if (target != source) mover_.copy(target, source, count * sizeOf(mine_.dtype));
   }
 
-  // Returns the elements [begin, begin + count) of the send buffer of every rank.
+  // Reduces the elements [begin, begin + count) of the send buffers of all ranks into `dst`.
   void reduce(void* dst, int64_t begin, int64_t count) {
     if (count == 0) return;
     std::vector<const void*> sources;

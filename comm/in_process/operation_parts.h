@@ -2,7 +2,8 @@
 
 #include "comm/in_process/job.h"
 
-// Splits a matched operation into parts, in the same way for every kind of memory.
+// Splits a matched operation (MatchedOperation) into parts, in the same way for every kind of
+// memory.
 namespace heddle::comm {
 
 // Moves elements within the memory of a transport.
@@ -16,14 +17,15 @@ class Mover {
 };
 
 // Returns the number of parts of an operation that all participants have posted. They may be moved
-// in any order or at the same time. A collective has one part per rank, a transfer has one, a
-// barrier has none.
+// in any order or at the same time. A collective has one part per rank, except that a barrier has
+// none. A send with its receive has one part.
 int partsOf(const MatchedOperation& matched);
 
-// Moves one part. Part r of a reduction to all ranks or to the root reduces chunk r of all inputs
-// and writes it to the results. This is correct in place, because no other part accesses chunk r.
-// Part r of a gather moves the input of rank r. Part r of every other operation fills the result of
-// rank r.
+// Moves one part:
+// - Part r of an allreduce or reduce reduces chunk r of all inputs and writes it to the results.
+//   This is correct in place, because no other part accesses chunk r.
+// - Part r of a gather moves the input of rank r.
+// - Part r of every other collective fills the result of rank r.
 void movePart(const MatchedOperation& matched, int part, Mover& mover);
 
 }  // namespace heddle::comm

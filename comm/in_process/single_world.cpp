@@ -3,7 +3,7 @@
 
 namespace heddle::comm {
 
-// One thread that meets only itself.
+// A job of one thread.
 std::unique_ptr<World> makeSingleWorld() {
   return std::move(makeHostWorldsOfThreads(1, "single").front());
 }

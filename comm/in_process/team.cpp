@@ -57,7 +57,8 @@ Participant Team::matchTransfer(int member, const Operation& operation) {
   return {matched, participant};
 }
 
-// Fails the team if the new operation disagrees with one that another rank has posted.
+// Makes the team fail if the new operation disagrees with the operation that another rank has
+// posted.
 void Team::compare(const Participant& participant) {
   const MatchedOperation& matched = *participant.matched;
   const Operation& mine = matched.operations[participant.index];

@@ -10,7 +10,8 @@ namespace heddle::comm {
 // Creates the World of a job of one rank.
 std::unique_ptr<World> makeSingleWorld();
 
-// Creates `size` ranks in this process, on host memory. Each must be used by a thread of its own.
+// Creates the Worlds of `size` ranks in this process, on host memory. Use each World in a thread of
+// its own.
 std::vector<std::unique_ptr<World>> makeInProcessWorlds(int size);
 
 }  // namespace heddle::comm

@@ -15,10 +15,11 @@ namespace {
 using Rule = Finding::Rule;
 using Findings = std::vector<Finding>;
 
-// Part of the deadline after which a rank counts as silent. The rest is for the other ranks to end.
+// The part of the deadline after which a rank counts as silent. In the rest of the deadline the
+// other ranks end.
 constexpr double kSilentPart = 0.6;
-// Seconds in which a better reason may still arrive: normally, and from another host or from an
-// exception that unwinds a World.
+// Seconds before a finding is reported, because a better reason may still arrive. kLongGrace is for
+// reasons from another host, and for an exception that has yet to destroy a World.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 
@@ -65,8 +66,8 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
              : fmt::format("it runs another program than rank {}", right.rank);
 }
 
-// Ranks that match their posts find a difference themselves and name the instruction. They get time
-// for it.
+// Ranks that match their posts (kMatchingPosts) find a difference themselves, and their message
+// names the instruction. So the rule waits for kGrace if one of the two ranks matches its posts.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
@@ -102,7 +103,8 @@ void checkAbsence(const JobView& job, Findings& found) {
                              later->rank, later->run);
                        }});
     }
-    // The later rank did not match its posts, so the sizes were not new there.
+    // The later rank has passed this run without matching its posts, because the sizes were not new
+    // on that rank.
     if (isAlive(entry) && entry.issued == kMatchingPosts) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
@@ -115,7 +117,8 @@ void checkAbsence(const JobView& job, Findings& found) {
   }
 }
 
-// Names the ranks that will post nothing more in the run of `waiter`. Empty if there are none.
+// Returns a text that names the ranks that will post nothing more in the run of `waiter`. Empty:
+// there are no such ranks.
 std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
   std::vector<std::string> past;
   for (const RankSnapshot& entry : job.ranks) {
@@ -131,8 +134,9 @@ std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
                      one ? "has" : "have");
 }
 
-// Finds the one rank that has not passed the run in which it waits. The last part of a collective
-// may take a moment after the other ranks have done their parts, so this needs the full deadline.
+// Finds a rank that waits in a run that all other ranks have finished. The last part of a
+// collective may take some time after the other ranks have done their parts. So the rule waits for
+// the full deadline.
 void checkAlone(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
@@ -148,8 +152,9 @@ void checkAlone(const JobView& job, Findings& found) {
                    [&job, waiter] { return describeAlone(job, *waiter); }});
 }
 
-// Returns, of the ranks that are not past the earliest run in which a rank waits, one that does not
-// wait, else the one that waits at the earliest instruction.
+// Returns the rank that most likely delays the job. Considers the ranks that have not passed the
+// earliest run in which a rank waits. Prefers a rank that does not wait, then the earliest run,
+// then the earliest instruction.
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   for (const RankSnapshot& entry : job.ranks) {
@@ -188,7 +193,8 @@ void checkStalled(const JobView& job, Findings& found) {
 
 }  // namespace
 
-// One map over all ranks and their latest runs: linear in the number of ranks.
+// Fills one map from all ranks and their latest runs. So the time is almost linear in the number of
+// ranks.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks) {
   std::map<int64_t, const RankSnapshot*> lowest;  // by run: the lowest rank that knows its hash
   std::vector<RunDifference> found;

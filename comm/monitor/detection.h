@@ -9,46 +9,43 @@
 #include "comm/monitor/job_places.h"
 #include "comm/monitor/rank_status.h"
 
-// The rules by which a watcher finds failures. Each rule looks at snapshots of all ranks; the
-// watcher counts for how long its finding holds. "poll" is one polling interval of the watcher.
+// The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule looks at
+// snapshots of all ranks. The watcher counts for how long a finding of a rule holds, and reports it
+// after the time in the last column. "poll" is one polling interval of the watcher.
 //
-// failure                                          fact that reveals it               reported
-// after
-// -----------------------------------------------  --------------------------------- --------------
-// A rank throws, or an exception destroys its      state Failed, with the reason      one poll
+// failure                                        fact that reveals it              reported after
+// ---------------------------------------------  --------------------------------  ---------------
+// A rank throws, or an exception destroys its    state Failed, with the reason     one poll
 //   World or monitor, or it calls World::fail.
-// The first process of another host is killed.     state Gone: its TCP connection     one poll
-//                                                  closes without a last message
-// A process of this host is killed or exits.       heartbeat: no process has its pid  one poll
-//                                                  and start time any more
-// A process is stopped, or its host is silent.     heartbeat does not change          0.6 deadline
-// Two ranks made different runs, or the same run   run: hashes of a common run        one poll; 0.3
-// s
-//   with other sizes, programs or Executables.     number differ                      if one
-//   matches
-//                                                                                     posts
-// A rank has left, or begins no more runs, and     run: phase and number; state Left  0.3 s; 1.5 s
-// if
-//   another rank is in a later run.                                                   on another
-//   host
-//                                                                                     or unwinding
-// A rank waits to match its posts in a run that    instruction kMatchingPosts, and    0.6 deadline
-//   another rank has passed.                       the run numbers
-// A rank waits alone for a collective (CPU).       instruction does not change, and   the deadline
-//                                                  all other ranks finished that run
-// Nothing moves in the job.                        run and instruction of all ranks   the patience
-//                                                  do not change, one rank waits,
-//                                                  and none compiles
+// The first process of another host is killed.   state Gone: its TCP connection    one poll
+//                                                closes without a last message
+// A process of this host is killed or exits.     heartbeat: no process has its     one poll
+//                                                pid and start time any more
+// A process is stopped, or its host is silent.   heartbeat does not change         0.6 deadline
+// Two ranks made different runs, or the same     run: hashes of a run that both    one poll; 0.3 s
+//   run with other sizes, programs or            ranks made differ                 if one matches
+//   Executables.                                                                   its posts
+// A rank has left, or begins no more runs, and   run: phase and number;            0.3 s; 1.5 s on
+//   another rank is in a later run.              state Left                        another host or
+//                                                                                  unwinding
+// A rank waits to match its posts in a run that  instruction kMatchingPosts, and   0.6 deadline
+//   another rank has passed.                     the run numbers
+// A rank waits alone for a collective (CPU).     instruction does not change, and  the deadline
+//                                                all other ranks finished the run
+// Nothing moves in the job.                      run and instruction of all ranks  the patience
+//                                                do not change, one rank waits,
+//                                                and none compiles
 //
-// One failure needs more than the five facts: an all-to-all-v whose counts differ between ranks.
-// The hashes of such runs are equal, because the counts come from data (posted_counts.h).
+// One failure is not visible in these five facts: an all-to-all-v whose counts differ between
+// ranks. The hashes of its runs are equal, because the counts come from data. PostedCounts
+// (comm/monitor/posted_counts.h) reveals it.
 namespace heddle::comm {
 
 struct JobView {
   JobPlaces places;
   double deadline = 0;           // seconds
   double patience = 0;           // seconds; 0: no limit
-  std::vector<bool> in_process;  // by rank: a rank of the watcher's process
+  std::vector<bool> in_process;  // by rank: the rank is in the process of the watcher
   std::vector<bool> on_host;     // by rank: the operating system knows its process
   std::vector<RankSnapshot> ranks;
 };
@@ -58,9 +55,9 @@ struct Finding {
   Rule rule;
   int subject;                          // the rank whose facts show the failure; -1: all ranks
   int blamed;                           // the rank that becomes Lost (Gone for Rule::Gone)
-  double seconds;                       // how long the finding must hold before it is reported
-  uint64_t evidence;                    // when it changes, the time starts again
-  std::function<std::string()> reason;  // valid while the JobView is
+  double seconds;                       // for how long the finding must hold before it is reported
+  uint64_t evidence;                    // if it changes, the time starts again
+  std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
 // Applies all rules. For a rank that has left, only Rule::Absent applies.
 std::vector<Finding> findFailures(const JobView& job);
@@ -68,10 +65,11 @@ std::vector<Finding> findFailures(const JobView& job);
 // Two ranks that made different runs.
 struct RunDifference {
   int blamed;
-  int other;  // a lower rank, which counts as right
+  int other;  // a lower rank, whose runs count as correct
   std::string reason;
 };
-// Returns the differences of all ranks from the lowest rank that knows the run, by blamed rank.
+// Compares the runs of every rank with those of the lowest rank that still keeps them. Returns the
+// differences in order of the blamed rank.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace heddle::comm

@@ -109,15 +109,17 @@ void JobMonitor::compareRuns() const {
   userError("{}", describeLost(blamed, reason));
 }
 
-// A rank that leaves can notify only its own program. Compares with all ranks, because there is no
-// later comparison.
+// Compares the runs of all ranks when this rank leaves, because this rank makes no later
+// comparison. The watcher will not report a difference to this rank any more, so the function
+// itself notifies the owner.
 void JobMonitor::compareLastRuns() {
   if (failed()) return;
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
   StateWithReason& state = statuses_[static_cast<size_t>(blamed)].state;
-  // If the blamed rank has already left, this rank has to end the job.
+  // A blamed rank that has already left cannot become Lost. Then this rank fails, which ends the
+  // job.
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
     mine().state.leave(RankState::Failed, reason);
   }
@@ -148,7 +150,8 @@ void JobMonitor::fail(const std::string& reason) noexcept {
       watcher_->wake();
     }
   } catch (const std::exception&) {
-    // Out of memory for a message. The status is written, or the heartbeat will stop.
+    // There is no memory for a message. Either the status shows the failure already, or the
+    // heartbeat of this rank will stop.
   }
 }
 
@@ -187,8 +190,9 @@ bool JobMonitor::setFailure(JobFailure failure) {
   return true;
 }
 
-// For the watcher. This rank leaves with a reason, so that the other ranks do not take it for a
-// second cause. A signal is a cause of its own.
+// Called by the watcher. After a failure of another rank, this rank leaves in state Left, so that
+// the other ranks do not report it as a second failure. After a signal, this rank itself has
+// failed.
 void JobMonitor::reportFailure(int rank, int signal) {
   JobFailure failure;
   if (signal == 0) {
@@ -208,11 +212,11 @@ bool JobMonitor::isOneOfProcesses() const {
 }
 
 void JobMonitor::print() const {
-  if (options_.on_failure) return;  // prints the failure itself
+  if (options_.on_failure) return;  // on_failure prints the failure itself
   std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
 }
 
-// The watcher may notify while the destructor compares the last runs.
+// Notifies the owner once: the watcher may call this while the destructor compares the last runs.
 void JobMonitor::notifyOwner() {
   if (owner_notified_.exchange(true)) return;
   const JobFailure failure = this->failure();

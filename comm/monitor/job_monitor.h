@@ -20,17 +20,18 @@ namespace heddle::comm {
 
 class Watcher;
 
-// Publishes the status of one rank and detects failures of the other ranks, independently of MPI
-// and NCCL. Statuses are in memory that survives a killed process; TCP carries them between hosts.
-// comm/monitor/detection.h lists the failures. Thread-safe; functions that write do not wait.
+// Publishes the status of one rank (RankStatus) and detects failures of the other ranks. It does
+// not depend on MPI or NCCL: the ranks of a host share the statuses in memory that survives a
+// killed process, and TCP carries the statuses between hosts. comm/monitor/detection.h lists the
+// failures. Thread-safe. Functions that change the status of a rank do not wait for other ranks.
 class JobMonitor : public WorldMonitor {
  public:
-  // Collective over the job. `world` must outlive the monitor.
+  // Creates the monitors of all ranks; collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
-  // Leaves the job. If an exception unwinds this rank, or its runs differ from those of another
-  // rank, it has failed. A failed rank waits until the other processes have seen the failure, at
-  // most 2 s. Without this wait, the first process that calls MPI_Abort would end the others before
-  // they report the reason.
+  // Leaves the job. The rank fails if an exception destroys the monitor, or if its runs differ from
+  // those of another rank. A failed rank then waits, at most 2 s, until the other processes have
+  // seen the failure. Without this wait, the first process that calls MPI_Abort would end the other
+  // processes before they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
@@ -41,19 +42,22 @@ class JobMonitor : public WorldMonitor {
   RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
   RankActivity& activity() const { return *activity_; }
 
-  // Names the instructions of a program in messages, by index.
+  // Stores the texts of the instructions of a program, by which messages name them. `program` is
+  // the hash of the program (RankStatus::program). `instructions` is indexed by instruction.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
-  // Compares the counts of an all-to-all-v that this rank is about to post, as in posted_counts.h.
-  // Does nothing in a job of more than PostedCounts::kMostRanks.
+  // Compares the counts of an all-to-all-v that this rank is about to post with those of the other
+  // team members on this host. Throws UserError if they disagree. comm/monitor/posted_counts.h
+  // describes the parameters. Does nothing in a job of more than PostedCounts::kMostRanks ranks.
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
-  // Returns an object that all users of this monitor share and that lives as long as the monitor.
-  // The first call creates it. All calls must use one type (host/run/run_order.h).
+  // Returns the object that all users of this monitor share (host/run/run_order.h). The first call
+  // creates it with `make`, and the monitor keeps it. Every call must use the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // Throws UserError if the next rank made different runs. Statuses keep the latest kKeptRuns.
+  // Compares the latest kKeptRuns runs of this rank with those of the next rank
+  // (RankStatus::run_hashes). Throws UserError if the two ranks made different runs.
   void compareRuns() const;
 
   // Reports that this rank cannot continue. Has no effect if another rank failed first.
@@ -65,8 +69,11 @@ class JobMonitor : public WorldMonitor {
 
   // Declares that this rank has printed why it ends.
   void setReported() { mine().reported.store(true); }
-  // Returns whether no other rank has more to print: each has printed, has left, or is lost or
-  // gone. A rank of another host only has to know of the failure.
+  // Returns whether this process may end without hiding a message of another rank. That is so if
+  // each other rank satisfies one of these conditions:
+  // - It has called setReported(), or has destroyed its monitor. Only ranks of its host know this.
+  // - Its state is Gone or Lost, or its process is on this host and has ended.
+  // - It is on another host and has failed or left.
   bool othersHaveReported() const;
 
   // Returns one line per rank: its process, its state and its instruction.
@@ -91,7 +98,7 @@ class JobMonitor : public WorldMonitor {
   World& world_;
   int rank_;
   JobMonitorOptions options_;
-  int exceptions_;  // in flight when the monitor was created
+  int exceptions_;  // uncaught exceptions when the monitor was created
   JobPlaces places_;
   std::shared_ptr<RankStatus[]> statuses_;
   std::shared_ptr<PostedCounts[]> counts_;  // nullptr in a large job
@@ -105,8 +112,8 @@ class JobMonitor : public WorldMonitor {
   std::shared_ptr<Watcher> watcher_;
 };
 
-// Returns the monitor that the World owns. The first call creates it, with its options, together
-// with the other ranks; the World destroys it. Thread-safe.
+// Returns the monitor that `world` owns and destroys. The first call creates it with `options` and
+// waits until the other ranks create theirs. Later calls ignore `options`. Thread-safe.
 JobMonitor& jobMonitorOf(World& world, const JobMonitorOptions& options);
 
 }  // namespace heddle::comm

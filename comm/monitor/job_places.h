@@ -18,14 +18,15 @@ struct JobPlaces {
   };
   std::vector<Place> ranks;
 
-  // Return the ranks on the host, or in the process, of `rank`, in ascending order.
+  // Return the ranks on the same host, or in the same process, as `rank`, in ascending order.
   std::vector<int> onHostOf(int rank) const;
   std::vector<int> inProcessOf(int rank) const;
   // Returns the lowest rank of each host, in ascending order.
   std::vector<int> leaders() const;
 };
 
-// Collective. An empty `host_key` stands for the key of this host.
+// Gathers the places of all ranks. Collective over the job. If `host_key` is empty, hostKey() is
+// used.
 JobPlaces findPlaces(World& world, const std::string& host_key);
 
 }  // namespace heddle::comm

@@ -9,20 +9,21 @@ namespace heddle::comm {
 // Why a job has failed.
 struct JobFailure {
   int rank = -1;      // the rank to blame; -1: none
-  bool told = false;  // that rank reported the failure itself
+  bool told = false;  // `rank` itself reported the failure
   int signal = 0;     // the signal that told this process to end; 0: none
-  std::string text;   // rank, instruction and reason, then one line per rank
+  std::string text;   // the rank, its instruction and the reason; then one line per rank
 };
 
 struct JobMonitorOptions {
   // Time limit in seconds. When a rank fails, is killed, stops responding or leaves during a run,
   // every other rank stops waiting for it within this limit.
   double deadline = 10;
-  // Seconds for which a rank may wait in a collective while nothing moves on any rank and no rank
-  // compiles; 0: no limit. A rank that computes for longer while another rank waits ends the job.
+  // Time limit in seconds for a job without progress; 0: no limit. The job fails if a rank waits in
+  // a collective for this time while no rank begins an instruction and no rank compiles. So a
+  // single computation must not take longer while another rank waits for it.
   double patience = 600;
-  // Seconds in which all ranks must create the monitor, from the moment when this rank waits for
-  // the other ranks; 0: no limit. After it the waiting call throws UserError.
+  // Time limit in seconds for the start: how long this rank waits until all other ranks create
+  // their monitors; 0: no limit. After this time the waiting call throws UserError.
   double start = 600;
   // Called at most once, on a thread of the monitor, when the job has failed. It must not destroy
   // the monitor. Default: calls World::interrupt, so that the waiting calls of this rank throw
@@ -30,9 +31,10 @@ struct JobMonitorOptions {
   // because MPI may end a process before it has reported its exception.
   std::function<void(const JobFailure&)> on_failure;
   // A signal handler stores its signal number here. The monitor then reports the end of the job
-  // after 0.1 s, because the cause may show in that time.
+  // after 0.1 s. In that time it may detect the failure that caused the signal, and reports that
+  // instead.
   const std::atomic<int>* end_signal = nullptr;
-  // Equal on ranks that share memory. Empty: the ranks of one host share memory.
+  // A key that is equal on ranks that share memory. Empty: the ranks of one host share memory.
   std::string host_key;
 };
 

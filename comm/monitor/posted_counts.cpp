@@ -5,8 +5,8 @@
 namespace heddle::comm {
 namespace {
 
-// Publishes the stamp last and with a sequentially consistent store, so that of two ranks at least
-// one sees the stamp of the other.
+// Publishes the stamp last, with a sequentially consistent store. So of any two ranks, at least one
+// sees the stamp of the other.
 void write(PostedCounts& mine, size_t ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
   const size_t at = mine.next.load(std::memory_order_relaxed);

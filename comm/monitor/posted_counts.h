@@ -9,16 +9,16 @@
 
 namespace heddle::comm {
 
-// The counts of a rank's latest all-to-all-v calls, in memory that the ranks of one host share. No
-// transport on a GPU reports that a rank sends another number of elements than the receiver
-// expects. One rank writes, without locks and without waiting; the other ranks read.
+// The counts of the latest all-to-all-v calls of one rank, in memory that the ranks of one host
+// share. They reveal that a sender and its receiver pass different counts, which no transport on a
+// GPU reports. The rank writes without locks and without waiting. The other ranks read.
 struct alignas(64) PostedCounts {
   static constexpr int kMostRanks = 64;  // larger jobs have no such memory
-  static constexpr size_t kKept = 8;     // calls that one rank may be ahead of another
+  static constexpr size_t kKept = 8;     // how many calls one rank may be ahead of another
 
   struct Call {
     std::atomic<uint64_t> stamp{0};  // 0: no call, or one that is being written
-    // By rank of the job; -1: not in the team.
+    // Indexed by the rank in the job; -1: the rank is not in the team.
     std::array<std::atomic<int64_t>, kMostRanks> sends{};
     std::array<std::atomic<int64_t>, kMostRanks> expects{};
   };
@@ -27,8 +27,8 @@ struct alignas(64) PostedCounts {
 };
 
 // Writes the counts of `rank` and compares them with those of the team members that have written
-// the same stamp. Call it before the post: of any two ranks, the later one sees both lists, unless
-// the earlier one is kKept calls ahead.
+// the same stamp. Call it before the post. Of any two ranks, the one that calls later finds the
+// counts of the other, unless the other rank is already kKept calls ahead.
 //   all      one entry per rank of the job
 //   stamp    identifies the call; equal on all members, not 0
 //   members  ranks of the team; `sends` and `expects` are parallel to it

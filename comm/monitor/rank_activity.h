@@ -9,33 +9,40 @@
 namespace heddle::comm {
 
 enum class Activity {
-  Compiling,      // or other work on the host that may take as long
-  Waiting,        // for other ranks, in a run that has begun
-  MatchingPosts,  // the same, before the run has issued anything
+  Compiling,      // compiles, or does other work on the host that may take as long
+  Waiting,        // waits for other ranks, in a run that has begun
+  MatchingPosts,  // compares the posts of a run with other ranks, before the run issues any
 };
 
-// The activities of all threads and programs of one rank. Derives from them the phase that the
-// status shows: Compiling while any thread compiles, else in a run while any run has not ended.
+// Counts the activities and the unfinished runs of all threads and programs of one rank, and writes
+// the phase of the rank (RankPhase) to its status. The first phase that applies is written:
+// - Compiling, while a thread compiles;
+// - Communicating, while a thread waits for other ranks;
+// - Computing, while a run has not ended;
+// - otherwise a phase between runs: Idle, Done, Ended or Unwinding.
 // Thread-safe; holds its lock for a few instructions only.
 class RankActivity {
  public:
-  // Only this object may write run, finished, phase and run_hashes of `status`.
+  // Only this object may write `run`, `finished`, `phase` and `run_hashes` of `status`.
   explicit RankActivity(RankStatus& status) : status_(status) {}
 
   void begin(Activity activity);
   void end(Activity activity);
 
-  // Begins a run that all ranks count. Returns its number in the job, from 1.
-  // `chain`: runs of one chain end in the order in which they began; 0: of no chain.
+  // Begins a run of a program that communicates on some rank. All ranks count these runs. Returns
+  // the number of the run in the job, from 1. `program` and `plan` are hashes. `chain` is the id of
+  // a chain: a sequence of runs that end in the order in which they began. 0: the run belongs to no
+  // chain.
   int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
-  // Begins a run that only this rank counts. Returns a negative number. Chains are shared with
-  // beginRun().
+  // Begins a run of a program that communicates on no rank. Returns a negative number, which only
+  // this rank knows. `chain` is as in beginRun(); one chain may contain runs of both kinds.
   int64_t beginLocalRun(uint64_t program, int64_t chain);
-  // Ends the run and all earlier ones of its chain. Returns false if it has already ended.
+  // Ends run `number` and all earlier runs of its chain. Returns false if the run has already
+  // ended.
   bool endRun(int64_t number);
 
-  // Declares that no more runs will begin here. `unwinds`: because of an exception, which may
-  // still destroy the World and report a reason.
+  // Declares that this rank will begin no more runs. `unwinds`: the cause is an exception. It may
+  // still destroy the World, which then reports a reason.
   void endRuns(bool unwinds = false);
   // Revokes endRuns().
   void resume();
@@ -49,7 +56,7 @@ class RankActivity {
 
   RankStatus& status_;
   std::mutex mutex_;
-  std::vector<Open> open_;  // runs that have not ended, in the order of their begin
+  std::vector<Open> open_;  // runs that have not ended, in the order in which they began
   int64_t local_runs_ = 0;
   int compiling_ = 0;
   int waiting_ = 0;

@@ -12,7 +12,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free &&
 
 constexpr uint64_t kNumberBits = 32, kNumberMask = (uint64_t{1} << kNumberBits) - 1;
 
-// Calls copy(field of the status, field of the facts) for all except state and rank.
+// Calls copy(field of the status, field of the facts) for all fields of RankFacts except `state`
+// and `rank`.
 template <class Status, class Facts, class Copy>
 void forEachFact(Status& status, Facts& facts, const Copy& copy) {
   copy(status.run, facts.run);
@@ -89,7 +90,8 @@ void RankStatus::beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts
   phase.store(RankPhase::Computing, std::memory_order_release);
 }
 
-// The number in the entry also rejects an entry that the rank replaced during the read.
+// Compares the run number in the entry, because the rank may have replaced the entry by that of a
+// later run.
 uint64_t RankSnapshot::hashOfRun(int64_t number) const {
   const uint64_t hash = run_hashes[static_cast<size_t>(number) % kKeptRuns];
   const bool same = (hash & kNumberMask) == (static_cast<uint64_t>(number) & kNumberMask);

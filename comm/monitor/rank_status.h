@@ -17,9 +17,9 @@ enum class RankState : uint32_t {
   Alive,
   Writing,  // left Alive; a thread is writing the reason
   Failed,   // the rank itself reported a failure
-  Left,     // ended in good order, or because another rank failed
+  Left,     // left the job without a failure of its own
   Gone,     // its process ended without leaving
-  Lost,     // another rank reported it: stopped, silent, or not in the run of the others
+  Lost,     // reported by another rank as stopped, as silent, or as not in the same run
 };
 
 // Returns whether the state ends the job.
@@ -27,7 +27,7 @@ constexpr bool isLost(RankState state) {
   return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
 }
 
-// What a rank does, or did when its state left Alive.
+// What a rank does. Once its state is not Alive any more: what it did last.
 enum class RankPhase : uint32_t {
   Idle,  // before the first run
   Compiling,
@@ -39,22 +39,24 @@ enum class RankPhase : uint32_t {
 };
 std::string_view name(RankPhase phase);
 
-// A heartbeat that is no longer updated in this memory, so silence has no meaning.
+// The heartbeat of a rank whose heartbeat is no longer updated in this memory. No rule about
+// silence applies to it.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// RankStatus::issued of a rank that has begun a run and waits for the other ranks, to compare what
-// they will post (host/run/match_collectives_across_ranks.h). It has issued nothing yet.
+// The value of RankStatus::issued while a rank, at the beginning of a run, compares with the other
+// ranks which collectives they will post (host/run/match_collectives_across_ranks.h). The rank has
+// issued no instruction of this run yet.
 constexpr int32_t kMatchingPosts = -2;
 
-// A state that leaves Alive once, and the reason. Lives in memory that several processes may map.
-// Thread-safe; no function waits.
+// The state of a rank, which changes from Alive once, and the reason for the change. Several
+// processes may map its memory. Thread-safe; no function waits.
 class StateWithReason {
  public:
   static constexpr size_t kReasonBytes = 1024;
 
   RankState get() const noexcept { return state_.load(); }
-  // Changes Alive to `to`, and truncates `reason` to kReasonBytes. Returns false if the state is
-  // not Alive.
+  // Changes the state from Alive to `to` and stores `reason`, truncated to kReasonBytes. Does
+  // nothing and returns false if the state is not Alive.
   bool leave(RankState to, std::string_view reason) noexcept;
   // Returns an empty string while the state is Alive or Writing.
   std::string reason() const;
@@ -64,19 +66,20 @@ class StateWithReason {
   char reason_[kReasonBytes] = "";
 };
 
-// The latest runs of a rank: for run n, at index n % kKeptRuns, a hash over the plans of run n and
-// of all earlier runs (high 32 bits) and n itself (low 32 bits). 0: no run.
+// RankStatus::run_hashes keeps one entry for each of the latest kKeptRuns runs. The entry of run n
+// is at index n % kKeptRuns. Its high 32 bits are a hash of the plans of run n and of all earlier
+// runs. Its low 32 bits are n. 0: no run.
 constexpr size_t kKeptRuns = 8;
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
-// but `state` and `heartbeat`, without locks and without waiting. Any thread may read.
+// fields except `state` and `heartbeat`, without locks and without waiting. Any thread may read.
 struct alignas(64) RankStatus {
   // Instruction.
   std::atomic<uint64_t> program{0};        // hash of the program that runs
-  std::atomic<int32_t> issued{-1};         // the host issued it last; kMatchingPosts
+  std::atomic<int32_t> issued{-1};         // issued last by the host; or kMatchingPosts
   std::atomic<int32_t> computing{-1};      // a stream of the CPU executes it; -1: none
-  std::atomic<int32_t> communicating{-1};  // the same for collectives, sends and receives
+  std::atomic<int32_t> communicating{-1};  // as `computing`, for collectives, sends and receives
   std::atomic<uint64_t> progress{0};       // instructions that streams have begun
 
   // Run. Counts only runs of programs that communicate on some rank.
@@ -87,12 +90,12 @@ struct alignas(64) RankStatus {
 
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
-  std::atomic<bool> reported{false};  // the process has printed why it ends; known on its host only
+  std::atomic<bool> reported{false};  // the process printed why it ends; only its host knows
 
-  // Begins a run. `counts`: the program communicates on some rank. RankActivity writes `finished`
-  // and the later phases.
+  // Begins a run. `counts`: the program communicates on some rank, so the run is counted in `run`.
+  // RankActivity writes `finished` and all later phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
-  // For streams, around each instruction.
+  // Streams call begin() before and end() after each instruction.
   void begin(int32_t instruction, bool communicates) {
     (communicates ? communicating : computing).store(instruction, std::memory_order_relaxed);
     progress.fetch_add(1, std::memory_order_relaxed);
@@ -134,9 +137,9 @@ struct RankSnapshot : RankFacts {
 };
 RankSnapshot read(const RankStatus& status, int rank);
 std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
-// Returns the first run, of those that both ranks keep, in which their hashes differ; 0: none.
+// Returns the first run whose hashes differ, among the runs that both snapshots have kept; 0: none.
 int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
-// Copies the facts of a rank of another host into its status on this host.
+// Copies the facts of a rank of another host into the memory that holds its status on this host.
 void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

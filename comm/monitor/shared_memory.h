@@ -12,16 +12,17 @@
 
 namespace heddle::comm {
 
-// Returns memory that all ranks of a host share. It is plain memory if one process holds all ranks
-// of the host, else a mapped file that is unlinked once all processes have mapped it. The lowest
-// rank of the host calls `construct` once, before the other ranks get the memory. `what` names the
-// memory in file names and messages. The alignment is 64 bytes.
+// Returns memory that all ranks of a host share. If all ranks of the host are in one process, it is
+// ordinary memory. Otherwise it is a mapped file, which is unlinked once all processes have mapped
+// it. The lowest rank of the host calls `construct` once, before the other ranks get the memory.
+// `what` names the memory in file names and messages. The alignment is 64 bytes.
 //
-// Collective over the job. If one rank fails, every rank of the job throws the UserError.
+// Collective over the job. If the call fails on one rank, every rank of the job throws the
+// UserError.
 std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const std::string& what,
                                   size_t bytes, const std::function<void(void*)>& construct);
 
-// The same for `count` objects. Their destructors are not called.
+// Returns shared memory with `count` default-constructed objects. Their destructors are not called.
 template <class T>
 std::shared_ptr<T[]> shareArrayOnHost(World& world, const JobPlaces& places,
                                       const std::string& what, size_t count) {

@@ -99,7 +99,8 @@ TcpLink::TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses
       wire_(std::make_unique<Wire>()) {}
 TcpLink::~TcpLink() = default;
 
-// Two exchanges: the first distributes the invitation, the second tells whether a rank has failed.
+// Needs two exchanges. The first distributes the invitation. The second tells all ranks whether a
+// rank has failed.
 std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline) {
   const std::vector<int> leaders = places.leaders();
@@ -241,7 +242,7 @@ void TcpLink::receive(Connection& connection) {
                                    place.pid, place.host));
 }
 
-// Accepts only ranks for which the other end may speak.
+// Applies the statuses of a message. Accepts only the ranks whose statuses the other end may send.
 void TcpLink::apply(Connection& connection, const std::string& message) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
@@ -264,9 +265,9 @@ void TcpLink::apply(Connection& connection, const std::string& message) {
   }
 }
 
-// Rank 0's host sends the ranks of all hosts except the receiver; another host sends its own ranks.
-// A new message starts only when the previous one is sent, so a slow network gets fewer messages,
-// not older ones.
+// The host of rank 0 sends the statuses of all hosts except those of the receiver. Any other host
+// sends the statuses of its own ranks. A message starts only after the previous one is sent. So a
+// slow network carries fewer messages, but no outdated ones.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
@@ -286,7 +287,8 @@ void TcpLink::send(Connection& connection, bool last) {
   }
   error_code error;
   connection.out.erase(0, connection.socket.write_some(asio::buffer(connection.out), error));
-  // After an error the link still reads: the other end may have sent a last message.
+  // After a write error the link continues to read, because the other end may have sent a last
+  // message.
   if (error && error != asio::error::would_block) connection.writable = false;
 }
 

@@ -13,20 +13,21 @@ namespace heddle::comm {
 
 // Carries statuses between hosts. The first process of each host has a TCP connection to the first
 // process of rank 0's host. Every 200 ms it sends the statuses of its host and receives those of
-// all other hosts. If a connection breaks, the heartbeats of the other side stop.
-// One thread at a time may use it. No function waits, except connect() and close().
+// all other hosts. If a connection breaks, the heartbeats of the hosts at its other end stop. One
+// thread at a time may use it. No function waits, except connect() and close().
 class TcpLink {
  public:
   // Collective over the job. `statuses`: one per rank, shared by the ranks of this host. Returns
-  // nullptr if the job has one host, or if this rank is not the lowest of its host. Throws
-  // UserError on all ranks if a host does not connect within `deadline` seconds.
+  // nullptr if the job has only one host, or if this rank is not the lowest rank of its host.
+  // Throws UserError on all ranks if a host does not connect within `deadline` seconds.
   static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();
 
-  // Receives what has arrived, and sends when 200 ms have passed.
+  // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since it last
+  // sent.
   void poll();
-  // Sends a last message, after which the other side expects no heartbeats. Waits at most 1 s.
+  // Sends a last message, after which the other end expects no more heartbeats. Waits at most 1 s.
   void close();
 
  private:

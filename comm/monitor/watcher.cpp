@@ -11,7 +11,8 @@ using std::chrono::microseconds;
 constexpr microseconds kShortestInterval{5'000};
 constexpr microseconds kLongestInterval{50'000};
 constexpr double kPollsInDeadline = 40;
-// Seconds in which the cause of a signal may show: mpirun sends a stronger signal next.
+// Seconds between a signal and its report. In this time the watcher may detect the failure that
+// caused the signal. The time is short, because mpirun soon sends a signal that kills the process.
 constexpr double kSignalGrace = 0.1;
 
 microseconds intervalFor(double deadline) {
@@ -90,7 +91,7 @@ void Watcher::serve() {
   for (;;) {
     {
       std::unique_lock lock(sleep_mutex_);
-      // Uses system_clock, because the thread sanitizer does not know the wait on steady_clock.
+      // Uses system_clock, because the thread sanitizer does not support waits on steady_clock.
       woken_.wait_until(lock, std::chrono::system_clock::now() + interval_,
                         [&] { return stop_ || wake_; });
       if (stop_) break;
@@ -114,8 +115,9 @@ void Watcher::poll() {
   for (Client& client : clients_) report(client);
 }
 
-// Counts for how many polls each finding holds with the same evidence, and marks the blamed rank.
-// The status of a rank that has left stays Left: only the ranks that need it report a failure.
+// Counts for how many polls each finding holds with the same evidence, and marks the blamed rank. A
+// rank that has left keeps the state Left, so the job does not fail on all ranks. Only ranks in a
+// later run report a failure (absentFor()).
 void Watcher::judge() {
   decltype(held_) held;
   left_early_.clear();
@@ -146,8 +148,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
   return -1;
 }
 
-// A rank that has failed itself throws its own error. It gets a report only if its program is still
-// in the job after half of the deadline.
+// Reports a failure to a monitor once. A rank that has itself reported a failure usually throws its
+// own error and leaves the job. It gets a report only if it is still in the job after half of the
+// deadline.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

@@ -18,8 +18,9 @@ namespace heddle::comm {
 
 // The thread of a process that serves all monitors of one job in that process. In every polling
 // interval it writes the heartbeats of its ranks, exchanges statuses with other hosts, applies the
-// rules of detection.h, and reports failures to the monitors. It measures time in its own polls, so
-// that a process that was stopped and continued does not take the other ranks for silent.
+// rules of detection.h, and reports failures to the monitors. It measures time by counting its own
+// polls. So a process that was stopped and then continued does not report the other ranks as
+// silent.
 class Watcher {
  public:
   // Returns the watcher of these statuses in this process. The first call creates it.
@@ -30,9 +31,10 @@ class Watcher {
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // `link`: only for the lowest rank of a host in a job of several hosts.
+  // Adds a monitor, which this watcher serves from now on. `link` is nullptr unless the job has
+  // several hosts and the rank of `monitor` is the lowest of its host.
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
-  // After the return the watcher does not use `monitor` any more.
+  // Removes a monitor. After the return the watcher does not use it any more.
   void remove(JobMonitor& monitor);
   // Starts the next poll at once.
   void wake();
@@ -40,7 +42,7 @@ class Watcher {
  private:
   struct Client {
     JobMonitor* monitor;
-    int64_t grace_polls = 0;  // for which the report has been delayed
+    int64_t grace_polls = 0;  // polls by which the report has been delayed
     bool reported = false;
   };
   struct Held {
@@ -66,7 +68,7 @@ class Watcher {
   // Only the thread uses these.
   JobView job_;
   std::map<std::pair<Finding::Rule, int>, Held> held_;  // by rule and subject
-  std::vector<int> left_early_;                         // ranks that left before their last run
+  std::vector<int> left_early_;  // ranks that left although another rank is in a later run
 
   std::mutex sleep_mutex_;
   std::condition_variable woken_;

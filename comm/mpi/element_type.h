@@ -6,9 +6,9 @@
 
 namespace heddle::comm::mpi {
 
-// Returns the MPI type of an element. MPI has no types for f16, bf16 and f8 and only moves them:
-// each has a type of its own with as many bytes. Call it on the MPI thread, while MPI is
-// initialised.
+// Returns the MPI type of an element. MPI has no types for f16, bf16 and f8. For each of them this
+// file defines an MPI type of the same number of bytes, which can only be moved. Call it on the MPI
+// thread, while MPI is initialised.
 MPI_Datatype elementType(DType dtype);
 
 // Frees the types of elementType(). Call it before MPI_Finalize.

@@ -17,18 +17,19 @@ constexpr int kMostTogether = 32000;
 
 }  // namespace
 
-// The operations of one post(). `state` passes it from the MPI thread to the thread that tests.
+// The operations of one post(). `state` passes the group from the MPI thread to the thread that
+// calls test().
 struct Group {
   enum State : int { Running, Done, Failed };
   std::vector<Transfer> transfers;
   std::vector<bool> done;
   std::vector<bool> failed;
-  int collectives = 0;  // not completed
+  int collectives = 0;  // collectives that have not completed
   std::string error;
   std::atomic<int> state{Running};
-  std::atomic<bool> idle{false};  // MPI no longer touches the buffers
+  std::atomic<bool> idle{false};  // MPI does not access the buffers any more
 
-  // Runs on the MPI thread. Returns true if nothing is left to do.
+  // Advances all operations, on the MPI thread. Returns true if nothing is left to do.
   bool advance(Channel& channel);
 };
 
@@ -50,7 +51,7 @@ bool Group::advance(Channel& channel) {
       state.store(Failed, std::memory_order_release);
     }
     if (!done[i]) all = false;
-    // A failed post never lets the next one run.
+    // After a failed post, the next posts of the communicator never run.
     const bool collective = !isPointToPoint(transfers[i].operation().kind);
     if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.next_post;
   }

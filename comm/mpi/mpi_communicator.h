@@ -9,14 +9,15 @@
 
 namespace heddle::comm::mpi {
 
-// An MPI communicator. After its creation only the MPI thread accesses the handle and next_post.
+// An MPI communicator. After its creation only the MPI thread (MpiThread) accesses `comm` and
+// `next_post`.
 struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 0;
-  // The number of the post that may run its collectives. The collectives of one post run together;
-  // posts of one communicator run one after the other. MPI matches messages by call order, and the
-  // messages of two rounds would otherwise interleave differently on each rank.
+  // The number of the post that may run its collectives. The collectives of one post run together,
+  // but two posts of one communicator never do. MPI matches messages by the order of calls. If two
+  // posts ran together, their messages could be in a different order on each rank.
   int64_t next_post = 0;
 };
 
@@ -24,18 +25,18 @@ struct Group;
 
 // A team over MPI, on host memory.
 //
-// Every reduction exchanges parts and then applies the same local reduction in rank order
-// (reduceOnHost) as the in-process transport. It never uses an MPI_Op: MPI may combine in any
-// order, and a bf16 operator would round at every step. So results have the same bits on every
-// rank, run and transport. An allreduce moves as many bytes as an optimal one: every rank reduces a
-// chunk, then all ranks get all chunks (comm/mpi/transfer.h). A NaN wins a minimum or a maximum,
-// sums of bool are "any", products "all", I64 wraps around.
+// Every reduction exchanges parts and then reduces them locally in rank order with reduceOnHost(),
+// as the in-process transport does. So results have the same bits on every rank, in every run and
+// on both transports. An MPI_Op would not ensure this: MPI may combine in any order, and a bf16
+// operator would round at every step. In an allreduce, every rank reduces one chunk, and then all
+// ranks get all chunks (comm/mpi/transfer.h). This moves no more bytes than an optimal algorithm.
+// comm/communicator.h specifies NaN, bool and integers.
 //
-// If ranks disagree about a count, they get an error. MPI reports some other disagreements and
-// waits for ever in the rest, unlike the in-process transport.
+// If ranks disagree about a count, they get an error. If they disagree about anything else, MPI may
+// report an error or wait for ever. The in-process transport reports every disagreement.
 //
-// Counts may exceed int: a long message is split into pieces. Destroying a communicator with
-// running operations ends the job, because MPI would continue to write to buffers that the caller
+// Counts may exceed int: a long message is split into pieces. If a communicator is destroyed while
+// operations run, the job ends. Otherwise MPI would continue to write to buffers that the caller
 // frees.
 class MpiCommunicator : public Communicator {
  public:

@@ -9,27 +9,28 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// Polls without progress after which the thread sleeps: ranks may outnumber the cores, and the
-// computing threads need the cores.
+// Number of polls without progress after which the thread sleeps. There may be more ranks than
+// cores, and the computing threads need the cores.
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
-// Without work the thread still polls MPI at this interval: a transport may hold the end of a
-// message that counts as sent.
+// A thread without work still polls MPI at this interval. MPI may report a message as sent and send
+// the last bytes only in a later call.
 constexpr auto kIdlePoll = std::chrono::milliseconds(20);
 // The exit code of mpirun after an abort, equal to that of the heddle command for a failed job.
 constexpr int kAbortCode = 2;
 
-// Polls for which a message of another rank may stay unread while there is other work.
+// Number of polls between two calls of the listeners while there is other work.
 constexpr int kPollsUnread = 64;
-// Time for the other ranks to report why they end.
+// Time in which the other ranks can report why they end.
 constexpr auto kReportTime = std::chrono::seconds(1);
 
 std::mutex running_mutex;
 std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded by running_mutex
 std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
-// MPI_Finalize calls this first, and then waits for ranks that may never arrive. A World may
-// outlive MPI, but its listeners, which call MPI by themselves, may not.
+// MPI_Finalize of the program calls this function before it waits for the other ranks. In a failed
+// job some ranks may never arrive, so the function ends the job. Otherwise it removes the
+// listeners, because they call MPI, and a World may exist longer than MPI.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -96,7 +97,7 @@ void MpiThread::removeListeners() noexcept {
       mpi_thread->listeners_.clear();
       return true;
     });
-  } catch (const std::exception&) {  // interrupted: it calls no listeners any more
+  } catch (const std::exception&) {  // interrupted: the thread calls no listeners any more
   }
 }
 
@@ -122,14 +123,14 @@ MpiThread::~MpiThread() {
 }
 
 void MpiThread::start() {
-  // Messages of the failed job may still arrive, for buffers that were freed.
+  // Messages of the failed job may still arrive and be written to buffers that were freed.
   HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
   MPI_Initialized(&initialized);
   if (initialized) {
-    // The threads of the program call MPI too.
+    // The program may call MPI on its own threads at the same time.
     check("MPI_Query_thread", MPI_Query_thread(&provided));
     checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
     watchFinalize();
@@ -210,7 +211,7 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// After an interrupt only await() gets an error; other work is dropped.
+// After an interrupt, work of await() is called once more and throws. Work of submit() is dropped.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {

@@ -16,20 +16,22 @@
 
 namespace heddle::comm::mpi {
 
-// Throws UserError with the name of the MPI call and the text of MPI unless `result` is
-// MPI_SUCCESS.
+// Throws UserError if `result` is not MPI_SUCCESS. The message has the name of the MPI call and the
+// error text of MPI.
 void check(const char* call, int result);
 
 // Returns whether `request` has completed. Throws as check() does.
 bool isDone(MPI_Request& request);
 
-// Owns the one thread that calls MPI after initialisation. So MPI_THREAD_SERIALIZED is sufficient
-// if heddle initialises MPI. Thread-safe.
+// Owns the MPI thread: the only thread through which heddle calls MPI. If heddle initialises MPI,
+// it therefore needs only MPI_THREAD_SERIALIZED. If the program has initialised MPI, its own
+// threads may call MPI too, so the level must be MPI_THREAD_MULTIPLE. Thread-safe.
 class MpiThread {
  public:
-  // Returns the MPI thread of this process and starts it if there is none. A process initialises
-  // MPI once, so all Worlds share the thread. The last reference finalises MPI if heddle
-  // initialised it. Throws UserError if MPI was finalised, or after an interrupt.
+  // Returns the MPI thread of this process and starts it if there is none. All Worlds share the
+  // thread, because a process can initialise MPI only once. If heddle initialised MPI, the
+  // destruction of the last reference finalises it. Throws UserError if MPI has been finalised, or
+  // if interrupt() was called before.
   static std::shared_ptr<MpiThread> get();
 
   explicit MpiThread();
@@ -37,33 +39,36 @@ class MpiThread {
   MpiThread(const MpiThread&) = delete;
   MpiThread& operator=(const MpiThread&) = delete;
 
-  // Calls `work` on the MPI thread repeatedly, alternating with all other work, until it returns
-  // true. First calls are in the order of submission. `work` must neither throw nor wait, nor hold
-  // the last reference to this object.
+  // Calls `work` on the MPI thread repeatedly until it returns true. The calls alternate with those
+  // of all other submitted work. Work that was submitted earlier is called first. `work` must not
+  // throw, must not wait, and must not hold the last reference to this object.
   void submit(std::function<bool()> work);
 
-  // Does the same and waits for the end. Rethrows what `work` throws, which ends it.
+  // Submits `work` as submit() does, and waits until it returns true or throws. Rethrows its
+  // exception.
   void await(std::function<bool()> work);
 
-  // Prints `heddle: rank R: reason` once and makes the MPI thread call MPI_Abort. Does not wait.
+  // Prints `heddle: rank R: reason` on the first call and makes the MPI thread call MPI_Abort. Does
+  // not wait.
   void abort(const std::string& reason) noexcept;
 
-  // Ends all use of MPI, including its finalisation: drops submitted work, and await() throws
-  // UserError with `reason`. Keeps the first reason. Does not wait. If the program finalises MPI
-  // itself, that ends the process by MPI_Abort, because other ranks that have failed may never
-  // reach MPI_Finalize.
+  // Makes heddle stop using MPI after the job has failed. Does not wait.
+  // - Submitted work is dropped. Every running or later await() throws UserError with `reason`.
+  // - A second call does not change the reason.
+  // - heddle does not finalise MPI. If the program calls MPI_Finalize itself, that call ends the
+  //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
-  // Registers a function that the MPI thread calls from time to time, until removeListener() or an
-  // interrupt. The function must not wait. `key` identifies it.
+  // Registers a function that the MPI thread calls from time to time, until removeListener() or
+  // interrupt() is called. The function must not wait. `key` identifies it for removeListener().
   void addListener(const void* key, std::function<void()> callback);
-  // Call it on the MPI thread.
+  // Removes the function that was registered with `key`. Call it on the MPI thread.
   void removeListener(const void* key) { listeners_.erase(key); }
-  // Removes all listeners of this process. After the return none is called. Do not call it on the
-  // MPI thread.
+  // Removes the functions of addListener() of the MPI thread of this process. None of them runs
+  // after the return. Do not call it on the MPI thread.
   static void removeListeners() noexcept;
-  // Throws UserError if there was an interrupt.
+  // Throws UserError if interrupt() was called.
   void checkInterrupt() const;
-  std::string interruption() const;  // empty: none
+  std::string interruption() const;  // the reason; empty: not interrupted
   bool isInterrupted() const { return interrupted_.load(std::memory_order_acquire); }
 
  private:
@@ -85,7 +90,7 @@ class MpiThread {
   std::condition_variable woken_;
   std::deque<Work> submitted_;
   bool stopping_ = false;
-  std::string interruption_;  // written before interrupted_
+  std::string interruption_;  // set before interrupted_ becomes true
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> aborting_{false};
 

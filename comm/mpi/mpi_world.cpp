@@ -23,7 +23,8 @@ constexpr int kCreateTag = 2;
 constexpr int kNoticeTag = 3;
 // Seconds; equal to the default of JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// Time for the other ranks to report why this rank leaves, before MPI_Abort of a program ends them.
+// Time in which the other ranks can report why this rank leaves. After it the program of this rank
+// may call MPI_Abort, which ends all ranks.
 constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
@@ -84,9 +85,11 @@ class Exchange {
   int stage_ = 0;
 };
 
-// Creates the communicator of a team. MPI_Comm_create_group waits for all members. A wait on the
-// MPI thread would stop the second round of collectives that other ranks need before they get here.
-// So the members first announce themselves without waiting; then the call is short.
+// Creates the communicator of a team. MPI_Comm_create_group blocks until all members call it. If it
+// blocked the MPI thread, the running collectives of this rank would stop. Another member may need
+// one of them before it reaches this creation, so both would wait for ever. Therefore the members
+// first announce themselves with non-blocking messages. When all have done so,
+// MPI_Comm_create_group returns soon.
 class TeamCreation {
  public:
   TeamCreation(const Channel& world, const std::vector<int>& members, int position)
@@ -112,7 +115,8 @@ class TeamCreation {
  private:
   void announce() {
     const size_t others = members_.size();
-    // A list that does not fit is a disagreement too. The list of the whole job always fits.
+    // Another member may announce a longer list than `members_`. The longest possible list contains
+    // all ranks of the job, and fits.
     received_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
     for (size_t i = 0; i < others; ++i) {
       MPI_Request send, receive;
@@ -168,12 +172,12 @@ class TeamCreation {
   int stage_ = 0;
 };
 
-// Sends the reason why a rank leaves by an exception, if there is no job monitor yet: one message
-// to each rank, short enough to be sent without a matching receive.
+// Tells the other ranks why this rank leaves by an exception, if there is no job monitor yet. Each
+// rank gets one message, which is so short that MPI sends it before the receive is posted.
 class ExceptionNotice {
  public:
-  // Does not wait. If the MPI thread drops the work, the object leaks, because MPI may still read
-  // it.
+  // Sends the messages and does not wait. If the MPI thread drops the work, the object leaks on
+  // purpose, because MPI may still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
     std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());
@@ -254,9 +258,9 @@ class MpiWorld : public World {
     if (channel_.size > 1) ExceptionNotice::addListener(*mpi_thread_, channel_);
   }
 
-  // If an exception destroys the World, it notifies the other ranks and makes no further MPI calls.
-  // It does not finalise MPI either, which would wait for ranks that need this one. The program
-  // reports its exception and ends.
+  // If an exception destroys the World, the destructor notifies the other ranks. After that this
+  // rank makes no MPI calls. It does not finalise MPI, because MPI_Finalize would wait for ranks
+  // that wait for this rank. The program then reports its exception and ends.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {
@@ -306,7 +310,7 @@ class MpiWorld : public World {
     try {
       ExceptionNotice::send(*mpi_thread_, channel_, failure().value_or(""));
     } catch (const std::exception&) {
-      // Out of memory for a message. The other ranks see the end of the process.
+      // There is no memory for a message. The other ranks detect the end of the process.
     }
   }
 

@@ -10,10 +10,10 @@ namespace heddle::comm::mpi {
 namespace {
 
 constexpr int kTransferTag = 0;
-constexpr int kCollectiveTag = 1;  // of the first collective of a post
+constexpr int kCollectiveTag = 1;  // the tag of the first collective of a post
 
-// MPI counts in int, and Open MPI 4.x has no calls with larger counts. Longer messages are split
-// into pieces, which stay in order.
+// The largest number of elements in one message. MPI counts in int, and Open MPI 4.x has no calls
+// with larger counts. Longer messages are split into pieces, and MPI keeps the order of the pieces.
 constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
@@ -155,8 +155,8 @@ void Transfer::spreadChunks(Channel& channel) {
   }
 }
 
-// Returns whether the second round sends chunks to the rank: the root of a broadcast has all of
-// them.
+// Returns whether the second round sends chunks to `rank`. The root of a broadcast gets none,
+// because it has all of them.
 bool Transfer::getsChunks(int rank) const {
   if (operation_.kind == CollectiveKind::Broadcast) return rank != operation_.root;
   return operation_.kind == CollectiveKind::Allreduce || rank == operation_.root;

@@ -13,20 +13,20 @@ namespace heddle::comm::mpi {
 // Executes one operation as messages between pairs of ranks. Used on the MPI thread only.
 //
 // A collective has one or two rounds. Every pair of ranks that has data to exchange in a round
-// sends a message, even one without elements, so that ranks that disagree about a count get an
-// error:
-//   allreduce, reduce   first, every rank sends chunk r to rank r, which reduces it; then the
-//   reduced
-//                       chunks are sent to all ranks, or to the root
-//   reduce-scatter      the first round of an allreduce
-//   broadcast           first, chunk r is sent to rank r; then the chunks to all ranks, so that no
-//                       rank sends more than twice the buffer
-//   others              each part is sent directly to its receiver
+// sends a message, even if it has no elements. So ranks that disagree about a count get an error:
+//   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
+//                      round 2: the reduced chunks are sent to all ranks, or to the root.
+//   reduce-scatter     round 1 of an allreduce
+//   broadcast          round 1: the root sends chunk r to rank r.
+//                      round 2: each rank sends its chunk to all ranks. So no rank sends more than
+//                      twice the buffer.
+//   others             one round: each part is sent directly to its receiver.
 class Transfer {
  public:
-  // `post_number` counts the posts of the communicator that have a collective; `index` counts the
-  // collectives of the post. Both are equal on every rank. Messages of collectives that run at the
-  // same time have different tags.
+  // `post_number` is the number of the post, among the posts of the communicator that have a
+  // collective. `index` is the number of the collective within its post. Both are equal on every
+  // rank. `index` selects the tag of the messages, so collectives that run at the same time have
+  // different tags.
   Transfer(const Operation& operation, int64_t post_number, int index);
   Transfer(Transfer&&) = default;
 
@@ -36,8 +36,8 @@ class Transfer {
   // with the message of MPI, or if another rank sent a different number of elements.
   bool advance(Channel& channel);
 
-  // Lets the other messages end after advance() has thrown, because MPI uses their buffers. Returns
-  // true if none is left.
+  // Polls the remaining messages after advance() has thrown, because MPI still uses their buffers.
+  // Returns true if all have ended.
   bool drain();
 
  private:
@@ -68,10 +68,10 @@ class Transfer {
   void reduceChunk(Channel& channel, void* result);
   std::byte* in(void* base, int64_t index) const;
   const std::byte* in(const void* base, int64_t index) const;
-  // Returns the chunk of `rank` of the data that is reduced or broadcast.
+  // Returns the chunk that belongs to `rank`, of the data that is reduced or broadcast.
   Chunk chunk(const Channel& channel, int rank) const;
 
-  std::vector<int64_t> counts_;  // lists of an AllToAllV; operation_ refers to them
+  std::vector<int64_t> counts_;  // lists of an AllToAllV, to which operation_ refers
   Operation operation_;
   int64_t post_number_;
   int tag_;

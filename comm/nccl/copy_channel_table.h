@@ -12,15 +12,15 @@
 
 namespace heddle::comm::nccl {
 
-// A table in host memory that the ranks of one host share: which ranks have given up, and which
-// ranks have closed whose device memory. It needs neither a stream nor a transport nor a job
-// monitor. A rank is addressed by its index among the ranks of its host. Thread-safe; no function
-// waits.
+// A table in host memory that the ranks of one host share. It shows which ranks have given up
+// (JobMember::giveUp), and how many ranks have closed each block of device memory. It uses no
+// stream, no transport and no job monitor. A parameter `index` is the index of a rank among the
+// ranks of its host. Thread-safe; no function waits.
 class CopyChannelTable {
  public:
-  static constexpr int kBlocks = 64;  // of one rank at a time
+  static constexpr int kBlocks = 64;  // that one rank may have at a time
 
-  // Collective over the job. If one rank fails, every rank throws the UserError.
+  // Collective over the job. If the call fails on one rank, every rank throws the UserError.
   explicit CopyChannelTable(World& world);
   CopyChannelTable(const CopyChannelTable&) = delete;
   CopyChannelTable& operator=(const CopyChannelTable&) = delete;
@@ -31,13 +31,14 @@ class CopyChannelTable {
   void returnBlock(int index, int block);
   // Reports that one more rank will not access the block again.
   void closeBlock(int index, int block);
-  // Returns how many ranks have reported that.
+  // Returns how many ranks have called closeBlock() for the block.
   int closedBy(int index, int block) const;
 
  private:
   friend class CopyChannelMember;
   struct alignas(64) Entry {
-    StateWithReason state;  // Failed: the rank gave up; Left: it has no communicators any more
+    // Failed: the rank gave up. Left: the rank has no communicators any more.
+    StateWithReason state;
     std::atomic<uint64_t> taken{0};
     std::atomic<int32_t> closed[kBlocks] = {};
   };
@@ -51,12 +52,12 @@ class CopyChannelTable {
 
 // The entry of one rank in its table, while the rank has communicators.
 //
-// A rank writes that it gives up before its streams continue. A rank that waits for streams reads
-// the table after they have ended. So a rank that received invalid data, even through other ranks,
-// knows it by then.
+// When a rank gives up, it writes this to the table before its streams continue. A rank that waits
+// for its streams reads the table after the streams have ended. So the rank then knows whether it
+// may have received invalid data, even if the data came through other ranks.
 class CopyChannelMember {
  public:
-  // Collective over the job. If one rank fails, every rank throws the UserError.
+  // Collective over the job. If the call fails on one rank, every rank throws the UserError.
   static std::shared_ptr<CopyChannelMember> join(World& world);
   ~CopyChannelMember();
   CopyChannelMember(const CopyChannelMember&) = delete;
@@ -65,12 +66,15 @@ class CopyChannelMember {
   const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
   int index() const { return index_; }
 
-  // Keeps the first reason; if another rank of the host gave up before, the reason of that rank.
+  // Writes to the table that this rank gives up. The stored reason is `why`, or the reason of a
+  // rank of the host that gave up earlier. A second call has no effect.
   void giveUp(const std::string& why) noexcept;
-  // Returns which rank of the host gave up, and why. Empty: none.
+  // Returns a text that names a rank of the host that gave up, and its reason. Empty: no rank gave
+  // up.
   std::string fault() const;
-  // Returns whether every other rank of the host has given up too, has no communicators any more,
-  // or its process is gone or stopped. A stopped rank reads the table when it continues.
+  // Returns whether every other rank of the host knows of the failure. That is so if the rank has
+  // given up too, has no communicators any more, or its process has ended or is stopped. A stopped
+  // rank will read the table when it continues.
   bool allKnow() const;
 
  private:

@@ -11,12 +11,13 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
-// Released streams pass the next barrier with meaningless numbers. The grace lets all ranks of the
-// host see the failure first, so that no rank passes invalid data on.
+// After a failure, the waits of the streams are released, and the streams continue with invalid
+// data. They are released only after this time, so that all ranks of the host first learn of the
+// failure.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// How long the waits are released again and again: a rank that has posted more may overwrite the
-// flags.
+// For how long the waits are released repeatedly. One release is not enough, because another rank
+// with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
 // Greater than any number that a stream waits for.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
@@ -56,9 +57,9 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
   }
 }
 
-// Uses a priority that no stream of a program has. Streams that share a queue of the GPU run one
-// after the other, and the stream that releases the waits must not be queued after a waiting
-// stream.
+// Creates the stream that releases the waits. Streams that share a queue of the GPU run one after
+// the other, so this stream must not share a queue with a waiting stream. Therefore it has a
+// priority that no stream of a program has.
 cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -95,17 +96,18 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    is_posting_.store(true);  // before the check: giveUp() sees this, or the check sees giveUp()
+    // Set before failure() is read: either giveUp() sees this post, or this post sees the failure.
+    is_posting_.store(true);
     why = failure();
     try {
       if (why.empty()) enqueueAll(group, stream);
     } catch (const std::exception& failed) {
       why = failed.what();
       error = std::current_exception();
-      cudaEventRecord(latest_post_, stream);  // after the work that was enqueued
+      cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If the channel was given up meanwhile, the new waits may have been released.
+    // If giveUp() was called meanwhile, the waits of this post may have been released too early.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
@@ -115,7 +117,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  // The barriers of a copy channel are numbered in the order of its posts, on whichever streams.
+  // The barriers of a copy channel are numbered in the order of its posts. So a post must run after
+  // the previous post, even if that is on another stream.
   HEDDLE_CUDA(cudaStreamWaitEvent, stream, latest_post_, 0);
   for (const Operation& op : group) enqueue(op, stream);
   HEDDLE_CUDA(cudaEventRecord, latest_post_, stream);
@@ -140,8 +143,9 @@ void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   }
 }
 
-// A copy within the GPU uses an SM and waits until a matrix product releases one. So both copies of
-// the own part run together, and that of the sum runs right after the sum.
+// Moves one piece. A copy within the GPU uses an SM, and may wait until a matrix product releases
+// one. So both copies of the part of this rank are enqueued together, and the copy of the sum
+// directly after the sum.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
   std::byte* out = arena_->out(rank_, half_);
   std::byte* own = piece.recv + piece.begin(rank_);
@@ -161,7 +165,8 @@ void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_
   pull(piece, stream);
 }
 
-// Each rank uses another order, so that not all ranks copy to the same rank at the same time.
+// Copies to the other ranks in an order that differs on each rank. So not all ranks copy to the
+// same rank at the same time.
 void CopyCommunicator::push(const Piece& piece, cudaStream_t stream) {
   for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
@@ -200,8 +205,8 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// Starts all copies in one call, so that the links stay busy between them. CUDA 13 and later is
-// asked not to use SMs.
+// Starts all copies in one call, so that the links are not idle between two copies. With CUDA 13 or
+// later, it requests that the copies use no SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
   if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
@@ -233,8 +238,8 @@ bool CopyCommunicator::test(Ticket ticket) {
 }
 
 void CopyCommunicator::probe() {
-  // Checked before the waits are released: a caller that waits for a stream would take its end for
-  // success.
+  // gaveUp() is true before the waits are released. So a caller that waits for a stream does not
+  // mistake the end of the stream for success.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   const std::string why = fault_();
   if (why.empty()) return;

@@ -19,31 +19,32 @@
 
 namespace heddle::comm::nccl {
 
-// A copy channel of a team whose GPUs can access each other's memory (Carrier::copy_channel),
-// stream-ordered. Copy engines move the parts, and stream memory operations synchronise the
-// streams. SMs only sum and copy within a GPU, so matrix products beside it keep their SMs. Beside
-// NCCL kernels, matrix products take a quarter longer; beside copies, they lose only memory
-// bandwidth and power (docs/benchmarks.md).
+// The communicator of a copy channel (Carrier::copy_channel), stream-ordered. The GPUs of its team
+// can access each other's memory. Copy engines move the parts of a collective, and stream memory
+// operations synchronise the streams. SMs are used only for sums and for copies within a GPU. So a
+// matrix product that runs at the same time keeps its SMs, and loses only memory bandwidth and
+// power. It takes a quarter longer if NCCL kernels run at the same time (docs/benchmarks.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums its parts
 //   allgather       every rank stores its part in `out`; barrier; each rank pulls all other parts
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
-// Longer buffers are split into pieces, which use the two halves of the arena alternately. A rank
-// that writes a half for piece n has passed the barrier of piece n - 1, so all ranks have finished
-// piece n - 2.
+// Longer buffers are split into pieces, which use the two halves of the arena alternately. This is
+// safe: a rank that writes a half for piece n has passed the barrier of piece n - 1. So all ranks
+// have finished piece n - 2, which used the same half.
 //
-// One rank computes each sum, in rank order and in f32 for the 16-bit types, so all ranks get the
-// same bits, as on host memory. A post never waits for other ranks. Errors and failures of the job
-// are handled as in NcclCommunicator. After a rank has given up, streams of other ranks continue
-// with invalid data and may pass it on. probe() reports this: all ranks of the host can read it
-// before their streams continue (CopyChannelMember).
+// Each sum is computed by one rank only, in rank order, and in f32 for the 16-bit types. So all
+// ranks get the same bits, and the same as on host memory. A post never waits for other ranks.
+// Errors and failures of the job are handled as in NcclCommunicator. After a rank has given up,
+// streams of other ranks may continue with invalid data and pass it on. probe() reports this,
+// because the rank that gives up first writes it to a table that all ranks of the host can read
+// (CopyChannelMember).
 class CopyCommunicator : public Communicator, public JobMember {
  public:
-  // Requires that `arena` has opened the blocks of all ranks.
+  // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
-  // Requires that all posted operations have completed, or the job has failed. Waits up to 0.5 s
-  // for ranks of other processes that still use the memory of this rank. If they take longer, the
+  // Requires that all posted operations have completed, or that the job has failed. Waits up to 0.5
+  // s for ranks of other processes that still use the memory of this rank. If they take longer, the
   // memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
@@ -51,7 +52,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   bool holdsDevice() const override { return false; }
-  // Accepts only kinds with mayCopy().
+  // Accepts only the kinds for which mayCopy() (comm/operation.h) returns true.
   Ticket post(std::span<const Operation> group, void* stream) override;
   bool test(Ticket ticket) override;
   void probe() override;
@@ -62,7 +63,7 @@ class CopyCommunicator : public Communicator, public JobMember {
  private:
   // The position of the part of each rank in the longer buffer, in elements.
   struct Parts {
-    int64_t stride;  // distance of two parts
+    int64_t stride;  // from the begin of a part to the begin of the next
     int64_t count;   // of one part
     int64_t total;   // of all parts; the last ones may be shorter or empty
     int64_t countOf(int rank) const;
@@ -87,10 +88,10 @@ class CopyCommunicator : public Communicator, public JobMember {
   void copy(cudaStream_t stream);  // starts the added copies
   void arriveAndWait(cudaStream_t stream) { barrier_.arriveAndWait(stream, ++number_); }
   cudaError_t createReleaseStream();
-  std::string failure();         // why it was given up; empty: it was not
+  std::string failure();         // the argument of giveUp(); empty: not called
   void releaseWaits() noexcept;  // ends the waits of the streams of this rank
   bool mayReleaseWaits(std::chrono::steady_clock::duration since) const;
-  bool waitForStreams();  // false: they do not end
+  bool waitForStreams();  // false: the streams do not end
 
   std::unique_ptr<SharedArena> arena_;
   int rank_;
@@ -100,12 +101,12 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   StreamBarrier barrier_;
-  std::vector<uint32_t*> mine_;  // flags that other ranks store
+  std::vector<uint32_t*> mine_;  // flags that other ranks write
   std::vector<void*> to_;        // copies that start together
   std::vector<const void*> from_;
   std::vector<size_t> bytes_;
   std::vector<const void*> sources_;  // of a sum, in rank order
-  std::mutex mutex_;                 // held during a post, which may wait for space in a full queue
+  std::mutex mutex_;  // held during a post, which may wait if the queue of the stream is full
   std::atomic<uint32_t> number_{0};  // of the latest barrier
   std::atomic<bool> is_posting_{false};
   int half_ = 0;

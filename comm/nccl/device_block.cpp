@@ -16,7 +16,8 @@ struct Known {
   std::map<uint64_t, std::weak_ptr<DeviceBlock>> blocks;
 };
 
-// Never destroyed: blocks may be freed at the end of the process.
+// Returns the map of all blocks. The map is never destroyed, because blocks may be freed at the
+// end of the process.
 Known& known() {
   static auto* const all = new Known;
   return *all;

@@ -6,11 +6,11 @@
 
 namespace heddle::comm::nccl {
 
-// Memory of one GPU, freed with the last reference. Ranks that are threads of one process find the
-// blocks of each other by number.
+// A block of memory of one GPU. The last reference frees it. Ranks that are threads of one process
+// find each other's blocks by number.
 class DeviceBlock {
  public:
-  // Allocates a block. The last `zeros` bytes are 0.
+  // Allocates a block of `bytes` bytes and sets the last `zeros` bytes to 0.
   static std::shared_ptr<DeviceBlock> make(int device, size_t bytes, size_t zeros);
   // Returns nullptr if the block has been freed.
   static std::shared_ptr<DeviceBlock> find(uint64_t number);

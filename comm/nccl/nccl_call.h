@@ -12,16 +12,17 @@
 
 namespace heddle::comm::nccl {
 
-// Throws UserError with the name of the call, ncclGetErrorString and ncclGetLastError. `comm` may
-// be null. ncclInProgress counts as success.
+// Throws UserError if `result` is an error. The message has the name of the call and the texts of
+// ncclGetErrorString and ncclGetLastError. `comm` may be null. ncclInProgress is not an error.
 void check(const char* call, ncclResult_t result, ncclComm_t comm);
 
-// Returns why the job has failed, as World::fault(); empty: it has not failed.
+// A function that returns why the job has failed, as World::fault() does. Empty: the job has not
+// failed.
 using FaultText = std::function<std::string()>;
 
-// Return how long ranks wait for each other: to create communicators (default 120 s), and in a
-// first post (default 600 s, as the patience of the job monitor). The environment variable
-// HEDDLE_NCCL_TIMEOUT sets both, in seconds.
+// Return how long ranks wait for each other. callDeadline() limits the creation of a communicator
+// (default 120 s). postDeadline() limits a post that connects the ranks (default 600 s, equal to
+// JobMonitorOptions::patience). The environment variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
 std::chrono::seconds callDeadline();
 std::chrono::seconds postDeadline();
 
@@ -32,9 +33,9 @@ void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 // Returns the NCCL type of an element. Bool is transferred as bytes of 0 and 1.
 ncclDataType_t dataTypeOf(DType dtype);
 
-// Returns the NCCL operator. NCCL has no sum or product of bool: "any" is the maximum, "all" the
-// minimum. NCCL's average on one rank skips elements of large tensors before version 2.29.7
-// (NVIDIA/nccl#1950); the sum does not.
+// Returns the NCCL operator. NCCL has no sum or product of bools, so the maximum serves as sum
+// ("any") and the minimum as product ("all"). On one rank an average becomes a sum: before version
+// 2.29.7, NCCL's average on one rank skips elements of large tensors (NVIDIA/nccl#1950).
 ncclRedOp_t operatorOf(ReduceOp op, DType dtype, int ranks);
 
 }  // namespace heddle::comm::nccl

@@ -16,13 +16,15 @@ std::byte* elementAt(void* base, int64_t index, DType dtype) {
   return static_cast<std::byte*>(base) + index * sizeOf(dtype);
 }
 
-// How long an ended call may take to return. If it takes longer, its communicator leaks.
+// How long a call may take to return after ncclCommRevoke. If it takes longer, its communicator
+// leaks.
 constexpr auto kLeave = std::chrono::seconds(5);
 
-// Before 2.28, an all-to-all of equal parts also consists of sends and receives.
+// NCCL before 2.28 has no all-to-all. There, it is composed of sends and receives.
 constexpr bool kHasAllToAll = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0);
 
-// Other kinds consist of sends and receives, which must be grouped.
+// Returns whether NCCL has one call for the kind. Other kinds are composed of sends and receives,
+// which must be grouped.
 bool isOneCall(CollectiveKind kind) {
   if (kind == CollectiveKind::AllToAll) return kHasAllToAll;
   return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
@@ -51,7 +53,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
   }
 }
 
-// Marks NCCL calls that may wait for other ranks; giveUp() ends them.
+// Marks the time of NCCL calls that may wait for other ranks (busySince()). giveUp() ends such a
+// call.
 class NcclCommunicator::Busy {
  public:
   explicit Busy(NcclCommunicator& self) : self_(self) {
@@ -74,7 +77,8 @@ class NcclCommunicator::Busy {
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
-  // Aborts together with the other communicators, while this one is still registered.
+  // After a failure, aborts all communicators of the rank together, so this one must still be
+  // registered.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
@@ -89,8 +93,8 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
   failure_ = why;
 #ifdef NCCL_REVOKE_DEFAULT
   if (busySince() != 0) {
-    // ncclCommRevoke ends the call but frees nothing that the call still reads. An older NCCL can
-    // only do both.
+    // ncclCommRevoke ends the call, but does not free memory that the call still reads. An older
+    // NCCL has only ncclCommAbort, which does both.
     lock.unlock();
     ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     lock.lock();
@@ -113,7 +117,7 @@ Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (!failure_.empty()) why = failure_;  // the cause, not the error of the ended call
+    if (!failure_.empty()) why = failure_;  // the cause; `why` is the error of the ended call
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
@@ -200,7 +204,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
 void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   const bool equal = op.kind == CollectiveKind::AllToAll;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-  // One call: NCCL creates as many sends and receives from it, but the host needs less time.
+  // Uses one call. NCCL creates the same sends and receives from it, but the host needs less time.
   if (equal && op.count > 0) {
     return check("ncclAlltoAll",
                  ncclAlltoAll(op.send, op.recv, static_cast<size_t>(op.count), dataTypeOf(op.dtype),
@@ -245,14 +249,15 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
-  // Checked before the kernels end: a caller that waits for them would take their end for success.
+  // gaveUp() is true before the kernels end. So a caller that waits for the kernels does not
+  // mistake their end for success.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   std::string why = fault_();
   if (why.empty()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;  // a call starts or ends
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-    if (busySince() != 0) return;  // NcclJob watches it
+    if (busySince() != 0) return;  // NcclJob watches this call
     why = error();
   }
   if (why.empty()) return;

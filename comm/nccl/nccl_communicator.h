@@ -16,27 +16,28 @@
 
 namespace heddle::comm::nccl {
 
-// A team on NCCL with one GPU per rank, stream-ordered.
+// The communicator of one team on NCCL: one GPU per rank, stream-ordered.
 //
 // Differences from comm/communicator.h:
-// - NCCL chooses the order of a reduction by algorithm and size. All ranks of one run get the same
-//   result, but not always that of rank order. bf16 may be rounded at each step, and a minimum or
-//   maximum need not keep a NaN.
-// - Neither NCCL nor this class checks that ranks post the same operation. A comparison costs a
-//   message and a wait on the host, many times the 2 us of a post. Ranks compare kinds and counts
-//   before the first run with new sizes (host/run/match_collectives_across_ranks.h), and the lists
-//   of an all-to-all-v through the job monitor.
+// - NCCL reduces in an order that depends on its algorithm and on the size, not in rank order. All
+//   ranks of one run get the same result. bf16 may be rounded at each step. A minimum or maximum
+//   with a NaN may ignore the NaN.
+// - Neither NCCL nor this class checks that ranks post the same operation. A check in each post
+//   would need a message and a wait on the host, which takes many times the 2 us of a post.
+//   Instead, ranks compare kinds and counts before the first run with new sizes
+//   (host/run/match_collectives_across_ranks.h). They compare the lists of an all-to-all-v through
+//   the job monitor (JobMonitor::compareCounts).
 //
-// After an error of NCCL or of the job, or a deadline, all communicators of the rank are aborted:
-// their kernels on the device end, and every later call throws UserError with the reason. probe()
-// and test() may run concurrently with post().
+// All communicators of a rank are aborted if NCCL reports an error, the job fails, or a call of
+// NCCL exceeds its time limit. Their kernels on the device then end, and every later call throws
+// UserError with the reason. probe() and test() may run concurrently with post().
 //
-// The first post of a kind may wait on the host until the other ranks have posted too, because NCCL
-// connects them then. NcclJob watches such a post and ends it.
+// The first post of each kind of collective may wait on the host until the other ranks have posted
+// too, because NCCL then connects the ranks. NcclJob ends a post that would wait for ever.
 class NcclCommunicator : public Communicator, public JobMember {
  public:
-  // Takes ownership of `comm`, which is blocking (each call on a non-blocking communicator starts a
-  // thread, 60 us) and belongs to CUDA device `device`.
+  // Takes ownership of `comm`, a blocking communicator on CUDA device `device`. A non-blocking
+  // communicator would be slower, because each call on it starts a thread (60 us).
   NcclCommunicator(ncclComm_t comm, int rank, int size, int device, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed. If the job has failed, the destructor
   // aborts the communicator.
@@ -46,11 +47,12 @@ class NcclCommunicator : public Communicator, public JobMember {
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Returns true, or throws an error that NCCL has met. The stream orders completion.
+  // Returns true, or throws UserError if NCCL has met an error. It does not tell whether the group
+  // has completed, because the stream orders the operations.
   bool test(Ticket ticket) override;
   void probe() override;
 
-  // Aborts the communicator of NCCL, also during a call that waits for other ranks.
+  // Aborts the NCCL communicator, even while a call on it waits for other ranks.
   void giveUp(const std::string& why) noexcept override;
   int64_t busySince() const override { return busy_since_.load(std::memory_order_relaxed); }
 
@@ -62,7 +64,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  std::string error();  // of NCCL; empty: none
+  std::string error();  // the error that NCCL has met; empty: none
 
   int rank_;
   int size_;
@@ -70,7 +72,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards the members below; a running call reads comm_ without it
+  std::mutex mutex_;  // guards the members below; a running NCCL call uses comm_ without it
   std::condition_variable idle_;
   ncclComm_t comm_;
   std::string failure_;  // why it was aborted

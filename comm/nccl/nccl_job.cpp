@@ -10,10 +10,10 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// The thread polls at this interval, so it ignores short calls.
+// The polling interval of the thread. It ignores calls that are shorter than this.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// How long this rank waits until the other ranks of the host know that it gives up. As soon as its
-// posted work ends, copy channels pass on invalid data.
+// How long this rank waits until the other ranks of the host know that it gives up. It waits
+// because copy channels pass on invalid data as soon as its posted work ends.
 constexpr auto kInform = std::chrono::seconds(1);
 constexpr auto kFinalFault = std::chrono::seconds(1);
 constexpr auto kInformPoll = std::chrono::milliseconds(5);
@@ -102,7 +102,8 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   const bool follows = mine && !mine->fault().empty();
   if (!follows) setFault(why);
   gave_up_.store(true);
-  // Only once: later calls, as from each communicator that ends, do not wait again.
+  // Informs the other ranks only once. Every communicator that ends may call giveUp() again, and
+  // must not wait again.
   if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;

@@ -15,24 +15,26 @@
 
 namespace heddle::comm::nccl {
 
-// The state that the World of a rank shares with its communicators: whether the job has failed, and
-// how its communicators end. From the first communicator on, a thread aborts all communicators of
-// the rank if an NCCL call would wait on the host for other ranks for ever: the job has failed, or
-// postDeadline() has passed. If ranks may have copy channels, the thread also sees within 0.1 s
-// that a rank of the host gave up. Thread-safe.
+// The state that the NCCL World of a rank shares with its communicators: whether the job has
+// failed, and whether the rank has given up, which means that it aborts its communicators. After
+// the first communicator is added, a thread watches the calls that may wait on the host for other
+// ranks. It aborts all communicators of the rank if the job fails during such a call, or if the
+// call takes longer than postDeadline(). If the rank may have copy channels, the thread also aborts
+// them within 0.1 s after another rank of the host has given up. Thread-safe.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
   ~NcclJob();
 
   // Returns the failure of this rank, or the failure of another rank that the bootstrap World or
-  // the table of copy channels reports. Empty: no failure.
+  // the table of copy channels (CopyChannelTable) reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
-  // Returns fault() after a failure, for the error that a caller throws next. If only the table of
-  // copy channels reports the failure, it waits up to 1 s, until the job knows which rank to blame.
+  // Returns the text of the error that a caller throws after a failure. It is fault(), but if only
+  // the table of copy channels reports a failure, the function waits up to 1 s until the job also
+  // reports which rank to blame.
   std::string finalFault();
-  // Returns a function for settle(), which keeps this object alive.
+  // Returns fault() as a function, for settle(). The function keeps this object alive.
   FaultText asFault() {
     return [job = shared_from_this()] { return job->fault(); };
   }
@@ -42,15 +44,15 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // Returns nullptr before setCopyChannelMember().
   std::shared_ptr<CopyChannelMember> copyChannelMember() const;
 
-  // Throws UserError if the rank has given up.
+  // Adds a communicator, which giveUp() will abort. Throws UserError if the rank has given up.
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
-  // Aborts all communicators of the rank at the same time. An abort frees device memory, which
-  // waits for the whole device, and so for kernels of another communicator that wait for the same
-  // rank.
+  // Aborts all communicators of the rank at the same time. One after the other would not work: an
+  // abort frees device memory, and so waits for all work of the device. That includes kernels of
+  // the other communicators, which wait for the same failed rank.
   void giveUp(const std::string& why) noexcept;
-  // Returns true from before the first kernel ends.
+  // Returns whether giveUp() was called. It returns true before giveUp() ends the first kernel.
   bool gaveUp() const { return gave_up_.load(); }
 
  private:
@@ -58,7 +60,7 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   mutable std::mutex fault_mutex_;  // guards the next two
   std::string fault_;
   std::shared_ptr<CopyChannelMember> copy_channel_member_;
-  bool hasJobFault() const;  // not only the table of copy channels reports a failure
+  bool hasJobFault() const;  // this rank or the bootstrap World reports a failure
   void watchCalls();
   std::string reasonToGiveUp();     // empty: none
   std::string reasonOfStuckCall();  // empty: no call waits for ever

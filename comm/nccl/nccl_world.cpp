@@ -1,5 +1,5 @@
-// The NCCL World. The World that it wraps serves all host-side calls. Also the entry point of the
-// module.
+// The NCCL World and the entry point of the module. The bootstrap World that it wraps executes all
+// host-side calls.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -62,7 +62,7 @@ class NcclWorld : public World {
     return wrap(comm, host->rank(), host->size());
   }
 
-  // Splits the communicator of the whole job, which the first call creates.
+  // Splits the NCCL communicator of all ranks of the job. The first call creates that communicator.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
@@ -77,7 +77,8 @@ class NcclWorld : public World {
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // The owner destroys the communicators next, which ends the kernels of this rank.
+  // Records the failure. It does not end the kernels of this rank: the owner does so next, when it
+  // destroys the communicators.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -108,7 +109,7 @@ class NcclWorld : public World {
     return mine;
   }
 
-  // Loads the kernel of the sums now: to load it later would wait for posted work.
+  // Loads the kernel of the sums now, because a later load would wait for posted work.
   void loadReduce(std::byte* memory) const {
     const void* source = memory;
     reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
@@ -116,11 +117,11 @@ class NcclWorld : public World {
   }
 
   struct CopyChannel {
-    std::unique_ptr<Communicator> mine;  // nullptr: not a member, or the team uses NCCL
-    bool everywhere = true;              // on all teams
+    std::unique_ptr<Communicator> mine;  // nullptr: this rank is in no team, or its team uses NCCL
+    bool everywhere = true;              // all teams have a copy channel
   };
-  // Opens one copy channel per team whose ranks can access each other's memory, for all teams
-  // together.
+  // Opens one copy channel for each team whose ranks can access each other's memory. Collective
+  // over the job, for all teams together.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);

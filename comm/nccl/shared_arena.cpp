@@ -20,23 +20,23 @@ namespace {
 
 constexpr size_t kAlign = 256;
 constexpr int kUnknown = -1;
-// How long the destructor waits for ranks of other processes.
+// How long close() waits for ranks of other processes.
 constexpr auto kCloseLimit = std::chrono::milliseconds(500);
 constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// The offer of a rank; its hostKey() follows.
+// The first bytes of the offer of a rank. The hostKey() of the rank follows.
 struct Offer {
   int64_t pid;
   int32_t device;
   int32_t index;
-  int32_t block;          // in the table
+  int32_t block;          // number of the block in the CopyChannelTable
   int32_t has_handle;     // 0: the system forbids access between processes
-  uint64_t block_number;  // for threads of the same process
+  uint64_t block_number;  // DeviceBlock::number(), for threads of the same process
   cudaIpcMemHandle_t handle;
 };
 
-// Blocks that other ranks had not closed yet, and blocks whose posted work may run for ever. Never
-// destroyed: CUDA may already be shut down when the process ends.
+// Blocks that other ranks have not closed yet, and blocks whose posted work may run for ever. This
+// object is never destroyed, because CUDA may already be shut down when the process ends.
 struct Kept {
   struct Block {
     std::shared_ptr<DeviceBlock> block;
@@ -74,7 +74,8 @@ void freeClosed() {
   for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// NCCL has this switch for hosts whose GPUs report peer access that does not work.
+// Returns whether NCCL_P2P_DISABLE is set. NCCL has this switch for hosts whose GPUs report peer
+// access although it does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
   return given != nullptr && std::atoi(given) != 0;
@@ -87,7 +88,7 @@ void enableAccess(int device, int peer) {
   HEDDLE_USER_CHECK(reaches != 0, "GPU {} does not reach the memory of GPU {}", device, peer);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();  // else the next launch would report it
+    cudaGetLastError();  // clears the error; otherwise the next launch would report it
     return;
   }
   checkCuda(status, "cudaDeviceEnablePeerAccess");
@@ -137,7 +138,7 @@ std::string SharedArena::reach(const std::vector<std::string>& offers, int rank)
     }
   } catch (const UserError& error) {
     cudaGetLastError();
-    closePeers(false);  // no rank counts on it
+    closePeers(false);  // without a report: this rank is not counted as an opener
     return error.what();
   }
   return {};

@@ -14,15 +14,15 @@
 namespace heddle::comm::nccl {
 
 // The device memory of the copy channels of a team. Each GPU has one block, which every rank can
-// access. A block has two halves, which successive pieces use alternately. Each half has one area
-// that the other ranks write and one that they read. The block ends with one flag per rank of the
-// team:
-//   in   kPieceBytes: one part from each rank
-//   out  kPieceBytes / ranks: one part
+// access. A block has two halves, which successive pieces use alternately. Each half consists of
+// the two areas below: the other ranks write `in` and read `out`. The block ends with one flag per
+// rank of the team, for the StreamBarrier.
+//   in   kPieceBytes: one part from each rank of the team
+//   out  kPieceBytes / ranks: one part of this rank
 // Ranks of one process share the blocks. Ranks of other processes open them by CUDA IPC handles. A
-// block may be freed only after all ranks that opened it have closed it, which they report in the
-// CopyChannelTable. A block that is not closed in time is freed when its GPU next creates or
-// destroys a copy channel.
+// rank that closes a block reports this in the CopyChannelTable. A block may be freed only after
+// all ranks that opened it have closed it. A block that is not closed in time is freed when its
+// process next creates or destroys a copy channel.
 class SharedArena {
  public:
 #ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // set by tests, which need many small pieces
@@ -31,32 +31,34 @@ class SharedArena {
   static constexpr size_t kPieceBytes = size_t{64} << 20;
 #endif
 
-  // Allocates the block of this rank. Throws UserError if this GPU or its memory does not allow it.
+  // Allocates the block of this rank. Throws UserError if this fails, for example because the
+  // driver has no stream memory operations or the GPU has too little free memory.
   SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> member);
-  // Closes as close(), without waiting.
+  // Does the same as close(), but does not wait.
   ~SharedArena();
 
-  // Returns the message for the other ranks. After it is taken, the block is kept until
-  // setReached().
+  // Returns the offer: the message by which the other ranks find the block of this rank. After this
+  // call the block is kept until setReached() is called.
   const std::string& offer();
   std::byte* own() const { return block_->data(); }
   // Opens the blocks of all ranks. `offers` are in team order; `rank` is this rank. Returns an
-  // empty string, or why a block cannot be opened; then this rank has opened none.
+  // empty string on success. Otherwise returns why a block cannot be opened; then this rank has
+  // opened no block.
   std::string reach(const std::vector<std::string>& offers, int rank);
-  // Takes the offers of the team and what reach() returned on each rank, which shows who has opened
-  // the block of this rank.
+  // Tells the arena which ranks have opened the block of this rank. `offers` are those of the team,
+  // and `reasons` are the results of reach() on each rank.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
   std::byte* in(int rank, int half, int part) const;
   std::byte* out(int rank, int half) const;
-  // Returns the flag that `from` stores on `rank`.
+  // Returns the flag in the block of `rank` that `from` writes.
   uint32_t* flag(int rank, int from) const;
   size_t partBytes() const { return part_bytes_; }
 
   // Closes the opened blocks. Requires that all posted work of this rank has completed. Waits up to
   // 0.5 s for other ranks to close the block of this rank, unless the job has failed.
   void close(const FaultText& fault);
-  // Keeps all memory until the process ends, because posted work may still run.
+  // Keeps all memory until the process ends. Call it if posted work may still run.
   void leave();
 
  private:
@@ -76,7 +78,7 @@ class SharedArena {
   std::shared_ptr<CopyChannelMember> member_;
   std::shared_ptr<DeviceBlock> block_;
   int number_ = -1;  // number of the block in the table
-  int openers_ = 0;  // how many other processes opened it; kUnknown
+  int openers_ = 0;  // how many ranks in other processes opened it; or kUnknown
   std::string offer_;
   std::vector<std::byte*> bases_;
   std::vector<Opened> opened_;

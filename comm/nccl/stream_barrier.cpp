@@ -8,7 +8,8 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// A function of the driver, which heddle does not link.
+// The type of a driver function that is looked up at run time, because heddle does not link the
+// driver.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
 // Returns nullptr if the driver does not have it.
@@ -25,7 +26,7 @@ BatchMemOp batchMemOp() {
   return found;
 }
 
-// Limit of the driver for one call.
+// The largest number of operations that the driver accepts in one call.
 constexpr size_t kMostAtOnce = 256;
 
 CUstreamBatchMemOpParams storeTo(uint32_t* place) {

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The environment variables that a launcher sets for a rank.
+// The names of the environment variables that a launcher sets for each rank.
 struct Launcher {
   const char *job, *rank, *ranks, *ranks_here;
 };
@@ -35,13 +35,13 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // How likely this is the process of the rank itself: higher if it is stopped or runs this
-  // program. Shells and similar processes around it have 0.
+  // How likely it is that this is the process of the rank itself, and not a shell around it. 2: it
+  // is stopped. 1: it runs this program. 0: neither.
   int weight = 0;
   std::string doing;
 };
 
-// Returns the rank of a process, if the process belongs to the job.
+// Returns the rank of a process, or nullopt if the process does not belong to the job.
 std::optional<int> rankOf(const fs::path& process, const Launcher& launcher, std::string_view job) {
   std::ifstream file(process / "environ", std::ios::binary);
   std::string entry;

@@ -9,24 +9,28 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for a job to start, before a job monitor exists. A thread
-// counts the time in its own polls, so that a job that was stopped and continued as a whole does
-// not time out.
+// Limits the time for which a rank waits for a job to start, before it has a job monitor. A thread
+// measures the time by counting its own polls. So a job does not time out if all its processes were
+// stopped and then continued.
 class StartTimeout {
  public:
-  // `text`: what this rank waited for, and one line per rank of which something is known. `signal`:
-  // the signal that told this process to end; 0: the time limit has expired.
+  // Called when the wait must end. `text` says what this rank waited for, and has one line for each
+  // rank whose process is known. `signal` is the signal that told this process to end; 0: the time
+  // limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
-  // `seconds`: 0: no limit. `end_signal`: where a signal handler stores its number, or nullptr.
-  // `on_end` is called at most once, on the thread, and must not destroy this object.
+  // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
+  // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
+  // must not destroy this object.
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end);
-  // Ends the limit, because the job has started. After the return on_end is not called any more.
+  // Ends the limit. Destroy the object when the job has started. After the return `on_end` is not
+  // called any more.
   ~StartTimeout();
   StartTimeout(const StartTimeout&) = delete;
   StartTimeout& operator=(const StartTimeout&) = delete;
 
+  // Sets what this rank waits for from now on, for `text`.
   void nowWaitsFor(std::string what);
 
  private:

@@ -39,7 +39,8 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
-// The reason appears in `heddle dump --stage segments`.
+// Returns why an attention is not selected, or "" if it is. `heddle dump --stage segments` prints
+// the reason.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -121,8 +122,8 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(value(fusion.tensor(id).domain.back().extent));
   }
-  // Only the conditions of whyNotSizes() are recorded, not the numbers of tokens. New numbers then
-  // rarely change the decision.
+  // Returns only whether each condition of whyNotSizes() holds, not the numbers of tokens. The
+  // result then stays the same for most new numbers of tokens.
   const int64_t keys = value(tokensOf(fusion, attention.k));
   result.push_back(std::min<int64_t>(keys, 1));
   if (!attention.backward) return result;

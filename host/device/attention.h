@@ -10,38 +10,45 @@
 
 namespace heddle::host {
 
-// Computes scaled_dot_product_attention and its backward with one library call each: cuDNN on CUDA,
-// for f16 and bf16. A fusion contains attention as the ops that it consists of, so that the rules
-// for sharding apply to these ops. segment() puts all of them into one group if the library can
-// compute them.
+// Computes scaled_dot_product_attention and its backward pass with one library call each. The
+// library is cuDNN, on CUDA devices, for f16 and bf16. In a fusion, attention is written as several
+// ops (matrix products, a softmax and so on), so that the sharding rules of these ops apply.
+// segment() puts these ops into one group if the library can compute them. Below, "the ops" is a
+// computation without the library, op by op.
 //
-// Rounding. cuDNN accumulates in f32, like the ops. It rounds the probabilities to the half type
-// before it multiplies them by v; the ops keep them in f32. Let u be 2^-8 for bf16 and 2^-11 for
-// f16.
-// - Compared with exact arithmetic, the error of an element of the result is at most 2 u max|v|.
-//   The error of the ops is u times the element.
-// - The bound requires that f32 can represent the scores. The error of the scores themselves adds
-//   to both: e 2^-22 times the largest product of a row of q and a row of k.
+// Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
+// before it multiplies them by v; the ops keep the probabilities in f32. Let u be 2^-8 for bf16 and
+// 2^-11 for f16. Errors are differences from exact arithmetic.
+// - cuDNN: the error of an element of the result is at most 2 u max|v|.
+// - The ops: the error of an element is at most u times its magnitude.
+// - Both bounds require that f32 can represent the scores. The rounding errors of the scores add to
+//   both bounds: e 2^-22 times the largest product of a row of q and a row of k, where e is the
+//   width of q.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
 // - If several heads of q share a head of k and v (grouped-query attention, forward only), k and v
 //   are repeated in the workspace.
 //
-// Backward. It computes o and the sums of its rows again, in the workspace. It rounds three values
-// to the half type that the ops keep in f32: o; the probabilities p before they are multiplied by
-// the gradient g of o; and the gradient ds of q k^T before it is multiplied by k and q. With
-// c = |scale|, a_id = sum_j p_ij |v_jd| and t_i = 2 sum_d |g_id| a_id, the errors compared with
-// exact arithmetic are at most, to first order in u:
+// Backward pass. The library call first computes o and the log-sum-exp of each row again, in the
+// workspace. The ops keep the following three values in f32, but cuDNN rounds them to the half
+// type:
+// - o,
+// - the probabilities p, before they are multiplied by the gradient g of o,
+// - the gradient ds of q k^T, before it is multiplied by k and q.
+// Let c = |scale|, a_id = sum_j p_ij |v_jd| and t_i = 2 sum_d |g_id| a_id. To first order in u, the
+// errors of cuDNN are at most:
 //   dv_jx: u (sum_i p_ij |g_ix| + |dv_jx|)
 //   dq_ix: u (sum_j (|ds_ij| + c p_ij t_i) |k_jx| + |dq_ix|)
 //   dk_jx: u (sum_i (|ds_ij| + c p_ij t_i) |q_ix| + |dk_jx|)
-// The error of the ops is u times the element. The statements about scores apply here too.
+// The error of the ops is at most u times the magnitude of the element. The statements above about
+// scores also apply to the backward pass.
 //
-// Determinism. The same operands give the same bits, because heddle asks cuDNN for sums without
-// atomics. cuDNN therefore stores ds of all heads, which takes 2 bytes per element of
+// Determinism. The same operands give the same bits, because heddle requests sums without atomics
+// from cuDNN. cuDNN therefore stores ds of all heads, which takes 2 bytes per element of
 // [batch..., queries, keys]. The ops store several such tensors with 4 bytes per element.
 
-// Describes the operands of a call: their rank-local memory. Each has up to two batch axes, then
-// tokens and width, in any memory order that isReadable() accepts.
+// Describes the operands of a call: the memory of each operand on this rank. The axes of each
+// operand are up to two batch axes, then tokens and width. isReadable() says which strides are
+// allowed.
 struct AttentionSpec {
   TensorDesc q;
   TensorDesc k;
@@ -77,10 +84,10 @@ class PreparedAttention {
   virtual void run(const Memory& memory, Stream stream, const Issue& issue) const = 0;
 };
 
-// Returns whether cuDNN can read and write a tensor in place. The plan copies other tensors. The
-// conditions are:
-// - The width has stride 1, unless it is 1.
-// - Every other axis of more than one element has a stride that is a multiple of 16 bytes, not 0.
+// Returns whether cuDNN can read and write a tensor in place. The plan (host/plan) copies every
+// tensor for which the result is false. The conditions are:
+// - The width axis has stride 1, or has only one element.
+// - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
 
@@ -88,7 +95,8 @@ bool isReadable(const TensorDesc& desc, int64_t byte_offset);
 // heddleCudnnModule()`.
 struct CudnnModule {
   int64_t (*version)();  // the result of cudnnGetVersion(): 91501 is 9.15.1
-  // Prepare a call. UserError with cuDNN's message if cuDNN has no plan for it.
+  // Prepare a call on GPU `device`. Throw UserError with cuDNN's message if cuDNN cannot compute
+  // the call.
   std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device);
   std::shared_ptr<const PreparedAttention> (*prepareBackward)(const AttentionBackwardSpec& spec,
                                                               int device);
@@ -101,22 +109,23 @@ const CudnnModule* findCudnnModule(std::string& why);
 // this kind. An attention is selected if all of the following hold:
 // - The device is a CUDA device and libheddle_cudnn can be loaded.
 // - The widths of q and v are known and are 8, 16, ... 128.
-// - There is at least one key. A forward whose number of keys is unknown is assumed to have one.
-// - For a backward: the numbers of tokens are known, and whyNotTokens() accepts them.
+// - There is at least one key. For a forward pass, an unknown number of keys is assumed to be
+//   positive.
+// - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
-// Returns why cuDNN's backward is not used for these numbers of tokens, or "" if it is used. The
-// limits have these reasons:
-// - The kernels process keys in tiles of 128 and give the missing keys of the last tile the
-//   score 0. If all scores of a row are below -88, the probability of a missing key becomes
-//   infinite and the gradient NaN, unless the mask covers the missing keys.
+// Returns "" if cuDNN's backward pass is used for these numbers of tokens, otherwise the reason why
+// it is not used. The limits have these reasons:
+// - The kernels process keys in tiles of 128. They give score 0 to the missing keys of the last
+//   tile. If all scores of a row are below -88, the probability of a missing key becomes infinite
+//   and the gradient becomes NaN. This does not happen if the causal mask covers the missing keys.
 // - A single query has the same problem with the missing queries of its tile.
-// - Up to 9.15.0 the kernels may also read memory after the last key.
-// - Versions before 9.14 have not been tried.
+// - Kernels of cuDNN 9.15.0 and earlier may also read memory after the last key.
+// - Versions before 9.14 have not been tested.
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
-// Returns the properties of the sizes that decide the selection. If they are equal for two sets of
-// sizes, so is the decision. `sizes` must bind every symbol.
+// Returns the properties of the sizes on which the selection of an attention depends. If two sets
+// of sizes have equal properties, the selection is equal too. `sizes` must bind every symbol.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
                                    const SizeBindings& sizes);
 

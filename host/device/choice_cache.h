@@ -7,9 +7,10 @@
 
 namespace heddle::host {
 
-// Stores choices among algorithms, in memory and as files next to the kernel images.
-// - Each key has one file, named by a hash of identity and key. Its lines are `identity` (device
-//   and library version), the key, and the choice.
+// Stores the chosen algorithms, in memory and as files next to the kernel images. `identity` is the
+// device and the library version for which the choices are valid.
+// - Each key has one file. Its name is a hash of identity and key. Its lines are the identity, the
+//   key, and the choice.
 // - A file that is damaged or belongs to another key is ignored.
 // - If the folder cannot be written, choices last only as long as the process.
 // - Thread-safe. Several processes may share the folder.

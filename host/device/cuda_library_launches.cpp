@@ -18,7 +18,7 @@ constexpr int64_t kTile = 4096;
 constexpr int64_t kWarps = kLibraryThreads / 32;
 constexpr int64_t kMostChosen = kTile / 4;
 constexpr int64_t kDigits = 256;
-// Elements and targets of the lines that are sorted together. It bounds the workspace.
+// The most elements and targets of the lines that are sorted together. It limits the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
 // Returns the hdl::Type of a dtype. Both enums list the dtypes in the same order.
@@ -34,7 +34,7 @@ int keyBits(DType dtype) {
 // Returns 16 for a half type, whose bits are the upper half of its key.
 int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
-// Splits the workspace into 256-byte aligned parts. If there is no memory, it only counts bytes.
+// Splits the workspace into 256-byte aligned parts. Only counts the bytes if the workspace is null.
 class Carver {
  public:
   explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
@@ -234,8 +234,8 @@ void Sorter::select(LibraryLauncher& launcher) {
 void Sorter::sortByDigits(LibraryLauncher& launcher) {
   const int64_t blocks = blocksFor(args.group * args.chunks, 1);
   launch(LibraryKernel::Keys32, blocks, args, launcher);
-  // The running sums of the counts, over digits and then chunks, are the positions at which each
-  // chunk writes the keys of each digit.
+  // The counts are scanned with the digits as the outer and the chunks as the inner axis. The
+  // running sums are the positions at which each chunk writes its keys with each digit.
   LibraryArgs counts;
   counts.out = args.counts;
   counts.in[0] = args.counts;

@@ -6,16 +6,17 @@ namespace heddle::host {
 
 // Translates library functions into launches of the CUDA kernels of codegen/runtime/cuda_library.h.
 // The code here does not use CUDA, so that tests can run it without a GPU.
-//   cumsum: a block scans a line. If there are many lines, and they are short or neighbours in
-//     memory, a thread scans a line. If there are few long lines, they are split into chunks, whose
-//     totals are summed first.
-//   argsort: the keys of each line are sorted. A warp or a block sorts a short line; a radix sort
-//     with digits of 8 bits sorts a long one. If the result needs only few elements of a long line,
-//     each tile selects that many candidates. The candidates are selected from again until a block
-//     can hold them.
+// A line is a row of elements along the axis of the call (host/device/library_call.h).
+//   cumsum: usually, one block scans each line. If there are many lines, and they are short or
+//     neighbours in memory, one thread scans each line. If there are few long lines, they are split
+//     into chunks, and the totals of the chunks are summed first.
+//   argsort: the keys of each line are sorted. A warp or a block sorts a short line. A radix sort
+//     with digits of 8 bits sorts a long line. If the result has only k elements of a long line,
+//     each tile of the line selects its first k elements as candidates. This step is repeated on
+//     the candidates until one block can hold them.
 //   scatter: the index is sorted in the same way. The sort is stable, so the sources of one target
-//     become neighbours in row-major order. Then each element of the result takes or adds its
-//     sources.
+//     become neighbours, in row-major order. Then each element of the result is replaced by its
+//     last source (scatter), or its sources are added to it (scatter_add).
 
 enum class LibraryKernel : uint8_t {
   Scan,

@@ -19,7 +19,8 @@ struct CudaModule {
   std::unique_ptr<Device> (*makeDevice)(int ordinal);
   // Creates `size` ranks of this process that share GPU `device`. One thread uses each rank.
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
-  // Creates the reduction that those ranks use: comm::reduceOnHost for memory of GPU `device`.
+  // Creates the reduction that these ranks use. It computes the same as comm::reduceOnHost, for
+  // memory of GPU `device`.
   comm::DeviceReduce (*makeReduce)(int device);
   // Returns the ordinal of a device that makeDevice() created.
   int (*ordinalOf)(const Device& device);

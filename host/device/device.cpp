@@ -45,7 +45,7 @@ void ErrorSink::report(std::exception_ptr error, int32_t instruction) noexcept {
 void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const {
   std::exception_ptr error;
   int32_t instruction = -1;
-  // Copied, so that the mutex is not held while an exception propagates.
+  // Copies the error, so that the mutex is not held while an exception propagates.
   {
     std::lock_guard lock(mutex_);
     error = error_;

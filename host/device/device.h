@@ -22,8 +22,9 @@
 
 namespace heddle::host {
 
-// Returns what an allocator adds to the bare exception (the API that failed, the free memory) as
-// "; ...", ready to append to a message. Returns "" if the allocator adds nothing.
+// Returns the details that an allocator has stored in the exception: the API that failed and the
+// free memory. The result starts with "; ", so that it can be appended to a message. Returns "" if
+// there are no details.
 std::string saidBy(const std::bad_alloc& why);
 
 enum class DeviceKind : uint8_t { Null, Cpu, Cuda };
@@ -31,7 +32,8 @@ std::string_view name(DeviceKind kind);
 
 // Opaque handles. On CUDA they are cudaStream_t and cudaEvent_t, so that a caller may pass its own
 // stream. On the CPU and the null device they are pointers that the device created. A null stream
-// is the device's default stream. It orders only its own work; on CUDA it is CUDA's default stream.
+// is the device's default stream. On CUDA it is CUDA's default stream. On other devices it is an
+// ordinary stream, which orders only its own work.
 using Stream = void*;
 using Event = void*;
 using KernelHandle = const void*;
@@ -46,9 +48,10 @@ class ErrorSink {
   // Stores the error if it is the first one. `instruction` is the index of the failed instruction
   // in the program, or -1.
   void report(std::exception_ptr error, int32_t instruction) noexcept;
-  // Throws the stored error and returns if there is none. The message starts with the index of the
-  // instruction, if known, and with its text, if `instruction_texts` has it. UserError remains
-  // UserError; std::bad_alloc becomes UserError; every other exception becomes InternalError.
+  // Throws the stored error. Returns if there is none. The message starts with the index of the
+  // instruction, if it is known, and with its text, if `instruction_texts` contains it. UserError
+  // remains UserError, std::bad_alloc becomes UserError, and every other exception becomes
+  // InternalError.
   void rethrow(const std::vector<std::string>* instruction_texts = nullptr) const;
   void clear();
 
@@ -59,11 +62,11 @@ class ErrorSink {
   int32_t instruction_ = -1;
 };
 
-// Names the run and the instruction that a piece of work belongs to.
+// Names the run and the instruction to which a piece of work belongs.
 //
-// Errors:    an error that occurs after the call has returned is reported to `errors`. Work with
-//            the same sink that has not begun is then skipped. Without a sink the error is printed
-//            on stderr.
+// Errors:    if the work fails after the call has returned, the error is reported to `errors`. All
+//            work with the same sink that has not begun is then skipped. Without a sink the error
+//            is printed on stderr.
 // Lifetimes: `errors` and `observer` must outlive the work.
 struct Issue {
   ErrorSink* errors = nullptr;
@@ -72,13 +75,13 @@ struct Issue {
   int32_t step = -1;                 // index of the step in the plan
 };
 
-// Is called when a stream begins and ends a piece of work. Devices whose streams are threads call
-// it from the thread that does the work. The other devices never call it.
+// Receives a call when a stream begins a piece of work and when it ends the work. Only devices
+// whose streams are threads call it, from the thread that does the work.
 class WorkObserver {
  public:
   virtual ~WorkObserver() = default;
-  // `communicates` says that the work waits for other ranks. The device passes the result to end()
-  // as `begun`.
+  // `communicates` says whether the work waits for other ranks. The device later passes the result
+  // of begin() to end() as `begun`.
   virtual int64_t begin(const Issue& issue, bool communicates) noexcept = 0;
   virtual void end(const Issue& issue, bool communicates, int64_t begun) noexcept = 0;
 };
@@ -91,7 +94,8 @@ class Allocator {
   // Returns memory with 256-byte alignment. `bytes` must be positive. Throws std::bad_alloc if
   // there is not enough memory.
   virtual void* allocate(int64_t bytes, Stream stream) = 0;
-  // Frees memory after the work that `stream` already holds. `bytes` is the size of the allocation.
+  // Frees memory after all work that has been enqueued on `stream`. `bytes` is the size that was
+  // passed to allocate().
   virtual void deallocate(void* memory, int64_t bytes, Stream stream) noexcept = 0;
 };
 
@@ -111,25 +115,26 @@ class TrackingAllocator : public Allocator {
   std::atomic<int64_t> peak_{0};
 };
 
-// The function that is applied to each element of a matrix product before the result is rounded
-// once. GeluTanh is the tanh approximation (Hendrycks and Gimpel 2016).
+// The function that is applied to each element of a matrix product. The element is rounded once,
+// after the function. GeluTanh is the tanh approximation (Hendrycks and Gimpel 2016).
 enum class Activation : uint8_t { None, Relu, GeluTanh };
 
 // A matrix product c = activation(a x b + bias) of row-major logical matrices:
 //   a [batch..., m, k], b [batch..., k, n], c [batch..., m, n], bias [n].
 //
-// Batch:      batch axes are matched from the right. a and b may lack a batch axis or have extent 1
-//             there.
+// Batch:      the batch axes of the operands are aligned at the rightmost axis. a and b may lack a
+//             batch axis or have extent 1 along it; they are then broadcast.
 // Strides:    any, in elements. The device copies an operand that its library cannot read.
 // Dtypes:     a, b and c have one dtype. Exception: a and b have f8 types, which may differ, and c
 //             is f32, f16 or bf16. The bias has the dtype of c.
 // Arithmetic: floats accumulate in f32, f64 in f64. Integers wrap. A bool result is the OR of ANDs.
 // Gelu:       the CPU and heddle's own CUDA kernels (host/device/fallback_matmul.h) round only
-//             once. The gelu of cuBLASLt has an error of 2e-5 of the f32 sum, and a half type is
-//             rounded before it.
+//             once. The gelu of cuBLASLt has an error of 2e-5 of the f32 sum. For a half type,
+//             cuBLASLt also rounds the sum before it applies gelu.
 struct MatmulSpec {
-  // For each operand the largest power of two, up to 256, that divides its address if every buffer
-  // is 256-byte aligned. A run with a smaller alignment is correct but may be slower.
+  // The expected alignment of each operand in bytes: a power of two, at most 256. It follows from
+  // the operand's offset in its buffer if every buffer is 256-byte aligned. A run with smaller
+  // alignments is correct but may be slower.
   struct Alignment {
     int64_t a = 256;
     int64_t b = 256;
@@ -168,8 +173,8 @@ class PreparedMatmul {
   virtual void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const = 0;
 };
 
-// Maps a question to the chosen algorithm of a library. Both are text. A question contains all that
-// the choice depends on.
+// The chosen algorithms of a library, as text. The key of each is a question: a text that contains
+// everything on which the choice depends, such as the sizes of a matrix product and the GPU.
 using AlgorithmChoices = std::map<std::string, std::string>;
 
 // Memory, streams, events and work of one device. Work is enqueued on a stream and runs in stream
@@ -184,7 +189,8 @@ class Device {
   virtual Allocator& allocator() = 0;           // the device's own pool
 
   virtual Stream createStream() = 0;
-  // Creates a stream whose waiting work a GPU starts before that of other streams.
+  // Creates a stream with high priority: a GPU starts its waiting work before the waiting work of
+  // other streams.
   virtual Stream createUrgentStream() { return createStream(); }
   virtual void destroyStream(Stream stream) noexcept = 0;  // waits for its work
   virtual Event createEvent() = 0;
@@ -199,12 +205,13 @@ class Device {
   virtual Event createTimer() { return createEvent(); }
   // Returns the seconds between two timers. Both must be done. Returns 0 except on CUDA.
   virtual double secondsBetween(Event, Event) { return 0; }
-  // Marks what the calling thread enqueues as a named range for profilers (CUDA only).
+  // Begin and end a named range for profilers (CUDA only). The range contains the work that the
+  // calling thread enqueues between the two calls.
   virtual void beginRange(const char*) {}
   virtual void endRange() {}
 
-  // Returns the compiler for this device, which the first call finds or creates. Returns nullptr if
-  // there is none; codegen::makeCppCompiler gives the reason for the CPU.
+  // Returns the compiler for this device. The first call finds or creates it. Returns nullptr if
+  // there is no compiler. For the CPU, codegen::makeCppCompiler gives the reason.
   virtual const codegen::KernelCompiler* compiler() const = 0;
   // Loads one entry point of an image. The device owns the handle.
   virtual KernelHandle load(const codegen::KernelImage& image, const std::string& entry) = 0;
@@ -212,20 +219,21 @@ class Device {
   virtual void launch(KernelHandle kernel, const codegen::LaunchStage& stage, const std::byte* args,
                       Stream stream, const Issue& issue) = 0;
 
-  // Prepares a matrix product. The algorithm comes from `choices`. If it is not there, the first
-  // proposal of the library is used, which is the same in every process.
+  // Prepares a matrix product. The algorithm is taken from `choices`. If `choices` has none, the
+  // library's first proposal is used. That proposal is the same in every process.
   // Errors: UserError if sizes or dtypes disagree, or if the device's library cannot compute this
   // matrix product.
   virtual std::shared_ptr<const PreparedMatmul> prepareMatmul(const MatmulSpec& spec,
                                                               const AlgorithmChoices& choices) = 0;
-  // Returns the questions that prepareMatmul() looks up in its choices. Empty if there is nothing
-  // to choose.
+  // Returns the questions (see AlgorithmChoices) that prepareMatmul() looks up. Returns an empty
+  // set if there is nothing to choose.
   virtual std::set<std::string> algorithmQuestions(const MatmulSpec&) { return {}; }
-  // Answers one question of this device or of another rank's device. Measures on `stream` unless
-  // the answer is already known. Returns "" if no choice was made.
+  // Chooses an algorithm for one question, which this device or the device of another rank has
+  // returned. Measures on `stream` unless the choice is already stored. Returns "" if no choice was
+  // made.
   virtual std::string chooseAlgorithm(const std::string&, Stream) { return {}; }
-  // Returns whether algorithmQuestions() can return questions. The result must be the same on every
-  // rank of a job.
+  // Returns whether algorithmQuestions() may return a set that is not empty. The result must be the
+  // same on every rank of a job.
   virtual bool choosesAlgorithms() const { return false; }
 
   // Returns the workspace bytes that library() needs for calls with these descriptors. Pointers are
@@ -237,7 +245,7 @@ class Device {
   // transport cannot access this device's memory.
   virtual void communicate(comm::Communicator& communicator, std::span<const comm::Operation> group,
                            Stream stream, const Issue& issue) = 0;
-  // Copies contiguous bytes. Each side is device or host memory; the device detects which.
+  // Copies contiguous bytes. `dst` and `src` may each be device memory or host memory.
   virtual void copy(void* dst, const void* src, int64_t bytes, Stream stream,
                     const Issue& issue) = 0;
   virtual void fill(void* dst, int byte, int64_t bytes, Stream stream, const Issue& issue) = 0;
@@ -246,8 +254,8 @@ class Device {
   virtual void hostTask(std::function<void()> task, Stream stream, const Issue& issue) = 0;
 };
 
-// Creates the device of one GPU. UserError that names what is missing: the module, a driver, or
-// that GPU.
+// Creates the device of one GPU. Throws UserError if the CUDA module, a driver, or that GPU is
+// missing; the message says which.
 std::unique_ptr<Device> makeCudaDevice(int ordinal);
 // Returns the number of usable GPUs, or 0 with the reason in `why`.
 int cudaDeviceCount(std::string& why);

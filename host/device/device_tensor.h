@@ -7,13 +7,14 @@
 
 namespace heddle::host {
 
-// A tensor in device memory. A rank outside of the tensor's mesh has no data (`desc.held`).
+// A tensor in device memory. On a rank outside of the tensor's mesh, `desc.held` is false and there
+// is no data.
 struct Tensor {
   void* data = nullptr;
   TensorDesc desc;
   std::shared_ptr<void> owner;  // keeps the memory alive; empty if the caller owns the memory
-  // For an input: `data` is in host memory. The tensor must have no axes and is passed by value:
-  // run() reads its element before it returns, also on a CPU device.
+  // Inputs only: `data` is in host memory. The tensor must have no axes. run() reads its single
+  // element before it returns, also on a CPU device.
   bool in_host_memory = false;
 };
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kProductTile = 64;
 constexpr int64_t kMostProductBlocks = 65536;
-// The dense extent of an f8 matrix must be a multiple of this (16 bytes). The other may be any.
+// The dense extent of an f8 matrix must be a multiple of this (16 bytes). The other extent may have
+// any value.
 constexpr int64_t kFloat8Multiple = 16;
 
 ProductArgs productArgs(const MatmulShape& shape) {

@@ -48,19 +48,19 @@ struct ProductLaunch {
   ProductArgs args;  // without addresses
 };
 
-// Returns the part of the matrix product that cuBLASLt computes: all of it, all of it except the
-// bias or the activation, or nothing. cuBLASLt computes an f8 matrix product if:
+// Returns the part of the matrix product that cuBLASLt computes: the full matrix product, or the
+// matrix product without the bias or the activation. Returns nullopt if cuBLASLt computes no part.
+// cuBLASLt computes an f8 matrix product if all of these conditions hold:
 // - the GPU has f8 tensor cores (`has_float8`: sm_89 and later),
 // - a or b is e4m3, and c is wider than f8,
 // - k and the dense extent of c are multiples of 16, and k is positive.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
-// Returns the launch that computes the full matrix product. UserError if more than
-// ProductArgs::kMostBatchAxes batch axes remain after those that form one axis in memory are
-// merged.
+// Returns the launch that computes the full matrix product. Batch axes that form one axis in memory
+// are merged. Throws UserError if more than ProductArgs::kMostBatchAxes axes remain.
 ProductLaunch fallbackMatmul(const MatmulSpec& spec);
-// Returns the launch that applies to c, in place, what `part` leaves out of `spec`. c must be f32
-// or f64, so that it is not rounded before.
+// Returns the launch that applies the bias and activation of `spec` that `part` does not contain.
+// The kernel changes c in place. c must be f32 or f64, so that the sums are not rounded earlier.
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part);
 
 }  // namespace heddle::host

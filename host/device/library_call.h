@@ -12,7 +12,7 @@ enum class LibraryFunction : uint8_t { Cumsum, Argsort, Scatter, ScatterAdd };
 // One call of a function that works on lines along an axis. The member of FusionBuilder with the
 // same name defines the function (ir/graph/builder.h).
 //
-// Strides:       any that are not negative.
+// Strides:       zero or positive.
 // Dtypes:        all, except that f8 can be neither summed nor sorted. An index is i64 or i32.
 // Sums:          float sums are computed in f64 and rounded once (cumsum: once per element).
 //                Integer sums wrap. Sources are added in row-major order.
@@ -62,11 +62,11 @@ struct LineSpace {
 // (OfIndex), or only those along which it does not (NotOfIndex: the index has one element or
 // stride 0 there).
 enum class LineAxes : uint8_t { All, OfIndex, NotOfIndex };
-// Returns the lines of a call. UserError if more than kMostAxes axes with several elements are
-// selected, before any are merged.
+// Returns the lines of a call. Throws UserError if more than LineSpace::kMostAxes axes with several
+// elements are selected. Axes are counted before they are merged.
 LineSpace lineSpaceOf(const LibraryCall& call, LineAxes which = LineAxes::All);
 
-// What one line looks like along the axis.
+// The extents and strides of one line along the axis of a call.
 struct LineShape {
   int64_t extent = 0;                              // elements of the result
   int64_t n = 0;                                   // elements of the input; scatter: of the source

@@ -47,8 +47,9 @@ const Module& require(const Module* (*find)(std::string&)) {
 
 }  // namespace
 
-// Nothing is cached here, because the loader itself keeps one copy of each library. RTLD_LOCAL
-// prevents the symbols of, for example, one MPI from replacing those of the program.
+// This function caches nothing, because the loader itself keeps one copy of each library.
+// RTLD_LOCAL prevents the symbols of a module from replacing symbols of the program, for example
+// those of another MPI.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
   for (const std::string& path : pathsOf(library)) {

@@ -11,12 +11,13 @@ namespace heddle::host {
 // They are searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the
 // loader's search path. All functions are thread-safe.
 
-// Return a module. UserError that names the file and the loader's message for each path.
+// Return a module. Throw UserError if the module cannot be loaded. The message names the file and
+// contains the loader's message for each path.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();
 
-// Return a module, or nullptr with the text of that error in `why`.
+// Return a module, or nullptr with the message of the UserError above in `why`.
 const CudaModule* findCudaModule(std::string& why);
 const comm::NcclModule* findNcclModule(std::string& why);
 const comm::MpiModule* findMpiModule(std::string& why);

@@ -78,8 +78,8 @@ bool isWithinRows(const MatmulShape::Matrix& matrix, size_t axis, int64_t extent
   return matrix.batch_strides[axis] > 0 && matrix.row_stride == matrix.batch_strides[axis] * extent;
 }
 
-// The innermost batch axis is tried first. Once it is merged, the next one may form one axis with
-// the longer rows.
+// Merges batch axes into the rows where possible. The innermost batch axis is tried first. After it
+// is merged, the next batch axis may form one axis with the longer rows.
 void mergeBatchesIntoRows(MatmulShape& shape) {
   while (!shape.batch.empty()) {
     const size_t last = shape.batch.size() - 1;

@@ -34,8 +34,8 @@ struct MatmulShape {
   int64_t batches() const;
 };
 
-// The layout of a matrix as a library describes it: either the rows or the columns are dense, with
-// `ld` elements from one to the next.
+// The layout of a matrix in the form of BLAS. Either the rows or the columns are dense. `ld` is the
+// number of elements from the start of one row (or column) to the start of the next.
 struct MatrixLayout {
   bool fits = false;        // false: a library cannot read the matrix in place
   bool transposed = false;  // the columns are dense
@@ -43,11 +43,12 @@ struct MatrixLayout {
 };
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
-// Checks the descriptors and returns the shape. UserError that names the sizes or dtypes that
-// disagree.
+// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree; the
+// message names them.
 //
-// A batch axis becomes rows if b lacks it and if it forms one axis with the rows of a and of c in
-// memory, on either side of the rows. Thus [batch, m, k] x [k, n] is one unbatched matrix product.
+// A batch axis is merged into the rows if b lacks it, and if the batch axis and the rows form one
+// axis in the memory of a and of c. The batch axis may be outside or inside of the rows. Thus
+// [batch, m, k] x [k, n] is one unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
 // Returns the transposed matrix product. If the result of `shape` has dense columns, the transposed

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNear = 1.15;    // times within this factor of the best one are measured again
-constexpr double kClear = 1.005;  // algorithm 0 wins unless it is slower by more than this factor
+constexpr double kClear = 1.005;  // algorithm 0 is chosen if it is at most this factor slower
 constexpr int kRounds = 4;
 constexpr double kHeatMs = 2;
 constexpr int kMostRepeats = 50;
@@ -59,7 +59,7 @@ class TimedChoice {
     return all;
   }
 
-  // Replaces all times: only those of the final count.
+  // Measures the finalists and replaces all times, because only the times of the final count.
   void runFinal(const std::vector<size_t>& finalists) {
     if (finalists.size() < 2) return;
     std::vector<double> sustained(times_.size(), kNever);

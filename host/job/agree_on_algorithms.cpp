@@ -47,10 +47,10 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
-  // A GPU loads a kernel at its first launch, and waits for all running work to do so. During a run
-  // that work could be a collective that waits for a rank which waits for the lock of the loader.
-  // Every rank with a GPU therefore loads its kernels here, after all ranks have posted their
-  // earlier runs.
+  // At its first launch, a kernel is loaded, and the load waits for all running work of the GPU.
+  // During a run, this work could be a collective. The collective could wait for a rank that itself
+  // waits for the lock of the loader. Every rank with a GPU therefore loads its kernels here, after
+  // all ranks have posted their earlier runs.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {
@@ -62,7 +62,7 @@ void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const 
     const size_t tab = line.find('\t');
     HEDDLE_CHECK(tab != std::string::npos, "a choice of an algorithm without its question: {}",
                  line);
-    // An earlier choice is in use on some rank, so it is kept.
+    // An earlier choice is kept, because some rank uses it already.
     choices_.emplace(line.substr(0, tab), line.substr(tab + 1));
   }
 }

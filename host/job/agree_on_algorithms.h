@@ -14,15 +14,15 @@ namespace heddle::host {
 // Chooses the library algorithms for the matrix products of one Executable.
 //
 // One rank:      the rank asks its own device.
-// Several ranks: rank 0 chooses for all, because replicated results must have equal bits
-// everywhere.
-//                When the ranks prepare for new sizes, each sends its questions to rank 0, and rank
-//                0 sends its choices to all.
-// Exchange:      unsharded sizes alone decide whether ranks exchange, so all of them do or none.
-//                A question that comes up later, because the strides of a rank have changed, has no
-//                choice. It gets the library's first guess.
-// No exchange:   ranks of a program that does not communicate need not agree. They exchange nothing
-//                and take the library's first guess.
+// Several ranks: rank 0 chooses for all ranks, because replicated results must have equal bits on
+//                all ranks. When the ranks prepare for new sizes, each rank sends its questions
+//                (Device::algorithmQuestions()) to rank 0. Rank 0 sends its choices to all ranks.
+// When:          the ranks exchange questions only if the unsharded sizes are new. These are equal
+//                on all ranks, so either all ranks take part or none. A rank may have a new
+//                question later, because its strides have changed. This question has no choice, and
+//                the rank uses the library's first guess.
+// No exchange:   the ranks of a program that does not communicate need not agree. They exchange
+//                nothing and use the library's first guess.
 // Threads:       thread-safe. In a job, all ranks prepare runs in the same order.
 class AlgorithmAgreement {
  public:

@@ -46,8 +46,8 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 
 }  // namespace
 
-// A split is collective over the job. Every rank therefore lists the teams of all ranks, and takes
-// part in each split, also in those that give it no communicator.
+// A split is collective over the job. Every rank therefore lists the teams of all ranks and takes
+// part in each split, even if the split gives this rank no communicator.
 void Communicators::add(const Program& program, comm::World& world) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
@@ -84,7 +84,7 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
-  // A digest is enough while the programs agree. The texts are exchanged only for the message.
+  // The ranks compare digests. They exchange the texts only if the digests differ, for the message.
   const std::string text = print(program);
   const std::string digest =
       fmt::format("{}:{:x}", text.size(), boost::hash_range(text.begin(), text.end()));

@@ -11,13 +11,14 @@
 
 namespace heddle::host {
 
-// Owns the communicators that programs without Calls need: one for each distinct pair of a member
-// list and a carrier (Communicate::carrier). They are split from the job in the order in which a
-// walk over the program finds the teams, which is the same on every rank.
+// Owns the communicators that programs need: one for each distinct pair of a member list and a
+// carrier (Communicate::carrier). The programs must contain no Call. Communicators are split from
+// the job in the order in which a walk over the program finds their teams. This order is equal on
+// every rank.
 class Communicators {
  public:
-  // Creates the communicators that the program needs and that are missing. Collective over the job.
-  // The job must be the same for all programs, and no other thread may use this object meanwhile.
+  // Creates the communicators that the program needs and that do not exist yet. Collective over the
+  // job. All programs must belong to one job. No other thread may use this object during the call.
   void add(const Program& program, comm::World& world);
 
   // Returns one communicator. InternalError: no instruction of an added program names it.
@@ -34,8 +35,9 @@ class Communicators {
   double seconds_ = 0;
 };
 
-// Requires that every rank of the job holds the same program; one rank needs no check. UserError on
-// all ranks, with the first line that differs. Collective.
+// Checks that every rank of the job holds the same program. If programs differ, every rank throws
+// UserError with the first line that differs. Collective over the job. Does nothing in a job of one
+// rank.
 void checkAgreement(const Program& program, comm::World& world);
 
 }  // namespace heddle::host

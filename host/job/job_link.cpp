@@ -40,7 +40,8 @@ void JobLink::end(comm::Activity activity) {
 int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return 0;
-  // Local runs of one Executable end in order; chains of communicating runs are not negative.
+  // Runs of one Executable that do not communicate end in order, so they form one chain. Its id is
+  // negative, because the ids of chains of communicating runs are not.
   if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
   size_t plan = program_;
   boost::hash_combine(plan, number_);
@@ -48,8 +49,8 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   return monitor_->activity().beginRun(program_, plan, chain);
 }
 
-// Compares with the next rank in the first runs and then in every kKeptRuns-th: reading memory that
-// another rank writes is too slow for every run of a long series.
+// Compares with the next rank in the first runs and then in every kKeptRuns-th run. It is too slow
+// to read memory that another rank writes in every run of a long series.
 void JobLink::endRun(int64_t run) {
   constexpr int64_t kFirst = 16;
   constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);

@@ -14,13 +14,14 @@ namespace heddle::host {
 // after close(). Thread-safe.
 class JobLink {
  public:
-  // `program`: the hash that was given to JobMonitor::addProgram. `number`: identifies the
-  // Executable, equal on all ranks; it distinguishes two Executables of one program. `world` and
-  // `monitor` must live until close().
+  // `program` is the hash that was given to JobMonitor::addProgram(). `number` identifies the
+  // Executable, is equal on all ranks, and distinguishes two Executables of one program. `world`
+  // and `monitor` must live until close().
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
   void close();
 
-  // Returns nullptr in a job of one rank. Streams write to it, and must end before close().
+  // Returns nullptr in a job of one rank. The work of streams writes to the status, and must end
+  // before close().
   comm::RankStatus* status() const { return status_; }
 
   // Call these around an activity. If the activity throws, do not call end(): the status then shows
@@ -31,14 +32,15 @@ class JobLink {
   // Returns a number for endRun().
   //   sizes         hash that distinguishes the plans of one program
   //   communicates  the program communicates on some rank, so all ranks count its runs
-  //   chain         as for comm::RankActivity::beginRun()
+  //   chain         id of a sequence of runs that end in the order in which they began; 0: none
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
-  // Throws UserError if the next rank has made different runs. Does nothing for 0, or after the job
-  // has failed, so that the status shows where the rank was.
+  // Ends the run with the number that beginRun() returned. Throws UserError if the next rank has
+  // begun different runs. Does nothing if `run` is 0, or after the job has failed, so that the
+  // status still shows where the rank was.
   void endRun(int64_t run);
 
-  // Calls JobMonitor::compareCounts for an all-to-all-v of the run that is being issued. The job
-  // monitor must have only one such run (host/run/run_order.h).
+  // Calls JobMonitor::compareCounts for an all-to-all-v of the run that is being issued. Only one
+  // run may be issued on the job monitor at this time (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
 

@@ -24,12 +24,12 @@ std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind
 // Exceptions: a program that leaves the job because of an exception must catch it outside the scope
 //             of the World. The destructor of the World then notifies the other ranks, and their
 //             run() or wait() throws. World::fail() tells them the reason.
-// After that: MPI can only be used to end the process.
+// After that: after a failure, MPI can only be used to end the process.
 //             - If heddle initialised MPI, the process ends without MPI_Finalize.
 //             - A program that initialised MPI itself calls MPI_Abort, after it has waited for one
 //               second so that the other ranks can report their errors (examples/mpi_job.cpp).
-//               MPI_Finalize could wait for ranks that wait elsewhere. In a failed job it therefore
-//               ends in MPI_Abort with code 2.
+//               In a failed job, MPI_Finalize calls MPI_Abort with code 2. Otherwise it could wait
+//               forever for ranks that never call it.
 //             - The process cannot create another World.
 std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
 

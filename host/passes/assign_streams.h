@@ -4,11 +4,13 @@
 
 namespace heddle::host {
 
-// Gives the collectives of each team and copy channel their own stream, so that they run beside
-// other work. Streams are numbered in the order of first use, which is the same on every rank. All
-// other instructions stay on stream 0. Run this before sinkWaits(), which puts each wait on the
-// stream that needs it. Leaves a program unchanged if it has several streams or an order of its own
-// (isUnordered()).
+// Moves collectives off stream 0, so that they run beside other work. Each pair of a team (the
+// ranks of a collective) and a copy channel gets its own stream. Streams are numbered in the order
+// of first use, which is the same on every rank. All other instructions stay on stream 0.
+//
+// Run this before sinkWaits(), which puts each wait on the stream that needs it. A program does not
+// change if it already has several streams, or if its author ordered it (isUnordered() in
+// host/passes/analysis/buffer_accesses.h is false).
 Program assignStreams(Program program);
 
 }  // namespace heddle::host

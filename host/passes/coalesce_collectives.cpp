@@ -34,7 +34,8 @@ class Coalescer {
         items_(bufferAccessesOf(program_)),
         sizes_(program_, options) {}
 
-  // Groups stay open while all their posts can still move down to the current instruction.
+  // Visits the instructions in order. A group stays open, so that further collectives can join it,
+  // while all its posts can still move down to the current instruction.
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
     findPosts();
@@ -57,7 +58,8 @@ class Coalescer {
     return std::get<Communicate>(at(member.post).op);
   }
 
-  // Only collectives are joined, so sends and receives are not counted.
+  // Records the posts and waits of each token. Ignores sends and receives, because only collectives
+  // are joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
@@ -69,7 +71,7 @@ class Coalescer {
     }
   }
 
-  // Whether another collective of this kind reads or writes a buffer that this one reads or writes.
+  // Returns whether another collective of this kind accesses a buffer that collective `i` accesses.
   bool isPiece(size_t i, CollectiveKind kind) const {
     const auto& accesses = items_.items[i].accesses;
     return std::any_of(accesses.begin(), accesses.end(), [&](const ItemAccess& access) {
@@ -77,8 +79,8 @@ class Coalescer {
     });
   }
 
-  // Returns the instruction if it is a small collective whose token has one post and one wait, in
-  // this order and on the same ranks.
+  // Returns collective `i` if it may be joined. It must be small. Its token must have exactly one
+  // post and, later and on the same ranks, exactly one wait.
   std::optional<Member> memberAt(size_t i) {
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;
@@ -97,8 +99,8 @@ class Coalescer {
     return sizes_.bytes(program_, program_.slots[static_cast<size_t>(id)]);
   }
 
-  // Whether the posts of the group cannot move past the instruction. Their own waits do not block,
-  // because they are removed.
+  // Returns whether instruction `i` prevents the posts of the group from moving down past it. The
+  // waits of the group do not, because they are removed.
   bool isBlocked(const PostGroup& group, size_t i) const {
     return std::any_of(group.members.begin(), group.members.end(), [&](const Member& member) {
       if (member.wait == i) return false;

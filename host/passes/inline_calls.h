@@ -4,8 +4,8 @@
 
 namespace heddle::host {
 
-// Replaces every Call by the body of its callee. Run this first, so that the other passes see every
-// access.
+// Replaces every Call by the body of its callee. Run this before all other passes, so that they see
+// every access to a buffer.
 Program expandCalls(Program program);
 
 }  // namespace heddle::host

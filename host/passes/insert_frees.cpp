@@ -18,7 +18,7 @@ Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
   const size_t count = program.body.size();
-  std::map<RootId, size_t> last_use, root_at;  // item
+  std::map<RootId, size_t> last_use, root_at;  // buffer -> index of an item
   std::set<RootId> opaque;
   for (size_t i = 0; i < count; ++i) {
     for (const ItemAccess& access : items.items[i].accesses) {
@@ -43,7 +43,7 @@ Program freeAtTop(Program program) {
       return true;
     });
   };
-  // A buffer whose slot has been redefined cannot be freed. verify() reports the leak.
+  // A buffer cannot be freed after its slot has been redefined. verify() reports the leak.
   std::map<SlotId, size_t> defined_at;
   const auto stillNamed = [&](RootId root) {
     const SlotId slot = std::get<Allocate>(program.body[root_at[root]].op).out;
@@ -102,8 +102,9 @@ class BodyFrees {
   }
 
  private:
-  // Frees the slots that one instruction of this list allocates, before all other uses, and that no
-  // other list names.
+  // Frees the slots of this list that satisfy both conditions:
+  //   Exactly one instruction of the list allocates the slot, before all other uses.
+  //   No other list names the slot.
   void list(std::vector<Instruction>& body) {
     std::map<SlotId, size_t> last;
     std::map<SlotId, int> here;
@@ -121,7 +122,7 @@ class BodyFrees {
     std::map<size_t, std::vector<Instruction>> after;
     for (const auto& [slot, allocate] : made) {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
-      const bool aliased = aliased_.count(slot) > 0;  // then at the end of the list
+      const bool aliased = aliased_.count(slot) > 0;  // true: freed at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
       after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
     }
@@ -134,7 +135,7 @@ class BodyFrees {
     body = std::move(out);
   }
 
-  // Whether this list alone names the slot and all its direct and indirect views.
+  // Returns whether only this list names the slot and all its direct and indirect views.
   bool aliasesStay(SlotId slot, const std::map<SlotId, int>& here) {
     std::set<SlotId> views{slot};
     for (size_t before = 0; before != views.size();) {
@@ -155,7 +156,8 @@ class BodyFrees {
 
   Program& program_;
   std::map<SlotId, int> uses_;  // number of instructions of the program that name the slot
-  std::set<SlotId> taken_;      // inputs, outputs, or freed, posted or used on other streams
+  // Slots that are inputs or outputs, or are freed, posted or used on other streams.
+  std::set<SlotId> taken_;
   std::set<SlotId> aliased_;
 };
 

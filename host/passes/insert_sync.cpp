@@ -44,8 +44,9 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // Inserts the orders for `missing`. The last access of each stream implies its earlier ones, and
-  // orders that the others imply are dropped.
+  // Orders `stream` at item `at` after the accesses in `missing`. Only the last access of each
+  // stream needs an instruction, because it implies the earlier ones. An order that the other
+  // inserted orders imply is left out.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
     std::map<int32_t, StreamOrder::Done> posts;
@@ -77,7 +78,7 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      if (token < 0) return;  // posted again before a wait: verify() reports it
+      if (token < 0) return;  // the token was posted again before a wait: verify() reports it
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});
@@ -108,7 +109,7 @@ class SyncInserter {
   BufferAccesses items_;
   StreamOrder order_;
   std::vector<Instruction> begin_;
-  std::vector<std::vector<Instruction>> before_;  // one more for the end
+  std::vector<std::vector<Instruction>> before_;  // per item; the last list is for the end
   std::vector<std::vector<Instruction>> after_;
   std::map<size_t, EventId> event_after_;  // by item
 };

@@ -14,7 +14,7 @@ bool names(const Communicate& post, SlotId slot) {
   return found;
 }
 
-// Whether `x` defines or ends the meaning of a slot that `post` names.
+// Returns whether `x` defines a slot that `post` names.
 bool definesFor(const Instruction& x, const Communicate& post) {
   bool found = false;
   forEachSlotInside(x, [&](SlotId slot, FieldRole role) {
@@ -29,13 +29,14 @@ bool orders(const Instruction& x) {
          kind == InstructionKind::Control;
 }
 
-// Whether `x` allocates the output of `post`, which has one pair with two buffers.
+// Returns whether `x` allocates the output of `post`. Returns false if `post` has several pairs of
+// buffers, or if its input is its output.
 bool allocates(const Instruction& x, const Communicate& post) {
   const auto* made = std::get_if<Allocate>(&x.op);
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
 }
 
-// Whether `x` waits for an earlier post that shares no buffer with the item.
+// Returns whether `x` waits for an earlier post that shares no buffer with `item`.
 bool waitsForAnother(const Program& program, const BufferAccesses& items, size_t x,
                      const Item& item) {
   const auto* wait = std::get_if<Wait>(&program.body[x].op);
@@ -58,7 +59,7 @@ Program liftPosts(Program program) {
                 items.items.begin() + from + 1);
   };
   for (size_t i = 0; i < body.size(); ++i) {
-    // An unordered program has no other posts.
+    // In a program that its author did not order, Communicate is the only instruction that posts.
     const auto* found = std::get_if<Communicate>(&body[i].op);
     if (found == nullptr) continue;
     const Communicate post = *found;

@@ -22,11 +22,11 @@
 namespace heddle::host {
 namespace {
 
-// How much of a program is legal after a pass, so that it can be verified there.
+// Says which checks of verify() a program passes after a pass.
 enum class Legal {
-  Structure,  // everything that needs no sizes; streams may race, or views may not exist
-  Order,      // also no races and matching collectives; buffers are not freed yet
-  Program,    // all of verify()
+  Structure,  // only checks that need no sizes: streams may race, and views may be impossible
+  Order,      // also the checks of races and of collectives, but not those of frees
+  Program,    // all checks
 };
 
 struct Pass {
@@ -45,10 +45,10 @@ Program plain(Program program, const PassOptions&) {
 constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Order,
                          "the other passes see every access"};
 
-// This pass is second, because it needs the wait right after each post. If the sizes of a run
-// decide whether chunks are even, the passes below run on both versions, and the run selects one.
-// The version in chunks may not exist at the sizes that verify() tries, so only its structure is
-// verified.
+// This pass is second, because it requires the wait right after each post. If the sizes of a run
+// decide whether the chunks are even, the later passes run on the split and on the unsplit version,
+// and the run selects one. The sizes that verify() tries may not divide into chunks, so only the
+// structure of the split version is verified.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
@@ -88,8 +88,8 @@ class Pipeline {
       : options_(options), driver_(options, sameProgram, print) {}
 
   Program run(Program program) {
-    // If the input is illegal, or the caller skips insert_sync, no pass is to be blamed for races.
-    // verify() at the end reports them.
+    // If the input is illegal, or if the caller skips insert_sync, races are not the fault of a
+    // pass. verify() at the end reports them.
     const bool may_race = driver_.skips("insert_sync");
     if (options_.verify_each && (may_race || !isLegal(Legal::Order, program))) {
       most_ = Legal::Structure;
@@ -134,7 +134,8 @@ class Pipeline {
     return chunked;
   }
 
-  // The stream splits have been applied, or overlap is off. Later passes do not use them.
+  // Removes the stream splits. They have been applied, or overlap is off; later passes do not use
+  // them.
   static void dropStreamSplits(Program& program) {
     for (Slot& slot : program.slots) {
       if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();

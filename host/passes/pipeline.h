@@ -11,15 +11,17 @@
 namespace heddle::host {
 
 // Runs the fusion passes (ir/passes/pipeline.h) with the options of a compilation. options.skip may
-// name host passes too.
+// also name host passes.
 Fusion runFusionPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options);
 
-// Runs the passes of host/passes/pipeline.cpp in order. If options.verify is set, the result passes
-// verify(). If the sizes of a run decide whether matrix products are split into chunks, the result
-// is one `if` with both versions, and the passes have run on each.
-// options.skip may name fusion passes too.
-// UserError for a name to skip that is no pass, for chunks outside 0 .. kMostChunks, and for a
-// stream split that no collective can follow.
+// Runs the host passes in the order of host/passes/pipeline.cpp. If options.verify is set, verify()
+// checks the result. If the sizes of a run decide whether matrix products are split into chunks,
+// the result is one `if` that contains the split and the unsplit version. All later passes have run
+// on both versions. options.skip may also name fusion passes.
+// Throws UserError if
+//   a name in options.skip is not a pass,
+//   options.chunks is outside 0 .. PassOptions::kMostChunks, or
+//   no collective can be split as a stream split requests.
 Program runPasses(Program program, const PassOptions& options = {});
 
 // Returns the names of the host passes in order.

@@ -33,7 +33,8 @@ Program sinkWaits(Program program) {
       ++to;
     }
     Instruction copy = x;
-    // An instruction of only some of the waiting ranks orders nothing on the other ranks.
+    // If only some of the waiting ranks execute the instruction, its stream orders nothing on the
+    // other ranks.
     const bool everywhere =
         to < count && (!program.body[to].on.valid() || program.body[to].on == x.on);
     const bool has_stream = everywhere && items.items[to].stream >= 0;

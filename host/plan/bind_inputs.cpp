@@ -128,7 +128,7 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   return desc;
 }
 
-// Returns false for zeros only, because a descriptor without a given offset has zeros too.
+// Returns false if all offsets are zero, because a descriptor without a given offset has zeros too.
 bool isGiven(const std::vector<int64_t>& offset) {
   return std::any_of(offset.begin(), offset.end(), [](int64_t first) { return first != 0; });
 }
@@ -157,7 +157,8 @@ void checkBlock(const Slot& slot, const Program& program, const SizeBindings& si
   desc.held = expected.held;
 }
 
-// Requires the memory order for which the program was compiled. Axes of size 1 have no order.
+// Checks that the input has the memory order for which the program was compiled. Axes of size 1 may
+// be anywhere in the order.
 void checkObserved(const Slot& slot, const TensorDesc& desc) {
   if (!slot.tensor.layout.observed || desc.numel() == 0) return;
   const Layout::Observed& observed = *slot.tensor.layout.observed;

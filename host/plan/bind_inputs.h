@@ -27,7 +27,8 @@ UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& in
 // Gives symbols without a value their defaults, then checks the guards.
 void completeSizes(const Program& program, SizeBindings& sizes);
 
-// Returns a copy whose meshes have their sizes in a job of `ranks`, also in its callees.
+// Returns a copy of the program in which every mesh has its size in a job of `ranks` ranks. This
+// includes the meshes of callees.
 Program concretized(Program program, int64_t ranks);
 
 }  // namespace heddle::host

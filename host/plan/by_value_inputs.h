@@ -7,7 +7,7 @@
 namespace heddle::host {
 
 // Kernels take a 0-d input in host memory by value, as a scalar argument. These functions rewrite
-// their segments for it.
+// segments so that such an input becomes a scalar.
 
 // Returns whether input `position` of a segment may be passed by value: it is a tensor without
 // axes, no op reads it at computed indices, and it is not an output of the segment.

@@ -9,8 +9,8 @@ KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
 
 void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
-  // Sources are marked as loaded before the compiler runs, without mutex_ held meanwhile, so that
-  // handle() does not wait for it. If the compiler fails, the marks are removed.
+  // Sources are marked as loaded before the compiler runs. The compiler runs without mutex_, so
+  // that handle() does not wait for it. If the compiler fails, the marks are removed.
   std::lock_guard preparing(preparing_);
   std::vector<const codegen::KernelSource*> added;
   {

@@ -19,8 +19,8 @@ class KernelStore {
   // `images` nullptr: a private cache in the default folder. Both must outlive the store.
   KernelStore(Device& device, codegen::ImageCache* images);
 
-  // Compiles all new sources together, and loads every entry of the stages of the plans. If several
-  // sources fail, it throws the error of the first one.
+  // Compiles all new sources together, and loads every entry point that a stage of the plans names.
+  // If several sources fail, prepare() throws the error of the first one.
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
   // Returns a loaded entry. Call prepare() with its source before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;

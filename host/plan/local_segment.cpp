@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the values of the segment's symbols: from the unsharded sizes of the operands, otherwise
-// from the sizes of the program.
+// Returns the values of the segment's symbols. They come from the unsharded sizes of the operands,
+// or else from the sizes of the program.
 SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                        const std::vector<TensorDesc>& outputs, const SizeBindings& sizes) {
   SizeBindings bound;
@@ -112,7 +112,7 @@ class Localiser {
     };
     const ValueId wide = b().cast(moved(expr.inputs[1]), DType::I64);
     const ValueId in_table = within(wide, table.domain[axis].extent.evaluate(lookup_));
-    // The subtraction uses -1 in place of wrong indices too, so that it cannot overflow.
+    // Wrong indices are replaced by -1 before the subtraction, so that it cannot overflow.
     const ValueId begin = literal(block.begin), invalid = literal(-1);
     const ValueId valid = b().pointwise("where", {in_table, wide, invalid});
     const ValueId shifted = b().pointwise("sub", {valid, begin});

@@ -18,8 +18,8 @@ class PreparedAttention;  // host/device/attention.h
 
 // A plan is an unrolled program bound to a device: a flat list of steps. It fixes every size,
 // offset, kernel and communicator. Only pointers and scalar values are missing. A run writes them
-// to known offsets of its copy of the argument blocks. A plan is immutable (except `agreed`), and
-// all runs with the same shapes share it.
+// to known offsets in its copy of the kernels' argument blocks. A plan is immutable (except
+// `agreed`), and all runs with the same shapes share it.
 
 // Index into RunState::pointers, which holds the buffers of the unrolled program, then a workspace
 // for each stream, then the preallocated outputs.
@@ -42,10 +42,10 @@ struct FreeStep {
   int64_t bytes;
 };
 struct LaunchStep {
-  int32_t stage;          // in Plan::stages
-  int32_t first_pointer;  // in Plan::pointer_patches
+  int32_t stage;          // index in Plan::stages
+  int32_t first_pointer;  // index in Plan::pointer_patches
   int32_t pointers;       // count
-  int32_t first_scalar;   // in Plan::scalar_patches
+  int32_t first_scalar;   // index in Plan::scalar_patches
   int32_t scalars;        // count
   StreamId stream;
 };
@@ -73,11 +73,11 @@ struct CopyStep {
 };
 struct CollectiveStep {
   comm::Communicator* communicator;
-  int32_t first;       // in Plan::operations
+  int32_t first;       // index in Plan::operations
   int32_t operations;  // count; they are posted together
   StreamId stream;
-  int32_t counts = -1;         // in Plan::counts; only an AllToAllV has them
-  int32_t team = -1;           // in Plan::teams
+  int32_t counts = -1;         // index in Plan::counts; -1: not an AllToAllV
+  int32_t team = -1;           // index in Plan::teams
   comm::Carrier carrier = {};  // of the communicator
 };
 struct RecordStep {
@@ -106,7 +106,7 @@ struct ReadBackStep {
   StreamId stream;
   DType source_dtype;
   DType dtype;
-  int32_t count;  // of elements, for as many registers from `out` on
+  int32_t count;  // number of elements; element i is stored in register out + i
 };
 struct BranchStep {  // jumps to step `target` unless registers[lhs] `compare` rhs holds
   int32_t lhs;
@@ -135,7 +135,7 @@ struct Plan {
   struct Stage {
     codegen::LaunchStage launch;
     KernelHandle kernel = nullptr;
-    int32_t args = 0;  // offset of its block in Plan::args
+    int32_t args = 0;  // offset of the stage's argument block in Plan::args
   };
   struct PointerPatch {
     int32_t at;  // offset in Plan::args
@@ -214,17 +214,17 @@ struct Plan {
   // Facts about a step for timelines and injected faults.
   struct StepNote {
     StreamId stream = -1;      // -1: no stream, host only
-    int32_t occurrence = 0;    // how often its instruction occurred before: the trip of a loop
-    int64_t bytes = 0;         // that the instruction reads and writes
+    int32_t occurrence = 0;    // how often its instruction occurred before, e.g. in a loop
+    int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
-    int64_t output_bytes = 0;  // of `output`; 0: it writes none
-    int32_t team = -1;         // in Plan::teams, of a collective that is also a barrier
+    int64_t output_bytes = 0;  // size of `output`; 0: the instruction writes nothing
+    int32_t team = -1;         // index in Plan::teams; -1: not a collective that is also a barrier
   };
   struct Output {
     int32_t scalar = -1;  // register
     Place place;
     TensorDesc desc;
-    int32_t input = -1;         // the output is a view of this input's buffer; -1: of none
+    int32_t input = -1;         // the output is a view of the buffer of this input; -1: of no input
     bool preallocated = false;  // the result is in the caller's tensor
   };
 
@@ -232,7 +232,7 @@ struct Plan {
   std::vector<InstructionIndex> instruction_of;  // per step
   std::vector<StepNote> notes;                   // per step
   std::vector<std::vector<int>> teams;           // each a list of World ranks
-  uint64_t sizes_hash = 0;                       // of the sizes of the plan
+  uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
   // Round of CrossRankMatcher in which the ranks agreed on this plan. Guarded by RunOrder::running.
   mutable uint64_t agreed = 0;
   std::vector<Stage> stages;
@@ -283,12 +283,13 @@ struct PlanTarget {
   Stream stream = nullptr;  // of the run that needs the plan; library algorithms are timed on it
 };
 
-// Creates a plan, and compiles and loads the kernels that it needs. In a job whose ranks agree on
-// algorithms, it is collective for new sizes (AlgorithmAgreement).
+// Creates a plan, and compiles and loads the kernels that it needs. If the ranks of the job agree
+// on library algorithms (host/job/agree_on_algorithms.h), a call with new sizes is collective over
+// the job.
 //   preallocated  per output the descriptor of the caller's tensor, or nullopt
 //   by_value      per input, whether it is a 0-d tensor in host memory; missing entries are false
-// UserError naming the instruction that the device cannot do, or naming the output whose
-// preallocated tensor does not fit.
+// UserError names the instruction that the device cannot execute, or the output whose preallocated
+// tensor does not fit.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kPartAlignment = 256;
 
-// Returns k or v with each head repeated `group` times, by an axis of stride 0 after that of heads.
+// Returns k or v with each head repeated `group` times. An axis of stride 0 after the axis of heads
+// repeats them.
 TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
   const auto after_heads = static_cast<ptrdiff_t>(desc.rank()) - 2;
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc}) {
@@ -31,7 +32,7 @@ int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   return q.sizes[heads] / step.inputs[1].desc.sizes[heads];
 }
 
-// A tensor of a call. cuDNN reads or writes it in its own memory, or in a copy without gaps.
+// A tensor of a call. cuDNN accesses the memory of the tensor itself, or a copy without gaps.
 struct Part {
   View view;        // of the tensor itself
   TensorDesc seen;  // what cuDNN gets: the tensor or its copy

@@ -31,9 +31,10 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
     boost::hash_combine(plan_->sizes_hash, symbol);
     boost::hash_combine(plan_->sizes_hash, size);
   }
-  // First the facts that steps depend on: streams, events, pointers. storeValues() emits before the
-  // fork, because all streams read what it stores. Jumps are resolved when every step has an index.
-  // Matrix products and kernels come last: the plan prepares all of a kind at once.
+  // The order matters. Streams, events and pointers come first, because steps depend on them.
+  // storeValues() emits before the fork, because all streams read the values that it stores. Jumps
+  // are resolved when every step has an index. Matrix products and kernels come last, because all
+  // of one kind are prepared together.
   findEventUses();
   bindBuffers();
   bindValues();
@@ -82,7 +83,7 @@ void PlanBuilder::findEventUses() {
     if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
     const Op& op = step.instruction->op;
     if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
-    // A GroupEnd names no stream: its token belongs to the stream of the posts in the group.
+    // A GroupEnd names no stream. Its token belongs to the stream of the posts in the group.
     const StreamId stream = streamOf(op).value_or(group_stream);
     forEachToken(op, [&](TokenId id, FieldRole) { useEvent({true, id}, stream); });
     forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) {
@@ -108,8 +109,8 @@ void PlanBuilder::bindBuffers() {
   }
 }
 
-// Returns whether the program can write directly into the caller's tensor. The output must be an
-// allocation of the program and not a part of one, in the layout of the tensor.
+// Returns whether the program can write directly into the caller's tensor. The output must be a
+// complete allocation of the program, and must have the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&

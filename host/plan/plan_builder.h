@@ -24,7 +24,7 @@ class PlanBuilder {
     bool crosses = false;  // another stream uses it too
     int32_t event = -1;    // index of the event; assigned when a step first needs it
   };
-  using EventKey = std::pair<bool, int32_t>;  // true: a token, false: an event; its id
+  using EventKey = std::pair<bool, int32_t>;  // whether it is a token, and its id
   // Launches of one segment with equal descriptors share stages and argument blocks.
   struct PlannedKernel {
     const Fusion* segment;
@@ -49,7 +49,7 @@ class PlanBuilder {
   struct HostValue {
     int32_t scalar;  // register
     DType dtype;
-    bool in_memory;  // something needs it in device memory, not as an argument of a kernel
+    bool in_memory;  // a reader needs it in device memory; kernels take it as an argument
   };
   // The operations between GroupBegin and GroupEnd.
   struct Group {
@@ -151,7 +151,7 @@ class PlanBuilder {
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
-  std::vector<bool> substituted_;          // per buffer: the caller's preallocated memory
+  std::vector<bool> substituted_;  // per buffer: a preallocated tensor of the caller replaces it
   std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
   std::deque<PlannedKernel> kernels_;
   std::deque<Fusion> own_segments_;  // segments that are not in the program
@@ -164,8 +164,9 @@ class PlanBuilder {
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
   int32_t read_back_event_ = -1;
-  // Where collectives were posted, the latest last. Needed for transports on which collectives of
-  // several teams must run in one order.
+  // The communicators and streams on which collectives were posted, the latest last. Some
+  // transports need this list, because on them the collectives of different teams must run in one
+  // order.
   struct Posted {
     comm::Communicator* communicator;
     StreamId stream;

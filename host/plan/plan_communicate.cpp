@@ -183,11 +183,12 @@ void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
 }
 
 // Orders a post after the earlier posts of other teams. Kernels of a communicator hold the device
-// while they wait for other ranks. If two ranks ran those of two communicators in different orders,
-// they would wait for each other. All of them therefore run in the order of the program.
+// while they wait for other ranks. Two ranks could run the kernels of two communicators in
+// different orders, and would then wait for each other forever. Therefore all of these kernels run
+// in the order of the program.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
-  // Each post is ordered after the one before it, so an order after the latest is enough, unless a
-  // branch may have skipped it.
+  // Each post is ordered after the post before it, so it is enough to wait for the latest one. If a
+  // branch may have skipped that post, all earlier posts are waited for.
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;

@@ -112,8 +112,8 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
 }
 
-// Prepares the matrix products of the plan. Every rank of a job calls this, also a rank without any
-// matrix product, because the ranks agree on algorithms here.
+// Prepares the matrix products of the plan. The ranks agree on algorithms here, so every rank of a
+// job calls this function, even a rank without any matrix product.
 void PlanBuilder::prepareMatmuls() {
   std::set<std::string> questions;
   const auto namingInstruction = [&](const PlannedMatmul& planned, const auto& work) {

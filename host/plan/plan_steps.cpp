@@ -1,4 +1,5 @@
-// One member of PlanBuilder for each instruction that is no launch, library call or communication.
+// The members of PlanBuilder for the instructions that plan_library.cpp and plan_communicate.cpp do
+// not handle.
 #include <algorithm>
 
 #include "host/plan/plan_builder.h"
@@ -17,8 +18,8 @@ int64_t validSpan(const TensorDesc& desc) {
   return span;
 }
 
-// Returns whether one copy of bytes does: both sides have the same strides, and the span of `out`
-// holds nothing except this tensor.
+// Returns whether a single copy of bytes is enough. This requires that both sides have the same
+// strides, and that the span of `out` contains nothing except this tensor.
 bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   for (size_t i = 0; i < out.rank(); ++i) {
     if (out.sizes[i] > 1 && out.strides[i] != in.strides[i]) return false;
@@ -85,8 +86,8 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     emit(CopyStep{out.place, in.place, bytes, stream});
     return;
   }
-  // Another memory order needs a kernel of one `set`. All of its sizes are symbols, so that one
-  // source serves copies of all sizes.
+  // If the memory orders differ, a generated kernel with a single `set` copies the tensor. All of
+  // its sizes are symbols, so that one source serves copies of all sizes.
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;

@@ -12,9 +12,9 @@
 
 namespace heddle::host {
 
-// Interprets a host program on one rank, in two phases. prepare() settles everything that sizes
-// decide, and execute() issues one run. The evaluator holds no state of a run, so several threads
-// may call both.
+// Interprets a host program on one rank, in two phases. prepare() computes everything that depends
+// only on sizes, and execute() issues one run. The evaluator holds no state of a run, so several
+// threads may call both.
 class HostIrEvaluator {
  public:
   // `program` must contain no Call (see inlineCalls()), and its meshes must have their sizes in the

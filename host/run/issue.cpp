@@ -38,7 +38,7 @@ void Issuer::run() {
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
-    const size_t current = next_++;  // before the handler, which may set next_ to jump
+    const size_t current = next_++;  // advanced before the handler, because a jump sets next_
     issue_.instruction = plan_.instruction_of[current];
     issue_.step = static_cast<int32_t>(current);
     if (status != nullptr && issue_.instruction >= 0) {
@@ -76,8 +76,8 @@ void Issuer::freeWorkspaces() noexcept {
   }
 }
 
-// Makes stream 0 wait for the other streams, so that memory is freed after their work. An error is
-// only reported, since freeing must go on.
+// Makes stream 0 wait for the other streams, so that memory is freed after their work. If this
+// fails, the error is only reported, because all memory must still be freed.
 void Issuer::joinStreams() noexcept {
   for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
     try {
@@ -264,7 +264,7 @@ void Issuer::operator()(const ReadBackStep& step) {
   }
   device_.recordEvent(event, stream(step.stream));
   awaitEvent(device_, event, plan_);
-  state_.completion->rethrow();  // there is no value if earlier work has failed
+  state_.completion->rethrow();  // if earlier work has failed, there is no value to read
   for (int32_t i = 0; i < step.count; ++i) {
     scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
   }

@@ -20,7 +20,8 @@ class Issuer {
 
   // Allocates the workspaces, issues all steps, and frees the workspaces.
   void run();
-  // Returns the instruction that run() issues now, for messages; -1: none, at the start or the end.
+  // Returns the instruction that run() is issuing, for messages. -1: none, because run() is before
+  // the first or after the last step.
   InstructionIndex instruction() const { return issue_.instruction; }
   // Frees all memory of the run, on stream 0 after all issued work. Call this after an exception.
   void freeAll() noexcept;
@@ -53,7 +54,7 @@ class Issuer {
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // Issues a step for a profile, a profiler or an injected fault.
+  // Issues a step if a run profile or a profiler records it, or if a fault may be injected.
   void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
@@ -72,8 +73,8 @@ class Issuer {
   bool injected_ = false;
 };
 
-// Requires that the fault can act in a run of the plan. UserError: there is no such instruction,
-// this rank does not issue it, or it writes nothing on this rank that could be corrupted.
+// Requires that the fault can act in a run of the plan. UserError: the instruction of the fault
+// does not exist, this rank does not issue it, or (for Corrupt) it writes no memory on this rank.
 void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

@@ -38,7 +38,7 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  // A group of receives: the notes know no output of GroupEnd.
+  // A group of receives has no output in the notes, because GroupEnd names no slot.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const auto at = static_cast<size_t>(post->first + i);

@@ -19,8 +19,8 @@ using comm::CollectiveKind;
 using comm::Operation;
 using nlohmann::json;
 
-// Number of posts that a rank sends in full for each channel. Of the later ones it sends their
-// number and a hash.
+// Number of posts that a rank sends in full for each channel. For later posts, the rank sends only
+// their number and a hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {
@@ -43,7 +43,7 @@ bool isBetween(const Channel& channel, int a, int b) {
 
 // The posts of one rank to one channel. The first ones are sent in full.
 struct Sequence : PostSequence<PlannedPost> {
-  uint64_t rest_hash = 0;  // of the other ones
+  uint64_t rest_hash = 0;  // of the posts that are not sent in full
 };
 using Sequences = std::map<Channel, Sequence>;
 
@@ -107,8 +107,8 @@ std::string encodePosts(const Sequences& sequences) {
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. UserError if the text is not a list of posts: that rank takes
-// part in another exchange.
+// Parses the posts of rank `peer`. UserError if the text is not a list of posts, which means that
+// the rank takes part in another exchange.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);
@@ -168,8 +168,8 @@ class Comparison {
                 resources_.text(mine.posts.back().instruction), rank_, peer_, kSentInFull);
     }
   }
-  // Returns nullptr after the end of the sequence. Returns the last post that was sent in full in
-  // place of later ones.
+  // Returns the post at this position. Positions of posts that were not sent in full give the last
+  // post that was. Returns nullptr after the end of the sequence.
   static const PlannedPost* postAt(const Sequence& sequence, size_t at) {
     if (at >= sequence.total) return nullptr;
     return &sequence.posts[std::min(at, sequence.posts.size() - 1)];
@@ -203,7 +203,7 @@ void CrossRankMatcher::agree(const Plan& plan, RunResources& resources) {
   plan.agreed = round_;
 }
 
-// Returns the same answer on all ranks, whatever plans a rank has cached or created again.
+// Returns the same answer on all ranks. It does not depend on which plans a rank has cached.
 bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
   if (agreed_.count(sizes_hash) > 0) return false;
   if (agreed_.size() == most_) {

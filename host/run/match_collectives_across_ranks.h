@@ -17,12 +17,13 @@ namespace heddle::host {
 //          sizes exchange nothing. The job monitor checks that ranks run with the same sizes, and
 //          counts follow from program and sizes. (An input that is itself posted must be allocated
 //          as its type says; unroll() checks this.)
-// What:    each rank sends its posts to all others over the host. Two ranks compare the posts that
-//          they share, on each communicator and for transfers from each rank to each other. They
-//          compare them in order, as NCCL matches them.
-// Limits:  after a branch that the run decides, later posts are unknown and not compared. The lists
-//          of an all-to-all-v come from the run and are compared there
-//          (comm/monitor/posted_counts.h).
+// What:    each rank sends its posts to all others over the host. Two ranks compare the posts in
+//          which both take part: the collectives of each communicator that they share, and the
+//          transfers between the two. They compare the posts in the order of issue, because NCCL
+//          matches posts in this order.
+// Limits:  posts after a branch on a scalar are not compared, because only the run decides the
+//          branch. The counts of an all-to-all-v are also known only in the run, which compares
+//          them (comm/monitor/posted_counts.h).
 // Cache:   whether a run is compared depends only on the sizes of earlier runs, which are equal on
 //          all ranks, and not on the plans that a rank has kept. When kMost different sizes are
 //          known, all are forgotten at once and a new round begins, so that memory is bounded. A
@@ -32,14 +33,14 @@ class CrossRankMatcher {
  public:
   static constexpr size_t kMost = 4096;
 
-  // `world` nullptr: one rank. `communicates`: the program communicates on some rank. `most`: in
-  // place of kMost, for tests.
+  // `world` nullptr: one rank. `communicates`: the program communicates on some rank. `most`
+  // replaces kMost, for tests.
   CrossRankMatcher(comm::World* world, bool communicates, size_t most = kMost);
 
-  // Compares the posts of the plan if its sizes are new. It is then collective over the job; call
-  // it after JobLink::beginRun(). For a plan that the ranks agreed on in this round, it compares
-  // one number only. UserError on the ranks that disagree, naming the instruction, two ranks and
-  // both operations.
+  // Compares the posts of the plan if its sizes are new. In this case the call is collective over
+  // the job. Call it after JobLink::beginRun(). If the ranks have agreed on the plan in this round,
+  // the call only compares Plan::agreed with the round. UserError on the ranks that disagree,
+  // naming the instruction, two ranks and both operations.
   void agree(const Plan& plan, RunResources& resources);
 
  private:

@@ -36,8 +36,8 @@ void RunProfile::start(std::shared_ptr<const Plan> plan, std::vector<std::string
   issues_.clear();
   work_.clear();
   if (device.kind() != DeviceKind::Cuda) return;
-  // Relates the clock of the device to that of the host: a timer on an idle stream is recorded at
-  // the moment at which the host has waited for it.
+  // Relates the clock of the device to the clock of the host. A timer on an idle stream is recorded
+  // at about the time at which the host's wait for it ends.
   Stream idle = device.createStream();
   origin_ = device.createTimer();
   device.recordEvent(origin_, idle);

@@ -21,10 +21,10 @@ struct TimelineEvent {
   StreamId stream = -1;  // executed on this stream of the run; -1: issued by the host
   int64_t begin = 0;
   int64_t end = 0;
-  int64_t bytes = 0;       // that the instruction reads and writes on this rank
-  int32_t occurrence = 0;  // trip of a loop, counted per instruction
-  // World ranks of a collective that is also a barrier: none completes before all have begun. Empty
-  // for everything else.
+  int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
+  int32_t occurrence = 0;  // how often the instruction occurred before, e.g. in a loop
+  // The World ranks that take part, if the instruction is a collective that is also a barrier: no
+  // rank completes it before all have begun it. Empty for every other instruction.
   std::vector<int> team;
 };
 

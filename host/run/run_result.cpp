@@ -18,8 +18,8 @@ struct OwnedBuffer {
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
 
-  // Orders the free after the run. The last owner may be on another thread, where the same handle
-  // is another stream, while the run has not completed.
+  // Orders the free after the run. The last owner may be on another thread, where
+  // cudaStreamPerThread is another stream, and the run may not have completed.
   void waitForRun() noexcept {
     try {
       resources->device().waitEvent(stream, run->event);

@@ -30,7 +30,8 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
     probe(plan);
     std::this_thread::sleep_for(kPollingInterval);
   }
-  // A collective that another wait has aborted completes too, but is no success.
+  // Another wait may have aborted a collective. The event has then happened although the run has
+  // failed.
   probe(plan);
 }
 
@@ -113,7 +114,8 @@ void Completion::waitForDevice() {
 }
 
 void Completion::conclude() {
-  // Collectives on a device also complete when another wait has aborted them.
+  // Collectives on a device also complete if another wait has aborted them, so completion alone
+  // does not show success.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }
@@ -148,8 +150,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
-      // Other ranks wait for communication, so it gets urgent streams. All plans of a state belong
-      // to one program, which decides on the streams.
+      // Communication gets urgent streams, because other ranks wait for it. All plans of a state
+      // belong to one program and therefore use the same streams for communication.
       streams.push_back(plan->communication_streams[streams.size()] ? device_.createUrgentStream()
                                                                     : device_.createStream());
     }

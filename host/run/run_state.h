@@ -22,7 +22,7 @@ namespace heddle::host {
 // Two runs on it are not necessarily in order.
 inline bool differsPerThread(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
-// The stream of runs that name none. Several Executables may share it.
+// The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it.
 class SharedStream {
  public:
   explicit SharedStream(Device& device) : device_(device) {}
@@ -39,7 +39,7 @@ class SharedStream {
 };
 
 // The parts of an Executable that its Outputs need and that therefore may outlive it: events, the
-// stream of runs that name none, texts for error messages. Thread-safe.
+// stream of runs without RunOptions::stream, texts for error messages. Thread-safe.
 class RunResources {
  public:
   // `stream` nullptr: creates a stream.
@@ -70,12 +70,13 @@ class RunResources {
 };
 
 // Blocks the host until `event` of a run of the plan has happened. If the plan's collectives wait
-// on the device, this function also probes their transport meanwhile. No other code would notice
-// that a rank is gone and abort the collectives that wait for it (UserError).
+// on the device, this function also probes their transport while it waits. If a rank is gone, the
+// probe aborts the collectives that wait for this rank and throws UserError. No other code does
+// this.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
-// The end of one run and its error. Its Outputs and the RunState that it used share it.
-// Thread-safe.
+// The completion of one run, and the error of the run. The Outputs of the run and the RunState that
+// it used share this object. Thread-safe.
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)), event(resources->takeEvent()) {}
@@ -83,8 +84,8 @@ struct Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  // Returns whether the run has completed. A failure of the device or of the job completes it too,
-  // and becomes its error.
+  // Returns whether the run has completed. A failure of the device or of the job also completes the
+  // run, and becomes its error.
   bool done();
   // Blocks the host until the run has completed, then calls rethrow().
   void wait();
@@ -104,12 +105,12 @@ struct Completion {
   void conclude();  // call this once the event has happened
 
   // The outcome of the run is known, so its communicators are no longer needed. The Executable
-  // ensures this before it destroys them, because Outputs may outlive them.
+  // waits for this before it destroys the communicators, because Outputs may outlive them.
   std::atomic<bool> settled_{false};
 };
 
-// The mutable data of a run. One run uses it at a time; between runs it is in its pool. Its vectors
-// keep their memory, so that a repeated run allocates none.
+// The mutable data of a run. Only one run at a time uses it. The RunStatePool keeps it between
+// runs. Its vectors keep their memory, so that a repeated run allocates none.
 class RunState {
  public:
   explicit RunState(Device& device) : device_(device) {}
@@ -149,15 +150,17 @@ class RunStatePool {
   // is therefore ordered before the new run.
   RunState& take(Stream stream);
   void giveBack(RunState& state);
-  // Watches a run: rethrowErrors() throws its error, unless its Outputs have thrown it before.
+  // Adds a run to the watched runs. rethrowErrors() then throws the error of the run, unless
+  // Outputs::wait() has already thrown it.
   void watch(std::shared_ptr<Completion> completion);
-  // Throws the error of an earlier run that has completed, if no caller has got it yet. It does not
-  // query the device for runs without an error, because a query takes as long as a launch. The
-  // query in watch() finds errors of the device.
+  // Throws the error of an earlier run that has completed, if no call has thrown it yet. This
+  // function does not query the device, because a query takes as long as a launch. watch() queries
+  // the device and finds its errors.
   void rethrowErrors();
-  // Waits for all runs, for at most that time. Returns whether all have completed.
+  // Waits until all runs have completed, but at most for the time `most`. Returns whether all have
+  // completed.
   bool endWithin(std::chrono::milliseconds most);
-  // Blocks the host until all runs have completed. Prints errors that no caller has got to stderr.
+  // Blocks the host until all runs have completed. Prints errors that no call has thrown to stderr.
   void synchronize() noexcept;
 
  private:

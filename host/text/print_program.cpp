@@ -30,8 +30,8 @@ class InstructionPrinter {
  public:
   explicit InstructionPrinter(const Program& program) : program_(program) {}
 
-  // Prints the regular form: what the instruction defines, its mnemonic, the other names, the
-  // stream. An instruction with fields of other kinds needs its own overload.
+  // Prints the regular form: the slot, token or event that the instruction defines, its mnemonic,
+  // the other names, the stream. An instruction with fields of other kinds needs its own overload.
   template <class Regular>
   std::string operator()(const Regular& x) const {
     std::string defined, named;
@@ -232,8 +232,8 @@ class SectionPrinter {
     }
   }
 
-  // Iterative, because programs may be nested deeply. Only For and If have bodies, and each has its
-  // own text between them, so this names both.
+  // Iterative, because programs may be nested deeply. For and If are named here, because they are
+  // the only instructions with bodies and each needs its own text around them.
   void body() {
     struct Open {
       const std::vector<Instruction>* list;

@@ -82,8 +82,8 @@ class CollectiveChecker {
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }
 
-  // The result may overlap the operand only if it is in place: this rank's part has the same
-  // address in both.
+  // The result may overlap the operand only if the collective is in place. In this case this rank's
+  // part has the same address in both.
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();

@@ -15,8 +15,8 @@ int64_t allocated(const TensorDesc& desc) {
   return n;
 }
 
-// Requires the memory order and contiguity that the type of the input declares, for axes of more
-// than one element.
+// Checks that the tensor has the memory order and contiguity that the type of the input declares.
+// Only axes of more than one element count.
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
   int64_t inner = 1;  // the stride of a contiguous axis
   int64_t previous = 0;
@@ -86,7 +86,8 @@ bool areApart(const View& a, const View& b) {
          b.desc.numel() == 0;
 }
 
-// Results must not overlap operands: a row is written while other rows still read the operands.
+// Checks that no result overlaps an operand, because a row is written while other rows still read
+// the operands.
 void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {
@@ -148,7 +149,8 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
   if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
 }
 
-// verifyLibrary() has checked function, operands and attributes. Sizes are left.
+// Checks only sizes, because verifyLibrary() has checked the function, its operands and its
+// attributes.
 void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };

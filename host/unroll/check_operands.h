@@ -21,18 +21,20 @@ void checkLibrary(const CallLibrary& x, const UnrolledStep& step);
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
 // Checks that both sides have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
-// What a collective needs to know of the team of this rank.
+// Facts about the team of this rank, for checkCollective().
 struct TeamPlace {
   int64_t rank;
   int64_t size;
-  int64_t parts;  // of the larger side: one per rank, without the root if UnrolledStep::root_apart
+  int64_t parts;  // number of parts of the larger side: one per rank, except the root if
+                  // UnrolledStep::root_apart
   // Per pair: if this rank has a view on one side only, the allocated elements of the other side on
-  // the ranks that have it. nullopt: both sides have views, or the type does not tell.
+  // the ranks that have it. nullopt: both sides have views, or the type does not determine this
+  // number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
-// Checks dtypes, allocated elements and memory orders of both sides, and that both sides are
-// disjoint or overlap as the transports allow (comm/communicator.h). A side on which this rank has
-// no part has an empty view.
+// Checks dtypes, allocated elements and memory orders of both sides, and that the sides are
+// disjoint or overlap in a way that the transports allow (comm/communicator.h). A side on which
+// this rank has no part has an empty view.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
 // Checks that the tensor has this many elements, and no gaps if there are several.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);

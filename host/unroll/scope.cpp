@@ -50,7 +50,8 @@ std::vector<int64_t> Scope::members(const Team& team) const {
 
 int64_t Scope::teamSize(const Team& team) const {
   if (!team.mesh.valid()) return ranks_;
-  if (!isIn(team.mesh)) return static_cast<int64_t>(members(team).size());  // says so
+  if (!isIn(team.mesh))
+    return static_cast<int64_t>(members(team).size());  // throws: this rank is not in the mesh
   const DeviceMesh& mesh = meshes_.at(team.mesh);
   if (team.axes.empty()) return mesh.size();
   int64_t size = 1;

@@ -28,7 +28,7 @@ struct Buffer {
   std::string name;    // of the slot of the Allocate or input
 };
 
-// What a tensor slot names at one point of the program.
+// The memory that a tensor slot names at one point of the program.
 struct View {
   BufferId buffer = -1;
   int64_t byte_offset = 0;
@@ -54,11 +54,13 @@ struct UnrolledStep {
   std::vector<UnrolledAccess> accesses;
   int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
   bool root_apart = false;      // the root of a gather or scatter has no part of its own
-  std::optional<Scalar> known;  // Evaluate of a Size or literal: its value in the slot's dtype.
-                                // If that the run decides: the right side, an i64
-  int32_t scalar_out = -1;      // Evaluate, ReadBack: register written; of a list: the first one
-  int32_t jump = -1;            // If that the run decides: the next step when the predicate fails.
-                                // Step without instruction (end of then_body): the next step
+  std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
+                                // An If that the run decides: the right side of its predicate, an
+                                // i64
+  int32_t scalar_out = -1;      // Evaluate, ReadBack: register that is written; first one of a list
+  // The next step: of an If that the run decides, if its predicate is false; of a step without
+  // instruction (at the end of then_body), always.
+  int32_t jump = -1;
 };
 
 struct Unrolled {

@@ -63,8 +63,9 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   step.stream = streamOf(x.op).value_or(-1);
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
-  // A rank may have no part in one side of a collective, although the slot has a view. The views of
-  // the step tell. All other instructions access the views of their slots.
+  // A rank may have no part in one side of a collective, although the slot of this side has a view.
+  // A collective therefore uses the views of the step. All other instructions access the views of
+  // their slots.
   size_t read = 0, written = 0;
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
@@ -85,7 +86,7 @@ void Unroller::openLoop(const For& loop, InstructionIndex index) {
   frame.at = scope_.evaluate(loop.start);
   frame.stop = scope_.evaluate(loop.stop);
   if (frame.at >= frame.stop) return;
-  int64_t trips = 0;  // each trip is a step; checked before the first trip
+  int64_t trips = 0;  // each trip counts as a step; the limit is checked before the first trip
   const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
   HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
                     kMaxSteps);
@@ -144,7 +145,7 @@ void Unroller::nextTrip(Frame& loop) {
   frames_.pop_back();
 }
 
-// The else_body starts with the slots and scalars from before the branch.
+// Ends the then_body. The else_body begins with the slots and scalars from before the branch.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
@@ -174,7 +175,7 @@ void Unroller::closeElse() {
   leaveBranch(otherwise);
 }
 
-// Keeps the scalars and lists that have a value whichever body runs.
+// Keeps the scalars and lists that have a value after both bodies.
 void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);

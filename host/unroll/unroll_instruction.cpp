@@ -151,9 +151,9 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Requires that posted inputs are allocated as their types say. A post covers the whole allocation,
-// and ranks compare posts only for new sizes, so the program and the sizes alone must decide its
-// length. The other end of a transfer also relies on the memory order.
+// Requires that posted inputs are allocated as their types say. A post covers the complete
+// allocation. Ranks compare posts only for new sizes, so the length of a post must depend only on
+// the program and the sizes. The other end of a transfer also relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
@@ -182,7 +182,7 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
 }
 
 // Returns the number of elements that each rank of the slot's mesh allocates. nullopt: the slot has
-// no sharding, so ranks may differ, or the number exceeds any memory.
+// no sharding, so the number may differ between ranks, or the number is larger than any memory.
 std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   const Slot& named = slot(id);
   if (!named.tensor.sharding) return std::nullopt;
@@ -195,8 +195,8 @@ std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   return count;
 }
 
-// Decides which sides this rank takes part in before it resolves views, because a slot that only
-// other ranks use may name nothing here.
+// First decides in which sides of the collective this rank takes part, and then resolves only their
+// views. A slot that only other ranks use may have no view on this rank.
 void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());

@@ -54,8 +54,8 @@ int32_t Unroller::registerOf(SlotId id) {
 
 namespace {
 
-// Returns whether both place all elements alike. The stride of an axis of one element does not
-// count.
+// Returns whether both descriptors give every element the same position in memory. The stride of an
+// axis of one element does not matter.
 bool liesAs(const TensorDesc& wanted, const TensorDesc& given) {
   if (wanted.alloc != given.alloc) return false;
   if (given.numel() == 0) return true;

@@ -32,7 +32,7 @@ class Unroller {
     // Then, Else of an If that the run decides
     const If* branch = nullptr;
     size_t jump_step = 0;               // the step whose jump is set at the end of this list
-    std::map<SlotId, View> before{};    // slots defined in the bodies: their views before
+    std::map<SlotId, View> before{};    // view before the branch of each slot that a body defines
     std::set<SlotId> scalars_before{};  // scalars defined before the first body
     std::set<SlotId> scalars_then{};    // Else: scalars defined after the first body
   };
@@ -92,7 +92,8 @@ class Unroller {
   std::map<SlotId, int64_t> list_lengths_;
   std::set<SlotId> scalars_;   // defined
   std::set<SlotId> branched_;  // undefined since the end of a branch that the run decides
-  // The descriptors that the types of inputs say, for inputs that the caller allocated otherwise.
+  // For each input that the caller did not allocate as its type says: the descriptor that the type
+  // gives.
   std::map<BufferId, TensorDesc> elsewhere_;
   int64_t counted_ = 0;
 };

@@ -78,7 +78,8 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end, which the type alone would not allocate.
+    // A gather of uneven blocks leaves padding at the end. The allocation of the type alone would
+    // not contain this padding.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
     unpadded.alloc.clear();
@@ -129,7 +130,7 @@ class ViewMaker {
                         in_slot_.name, desc.sizes[i]);
       HEDDLE_USER_CHECK(step > 0, "axis {} of a slice of %{} has the step {}", i, in_slot_.name,
                         step);
-      // The last step may be shorter. Written so that a large step cannot overflow.
+      // The last step may be shorter. This form of the expression cannot overflow for a large step.
       const int64_t count = (stop - start) / step + ((stop - start) % step != 0 ? 1 : 0);
       if (count > 0) begin += start * desc.strides[i];
       if (count > 1) desc.strides[i] *= step;
@@ -200,8 +201,8 @@ class ViewMaker {
 
 }  // namespace
 
-// Regroups each run of axes alone. A run is possible if it is dense, and if its padding stays at
-// its end.
+// Regroups each run of axes separately. A run can be regrouped if it is dense and its padding stays
+// at its end.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to) {
   if (elements(from.alloc) != elements(to.alloc)) return std::nullopt;
   if (from.numel() != to.numel()) return std::nullopt;

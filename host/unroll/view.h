@@ -13,9 +13,10 @@ int64_t elements(const std::vector<int64_t>& sizes);
 View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,
               const Scope& scope);
 
-// Returns the strides with which `to` views the memory of `from`. Both regroup the same elements in
-// row-major order. nullopt if there are no such strides. Padding may only be at the end of the
-// outermost axis of a regrouped run.
+// Returns the strides with which `to` views the memory of `from`. Both descriptors have the same
+// elements in row-major order, but group them in different axes. Returns nullopt if there are no
+// such strides. Only the outermost axis of each group of regrouped axes may have padding, and only
+// at its end.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace heddle::host

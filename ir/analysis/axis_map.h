@@ -6,20 +6,21 @@
 
 namespace heddle {
 
-// Describes which axes of the operands and of the result of one expression correspond. Sharding
-// propagation, segmentation and codegen read the structure of an op only from here.
+// Describes which axes of the operands correspond to which axes of the result of one expression.
+// Sharding propagation, segmentation and codegen read the structure of an op only from here.
 //
-// The iteration space consists of the axes of the result and the reduced axes. Operands and results
-// list, per logical axis, the index of the corresponding axis of the space. Examples:
+// The iteration space ("space") consists of the axes of the result and the reduced axes. Each
+// operand and result has a list with one entry per logical axis: the index of the corresponding
+// axis of the space. Examples:
 //
 //   matmul  [t, h] x [h, f]     space [t, f, h:reduction]; inputs {0, 2}, {2, 1}; output {0, 1}
 //   linear  [t, h], [f, h], [f] space [t, f, h:reduction]; inputs {0, 2}, {1, 2}, {1}
 //   sum     [a, b, c] axes=[0]  space [a:reduction, b, c]; input {0, 1, 2}; output {1, 2}
 //   permute [a, b] axes=[1, 0]  space [b, a]; input {1, 0}; output {0, 1}
 struct AxisMap {
-  // The logical axis corresponds to no axis of the space. Examples: an axis that is broadcast, that
-  // a slice shortens, that a reshape regroups, that keepdim leaves with one element, or along which
-  // an op reads at computed indices.
+  // The entry of a logical axis that corresponds to no axis of the space. Examples are an axis that
+  // is broadcast, an axis that a slice shortens or a reshape regroups, an axis of one element that
+  // keepdim leaves, and an axis along which an op reads at computed indices.
   static constexpr int kNone = -1;
   std::vector<IterDomain> space;
   std::vector<std::vector<int>> inputs;  // [operand][logical axis]; a scalar has an empty list

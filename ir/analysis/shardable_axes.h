@@ -6,20 +6,22 @@
 
 namespace heddle {
 
-// Says which axes of an expression can be split over devices. The axis map (ir/analysis/axis_map.h)
-// says which elements of operands and result correspond. In three more cases blocks correspond,
-// although elements do not:
-//  - reshape: the outermost axes of a regrouped run on both sides, if the devices divide both
-//    extents evenly. A block of complete outer rows is then the same block on both sides.
-//  - take, take_along_axis: the axis that the index selects from is an additional axis of the
-//    space, reduced by a sum. A rank looks up the indices in its block and has 0 for the others.
+// Describes which axes of an expression can be split over devices. An axis of the iteration space
+// (ir/analysis/axis_map.h) can be split, because its elements correspond in operands and result. In
+// three more cases only blocks of elements correspond, and the axis can still be split:
+//  - reshape: the outermost of the axes that are regrouped, in operand and result, if the devices
+//    divide both extents evenly. A block of complete outer rows is then the same in both.
+//  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
+//    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
+//    gives 0 for all others.
 //  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be split
+  // An outermost axis that a reshape regroups.
   struct Regrouped {
-    int space;     // the axis of the space, which is that of the result
+    int space;     // the axis of the space; it is the one of the result
     size_t input;  // the axis of the operand
     Size from;     // extent of the operand's axis
     Size to;       // extent of the result's axis
@@ -38,8 +40,8 @@ struct ShardableAxes {
 // Returns the shardable axes of an expression of the fusion.
 ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr);
 
-// Returns whether take or take_along_axis selects from a sharded axis of operand 0. Each rank then
-// looks up only the indices within its block.
+// Returns whether the expression is a take or take_along_axis that selects from a sharded axis of
+// operand 0. Each rank then looks up only the indices within its block.
 bool looksUpInBlocks(const Fusion& fusion, const Expression& expr);
 
 }  // namespace heddle

@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-// Element types. A value always has the bits of its type, even if it is not stored between two ops:
+// Element types. Every result is rounded or wrapped to its type, even if the next op reads it
+// without storing it in memory:
 //  - F16 and BF16: heddle computes in f32 and rounds each result to nearest even.
 //  - U8, I8 and I32: heddle computes in i64, and each result wraps to its type.
 //  - F8E4M3 and F8E5M2: only casts, data movement and matrix products accept them. F8E4M3 has no
@@ -21,8 +22,8 @@ inline constexpr DType kAllDTypes[] = {DType::Bool, DType::U8,     DType::I8,   
 // Returns the bytes of one element. A Bool takes one byte, which holds 0 or 1.
 int64_t sizeOf(DType dtype);
 
-// Convert to and from the text form: bool, u8, i8, i32, i64, f8e4m3, f8e5m2, f16, bf16,
-// f32, f64. nullopt: `text` names no type.
+// Convert between a type and its text form: bool, u8, i8, i32, i64, f8e4m3, f8e5m2, f16, bf16, f32,
+// f64. dtypeFromName() returns nullopt if `text` names no type.
 std::string_view name(DType dtype);
 std::optional<DType> dtypeFromName(std::string_view text);
 
@@ -37,14 +38,15 @@ struct IntRange {
 IntRange rangeOf(DType dtype);
 
 // Returns the common type of two tensors, as PyTorch promotes them:
-//  - The order is bool < u8, i8 < i32 < i64 < f16, bf16 < f32 < f64, and the higher type wins.
+//  - The result is the higher type in the order bool < u8, i8 < i32 < i64 < f16, bf16 < f32 < f64.
 //  - f16 with bf16 gives f32.
 //  - u8 with i8 gives i32. PyTorch gives i16, which heddle does not have.
 //  - An f8 type with another type is a UserError: the caller must cast one of them.
 DType promote(DType a, DType b);
 
-// Convert between f32 and the bits of a narrower float type. They round to nearest even, and a NaN
-// stays a quiet NaN. A number that is too large becomes infinity, or 448 in F8E4M3.
+// Convert between f32 and the bits of a narrower float type. Conversions from f32 round to nearest
+// even and turn every NaN into a quiet NaN. A number that is too large becomes infinity, or 448 in
+// F8E4M3.
 uint16_t bf16FromFloat(float value);
 float floatFromBf16(uint16_t bits);
 uint16_t f16FromFloat(float value);
@@ -60,21 +62,22 @@ using Scalar = std::variant<bool, int64_t, double>;
 double toDouble(const Scalar& scalar);
 int64_t toInt(const Scalar& scalar);  // a double truncates toward zero and saturates; NaN gives 0
 
-// Convert a value to an integer type. A double is truncated toward zero and saturates at the ends
-// of the type, and NaN gives 0. An integer wraps; as bool it is 1 unless it is 0.
+// Convert a value to an integer type or bool:
+//  - A double is truncated toward zero and saturates at the ends of the type. NaN gives 0.
+//  - An integer wraps. For bool, 0 gives 0 and every other integer gives 1.
 int64_t intFrom(DType dtype, double value);
 int64_t intFrom(DType dtype, int64_t value);
 
 // Read and write element `index` of a dense array of `dtype`. loadElement() returns a bool for
-// Bool, an int64_t for integers and a double for floats, which is exact for every type.
+// Bool, an int64_t for integers and a double for floats. This is exact for every type.
 // storeElement() rounds as roundTo() does.
 Scalar loadElement(const void* data, DType dtype, int64_t index);
 void storeElement(void* data, DType dtype, int64_t index, const Scalar& value);
 
 // Rounds `value` to a number of `dtype`:
 //  - floats: to nearest even. For types narrower than f32 it rounds to f32 first, as PyTorch does.
-//  - bool: whether the value is not 0
-//  - integers: intFrom()
+//  - bool: true if the value is not 0.
+//  - integers: as intFrom() does.
 Scalar roundTo(DType dtype, const Scalar& value);
 
 }  // namespace heddle

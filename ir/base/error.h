@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// The two kinds of failure. A message states the op, value or instruction, what was found, what was
-// expected, and the source line if there is one.
+// heddle throws two kinds of errors. A message states the op, value or instruction, what was found,
+// what was expected, and the source line if there is one.
 
 // A fault of the caller: malformed text, shapes that disagree, a missing device.
 class UserError : public std::runtime_error {
@@ -22,7 +22,7 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// Throw the errors. They are not inline, so that a check costs its caller one branch.
+// Throw an error. These functions are not inline, so that a check costs its caller one branch.
 [[noreturn]] void throwUserError(std::string message);
 [[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
                                      std::string message);
@@ -34,8 +34,9 @@ template <class... Args>
 
 }  // namespace heddle
 
-// Throw InternalError or UserError when the condition is false. Only then they format the message.
-// HEDDLE_CHECK also reports the condition, the file and the line.
+// Throw an error if the condition is false: HEDDLE_CHECK an InternalError, HEDDLE_USER_CHECK a
+// UserError. The message is formatted only if the condition is false. HEDDLE_CHECK also reports the
+// condition, the file and the line.
 #define HEDDLE_CHECK(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

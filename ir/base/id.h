@@ -14,12 +14,13 @@
 
 namespace heddle {
 
-// Names one object of a list by its index. The tag makes the ids of different lists different
-// types, so that mixing them does not compile:
+// An index into one list, as a type of its own. Each list has its own tag type, so code that uses
+// an id of one list with another list does not compile:
 //
 //   using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
 //
-// An id is as large and as cheap as an int32_t. A default id names nothing.
+// An id is as large and as cheap as an int32_t. A default-constructed id is invalid: it refers to
+// no element.
 template <class Tag>
 class Id {
  public:
@@ -27,9 +28,10 @@ class Id {
   constexpr explicit Id(std::integral auto index) : number_(static_cast<int32_t>(index)) {}
 
   constexpr bool valid() const { return number_ >= 0; }
-  // The position in the list. Requires valid(); any other id gives an index beyond every list.
+  // Returns the index in the list. Requires valid(). An invalid id gives an index that is larger
+  // than the size of every list.
   constexpr size_t index() const { return static_cast<size_t>(number_); }
-  constexpr int32_t number() const { return number_; }  // -1: names nothing
+  constexpr int32_t number() const { return number_; }  // -1: invalid
 
   constexpr auto operator<=>(const Id&) const = default;
 
@@ -37,7 +39,7 @@ class Id {
   int32_t number_ = -1;
 };
 
-// The ids from `first` to the one before `last`, for range-for.
+// The ids from `first` up to, but not including, `last`. For use in a range-based for loop.
 template <class IdType>
 class IdRange {
  public:
@@ -72,7 +74,7 @@ class IdRange {
   constexpr Iterator begin() const { return Iterator(first_); }
   constexpr Iterator end() const { return Iterator(last_); }
 
-  // The same ids from the last to the first.
+  // The ids of a range in descending order.
   class Reversed {
    public:
     constexpr explicit Reversed(const IdRange& range) : range_(range) {}
@@ -89,7 +91,7 @@ class IdRange {
   int32_t last_;
 };
 
-// A std::vector whose elements are named by ids of one type.
+// A std::vector that is indexed by ids of one type.
 template <class IdType, class T>
 class IdVector {
  public:
@@ -106,19 +108,19 @@ class IdVector {
   IdVector(std::initializer_list<T> items) : items_(items) {}
   explicit IdVector(Items items) : items_(std::move(items)) {}
 
-  // Requires that the id names an element.
+  // Requires that has(id) is true.
   reference operator[](IdType id) { return items_[id.index()]; }
   const_reference operator[](IdType id) const { return items_[id.index()]; }
-  // Throws std::out_of_range when the id names no element.
+  // Throw std::out_of_range if has(id) is false.
   reference at(IdType id) { return items_.at(id.index()); }
   const_reference at(IdType id) const { return items_.at(id.index()); }
   bool has(IdType id) const { return id.index() < items_.size(); }
 
-  // The ids of all elements, in order. Elements that are added later are not in the range.
+  // Returns the ids of all current elements, in ascending order.
   IdRange<IdType> ids() const { return {IdType(0), endId()}; }
   IdType endId() const { return IdType(items_.size()); }  // the id of the next push_back
 
-  // Both return the id of the new element.
+  // Append an element and return its id.
   IdType push_back(T item) {
     items_.push_back(std::move(item));
     return IdType(items_.size() - 1);

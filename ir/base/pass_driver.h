@@ -18,15 +18,16 @@ bool verifyEachByDefault();
 struct PassOptions {
   // Names of the passes to leave out. A name of no pass is a UserError.
   std::vector<std::string> skip;
-  // Called after a pass that changed the fusion or the program, with its text form.
+  // Called after each pass that changed the fusion or the program, with the new text form.
   std::function<void(std::string_view pass, const std::string& text)> dump;
-  // Called after every pass. A pass that runs on two versions of a program is reported twice.
+  // Called after every pass with its duration. A pass that runs on two versions of a program is
+  // reported twice.
   std::function<void(std::string_view pass, double seconds)> timing;
   // false leaves out the verification at the end of a pipeline, for a caller that verifies the
   // result itself or that already verified this fusion with other default sizes.
   bool verify = true;
-  // true verifies after every pass. If a pass broke the fusion or the program, this is an
-  // InternalError that names the pass.
+  // true verifies the fusion or the program after every pass. If the verification fails, the
+  // pipeline throws InternalError with the name of the pass.
   bool verify_each = verifyEachByDefault();
 };
 
@@ -34,10 +35,11 @@ struct PassOptions {
 void checkSkippedPasses(const std::vector<std::string>& skip,
                         const std::vector<std::string_view>& names);
 
-// Throws InternalError: this pass broke the fusion or the program, with the text of `error`.
+// Throws an InternalError that names the pass as the one that broke the fusion or the program, and
+// that contains the message of `error`.
 [[noreturn]] void passIsWrong(std::string_view pass, const std::exception& error);
 
-// Calls work() and reports its seconds to options.timing under `name`.
+// Returns work(). Reports its duration in seconds to options.timing as that of pass `name`.
 template <class Work>
 auto timedPass(const PassOptions& options, std::string_view name, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -47,8 +49,8 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
   return result;
 }
 
-// Runs single passes with the same options: skips, times, dumps and verifies them. Ir is Fusion or
-// host::Program. The options must outlive the driver.
+// Runs passes one by one with the same options, which say whether to skip, time, dump and verify a
+// pass. Ir is Fusion or host::Program. The options must outlive the driver.
 template <class Ir>
 class PassDriver {
  public:
@@ -65,8 +67,8 @@ class PassDriver {
     return false;
   }
 
-  // Returns pass(input), or `input` if the pass is skipped. `verify` throws if its argument is not
-  // legal after this pass.
+  // Returns pass(input), or `input` if the pass is skipped. verify(result) must throw if the result
+  // is not legal after this pass.
   template <class Pass, class Verify>
   Ir run(std::string_view name, Ir input, const Pass& pass, const Verify& verify) const {
     if (skips(name)) return input;

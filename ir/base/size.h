@@ -20,10 +20,10 @@ namespace heddle {
 //  - the indices of the loops around an instruction
 //
 // Values:   immutable; copies share one tree. Several threads may use a Size.
-// Equality: structural, after simplification. The constructors fold constants, drop neutral
-// elements
-//           (t + 0, t * 1), and give a constant operand of a sum or product a fixed side.
-// Errors:   evaluate() throws UserError with the expression when int64 overflows.
+// Equality: structural, after simplification. The constructors fold constants and drop neutral
+//           elements (t + 0, t * 1). They move a constant operand of a sum or product to a fixed
+//           side.
+// Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
   enum class Kind : uint8_t { Constant, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
@@ -46,17 +46,17 @@ class Size {
   using Lookup = std::function<std::optional<int64_t>(const std::string&)>;
 
   // Returns the value. Throws UserError for a symbol without a value, an overflow or a division by
-  // zero, and names it.
+  // zero. The message names the symbol or the expression.
   int64_t evaluate(const Lookup& lookup) const;
 
-  // Replaces symbols for which `replace` returns a value.
+  // Returns the expression with every symbol replaced for which `replace` returns a size.
   Size substitute(const std::function<std::optional<Size>(const std::string&)>& replace) const;
 
   // Appends the symbols in order of first appearance, without repeats.
   void collectSymbols(std::vector<std::string>& out) const;
 
-  // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`, `(t + 1) %
-  // 2`.
+  // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
+  // `(t + 1) % 2`.
   std::string str() const;
 
   struct Node;

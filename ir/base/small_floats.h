@@ -5,8 +5,8 @@
 #include <cstdint>
 
 // Conversions between f32 and the floats of 8 and 16 bits, for loops over many elements. They have
-// no branches, so that a compiler can vectorize them. ir/base/dtype.h has functions for single
-// numbers, and states how they round.
+// no branches, so that a compiler can vectorize the loops. ir/base/dtype.h has functions for single
+// numbers. It also states how both round.
 namespace heddle {
 
 // A format of 1 sign bit, an exponent with `bias`, and `mantissa` bits. A magnitude that is too
@@ -46,16 +46,17 @@ struct SmallFloat {
   }
   constexpr bool isSubnormal(uint32_t magnitude) const { return magnitude < rebias() + (1u << 23); }
 
-  // Adds half a unit in the last place before it drops bits: just under half if the last kept bit
-  // is 0, exactly half if it is 1. A tie thus rounds to even.
+  // Rounds a magnitude whose result is a normal number. It adds about half a unit in the last place
+  // and then drops the low bits. The added value is just under half if the last kept bit is 0, and
+  // exactly half if it is 1, so that a tie rounds to even.
   constexpr uint32_t normal(uint32_t magnitude) const {
     const int dropped = 23 - mantissa;
     const uint32_t half = (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);
     return (magnitude - rebias() + half) >> dropped;
   }
 
-  // Lets a float addition round: the unit in the last place of `big` is the smallest number of the
-  // format.
+  // Rounds a magnitude whose result is subnormal or 0. It adds `big`, whose unit in the last place
+  // is the smallest number of the format, so that the float addition does the rounding.
   constexpr uint32_t subnormal(uint32_t magnitude) const {
     const uint32_t big = static_cast<uint32_t>(127 + 24 - bias - mantissa) << 23;
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(big);
@@ -67,7 +68,7 @@ inline constexpr SmallFloat kF16 = {16, 10, 15, 0x7C00, 0x7E00};
 inline constexpr SmallFloat kF8E4M3 = {8, 3, 7, 0x7E, 0x7F, false};
 inline constexpr SmallFloat kF8E5M2 = {8, 2, 15, 0x7C, 0x7F};
 
-// bf16: the upper half of the bits of an f32.
+// The format bf16: the upper half of the bits of an f32.
 struct UpperHalf {
   constexpr uint16_t from(float value) const {
     const uint32_t bits = std::bit_cast<uint32_t>(value);

@@ -9,16 +9,17 @@
 #include "ir/graph/builder.h"
 
 // Composite ops: functions that append ops to a FusionBuilder. The text form calls them by name
-// (ir/composite/table.h, `heddle ops`). heddle fuses a composite like the ops that it consists of.
-// Names, defaults, shapes and results are PyTorch's, except where a comment states a difference;
-// the comment of each function names its PyTorch function.
+// (ir/composite/table.h, `heddle ops`). heddle fuses the ops of a composite like all other ops.
+// Names, defaults, shapes and results are PyTorch's, unless a comment states a difference. The
+// comment of each function names its PyTorch function.
 //
 // Rounding: half types (f16, bf16) compute in f32 from the first op to the last; each result is
 //           rounded once, at the end.
 // Sizes:    every size in a formula is unsharded.
-// Axes:     may be negative. An op along an axis treats a tensor without axes as a line of one
-//           element, whose axis is 0 or -1.
-// Errors:   UserError with the op, its operand and the source line, also from the ops inside.
+// Axes:     a negative axis counts from the end. A tensor without axes counts as a tensor with one
+//           axis and one element. The axis is 0 or -1.
+// Errors:   UserError with the composite, its operand and the source line, even if one of its ops
+//           finds the error.
 namespace heddle {
 
 using Axes = std::vector<int64_t>;
@@ -40,8 +41,8 @@ struct VarMean {
 // torch.var_mean.
 VarMean varMean(FusionBuilder& b, ValueId x, const Axes& axes = {}, double correction = 1,
                 bool keepdim = false);
-// The quantities of Welford's method: average, sum of squared differences from it, and the number
-// of elements (i64). Computed in two passes.
+// Returns the quantities of Welford's method: the average, the sum of squared differences from the
+// average (m2), and the number of elements (i64). They are computed in two passes.
 struct Welford {
   ValueId average;
   ValueId m2;
@@ -58,7 +59,7 @@ ValueId all(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = f
 // there is one. Without an axis they search all elements in row-major order.
 ValueId argmax(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
 ValueId argmin(FusionBuilder& b, ValueId x, std::optional<int64_t> axis = {}, bool keepdim = false);
-// torch.logsumexp: log(sum(exp(x - m))) + m, where m is the maximum, or 0 where that is infinite.
+// torch.logsumexp: log(sum(exp(x - m))) + m. m is the maximum, or 0 if the maximum is infinite.
 ValueId logsumexp(FusionBuilder& b, ValueId x, const Axes& axes = {}, bool keepdim = false);
 
 // --- shapes (ir/composite/shape.cpp) -------------------------------------------------------------
@@ -96,9 +97,9 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats)
 // torch.zeros, torch.ones.
 ValueId zeros(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
 ValueId ones(FusionBuilder& b, std::vector<Size> sizes, DType dtype = DType::F32);
-// torch.arange: start, start + step, ... before stop. The default dtype is i64 if all three are
-// integers, else f32. It computes in i64 if they are integers or the dtype is no float type, else
-// in f64.
+// torch.arange: the numbers start, start + step, ... that come before stop. The default dtype is
+// i64 if all three arguments are integers, else f32. The numbers are computed in i64 if all
+// arguments are integers or if the dtype is not a float type, else in f64.
 ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step = int64_t{1},
                std::optional<DType> dtype = {});
 // torch.eye. One size gives a square matrix.
@@ -117,7 +118,8 @@ ValueId oneHot(FusionBuilder& b, ValueId x, int64_t num_classes);
 ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis);
 // torch.nn.functional.embedding: rows of `weight` [v, d].
 ValueId embedding(FusionBuilder& b, ValueId index, ValueId weight);
-// torch.gather: `index` has the rank of `x` and may be smaller along the other axes.
+// torch.gather: `index` has the rank of `x`. Along axes other than `axis` it may be smaller than
+// `x`.
 ValueId gather(FusionBuilder& b, ValueId x, ValueId index, int64_t axis);
 struct Sorted {
   ValueId values;
@@ -131,7 +133,8 @@ Sorted topk(FusionBuilder& b, ValueId x, int64_t k, int64_t axis = -1, bool larg
 // --- random (ir/composite/random.cpp) ------------------------------------------------------------
 // Philox4x32-10 (Salmon et al. 2011). The key is `seed`; the counter is the row-major index of the
 // element in the unsharded tensor, and `offset`. The random bits, and all results except normal(),
-// are therefore equal on every backend and for every sharding; normal() uses log and cos. Seed and
+// are therefore equal on every backend and for every sharding. normal() is not, because log and cos
+// differ between backends. Seed and
 // offset are i64 scalars. A second tensor with the same seed needs another offset.
 
 struct Philox {
@@ -140,10 +143,10 @@ struct Philox {
 };
 // i64: words 0 (lower half) and 1 (upper half) of the Philox block.
 ValueId randomBits(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox);
-// Uniform numbers in [low, high), where low and high are rounded to the type first. The result is
-// min(low + u * (high - low), the number of the type before high), computed in f64 and rounded
-// once. If high - low is infinite, u * high + (1 - u) * low replaces the sum. u has as many bits as
-// the type has digits:
+// Returns uniform numbers in [low, high). low and high are first rounded to the type. A result is
+// low + u * (high - low), or u * high + (1 - u) * low if high - low is infinite. It is at most the
+// largest number of the type below high. It is computed in f64 and rounded once. u has as many bits
+// as the type has binary digits:
 //   f32: (word 0 >> 8) * 2^-24      f64: (both words >> 11) * 2^-53
 //   f16: (word 0 >> 21) * 2^-11     bf16: (word 0 >> 24) * 2^-8
 ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double low = 0,
@@ -152,9 +155,10 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
 // rounded once. u1 = (word 0 + 1) * 2^-32 and u2 = word 1 * 2^-32.
 ValueId normal(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double mean = 0,
                double stddev = 1, DType dtype = DType::F32);
-// Bool: whether a uniform f32 is below p, which is rounded to f32.
+// Returns bools: true if a uniform f32 number is below p. p is first rounded to f32.
 ValueId bernoulli(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox, double p = 0.5);
-// torch.bernoulli: 1 with the probability in the element of `p`, else 0, in the dtype of `p`.
+// torch.bernoulli: an element is 1 with the probability that `p` has at its index, else 0. The
+// dtype is that of `p`.
 ValueId bernoulli(FusionBuilder& b, ValueId p, Philox philox);
 // i64 in [low, high): low + bits mod (high - low). `bits` is word 0, or both words as one unsigned
 // number of 64 bits if the range exceeds 2^32.
@@ -164,8 +168,8 @@ struct Dropout {
   ValueId y;
   ValueId mask;  // bool: true for elements that are kept
 };
-// torch.nn.functional.dropout in training: mask = uniform f32 < 1 - p, y = x * mask / (1 - p), or 0
-// for p = 1.
+// torch.nn.functional.dropout in training: mask = (uniform f32 < 1 - p) and y = x * mask / (1 - p).
+// y is 0 for p = 1.
 Dropout dropout(FusionBuilder& b, ValueId x, Philox philox, double p = 0.5);
 
 // --- activations (ir/composite/activations.cpp) --------------------------------------------------
@@ -181,7 +185,7 @@ ValueId geglu(FusionBuilder& b, ValueId gate, ValueId up, GeluKind kind = GeluKi
 ValueId reglu(FusionBuilder& b, ValueId gate, ValueId up);
 // torch.nn.functional.glu: first half * sigmoid(second half) of an axis with an even extent.
 ValueId glu(FusionBuilder& b, ValueId x, int64_t axis = -1);
-// The gradients of gelu, silu and swiglu. They take the inputs of the forward.
+// Return the gradients of gelu, silu and swiglu. x, gate and up are the inputs of the forward.
 ValueId geluBackward(FusionBuilder& b, ValueId dy, ValueId x, GeluKind kind = GeluKind::None);
 ValueId siluBackward(FusionBuilder& b, ValueId dy, ValueId x);
 struct SwigluGrads {
@@ -230,8 +234,8 @@ struct NormGrads {
   ValueId weight;
   ValueId bias;  // kNoValue for rmsNormBackward
 };
-// The gradients of the normalizations. They compute the statistics of `x` again. Without a weight,
-// its gradient is that of a weight of ones.
+// Return the gradients of the normalizations. They compute the statistics of `x` again. If no
+// weight is given, the gradient of the weight is computed as for a weight of ones.
 NormGrads layerNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
                             double eps = 1e-5, int64_t dims = 0);
 NormGrads rmsNormBackward(FusionBuilder& b, ValueId dy, ValueId x, ValueId weight = kNoValue,
@@ -253,15 +257,15 @@ struct CrossEntropyOptions {
 // out of range that is not ignored gives NaN (PyTorch raises an error).
 ValueId crossEntropy(FusionBuilder& b, ValueId x, ValueId target,
                      const CrossEntropyOptions& options = {});
-// Its gradient with respect to x. `dloss` has the shape of the loss.
+// Returns the gradient of crossEntropy() with respect to x. `dloss` has the shape of the loss.
 ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId target,
                              const CrossEntropyOptions& options = {});
 // torch.nn.functional.mse_loss. It broadcasts its operands; PyTorch does so with a warning.
 ValueId mseLoss(FusionBuilder& b, ValueId x, ValueId target,
                 LossReduction reduction = LossReduction::Mean);
-// The gradient of embedding() with respect to `weight` [num_embeddings, d], added in the order of
-// the indices. The row padding_idx gets no gradient. A negative padding_idx counts from the end,
-// which requires that num_embeddings is a number.
+// Returns the gradient of embedding() with respect to `weight` [num_embeddings, d]. Contributions
+// to one row are added in the order of the indices. The gradient of row padding_idx is 0. A
+// negative padding_idx counts from the end, which requires that num_embeddings is a number.
 ValueId embeddingBackward(FusionBuilder& b, ValueId dy, ValueId index, const Size& num_embeddings,
                           std::optional<int64_t> padding_idx = {});
 
@@ -282,16 +286,14 @@ struct AttentionOptions {
 };
 // torch.nn.functional.scaled_dot_product_attention of q[..., l, e], k[..., s, e], v[..., s, d],
 // whose leading axes are broadcast.
-//  - gqa (PyTorch: enable_gqa): axis -3 of q, the heads, is a multiple of that of k and v.
-//  Consecutive
-//    query heads share a head.
-//  - mask (kNoValue: none): a float mask is added to the scores; a bool mask says which scores
-//  count.
-//    It broadcasts to [..., l, s].
-//  - A query that sees no key gives 0.
-//  - Half types compute in f32 throughout, as PyTorch's math path does: scores and probabilities
-//  are
-//    not rounded. If cuDNN computes the attention, it rounds more (host/device/attention.h).
+//  - gqa (PyTorch: enable_gqa): the number of heads (axis -3) of q is a multiple of the number of
+//    heads of k and v. Consecutive heads of q share one head of k and v.
+//  - mask (kNoValue: none): a float mask is added to the scores. A bool mask is true for the scores
+//    that count. The mask is broadcast to [..., l, s].
+//  - The result is 0 for a query that sees no key.
+//  - Half types compute in f32 from the first op to the last, as PyTorch's math path does. Scores
+//    and probabilities are not rounded. If cuDNN computes the attention, it rounds more
+//    (host/device/attention.h).
 ValueId attention(FusionBuilder& b, ValueId q, ValueId k, ValueId v, ValueId mask = kNoValue,
                   const AttentionOptions& options = {});
 struct AttentionGrads {

@@ -50,8 +50,8 @@ const CompositeDef kNorms[] = {
        return Operands{rmsNorm(b, v[0], at(v, 1), maybe<double>(a, "eps"), dims(a))};
      }},
     {"group_norm",
-     "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels. A group of one element "
-     "gives 0 before weight and bias; PyTorch refuses a single such group",
+     "(x[n, c, ...][, weight[, bias]]): normalized over groups of channels. A group of one "
+     "element is normalized to 0. If x has only one group, of one element, PyTorch refuses it",
      1, 2, kGroupNorm,
      [](B b, V v, A a) {
        return Operands{groupNorm(b, v[0], need<int64_t>(a, "groups"), at(v, 1), at(v, 2), eps(a))};

@@ -46,8 +46,8 @@ const CompositeDef kReductions[] = {
      kVarAttrs,
      [](B b, V v, A a) { return Operands{stddev(b, v[0], axes(a), correction(a), keepdim(a))}; }},
     {"var_mean",
-     "variance and mean over axes: two results. The mean is that of `mean`, also for infinities; "
-     "PyTorch gives NaN for them",
+     "variance and mean over axes: two results. The second result equals `mean`. For a tensor "
+     "with infinities, PyTorch's var_mean gives NaN as the mean",
      1, 0, kVarAttrs, varMeanRow},
     {"welford",
      "mean, sum of squared differences from it, and count (i64), over axes: three results", 1, 0,

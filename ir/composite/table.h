@@ -20,7 +20,7 @@ struct CompositeDef {
   std::string_view name;
   std::string_view summary;  // one line for `heddle ops` and docs/ops.md
   size_t operands;
-  size_t optional;  // this many more may follow; kAny: any number
+  size_t optional;  // the number of further operands that a call may omit; kAny: any number
   std::span<const AttrSpec> attrs;
   // Appends the ops of the composite to the builder and returns its results. buildComposite() has
   // checked the number of operands and the required attributes.
@@ -30,11 +30,11 @@ struct CompositeDef {
 // Returns all composite ops, family by family.
 const std::vector<CompositeDef>& compositeTable();
 
-// Returns the composite op of this name; nullptr: there is none.
+// Returns the composite op of this name, or nullptr if there is none.
 const CompositeDef* findComposite(std::string_view name);
 
 // Checks the number of operands and the required attributes, then builds the composite. Throws
-// UserError.
+// UserError if a check fails.
 Operands buildComposite(FusionBuilder& builder, const CompositeDef& composite,
                         const Operands& operands, const Attrs& attrs);
 

@@ -7,8 +7,8 @@
 
 #include "ir/graph/builder.h"
 
-// Terms and checks with which composite ops are written as formulas. Only sources of ir/composite
-// include it.
+// Terms, which let composite ops be written as formulas, and checks of operands. Only the sources
+// of ir/composite include this header.
 namespace heddle::composite {
 
 // A value of the fusion under construction. Operators append ops to the fusion. A number in a
@@ -57,13 +57,14 @@ Term sizeScalar(FusionBuilder& b, const Size& size);
 // the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
-// Composites of half types compute in f32 from the first op to the last and round once, at the end.
+// A composite whose operands have a half type (f16, bf16) computes in f32 from the first op to the
+// last and rounds once, at the end.
 bool isHalf(DType dtype);
 DType wideType(DType dtype);  // f32 for half types
 Term widen(Term a);
 
-// Gives the requested name to the result of a composite. Construct it before the first op, which
-// would otherwise take the name.
+// Gives the name that the caller requested to the result of a composite. A composite must construct
+// it before its first op; otherwise that op takes the name.
 class Result {
  public:
   explicit Result(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}
@@ -93,15 +94,15 @@ Axes lineOf(FusionBuilder& b, std::string_view op_name, Term x, int64_t axis);
 void sameShape(FusionBuilder& b, std::string_view op_name, Term x, Term y);
 // Checks that the tensors can be broadcast. It considers only extents that are numbers.
 void broadcastable(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// Adds a guard that `holds` equals `value` at run time, unless `holds` is a number; the caller
-// checks numbers. `says` names the op, the operand and the condition.
+// Adds a guard that `holds` equals `value` at run time. If `holds` is a number, it does nothing,
+// and the caller must compare. `says` names the op, the operand and the condition.
 void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string says);
 // Checks that an extent is even, at once or by a guard.
 void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
                ValueId operand);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// Checks a scale or bias over the axes of `x` from `axis` on, as many as the parameter has. Its
-// dtype must be that of `x`, or f32 if `x` has a half type.
+// Checks a scale or bias. Its axes must match the axes of `x` from `axis` on. Its dtype must be
+// that of `x`, or f32 if `x` has a half type.
 Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                  int64_t axis);
 // Checks that the operand has an integer type, and casts it to i64, the type of indices.

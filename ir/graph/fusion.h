@@ -28,12 +28,12 @@ struct Value {
   TensorView tensor;                    // a scalar uses only tensor.dtype
   std::optional<Scalar> default_value;  // of an input that is a scalar
   ExprId definition = kNoExpr;          // kNoExpr: an input
-  bool user_sharding = false;           // the user wrote the sharding: passes keep it
+  bool user_sharding = false;           // true: the user wrote the sharding; passes keep it
   int line = 0;                         // in the source text; 0 if built in C++
   bool operator==(const Value&) const = default;
 };
 
-// Returns which kind of operand the value is in type promotion.
+// Returns the kind of operand that the value is for promoteOperands() (ir/ops/op.h).
 OperandKind kindOf(const Value& value);
 
 struct Expression {
@@ -45,15 +45,16 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 
   const Attr* find(std::string_view name) const;
-  // Returns the attribute. InternalError if it is absent or has another type, which the builder has
-  // excluded.
+  // Returns the attribute. InternalError if it is absent or has another type. The builder ensures
+  // that neither happens.
   template <class T>
   const T& attr(std::string_view name) const;
   // Returns the attribute "axis", which the builder has normalized. InternalError when absent.
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
-// Two sizes that must be equal at run time, and the tensors from which they come.
+// A condition that every run checks: two sizes must be equal. `source` names the tensors from which
+// the sizes come.
 struct SizeGuard {
   Size a;
   Size b;
@@ -61,12 +62,12 @@ struct SizeGuard {
   bool operator==(const SizeGuard&) const = default;
 };
 
-// A dataflow graph of tensor ops: a list of expressions in SSA form and execution order. Ids refer
-// to values.
+// A dataflow graph of tensor ops: a list of expressions in SSA form and in execution order.
 //
-// Copies:  a plain value; a copy shares nothing.
-// Checks:  FusionBuilder creates it and checks every op. Later users do not check it again.
-// Threads: several threads may read it.
+// Copies:  a copy shares nothing with the original.
+// Checks:  FusionBuilder (ir/graph/builder.h) creates a Fusion and checks every op. Functions that
+//          take a Fusion do not check it again.
+// Threads: several threads may read a Fusion at the same time.
 class Fusion {
  public:
   std::string name = "main";
@@ -84,14 +85,15 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // For passes, which may change the sharding and layout of a value, but not its dtype and domain.
+  // For passes. A pass may change the sharding and the layout of a value, but not its dtype and
+  // domain.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
-  // Returns the expressions that read each value, in order. The index is the ValueId.
+  // Returns, for each value, the expressions that read it, in execution order.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
-  // For FusionBuilder only: these do not check anything.
+  // For FusionBuilder only. These functions check nothing.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
@@ -99,9 +101,10 @@ class Fusion {
   Value& mutableValue(ValueId id) { return values_.at(id); }
 
   // --- annotations -------------------------------------------------------------------------
-  // Named, typed facts about the fusion, which its copies keep. A fact that contains ids of values
-  // needs `remap`. It gets a function from old to new ids (nullopt: the value no longer exists) and
-  // returns the fact with new ids, or nullopt to drop it.
+  // Annotations are named, typed facts about the fusion. Copies of the fusion keep them. A pass
+  // that rebuilds the fusion changes the ids of values, so a fact that contains ids needs a `remap`
+  // function. Its argument `IdMap` returns the new id of an old one, or nullopt if the value no
+  // longer exists. `remap` returns the fact with new ids, or nullopt to drop the fact.
   using IdMap = std::function<std::optional<ValueId>(ValueId)>;
   template <class T>
   using Remap = std::function<std::optional<T>(const T&, const IdMap&)>;
@@ -112,8 +115,8 @@ class Fusion {
   std::optional<T> annotation(const std::string& key) const;  // nullopt: absent or another type
   void dropAnnotation(const std::string& key) { annotations_.erase(key); }
 
-  // Copies the annotations of `from`, for passes that rebuild a fusion. It remaps or drops those
-  // with a `remap` function, and copies the others unchanged.
+  // Copies the annotations of `from`; for passes that rebuild a fusion. Annotations with a `remap`
+  // function are remapped or dropped. The others are copied unchanged.
   void inheritAnnotations(const Fusion& from, const IdMap& map);
 
   // Returns the keys of annotations that refer to a value which does not exist.
@@ -133,19 +136,21 @@ class Fusion {
 
 // Returns whether two fusions are the same graph.
 //  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults
-//  and
-//    the order of expressions.
-//  - Ignored: ids, source lines, annotations and guards. The guards of ops follow from the ops, and
-//    only composites add others.
+//    and the order of expressions.
+//  - Ignored: ids, source lines, annotations and guards. Most guards follow from the ops; only
+//    composites add others.
 bool sameGraph(const Fusion& a, const Fusion& b);
 
-// Returns the values of symbols for a run: from the sizes of the inputs, else the defaults.
-// `inputs` has the unsharded sizes of each input of the fusion; entries of scalars are ignored.
-// UserError if a symbol gets two values (the error names both inputs), a constant extent differs,
-// or a guard fails.
+// Returns the values of symbols for a run. A value comes from the sizes of the inputs, or from the
+// size defaults if no input gives it. `inputs` has the unsharded sizes of each input of the fusion;
+// the entries of scalars are ignored. UserError in these cases:
+//  - Two inputs give a symbol different values. The error names both inputs.
+//  - An input has another size than the constant extent that the fusion declares.
+//  - A guard fails.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs);
 
-// Checks the guards of the fusion with these sizes. UserError names both tensors of a failed guard.
+// Checks the guards of the fusion with these sizes. Throws UserError with both tensors of the first
+// guard that fails.
 void checkGuards(const Fusion& fusion, const SizeBindings& bindings);
 
 // --- implementation of templates ---------------------------------------------------------------

@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// `x, y, z`: the text of each item, with the separator between them.
+// Returns the texts of all items with the separator between them: `x, y, z`.
 template <class Items, class PrintItem>
 std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
   std::string out;

@@ -9,20 +9,20 @@
 
 namespace heddle {
 
-// Print scalars, sizes and types in the text form of fusions and host programs. Floats print with
-// the fewest digits that read back to the same bits.
+// Print scalars, sizes and types in the text form of fusions and host programs. A float is printed
+// with the fewest digits that parse to the same bits.
 
 std::string printScalar(const Scalar& scalar);  // 1.0, -3, true, inf, nan
 std::string printAttr(const Attr& attr);
-// Returns the text unchanged if it is a word, else in quotes.
+// Returns the text unchanged if it is a Word token (ir/base/lexer.h), else in quotes.
 std::string printWord(std::string_view text);
-// `[a, b]`.
+// Returns `[a, b]`.
 std::string printSizes(const std::vector<Size>& sizes);
 std::string printInts(const std::vector<int64_t>& values);
 // Returns only dtype and extents: `f32[t, 1]`.
 std::string printShape(const TensorView& tensor);
-// Returns sharding and layout, each after a space; empty if the tensor has neither.
-// `user_sharding`: false marks the sharding as inferred by a pass.
+// Returns sharding and layout, each after a space, or "" if the tensor has neither. If
+// `user_sharding` is false, the text marks the sharding as inferred by a pass.
 std::string printSuffix(const TensorView& tensor, bool user_sharding, const Meshes& meshes);
 // Returns printShape() and printSuffix().
 std::string printTensorType(const TensorView& tensor, const Meshes& meshes);

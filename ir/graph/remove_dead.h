@@ -4,9 +4,9 @@
 
 namespace heddle {
 
-// Removes all expressions that no output needs. All inputs remain, because they are the signature.
-// The pass runs before shardings are chosen, so that dead values do not affect the shardings of
-// live ones.
+// Removes all expressions that no output needs. All inputs remain, because they are the signature
+// of the fusion. The pass runs before shardings are chosen. Removed values therefore cannot affect
+// the shardings of other values.
 Fusion removeDead(const Fusion& fusion);
 
 }  // namespace heddle

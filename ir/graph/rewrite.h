@@ -10,10 +10,11 @@
 namespace heddle {
 
 // Rebuilds a Fusion with FusionBuilder, expression by expression. A pass can omit expressions,
-// insert others, or let a reader use another value. Copied values keep their names, lines,
-// shardings and layouts, and whether the user wrote the sharding.
+// insert others, or let a reader use another value. A copied value keeps its name, line, sharding,
+// layout and Value::user_sharding.
 //
-// A new value *replaces* an old one if later copies read the new value in its place.
+// "Old" refers to the original fusion, "new" to the one that is built. A new value *replaces* an
+// old one if copies of the old value's readers read the new value.
 //
 //   FusionRewriter r(old);
 //   r.inputs();
@@ -24,50 +25,54 @@ class FusionRewriter {
   explicit FusionRewriter(const Fusion& from);
   FusionRewriter(const Fusion& from, std::string name);
 
-  void inputs();  // all inputs of the old fusion
+  void inputs();  // copies all inputs of the old fusion
   // Adds a value of the old fusion as an input. A scalar keeps its default.
   ValueId input(ValueId old);
 
-  // Copies an expression, with the values that replace its operands. Its result replaces the old
-  // one.
+  // Copies an expression. The copy reads the values that replace the old operands, and its result
+  // replaces the old result.
   ValueId copy(ExprId old);
-  // The same with other operands (new ids).
+  // Does the same, but the copy reads the given operands (new ids).
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
-  // The same, but the result replaces no value. It has the given name, and no sharding or layout.
+  // Does the same as copyOn(), but the result replaces no value. It has the given name, and no
+  // sharding or layout.
   ValueId copyAside(ExprId old, std::vector<ValueId> operands, const std::string& name);
 
-  // Adds a `set` of a new value. The result is named `wanted`, or wanted_2, wanted_3, ... if the
+  // Appends a `set` of a new value. Its result is named `wanted`, or wanted_2, wanted_3, ... if the
   // name is taken.
   ValueId set(ValueId value, const std::string& wanted, int line);
-  // The same, but the result replaces the old value, with its name, sharding, layout and line.
+  // Does the same, but the result replaces the old value and gets its name, sharding, layout and
+  // line.
   ValueId setAs(ValueId value, ValueId old);
 
-  // For other new values. They have no sharding or layout.
+  // Returns the builder, for all other new values. They have no sharding or layout.
   FusionBuilder& builder() { return builder_; }
-  // Lets `now`, which must have the name of the old value, replace it, and copies sharding, layout
-  // and line. InternalError if the types differ.
+  // Lets the new value `now` replace `old`, and copies sharding, layout and line to it. Requires
+  // that both have the same name. InternalError if the types differ.
   void adopt(ValueId now, ValueId old);
+  // Lets the new value `now` replace `old`, and copies nothing.
   void stand(ValueId old, ValueId now) { map_.at(old) = now; }
   bool has(ValueId old) const { return map_.at(old) != kNoValue; }
-  ValueId at(ValueId old) const;  // InternalError when nothing stands for it
+  ValueId at(ValueId old) const;  // the value that replaces `old`; InternalError if none does
   void output(ValueId old);
 
   Fusion& fusion() { return builder_.mutableFusion(); }
   const Fusion& fusion() const { return builder_.fusion(); }
-  // Returns `wanted`, or `wanted` with a number, as a name that neither fusion has. It returns no
-  // name twice.
+  // Returns a name that neither fusion has: `wanted`, or `wanted` with a number. It never returns
+  // the same name twice.
   std::string freeName(const std::string& wanted);
 
-  Fusion finish() &&;  // with all outputs, guards, defaults and annotations of the old fusion
-  // Returns a part of the old fusion, with the outputs given to output(). It has no guards,
-  // defaults or annotations, because these belong to the full fusion.
+  // Returns the new fusion, with all outputs, guards, defaults and annotations of the old one.
+  Fusion finish() &&;
+  // Returns the new fusion as a part of the old one. Its outputs are the values given to output().
+  // It has no guards, defaults or annotations, because these belong to the full fusion.
   Fusion finishPart() &&;
 
  private:
   const Fusion& from_;
   FusionBuilder builder_;
   IdVector<ValueId, ValueId> map_;         // old id -> new id or kNoValue
-  std::unordered_set<std::string> names_;  // of the old fusion, and those given out
+  std::unordered_set<std::string> names_;  // of the old fusion, and those that freeName() returned
 };
 
 }  // namespace heddle

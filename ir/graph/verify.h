@@ -4,9 +4,9 @@
 
 namespace heddle {
 
-// Checks that a fusion is legal, between passes. Throws InternalError with the value or expression,
-// unless all of these hold:
-//  - ids are in range and in SSA order
+// Checks between passes that a fusion is legal. Throws InternalError with the value or expression
+// if one of these conditions does not hold:
+//  - ids are in range, and each value is defined before it is read (SSA order)
 //  - each value has one definition and a unique name
 //  - attributes have the types of the op
 //  - shapes and dtypes follow the rules of the op

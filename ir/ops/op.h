@@ -14,14 +14,14 @@
 
 namespace heddle {
 
-// What an op is to the compiler. Code that depends on the structure of an op switches over the
-// kind, so that a new kind breaks the build wherever a case is missing. A new pointwise or
-// reduction op needs only a row of the table.
+// The structure of an op. Code that depends on the structure switches over the kind. If a new kind
+// is added, the build therefore fails wherever its case is missing. A new pointwise or reduction op
+// needs only a row of the table.
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
-  Pointwise,  // element by element on operands of equal rank; includes casts
-  Reduction,  // over attribute `axes`
+  Pointwise,  // computes each element from the operands' elements at its index; includes casts
+  Reduction,  // reduces the axes in attribute `axes`
   Broadcast,  // inserts broadcast axes at the positions `axes` of the output
   Expand,     // stretches broadcast axes to `sizes`
   Reshape,    // regroups the elements in row-major order to `sizes`
@@ -32,17 +32,18 @@ enum class OpKind : uint8_t {
   Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis
   Matmul,     // matmul and linear: accumulate in f32 or wider, apply an activation, round once
   Scan,       // each line along `axis` by itself: cumsum, argsort
-  Scatter,    // operand 0; stores or adds elements of operand 2 at indices (operand 1) along `axis`
+  Scatter,    // a copy of operand 0 with operand 2 stored or added at indices (operand 1), along
+              // `axis`
   Set,        // the same values; the output may have another sharding or layout
 };
 
-// How the dtype of the result follows from the operands.
+// The rule that gives the dtype of the result.
 enum class DTypeRule : uint8_t {
   Promote,       // the promoted type of the operands
-  PromoteFloat,  // the same, but integers and bools become f32
-  Bool,          // computes in the promoted type, gives bool
-  Attribute,     // attribute `dtype`
-  Wide,          // i64; the operands are integers
+  PromoteFloat,  // the promoted type, or f32 if that is an integer type or bool
+  Bool,          // bool; the op computes in the promoted type
+  Attribute,     // the value of attribute `dtype`
+  Wide,          // i64; the operands must be integers
 };
 
 // A typed attribute value. Lists of sizes may contain symbols.
@@ -64,43 +65,51 @@ struct OpDef {
   OpKind kind;
   int arity;
   DTypeRule dtype_rule;
-  // The kernel text. Pointwise: an expression of the operands {0}, {1}, ..., which have the compute
-  // type. Reduction: combines the accumulator {0} with the element {1}. The runtime headers of
-  // kernels define the functions `hd::...`, with the same names for CUDA and C++.
+  // The expression that a kernel contains for the op. For a pointwise op, {0}, {1}, ... are the
+  // operands, converted to the compute type. For a reduction, {0} is the accumulator and {1} the
+  // next element. The runtime headers of kernels define the functions `hd::...`, with the same
+  // names for CUDA and C++.
   std::string_view text;
-  // Reference functions for floats and for integers; null if the op refuses them. Bools compute as
-  // the integers 0 and 1, unless there is on_bools.
+  // Functions of the reference evaluation (ir/reference/reference.h) for floats and for integers.
+  // null: the op does not accept such operands. Bools use on_bools if it is set; otherwise they
+  // compute as the integers 0 and 1.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
-  // Reduction: how to combine partial results, within a kernel and across ranks.
+  // The operation that combines the partial results of a reduction, within a kernel and across
+  // ranks.
   std::optional<ReduceOp> reduce_op = std::nullopt;
   // The number of leading operands that are conditions. These are always bool.
   int bool_operands = 0;
-  bool takes_bools = true;  // false: the op refuses bools, as PyTorch does
+  bool takes_bools = true;  // false: bool operands are an error, as in PyTorch
   int64_t (*on_bools)(const int64_t*) = nullptr;
-  // The reference in f32, for an op that is discontinuous in a rounded intermediate result. Other
-  // ops compute f32 in double and round the result.
+  // The reference function for f32 operands. An op needs it if its result jumps when an
+  // intermediate result is rounded differently. For other ops the reference computes f32 in double
+  // and rounds the result.
   float (*on_singles)(const float*) = nullptr;
   // Default values of the trailing operands, which a call may omit.
   std::span<const Scalar> defaults = {};
-  // A note for docs/ops.md: what the name does not say, and how the op differs from PyTorch's.
+  // A note for docs/ops.md. It states what the name does not say, and how the op differs from the
+  // one of PyTorch.
   std::string_view note = {};
-  // The number of operands after the first `arity`, which a call may omit.
+  // The largest number of operands that may follow the first `arity`. A call may omit them.
   int optional_operands = 0;
 };
 
 // Returns all ops in the order of the table.
 std::span<const OpDef> opTable();
 
-// Returns the op of this name; nullptr: there is none.
+// Returns the op of this name, or nullptr if there is none.
 const OpDef* findOp(std::string_view name);
 
 // Returns the op of this name. Throws UserError with the nearest name if there is none.
 const OpDef& op(std::string_view name);
 
-// Returns the identity element of a reduction in `dtype`: 0 for sum and avg, 1 for prod. For max it
-// is -inf or the lowest integer of the type, for min inf or the highest integer.
+// Returns the identity element of a reduction in `dtype`:
+//  - sum, avg: 0
+//  - prod:     1
+//  - max:      -inf for floats, the lowest value for integers
+//  - min:      inf for floats, the highest value for integers
 Scalar identityOf(ReduceOp op, DType dtype);
 
 // Returns the type in which heddle computes with values of `dtype`: f32 for floats up to f32, i64
@@ -116,10 +125,11 @@ DType resultType(const OpDef& op, DType promoted);
 // compute in the compute type of `promoted`, other ops in that of `result`.
 DType operandType(const OpDef& op, DType result, DType promoted);
 
-// Returns the common type of operands by PyTorch's rules. There are three kinds of operands, in
-// this order: tensors with axes, 0-d tensors and host scalars. A kind affects the type only if its
-// category (bool < integer < float) is higher than that of all kinds before it. A float scalar then
-// gives f32. If all operands are scalars, the result is their promote().
+// Returns the common type of operands by PyTorch's rules. The kinds of operands are, in this order:
+// tensors with axes, 0-d tensors, host scalars. Operands of one kind affect the type only if their
+// category (bool < integer < float) is higher than the category of all earlier kinds. A float
+// scalar that affects the type gives f32. If all operands are scalars, the result is promote() of
+// them.
 enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;

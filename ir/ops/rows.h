@@ -6,9 +6,9 @@
 
 #include "ir/ops/op.h"
 
-// The rows of the op table, one file per family. A new pointwise or reduction op needs a row in one
-// of these files and its reference results from PyTorch. If the runtime headers of kernels lack its
-// math function, it needs that, too.
+// The rows of the op table. Each family of ops has one file, rows_<family>.cpp. A new pointwise or
+// reduction op needs a row in one of these files and reference results from PyTorch. If its math
+// function is not in the runtime headers of kernels, add the function there.
 namespace heddle::op_rows {
 
 std::span<const OpDef> structuralOps();
@@ -21,14 +21,14 @@ std::span<const OpDef> reductionOps();
 using K = OpKind;
 using R = DTypeRule;
 
-// Returns the row with a note for docs/ops.md.
+// Returns `row` with a note for docs/ops.md.
 constexpr OpDef noted(std::string_view note, OpDef row) {
   row.note = note;
   return row;
 }
 
-// Convert between signed and unsigned. Integer ops compute with unsigned numbers, because these
-// wrap, as int64 does in PyTorch; signed overflow is undefined.
+// Convert between signed and unsigned numbers. Integer ops must wrap on overflow, as in PyTorch.
+// They compute with unsigned numbers, because signed overflow is undefined in C++.
 inline int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 inline uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
 
@@ -37,7 +37,7 @@ using I = const int64_t*;
 using OnFloats = double (*)(D);
 using OnInts = int64_t (*)(I);
 
-// A row of a pointwise op. The members set the fields that only few rows need.
+// A row of a pointwise op. Its member functions set the fields that few rows need.
 struct Row : OpDef {
   Row(std::string_view row_name, int operands, R rule, std::string_view kernel_text,
       OnFloats floats, OnInts ints = nullptr)

@@ -56,9 +56,10 @@ std::vector<OpDef> arithmeticOps() {
           "pow", 2, R::Promote, "hd::pow({0}, {1})", [](D a) { return std::pow(a[0], a[1]); },
           [](I a) { return fn::pow(a[0], a[1]); })
           .noBools()
-          .says("The scalar exponents 0.5 and -0.5 give sqrt and rsqrt (in PyTorch, except for f16 "
-                "on the CPU). Integers wrap. A negative integer exponent rounds the result toward "
-                "zero; PyTorch raises an error if it is a scalar"),
+          .says("With the scalar exponent 0.5 it computes sqrt, and with -0.5 rsqrt. PyTorch "
+                "does the same, except for f16 on the CPU. Integers wrap. With a negative "
+                "integer exponent, the result is rounded toward zero; PyTorch raises an error "
+                "if that exponent is a scalar"),
       Row("atan2", 2, R::PromoteFloat, "hd::atan2({0}, {1})",
           [](D a) { return std::atan2(a[0], a[1]); }),
       Row("maximum", 2, R::Promote, "hd::maximum({0}, {1})", maxNan, greater)

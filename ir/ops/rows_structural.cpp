@@ -82,11 +82,12 @@ constexpr OpDef kStructuralRows[] = {
     noted("The default axis is -1. Stable; NaN is above every number. With `first` each line of "
           "the result has only that many indices, or all if there are fewer",
           {"argsort", K::Scan, 1, R::Promote, "", nullptr, nullptr, kArgsort}),
-    noted("Operands: x, index, source. If several elements have one index, the last in row-major "
-          "order wins. An index out of range stores nothing; PyTorch raises an error. The index "
-          "may be smaller than the source, and along the other axes smaller than x, if these sizes "
-          "are numbers; otherwise they must be equal. With `stretch` an axis of extent 1 of the "
-          "index is stretched to that of the source (index_copy)",
+    noted("Operands: x, index, source. If several source elements have the same index, the "
+          "last one in row-major order is stored. An element with an index out of range is not "
+          "stored; PyTorch raises an error. The index may be smaller than the source and, "
+          "along the other axes, smaller than x. If one of these sizes is symbolic, the two "
+          "must be equal. With `stretch`, an axis of the index with extent 1 is stretched to "
+          "the extent of the source (PyTorch's index_copy)",
           {"scatter", K::Scatter, 3, R::Promote, "", nullptr, nullptr, kScatter}),
     noted("As scatter, but adds in row-major order, so that the bits are always the same. With "
           "`stretch` it is PyTorch's index_add",

@@ -28,8 +28,8 @@ std::span<const OpDef> ternaryOps() {
           .conditions(1),
       Row("clamp", 3, R::Promote, "hd::minimum(hd::maximum({0}, {1}), {2})", clampFloat,
           [](I a) { return std::min(std::max(a[0], a[1]), a[2]); })
-          .says("Operands: x, min, max. Both bounds are required: write a single one as maximum "
-                "(min) or minimum (max)"),
+          .says("Operands: x, min, max. Both bounds are required. For a lower bound only, use "
+                "`maximum`; for an upper bound only, use `minimum`"),
       Row("lerp", 3, R::Promote, "hd::lerp({0}, {1}, {2})", lerp)
           .says(
               "Operands: start, end, weight. Some may be integers or bools if the common type is a "

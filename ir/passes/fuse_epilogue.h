@@ -4,11 +4,13 @@
 
 namespace heddle {
 
-// Makes a relu the activation of the matrix product before it, if only the relu reads the matrix
-// product. The bits stay the same: the library applies relu before it rounds, and rounding keeps
-// the sign. For integers the library applies relu after wrapping. Other activations and a bias stay
-// separate expressions, because fusing them would remove one rounding. The pass runs after
-// insertResharding, which may insert a reduction between the two.
+// Fuses a relu into the matrix product that computes its operand, if nothing else reads the matrix
+// product. The relu becomes its attribute `activation`. The results are bit-identical:
+//  - floats: the library applies relu before it rounds, and rounding keeps the sign.
+//  - integers: the library applies relu after wrapping.
+// Other activations and a bias stay separate expressions, because fusing them would remove one
+// rounding. The pass runs after insertResharding, because that pass may insert a reduction between
+// the matrix product and the relu.
 Fusion fuseEpilogue(const Fusion& fusion);
 
 }  // namespace heddle

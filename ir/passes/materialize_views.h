@@ -4,9 +4,10 @@
 
 namespace heddle {
 
-// Ensures that every reshape is a view, by giving it a row-major operand. Operands with another
-// order or with gaps (a permute, a slice, a hinted or observed order) are copied first by a `set`
-// named %name_packed. The pass runs last, because only then are all memory orders final.
+// Ensures that every reshape is a view. A reshape is a view if its operand is row-major and has no
+// gaps. The pass inserts a `set` named %name_packed that copies every other operand: the result of
+// a permute or a slice, or a value with a hinted or observed order. The pass runs last, because all
+// memory orders must be final.
 Fusion materializeViews(const Fusion& fusion);
 
 }  // namespace heddle

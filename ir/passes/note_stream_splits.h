@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-// A request of the user to compute a value in chunks, written `stream(0: 4)`. It has no influence
-// on where data is. The fusion therefore keeps it as an annotation, and the lowering copies it to
-// the slots of the host program.
+// A request of the user to compute a value in chunks, written `stream(0: 4)` in the text form. It
+// does not affect which device holds which data. The fusion therefore keeps it as an annotation,
+// and the lowering copies it to the slots of the host program.
 struct StreamRequest {
-  ValueId value;     // kNoValue: a pass has replaced the value
+  ValueId value;     // kNoValue: a pass has removed the value
   std::string name;  // as the user wrote it
   MeshId mesh;
   Sharding::StreamSplit split;

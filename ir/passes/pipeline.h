@@ -12,10 +12,10 @@ namespace heddle {
 // Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks. The result is
 // ready for segment():
 //  - meshes have their sizes, and no expression is dead;
-//  - if the fusion has shardings, each tensor has one, each expression except `set` is local to its
-//    rank, and each `set` is one step of ir/analysis/reshard_step.h.
-// `other_passes` are names that options.skip may contain because later pipelines have them.
-// UserError: the fusion cannot be lowered, or options.skip contains another name.
+//  - if the fusion has shardings, each tensor has one; each expression except `set` needs no
+//    communication; and each `set` is one ReshardStep (ir/analysis/reshard_step.h).
+// `other_passes` are the names of passes of later pipelines. options.skip may contain them too.
+// UserError if the fusion cannot be lowered, or if options.skip contains the name of no pass.
 Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options = {},
                  const std::vector<std::string_view>& other_passes = {});
 

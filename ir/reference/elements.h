@@ -9,21 +9,23 @@
 
 namespace heddle {
 
-// Functions that the dense and the sparse reference evaluation share.
+// Functions that both reference evaluations share: the dense one, which computes all elements
+// (ir/reference/dense.h), and the sparse one, which computes selected elements (sparse.cpp).
 
 // --- elements ------------------------------------------------------------------------------------
 
-// The number of elements that are converted together. They fit on the stack and in the L1 cache.
+// The number of elements that are converted together. A block of this size fits on the stack and in
+// the L1 cache.
 inline constexpr int64_t kBlock = 512;
 
-// Elements in memory, `stride` elements apart.
+// A sequence of elements in memory. Consecutive ones are `stride` elements apart.
 struct ElementRun {
   const std::byte* data = nullptr;
   DType dtype = DType::F32;
   int64_t stride = 1;
 };
 
-// Convert `count` elements to double or int64, rounded to `compute`.
+// Round `count` elements to the type `compute` and convert them to double or int64.
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out);
 void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out);
 // Round `count` values to `dtype` and store them densely.
@@ -34,7 +36,7 @@ void storeElements(const int64_t* values, int64_t count, DType dtype, std::byte*
 class ElementCore {
  public:
   ElementCore(const Fusion& fusion, const Expression& expr);
-  // Writes `count` results. operands[i] has `count` elements, at most kBlock.
+  // Writes `count` results to `out`. Each operand has `count` elements. `count` is at most kBlock.
   void run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const;
 
  private:
@@ -44,7 +46,7 @@ class ElementCore {
   DType result_;
 };
 
-// Returns whether an op on this type computes in int64, not in double.
+// Returns true if the reference computes ops on this type in int64, and false if in double.
 inline bool computesInts(DType dtype) { return !isFloat(dtype); }
 
 // The arithmetic in which reductions and matrix products accumulate: double or int64.
@@ -76,8 +78,8 @@ struct Arithmetic<int64_t> {
   }
 };
 
-// Apply the attribute `activation` of a matrix product, if it has one, to the sum before rounding.
-// An integer first wraps to the `dtype` of the result.
+// Apply the activation of a matrix product, if it has one, to a sum that is not rounded yet. An
+// integer sum first wraps to `dtype`, the type of the result.
 double activated(double sum, DType dtype, const Expression& expr);
 int64_t activated(int64_t sum, DType dtype, const Expression& expr);
 
@@ -92,16 +94,17 @@ struct ReferenceContext {
   std::vector<int64_t> sizesOf(ValueId id) const;
 };
 
-// Returns an input, or the default of a scalar. A scalar becomes a 0-d tensor. UserError if it is
-// missing, or if its type or sizes differ from the declaration.
+// Returns the value of an input. A scalar becomes a 0-d tensor; if it is missing, its default is
+// used. UserError if there is no value, or if its type or sizes differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
-// Which elements of one operand an expression reads, as linear indices of the dense operand. The
-// output element at coordinates c reads element offset + sum(c[i] * strides[i]). A reduction or
-// matmul reads, from there, every combination of steps along the inner axes.
+// Describes which elements of one operand an expression reads, as linear indices into the dense
+// operand. The output element at coordinates c reads element offset + sum(c[i] * strides[i]). A
+// reduction or matrix product reads many elements per output element. It starts at this one and
+// takes every combination of steps along the inner axes, which are the reduced ones.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis
@@ -111,8 +114,8 @@ struct Accesses {
   std::vector<int64_t> inner_sizes;  // the reduced axes; empty for other ops
   std::vector<Access> operands;
 };
-// Returns the accesses of any kind of expression except leaves and those of isIndexed(). UserError
-// if a slice is outside its tensor.
+// Returns the accesses of an expression of any kind, except leaves and the kinds for which
+// isIndexed() (ir/reference/indexed.h) is true. UserError if a slice is outside of its tensor.
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr);
 
 // Returns the row-major strides of a dense tensor.

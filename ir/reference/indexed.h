@@ -4,15 +4,16 @@
 
 namespace heddle {
 
-// Returns whether the reads of an op are not a strided walk: ops that create elements (Full, Iota),
-// and ops that move elements to computed indices.
+// Returns true for kinds whose reads are not described by strides (Accesses in
+// ir/reference/elements.h). These are ops that create elements (Full, Iota) and ops that read or
+// write at computed indices.
 inline bool isIndexed(OpKind kind) {
   return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
-// Evaluates all elements of such an expression. values[i] is the value of expr.inputs[i].
-// ir/graph/builder.h states what an index out of range does.
+// Evaluates all elements of an expression for which isIndexed() is true. values[i] is the value of
+// expr.inputs[i]. ir/graph/builder.h states the effect of an index out of range.
 HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& expr,
                            const std::vector<HostTensor>& values);
 

@@ -8,23 +8,26 @@
 
 namespace heddle {
 
-// Defines the meaning of a fusion by a simple, slow evaluation without sharding. The results of
-// every device are compared with it. It computes floats in double and integers and bools in int64,
-// and rounds each value to its dtype. It ignores shardings, because they do not affect values.
+// The reference evaluation defines the meaning of a fusion. It is simple and slow. The results of
+// every device are compared with its results. It computes floats in double, and integers and bools
+// in int64. It then rounds each value to its dtype. It ignores shardings, because they do not
+// affect values.
 
-// The inputs of a run by value id. Tensors are unsharded. A missing scalar takes its default.
+// The inputs of a run, by value id. Tensors are unsharded. A scalar that is missing has its default
+// value.
 struct ReferenceInputs {
   std::map<ValueId, HostTensor> tensors;
   std::map<ValueId, Scalar> scalars;
 };
 
-// Returns all outputs in order. A scalar output is a 0-d tensor. It frees values after their last
-// use.
+// Returns all outputs in order. A scalar output is a 0-d tensor. The evaluation frees each value
+// after its last use.
 std::vector<HostTensor> evaluateReference(const Fusion& fusion, const ReferenceInputs& inputs,
                                           const SizeBindings& sizes);
 
-// Returns only the listed elements of each output, given as row-major linear indices. It walks the
-// graph backwards to find the elements that these need, and evaluates only those.
+// Returns selected elements of each output. wanted[i] lists the elements of output i as row-major
+// linear indices. The evaluation walks the graph backwards to find the elements that the selected
+// ones need, and computes only these.
 std::vector<std::vector<Scalar>> evaluateReferenceAt(
     const Fusion& fusion, const ReferenceInputs& inputs, const SizeBindings& sizes,
     const std::vector<std::vector<int64_t>>& wanted);

@@ -8,14 +8,15 @@
 
 namespace heddle {
 
-// A scaled_dot_product_attention, or its backward, found in a fusion. The fusion contains the ops
-// of which it consists. Operands and results are f16 or bf16. With p = softmax(q k^T scale):
+// An attention (scaled_dot_product_attention) or its backward that was found in a fusion. The
+// fusion contains it as single ops. Operands and results are f16 or bf16. With p = softmax(q k^T
+// scale):
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
 //             ds = p (dp - sum(p dp, keys)) and dp = g v^T
-// All of it is computed in f32, and each result is rounded once at the end.
+// The fusion computes all of this in f32 and rounds each result once, at the end.
 struct Attention {
-  std::vector<ExprId> exprs;  // the expressions that it replaces, ascending; no scalars
+  std::vector<ExprId> exprs;  // the expressions of the attention, ascending; no scalars
   bool backward = false;
   ValueId q = kNoValue;  // [batch..., tokens, width]
   ValueId k = kNoValue;
@@ -23,12 +24,13 @@ struct Attention {
   ValueId grad = kNoValue;       // backward only: g
   std::vector<ValueId> results;  // {o}, or {dq, dk, dv}
   bool causal = false;
-  // The number of heads (axis -3) of q and the result is a multiple of that of k and v. Consecutive
-  // heads of q share one head of k and v.
+  // Grouped-query attention: consecutive heads of q share one head of k and v. The number of heads
+  // (axis -3) of q and of the result is a multiple of the number of heads of k and v.
   bool gqa = false;
   std::optional<double> scale;  // nullopt: 1 / sqrt(width)
-  // Why no library computes it as one call; empty: one may. If set, only `backward` and results[0]
-  // are meaningful, and `exprs` may be incomplete.
+  // The reason why no library can compute the attention as one call, or "" if a library may. If
+  // there is a reason, only `backward` and results[0] are meaningful, and `exprs` may be
+  // incomplete.
   std::string why_not;
 
   // Returns the operands of the library call: q, k and v, preceded by g for a backward.
@@ -38,15 +40,16 @@ struct Attention {
   }
 };
 
-// Finds the attentions of a fusion and their backwards, in the order of the fusion: each softmax of
-// ir/composite/attention.cpp that is multiplied by a matrix, or that is part of the gradient of
-// such a matrix product. `why_not` is empty if all of this holds:
+// Finds the attentions of a fusion and their backwards, in the order of the fusion. A forward is a
+// softmax as ir/composite/attention.cpp writes it, followed by a matrix product. A backward is the
+// gradient of this softmax and matrix product. Attention::why_not is empty if all of this holds:
 //  - Operands and results have the same type, f16 or bf16, and at most two axes before tokens
 //    and width.
 //  - There is no mask except the causal one, and the scale is a constant or 1 / sqrt(width).
-//  - No axis is broadcast. Tokens and widths are not sharded; the other axes are sharded alike.
+//  - No axis is broadcast. The axes tokens and width are not sharded. The other axes have the same
+//    sharding in all operands and results.
 //  - No intermediate value is read elsewhere or is an output of the fusion.
-//  - Backward: all three results are read, and heads are not shared.
+//  - For a backward: all three results are read, and gqa is false.
 std::vector<Attention> attentionsOf(const Fusion& fusion);
 
 }  // namespace heddle

@@ -13,13 +13,13 @@ namespace heddle {
 enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata };
 std::string_view name(GroupKind kind);
 
-// A segment of a fusion: expressions that become one generated kernel, library call, collective or
-// view.
+// A segment of a fusion: expressions that together become one generated kernel (Kernel), library
+// call (Library), collective (Communication) or view (Metadata).
 struct Group {
   GroupKind kind = GroupKind::Kernel;
   std::vector<ExprId> exprs;       // in the order of the fusion
-  std::vector<ValueId> inputs;     // values read from outside, in order of first use
-  std::vector<ValueId> outputs;    // values read outside, and outputs of the fusion
+  std::vector<ValueId> inputs;     // values that it reads and does not compute, in order of use
+  std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
   std::vector<std::string> joins;  // why expressions were joined, one reason per join
   std::vector<std::string> cuts;   // why the group ends where it does, one reason per split
   // Set if the group is a library call that replaces several expressions.
@@ -33,28 +33,29 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   IdVector<ExprId, int> group_of;  // -1 for host scalars
-  // Why an attention or its backward is not one library call, one note each. Empty without
-  // SegmentOptions::attention.
+  // For each attention or backward that is not one library call: the reason. Empty if
+  // SegmentOptions::attention is not set.
   std::vector<std::string> notes;
 };
 
 struct SegmentOptions {
-  // Returns why the library of the device does not compute an attention as one call; empty: it
-  // does. It must return the same on every rank of a job. Unset: attentions are split like other
-  // ops.
+  // Returns the reason why the library of the device does not compute this attention as one call,
+  // or
+  // "" if it does. The function must return the same on every rank of a job. If it is not set, the
+  // ops of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
 };
 
 // Splits a fusion into groups. The same fusion and options give the same groups on every rank.
 SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {});
 
-// Returns the group as a fusion of its own. Inputs and outputs keep their names. Scalars that the
-// group reads are scalar inputs, except constants, which are copied. Meshes and shardings stay,
-// because only they say which axes of a value are split over devices.
+// Returns the group as a separate fusion. Inputs and outputs keep their names. Constants that the
+// group reads are copied; all other scalars become scalar inputs. Meshes and shardings are copied
+// too, because only they say which axes of a value are split over devices.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
-// Returns the fusion in its own order and names, with the group before each expression. A list of
-// the groups follows, with the reasons for each join and split, and then the resharding moves.
+// Returns the text of the fusion, with the number of the group before each expression. A list of
+// the groups follows, with the reason for each join and split. The resharding moves are at the end.
 std::string dumpText(const SegmentedFusion& segmented);
 // Returns the graph of expressions as Graphviz text, with one cluster per group.
 std::string dumpDot(const SegmentedFusion& segmented);

@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// Groups of expressions that can be merged as long as the dataflow between groups stays acyclic.
-// Each expression starts as its own group. Host scalars are in no group and have no edges. Borrows
-// the fusion only in the constructor.
+// A graph of groups of expressions. Initially each expression is a group of its own. Two groups can
+// be merged if the dataflow between groups stays acyclic. Host scalars are in no group and have no
+// edges. The graph uses the fusion only in the constructor.
 class SegmentGraph {
  public:
   explicit SegmentGraph(const Fusion& fusion);
@@ -17,7 +17,8 @@ class SegmentGraph {
   SegmentGraph(const SegmentGraph&) = delete;
   SegmentGraph& operator=(const SegmentGraph&) = delete;
 
-  // Returns the id of a group, which is one of its expressions. merge() may change it.
+  // Returns the id of the group that contains the expression. The id is that of one expression of
+  // the group. merge() may change it.
   ExprId groupOf(ExprId expr);
   const std::vector<ExprId>& members(ExprId group) const;  // ascending
 
@@ -25,8 +26,8 @@ class SegmentGraph {
   // group would have to run after one of them and before the other.
   bool merge(ExprId a, ExprId b);
 
-  // Returns the groups in an order in which they can run. Of the groups that can be next, the one
-  // with the earliest expression of the fusion is next.
+  // Returns the groups in an order in which they can run. If several groups can be next, the one
+  // whose first expression is earliest in the fusion is next.
   std::vector<ExprId> order();
 
  private:

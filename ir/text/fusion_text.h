@@ -9,22 +9,22 @@ namespace heddle {
 
 // Prints the text form of a fusion (grammar: docs/text_format.md). Printing and parsing lose
 // nothing:
-//  - print(parse(x)) == x for every x that print() returned.
-//  - sameGraph(parse(print(f)), f).
-//  - Floats print with the fewest digits that read back exactly.
+//  - print(parseFusion(x)) == x for every text x that print() returned.
+//  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
+//  - A float is printed with the fewest digits that parse to the same value.
 std::string print(const Fusion& fusion);
 
-// Parses a fusion. Throws UserError "<origin>:<line>:<column>: found 'x', expected y"; `origin` is
+// Parses a fusion. Throws UserError "<origin>:<line>:<column>: found 'x', expected y". `origin` is
 // the name of the file.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
-// Print parts that also occur in the text form of a host program.
+// Print parts of the text form. They also occur in the text form of a host program.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
-std::string printMeshes(const Meshes& meshes);                              // one line a mesh
+std::string printMeshes(const Meshes& meshes);                              // one line per mesh
 std::string printFusionBody(
     const Fusion& fusion);  // `fusion name(...) {...}` without header, meshes
 
-// The version line that opens every file.
+// The version line, which is the first line of every file.
 inline constexpr std::string_view kVersionLine = "heddle 1";
 
 }  // namespace heddle

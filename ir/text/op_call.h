@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-// How the text form calls an op, which is an op of the table or a composite (ir/composite/table.h).
+// Describes how the text form calls an op. The op is in the op table (ir/ops/op.h) or a composite
+// (ir/composite/table.h).
 struct CallShape {
   std::span<const AttrSpec> attrs;
   bool literal_is_attr = false;  // constant(0.5): the literal is the attribute, not an operand
@@ -18,8 +19,8 @@ struct CallShape {
 // Returns how to call the op of this name. Throws UserError with the nearest name if there is none.
 CallShape callShape(const std::string& op_name);
 
-// Appends the op, or the ops of the composite, and returns its results. A result may be a value
-// that existed before.
+// Appends the op, or the ops of the composite, to the builder and returns the results. A result may
+// be a value that existed before the call, because some composites append nothing.
 std::vector<ValueId> buildCall(FusionBuilder& builder, const std::string& op_name,
                                std::vector<ValueId> operands, Attrs attrs);
 

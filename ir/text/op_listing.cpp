@@ -157,14 +157,18 @@ std::string opsMarkdown() {
 composite ops (`ir/composite/rows_*.cpp`). A test fails if the page is out of date.
 
 Names and meanings are PyTorch's. The last column states what the name of an op does not say, and
-where the op differs from PyTorch's. Operands and attributes in brackets are optional.
+where the op differs from PyTorch's. Operands and attributes in brackets are optional. In the last
+column of composite ops, a value or type in parentheses is the default of an attribute:
+`an axis (0)` means `axis=0`. If the op has no attribute for it, a type in parentheses is the type
+of the result. A list of names in parentheses gives the operands in order.
 
 ## Rules for all ops
 
 **Axes**
 
 - A negative axis counts from the end.
-- A reduction without `axes`, or with an empty list, covers all axes.
+- A reduction without `axes`, or with an empty list, covers all axes. Exception: with an empty
+  list, `any` and `all` test each element by itself.
 - An op along an axis treats a tensor without axes as a line of one element, whose axis is 0 or -1.
   `size`, `select`, `slice_axis`, `chunk`, `cat` and `glu` refuse it, as PyTorch does.
 - Shapes never depend on values.
@@ -182,8 +186,9 @@ where the op differs from PyTorch's. Operands and attributes in brackets are opt
 
 **Types**
 
-- Elementwise ops with the types "floats, others become f32", and `logsumexp`, accept integers and
-  bools as f32, even if PyTorch refuses them. Other functions of real numbers refuse them.
+- Elementwise ops with the types "floats, others become f32", and `logsumexp`, convert integers and
+  bools to f32, also where PyTorch refuses them. Other functions of real numbers, such as `softmax`,
+  refuse them.
 - `u8` with `i8` gives i32, because heddle has no i16.
 - A tensor without axes whose type is wider is first rounded to the type of the tensors with axes,
   if both types are of one category (bool, integer, float). On the CPU, PyTorch's `mul` and `div`

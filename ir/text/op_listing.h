@@ -4,14 +4,15 @@
 
 namespace heddle {
 
-// Lists of the ops that a fusion may call: the op table and the composite ops.
+// List the ops that a fusion may call: the op table (ir/ops/op.h) and the composite ops
+// (ir/composite/table.h).
 
 // Returns one line per op: name, kind, operands, attributes, and types (for composites: what they
 // compute). Words in brackets are optional.
 std::string listOps();
 
-// Returns docs/ops.md: one table per kind of op. Its notes say what the name of an op does not say,
-// and how the op differs from PyTorch's.
+// Returns the contents of docs/ops.md: one table per kind of op. A note states what the name of an
+// op does not say, and how the op differs from the one of PyTorch.
 std::string opsMarkdown();
 
 }  // namespace heddle

@@ -29,19 +29,20 @@ struct HostTensor {
   }
 };
 
-// Returns pseudorandom values that depend only on (seed, name, linear index). Every rank and every
-// device therefore gives a named tensor the same values.
+// Returns a tensor of pseudorandom values. Each value depends only on (seed, name, linear index),
+// so a tensor of a given name has the same values on every rank and every device.
 //  - Floats are nearly normal, with mean 0 and standard deviation 1.
 //  - Integers are uniform in [-8, 8), u8 in [0, 16).
 //  - Bools are true with probability 1/2.
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
-// Returns the block of the unsharded tensor `whole` that a rank holds, as a dense tensor: sizes
-// desc.sizes, starting at desc.offset.
+// Returns a dense copy of the block of the unsharded tensor `whole` that one rank holds. `desc` is
+// the descriptor of this block: it starts at desc.offset and has desc.sizes elements.
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);
 
-// Copy between a dense tensor of desc.sizes and host memory with the strides of `desc`.
+// Copy between a dense tensor with desc.sizes elements and host memory that has the strides of
+// `desc`.
 void packInto(void* dst, const TensorDesc& desc, const HostTensor& src);
 HostTensor unpackFrom(const void* src, const TensorDesc& desc);
 

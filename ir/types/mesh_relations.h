@@ -26,33 +26,37 @@ int64_t devicesOf(const DeviceMesh& mesh,
 // Returns whether the list has all axes of the mesh that have more than one device.
 bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 
-// Returns the index of the first mesh with the same axes and ranks; -1: there is none.
+// Returns the id of the first mesh with the same axes and ranks, or kNoMesh if there is none.
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
-// A team with a root: the ranks of a mesh, or those along one of its axes.
+// A team with a root. The team consists of all ranks of a mesh, or of the ranks along some of its
+// axes.
 struct RootedTeam {
-  DeviceMesh mesh;             // has the names of both meshes, unless it is one of them
+  DeviceMesh mesh;             // one of the two meshes, or a new one with both names
   std::vector<MeshAxis> axes;  // empty: all axes of the mesh
-  int root = 0;                // position in the team
+  int root = 0;                // position of the root in the team
 };
 
-// Returns the team that broadcasts a value, which every rank of `from` holds, to all ranks of `to`.
-// It is `to` itself if the meshes share a rank, else the first rank of `from` and the ranks of
-// `to`.
+// Returns the team that broadcasts a value to all ranks of `to`. Every rank of `from` holds the
+// value. If the meshes share a rank, the team is `to` itself. Otherwise it consists of the first
+// rank of `from` and the ranks of `to`.
 RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns teams of two: device i of `from` with device i of `to`. The meshes must be disjoint and
-// have the same size.
+// Returns a mesh with teams of two ranks: device i of `from` and device i of `to` form one team.
+// The meshes must be disjoint and have the same size.
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns a team of the ranks of a mesh, in the order of blocks over the list of its axes, followed
-// by the root, which is not one of them. The team is named after `from` and `to`.
+// Returns a team of the ranks of `mesh`, followed by the root, which must not be a rank of `mesh`.
+// The ranks of `mesh` are in the order of their blocks when an axis is split over the mesh axes
+// `list`. The name of the team is composed of the names of `from` and `to`.
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns whether the blocks of an extent over the last `count` axes of the list have the same size
-// and follow each other without gaps, except at the end. This holds if at most one of these axes
-// has more than one device, or if the extent divides evenly. Blocks within uneven blocks have gaps.
+// Takes an extent that is split over the mesh axes in `list`, and returns whether its blocks over
+// the last `count` of these axes are flat. Flat blocks have the same size and follow each other
+// without gaps, except that the last ones may be short or empty. Blocks are flat if at most one of
+// the axes has more than one device, or if the extent divides evenly. If uneven blocks are split
+// again, gaps occur.
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count);
 

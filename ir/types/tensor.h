@@ -12,7 +12,7 @@ namespace heddle {
 
 enum class IterKind : uint8_t {
   Iteration,
-  Broadcast,  // extent 1, stretches to any extent; layouts and shardings ignore it
+  Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
   Reduction,  // only in the iteration space of an expression (ir/analysis/axis_map.h), never in a
               // tensor
 };
@@ -23,20 +23,21 @@ struct IterDomain {
   bool operator==(const IterDomain&) const = default;
 };
 
-// An order of axes in memory: the logical axes from outermost to innermost, a permutation of
-// 0 .. rank-1. NHWC storage of a logical [n, c, h, w] is {0, 2, 3, 1}.
+// The order of axes in memory: a list of the logical axes 0 .. rank-1 from outermost to innermost.
+// For example, {0, 2, 3, 1} is NHWC storage of a tensor with the logical axes [n, c, h, w].
 using AxisOrder = std::vector<int64_t>;
 
-// The layout of a tensor in memory: three independent facts that must not be confused.
+// The layout of a tensor in memory. It has three independent parts:
 struct Layout {
   struct Observed {
     AxisOrder order;
-    std::vector<bool> contiguous;  // per logical axis: stride == stride * extent of the next inner
+    std::vector<bool>
+        contiguous;  // per logical axis: its stride is stride * extent of the next inner
     bool operator==(const Observed&) const = default;
   };
-  std::optional<Observed> observed;           // of an input: what callers pass; every run checks it
-  std::optional<AxisOrder> stride_order;      // required by the user; an output must have it
-  std::optional<AxisOrder> allocation_order;  // hinted by a pass; a later pass may change it
+  std::optional<Observed> observed;           // the layout of an input; every run checks it
+  std::optional<AxisOrder> stride_order;      // required order; an output must have it
+  std::optional<AxisOrder> allocation_order;  // the hint of a pass; a later pass may change it
 
   bool operator==(const Layout&) const = default;
 };
@@ -63,11 +64,11 @@ AxisOrder rowMajor(size_t rank);
 struct TensorDesc {
   DType dtype = DType::F32;
   std::vector<int64_t> global;   // unsharded logical sizes
-  std::vector<int64_t> sizes;    // valid on this rank
-  std::vector<int64_t> alloc;    // allocated on this rank; >= sizes
+  std::vector<int64_t> sizes;    // valid elements on this rank
+  std::vector<int64_t> alloc;    // allocated elements on this rank; >= sizes
   std::vector<int64_t> strides;  // of the allocation; 0 for a stretched broadcast axis
-  std::vector<int64_t> offset;   // global index of local element 0. Of an input: empty or zeros
-                                 // mean the offset that its sharding gives
+  std::vector<int64_t> offset;   // global index of local element 0. For an input, an empty list or
+                                 // zeros mean the offset that follows from its sharding
   bool held = true;  // false: this rank is outside of the tensor's mesh and holds no data
 
   bool operator==(const TensorDesc&) const = default;

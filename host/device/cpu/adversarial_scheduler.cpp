@@ -8,7 +8,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Long enough for a host thread that is about to enqueue more, and short compared with a test.
+// Idle times after which tasks run. They are long enough for a host thread to enqueue its next
+// task, and short compared with a test.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
 // Limits the length of the queues if the host never waits.
@@ -121,16 +122,17 @@ bool AdversarialScheduler::step(CpuStream& stream) {
 }
 
 bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun) {
-  // Started tasks are polled in turn, so that each of several collectives makes progress.
+  // Polls the started tasks in turn, so that each of several collectives makes progress.
   if (!begun.empty() && (fresh.empty() || chance(8))) {
     return step(*begun[turn_++ % begun.size()]->stream);
   }
   return !fresh.empty() && step(*pick(fresh)->stream);
 }
 
-// Continues the burst of the last stream if possible. Otherwise it may change which streams are
-// starved, and starts a burst on a random stream that is not; a third of the bursts never end by
-// themselves.
+// Picks the stream of the next task. A burst is a series of tasks of one stream.
+// - If the current burst can continue, picks its stream.
+// - Otherwise starts a burst on a random stream that is not starved. Before that, it may change
+//   which streams are starved. A third of the bursts have no limit of length.
 AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*>& fresh) {
   const bool can_continue = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();
   if (can_continue && burst_left_ > 0) {

@@ -12,13 +12,14 @@
 
 namespace heddle::host {
 
-// Runs all streams of a device on one thread, so that a missing wait makes a test fail. A seed
-// decides the order; only the waits of the tasks restrict it.
-// - It runs long bursts of one stream while it starves others.
-// - It delays work as long as it can: it runs tasks only while a host thread waits for a point.
+// Runs all streams of a device on one thread, in an order that makes a test fail if a wait is
+// missing. The order is random with a given seed. It respects only the waits of the tasks.
+// - The scheduler runs many tasks of one stream in a row while it runs none of other streams.
+// - It delays work as long as it can: it runs tasks only while a host thread waits for a point of a
+//   stream (StreamPoint of host/device/cpu/cpu_task.h).
 // - It also runs tasks if no task has been enqueued for some time, or if very many are queued.
 //   Otherwise another rank, or a host thread that waits by other means, could wait forever.
-// - With one rank, and a host that waits for its work, the order depends only on the seed.
+// - The order depends only on the seed if there is one rank and its host waits for all work.
 // Thread-safe.
 class AdversarialScheduler {
  public:
@@ -27,10 +28,10 @@ class AdversarialScheduler {
   ~AdversarialScheduler();
 
   void add(CpuStream& stream);
-  // Must be called before a task is enqueued.
+  // Announces a task. Call this before the task is enqueued.
   void taskComes();
-  // Shortens the idle time after which tasks run. For a host thread that polls, or for work that
-  // other ranks depend on.
+  // Shortens the idle time after which tasks run. Call this if a host thread polls, or if other
+  // ranks depend on the work.
   void hurry();
   // Blocks a host thread until the point is passed.
   void wait(const StreamPoint& point);
@@ -46,8 +47,8 @@ class AdversarialScheduler {
   // Blocks until there is a reason to run a task. Returns false if the worker must end.
   bool awaitReason(std::unique_lock<std::mutex>& lock);
   void releaseWaiters();
-  // Polls one task. `fresh` are streams whose first task was not polled yet, `begun` the others.
-  // Returns whether the task finished.
+  // Polls one task. The first task of each stream in `fresh` has not been polled yet; the first
+  // task of each stream in `begun` has. Returns whether the polled task finished.
   bool runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun);
   Entry* pick(const std::vector<Entry*>& fresh);
   bool step(CpuStream& stream);
@@ -61,7 +62,7 @@ class AdversarialScheduler {
   int64_t pending_ = 0;
   Clock::time_point last_came_;
   bool hurry_ = false;
-  bool draining_ = false;  // no task came for the idle time; run until one comes
+  bool draining_ = false;  // the idle time has passed; tasks run until a task is announced
   bool stop_ = false;
 
   // Only the worker uses these.

@@ -11,7 +11,8 @@ namespace heddle::host {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// If more bytes are free, blocks whose points are passed are returned to the system.
+// The most free bytes that the pool keeps. If more are free, trim() gives blocks back to the
+// system.
 constexpr int64_t kMostCached = int64_t{4} << 30;
 
 class PoisonTask : public TaskBody {
@@ -97,8 +98,8 @@ std::vector<StreamPoint> CpuAllocator::freePoints() {
 void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
   const int64_t size = classOf(bytes);
   const CpuStream& user = streams_.stream(stream);
-  // The second attempt first returns unused blocks of other sizes to the system. The third also
-  // waits for blocks that streams still have to pass.
+  // Before the second attempt, unused blocks of other sizes are given back to the system. Before
+  // the third attempt, the thread also waits until streams have passed the points of freed blocks.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
       for (const StreamPoint& point : freePoints()) point.stream->wait(point.tasks);

@@ -17,13 +17,13 @@ class StreamTable {
   virtual CpuStream& stream(Stream handle) = 0;
 };
 
-// The memory pool of a CPU device. A freed block serves a later allocation of the same size class.
-// The stream on which it was freed may use it at once. Another stream may use it when the first
-// stream has passed the point at which the block was freed.
+// The memory pool of a CPU device. A freed block is used for later allocations of the same size
+// class. The stream on which the block was freed may use it at once. Another stream may use it
+// after the first stream has passed the point at which the block was freed.
 class CpuAllocator : public Allocator {
  public:
-  // `limit` is the number of bytes that the pool may hold (0: no limit). If `poison`, new and freed
-  // memory is filled with 0xFF, freed memory in stream order.
+  // `limit` is the number of bytes that the pool may hold (0: no limit). If `poison` is set, new
+  // memory and freed memory are filled with 0xFF. Freed memory is filled in stream order.
   CpuAllocator(StreamTable& streams, int64_t limit, bool poison);
   // Requires that all work is done.
   ~CpuAllocator() override;
@@ -40,7 +40,8 @@ class CpuAllocator : public Allocator {
   static int64_t classOf(int64_t bytes);
   void* reuse(int64_t size, const CpuStream& stream);
   void* fresh(int64_t size);
-  // Returns free blocks whose points are passed to the system. Returns whether there were any.
+  // Gives memory back to the system: all free blocks that no stream can still be using. Returns
+  // whether there were any.
   bool trim();
   std::vector<StreamPoint> freePoints();
 

@@ -52,7 +52,7 @@ class CommunicateTask : public TaskBody {
     std::lock_guard lock(order_->mutex);
     if (!posted_) {
       if (order_->posted != number_) return false;
-      // Counted before post(), which may throw: later groups must not wait for this one forever.
+      // Counts the group before post(), which may throw. Otherwise later groups would wait forever.
       ++order_->posted;
       posted_ = true;
       ticket_ = communicator_.post(operations(), nullptr);
@@ -62,9 +62,9 @@ class CommunicateTask : public TaskBody {
 
   bool communicates() const override { return true; }
 
-  // Waits for a group that is already posted, because the transport uses its buffers. World::abort
-  // notifies the other ranks of the failure and ends this wait. A group that is not posted is
-  // counted in its order, so that later groups can follow.
+  // If the group is posted, waits for it, because the transport uses its buffers. World::abort()
+  // notifies the other ranks of the failure and ends this wait. If the group is not posted, counts
+  // it when all earlier groups have been counted, so that later groups can follow.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);
@@ -79,7 +79,7 @@ class CommunicateTask : public TaskBody {
   }
 
   std::shared_ptr<PostOrder> order_;
-  int64_t number_;  // of this group in `order_`
+  int64_t number_;  // number of this group in the order of `order_`
   comm::Communicator& communicator_;
   std::vector<std::byte> group_;
   size_t operations_;

@@ -10,13 +10,14 @@
 
 namespace heddle::host {
 
-// Makes a device post the groups of one communicator in the order in which they were enqueued, even
-// if they are on different streams. Otherwise ranks could post in different orders. This order
-// cannot contradict events, because a stream waits only for work that was enqueued earlier.
+// Counts the groups of one communicator, so that a device posts them in the order in which they
+// were enqueued, even on different streams. Without this order, ranks could post in different
+// orders. The order cannot contradict events, because a stream waits only for work that was
+// enqueued earlier.
 struct PostOrder {
-  std::mutex mutex;    // held while a group is posted or tested, which must not happen concurrently
-  int64_t issued = 0;  // numbers that were assigned to groups
-  int64_t posted = 0;  // groups that were posted or skipped
+  std::mutex mutex;    // locked while a group is posted or tested: only one thread may do so
+  int64_t issued = 0;  // number of groups that have been enqueued
+  int64_t posted = 0;  // number of groups that have been posted or skipped
 };
 
 // Holds one PostOrder for each communicator that a device uses. If a new communicator has the
@@ -30,8 +31,8 @@ class PostOrders {
   std::unordered_map<const comm::Communicator*, std::shared_ptr<PostOrder>> orders_;
 };
 
-// Enqueues a group. Copies it with its lists of counts. UserError if the communicator needs device
-// memory.
+// Enqueues a group of collectives. Copies the group with its lists of counts. Throws UserError if
+// the communicator requires device memory.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

@@ -84,8 +84,8 @@ struct CpuKernel {
   CpuKernelFunction function = nullptr;
 };
 
-// Owns the streams of a device. A destroyed stream is kept, because stream points refer to it, and
-// is reused.
+// Owns the streams of a device. Keeps a destroyed stream, because stream points refer to it, and
+// reuses it for the next stream.
 class CpuStreams : public StreamTable {
  public:
   explicit CpuStreams(std::optional<uint64_t> seed) {
@@ -138,8 +138,8 @@ class CpuStreams : public StreamTable {
   CpuStream* default_ = nullptr;
 };
 
-// Writes the image to a file in memory and returns its descriptor, which must stay open until the
-// loader has opened the file.
+// Writes the image to a file in memory. Returns the file descriptor. The caller must keep it open
+// until the loader has opened the file.
 int imageFile(const codegen::KernelImage& image) {
   const int file = memfd_create("heddle_kernel", MFD_CLOEXEC);
   HEDDLE_USER_CHECK(file >= 0, "memfd_create: {}", std::strerror(errno));

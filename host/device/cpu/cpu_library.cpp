@@ -101,8 +101,8 @@ struct Distribution {
   int64_t scratch = 0;  // bytes per tile
 };
 
-// Returns the scratch bytes of a tile: for argsort the keys of one line, for scatter the sums of
-// all lanes.
+// Returns the scratch bytes of a tile. An argsort stores the keys of one line, a scatter the sums
+// of all lines of a block.
 int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
   constexpr int64_t kSum = 8;
   if (call.function == LibraryFunction::Cumsum) return 0;
@@ -197,8 +197,8 @@ struct LongKey {
   }
 };
 
-// Sorts keys together with their indices. Equal keys are ordered by index, so that any sort is
-// stable. A key of 32 bits and its index form one integer.
+// Sorts keys together with their indices. Equal keys are ordered by index, so the result is that of
+// a stable sort. A key of 32 bits and its index are combined into one integer.
 template <class E>
 void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scratch) {
   const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;

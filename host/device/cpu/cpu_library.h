@@ -5,8 +5,8 @@
 
 namespace heddle::host {
 
-// The library functions on the CPU. They run in parallel over blocks of neighbouring lines. The
-// result does not depend on the number of threads.
+// The library functions (host/device/library_call.h) on the CPU. Threads work on different blocks
+// of neighbouring lines in parallel. The result does not depend on the number of threads.
 
 // Returns the bytes of LibraryCall::workspace for a pool of `threads`. UserError if an f8 type
 // would be summed or sorted.

@@ -16,7 +16,7 @@
 namespace heddle::host {
 namespace {
 
-// Stored elements of bool and of the types that C++ does not have.
+// The types of stored elements of bool and of the dtypes that C++ does not have.
 struct Bf16 {
   uint16_t bits;
 };
@@ -62,7 +62,7 @@ void store(T& to, uint64_t x) {
 }
 void store(Byte& to, uint8_t x) { to.value = x; }
 
-// BLAS takes sizes as int.
+// The largest size that BLAS accepts, because it takes sizes as int.
 constexpr int64_t kMostBlas = std::numeric_limits<blasint>::max();
 constexpr int64_t kBlasBlock = int64_t{1} << 30;
 
@@ -242,8 +242,9 @@ class Multiplication {
  private:
   static constexpr int64_t kPackedBlock = 512;
 
-  // Computes one block of c. The sums go directly into c if c has their type and BLAS can write it,
-  // otherwise into a scratch block, from which they are rounded once.
+  // Computes one block of c. BLAS writes the sums directly to c if c has their type and a layout
+  // that BLAS supports. Otherwise BLAS writes them to a scratch block, and they are rounded once
+  // when they are copied to c.
   void block(const A* a, const B* b, const C* bias, C* c, int64_t i, int64_t rows, int64_t j,
              int64_t columns) {
     int64_t ld = columns;

@@ -45,7 +45,8 @@ bool Task::poll() noexcept {
   }
 }
 
-// The first pauses only yield. After 64 of them pauses last 25 to 200 microseconds.
+// Each of the first 64 pauses only yields the core. The later pauses sleep for 25 to 200
+// microseconds.
 void Backoff::pause() {
   constexpr int kYields = 64;
   constexpr int kLongest = 8;
@@ -119,8 +120,9 @@ Task* CpuStream::head() {
 }
 
 void CpuStream::finishHead(Task& task) {
-  // Destroyed before the task counts as done, so that a waiting thread finds all its resources
-  // released. The mutex is not held, because a destructor may run code of the caller.
+  // Destroys the task before completed_ counts it. A thread that waits for the task then finds all
+  // resources of the task released. The mutex is not locked here, because the destructor of a task
+  // may run code of the caller.
   task.destroy();
   bool thread_waits = false;
   {

@@ -14,16 +14,16 @@ namespace heddle::host {
 
 class AdversarialScheduler;
 
-// A queue of tasks that run one after the other. Without a scheduler each stream has its own
-// thread, so that a blocked stream blocks no other. With a scheduler, the scheduler's worker runs
-// the tasks.
+// A queue of tasks that run one after the other. Without a scheduler, each stream has its own
+// thread, so that a blocked stream does not block other streams. With a scheduler, the scheduler's
+// thread runs the tasks.
 //
 // Threads: enqueue(), end(), passed(), wait(), buffer() and recycle() are thread-safe. Only the
 //          thread that runs the tasks may call head() and finishHead().
 class CpuStream {
  public:
   explicit CpuStream(AdversarialScheduler* scheduler);
-  // Runs all queued tasks first, if the stream has its own thread.
+  // If the stream has its own thread, runs all queued tasks first.
   ~CpuStream();
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
@@ -55,7 +55,7 @@ class CpuStream {
   void finishHead(Task& task);
 
  private:
-  void announce();  // notifies the scheduler, if there is one, of the next task
+  void announce();  // if there is a scheduler, notifies it that a task will be enqueued
   void serve();
 
   AdversarialScheduler* scheduler_;
@@ -64,7 +64,7 @@ class CpuStream {
   std::condition_variable done_;   // a task was finished while a thread waits
   TaskQueue queue_;
   std::vector<std::vector<std::byte>> spare_;
-  size_t buffers_ = 0;  // buffers created so far, at most as many as were ever in use at one time
+  size_t buffers_ = 0;  // number of buffers created so far
   uint64_t enqueued_ = 0;
   std::atomic<uint64_t> completed_{0};
   int waiting_ = 0;

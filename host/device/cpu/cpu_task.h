@@ -13,23 +13,24 @@ namespace heddle::host {
 
 class CpuStream;
 
-// A point in a stream: after the first `tasks` tasks that it ever received. A point always stays
-// valid, because a stream lives as long as its device and keeps counting when it is reused.
+// A point in a stream: the end of the first `tasks` tasks since the stream was created. A point
+// stays valid as long as the device, because the device keeps its streams, and a reused stream
+// continues to count.
 struct StreamPoint {
   CpuStream* stream = nullptr;  // nullptr: the point is always passed
   uint64_t tasks = 0;
   bool passed() const;
 };
 
-// A piece of work on a stream. Only one thread at a time calls it.
+// A piece of work on a stream. Only one thread at a time may call its functions.
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
-  // Does the work, or checks whether it is done. Returns false if it must be called again later.
-  // Throws the error of the work.
+  // Does the work, or checks whether the work is done. Returns false if poll() must be called again
+  // later. Throws if the work has failed.
   virtual bool poll() = 0;
-  // Is called instead of poll() after the run has failed. Returns false if it must be called again
-  // later.
+  // Is called instead of poll() after the run has failed. Returns false if skip() must be called
+  // again later.
   virtual bool skip() { return true; }
   // Returns whether poll() waits for other ranks.
   virtual bool communicates() const { return false; }
@@ -106,8 +107,8 @@ class TaskQueue {
   size_t size_ = 0;
 };
 
-// Pauses between polls, longer each time up to a limit. A polled task must not occupy the core that
-// the awaited rank needs.
+// Pauses between polls. Each pause is longer than the one before, up to a limit. Without pauses, a
+// polled task would occupy the core that the awaited rank needs.
 class Backoff {
  public:
   void pause();

@@ -9,9 +9,10 @@
 namespace heddle::host {
 namespace {
 
-// Several parts per thread balance tiles of unequal cost.
+// The number of parts of a job per thread. Several parts balance tiles of unequal cost.
 constexpr int64_t kPartsPerThread = 4;
-// Enough for the queue entry that asio allocates for one Helper. Larger blocks are not recycled.
+// The size of a recycled block. It is enough for the queue entry that asio allocates for one
+// Helper. Larger blocks are not recycled.
 constexpr size_t kBlockBytes = 256;
 
 }  // namespace
@@ -25,8 +26,8 @@ struct TilePool::Job {
   std::atomic<int64_t> finished{0};
   std::atomic<int> holders{0};
   std::atomic<bool> failed{false};
-  // Written once, by the thread that sets `failed`, before that thread adds to `finished`. The
-  // thread that waits for `finished` may therefore read it without a lock.
+  // The thread that sets `failed` writes the error once, before it adds to `finished`. The thread
+  // that waits for `finished` may therefore read the error without a lock.
   std::exception_ptr error;
 
   void work() {
@@ -53,7 +54,7 @@ struct TilePool::Job {
   }
 };
 
-// An allocator that gives asio's queue recycled blocks of the pool instead of heap memory.
+// The allocator of asio's queue. It uses recycled blocks of the pool instead of heap memory.
 template <class T>
 struct TilePool::Recycler {
   using value_type = T;
@@ -143,8 +144,8 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   job->holders = helpers + 1;
   for (int i = 0; i < helpers; ++i) boost::asio::post(pool_, Helper{this, job});
   job->work();
-  // A helper that has not begun by now finds no tile left. Thus run() waits only for tiles that are
-  // running, not for a free thread of the pool.
+  // All tiles have been taken at this point, so a helper that begins later finds no tile. run()
+  // therefore waits only for running tiles, not for a free thread of the pool.
   job->awaitAll();
   const std::exception_ptr error = job->error;
   giveBack(job);

@@ -32,7 +32,7 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // one of its holders has finished; the last one makes it idle
+  void giveBack(Job* job);  // each holder of a job calls this; after the last call the job is idle
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
 

@@ -22,8 +22,8 @@ struct HostTask {
   Issue issue;
 };
 
-// Runs a host task on a thread of the driver. CUDA does not call it after the device has failed.
-// Exceptions must not reach the driver.
+// Runs a host task on a thread of the driver. CUDA does not call this function after the device has
+// failed. The function catches all exceptions, because they must not reach the driver.
 void CUDART_CB runHostTask(void* argument) {
   const std::unique_ptr<HostTask> task(static_cast<HostTask*>(argument));
   if (failed(task->issue)) return;
@@ -80,7 +80,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   allocator_ = std::make_unique<CudaAllocator>(ordinal);
 }
 
-// Waits for the device first, because work that still runs uses the kernels.
+// Waits for all work of the device first, because running work uses the kernels.
 CudaDevice::~CudaDevice() {
   int before = -1;
   cudaGetDevice(&before);
@@ -108,7 +108,8 @@ Stream CudaDevice::createUrgentStream() {
   return stream;
 }
 
-// Drops errors of the work: CUDA keeps them, and the next call throws them.
+// Ignores the status of both calls. If the stream's work has failed, CUDA stores the error and
+// returns it from the next call, which then throws.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
   cudaStreamSynchronize(native(stream));
@@ -187,7 +188,7 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   HEDDLE_CHECK(kernel != nullptr, "launch of {} without a kernel", stage.entry);
   if (failed(issue)) return;
   DeviceGuard guard(ordinal_);
-  // The handle is const for callers, but a launch may raise the kernel's shared memory limit.
+  // Callers hold the kernel as const, but a launch may raise its limit of shared memory.
   auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }

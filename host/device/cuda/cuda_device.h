@@ -31,9 +31,9 @@ class CudaAllocator : public Allocator {
 
 // A GPU, used through the CUDA runtime.
 //
-// Errors: a call throws its own errors. The error of a running kernel appears in a later call,
-//         usually synchronize(), and CUDA repeats it in every call. After Issue::errors has failed,
-//         further work of that run is not enqueued.
+// Errors: a call throws its own errors. If a kernel fails while it runs, a later call throws the
+//         error, usually synchronize(). CUDA then repeats the error in every call. After
+//         Issue::errors has failed, further work of that run is not enqueued.
 // Host tasks must not call CUDA.
 class CudaDevice : public Device {
  public:

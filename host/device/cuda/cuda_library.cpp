@@ -49,7 +49,7 @@ void CudaLibrary::clear() {
 }
 
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
-  // Compiled under the mutex, so that threads that need the same part do not compile it twice.
+  // Compiles while the mutex is locked, so that two threads do not compile the same part.
   std::lock_guard lock(mutex_);
   const auto index = static_cast<size_t>(which);
   const std::string_view entry = kLibraryEntries[index];

@@ -14,8 +14,9 @@
 
 namespace heddle::host {
 
-// The kernels of codegen/runtime/cuda_library.h. They are compiled in three parts (keys of 32 bits,
-// keys of 64 bits, all others), each at the first call that needs one of its kernels. Thread-safe.
+// Compiles and launches the kernels of codegen/runtime/cuda_library.h. They are compiled in three
+// parts: kernels for keys of 32 bits, kernels for keys of 64 bits, and all others. Each part is
+// compiled at the first call that needs one of its kernels. Thread-safe.
 class CudaLibrary {
  public:
   // Enqueues the launches of a call. The device for which `compiler` compiles must be current.

@@ -130,8 +130,8 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Adds the row sums of p dp. They equal the row sums of g o, which take less work. cuDNN's plans
-// also expect the factors of a dropout, which are 1 here.
+// Adds the row sums of p dp. Computes them as the row sums of g o, which are equal and take less
+// work. cuDNN also expects an operand with the factors of a dropout; they are 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();

@@ -9,7 +9,7 @@ namespace heddle::host::cudnn {
 // [batch, heads, tokens, width] for cuDNN. A row is the scores of one query.
 class AttentionGraph {
  public:
-  // As in Graph.
+  // Selects how cuDNN computes the graph (Graph::plan()).
   void plan(cudnnHandle_t handle) { graph_.plan(handle); }
   int64_t workspaceBytes() const { return graph_.workspaceBytes(); }
   // Returns the number of rows, over all batches and heads.
@@ -42,8 +42,8 @@ class AttentionGraph {
   Graph::Tensor never_;
 };
 
-// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN has no plan without
-// the latter.
+// Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN cannot compute o
+// without the log-sum-exp.
 class ForwardGraph : public AttentionGraph {
  public:
   explicit ForwardGraph(const AttentionSpec& spec);

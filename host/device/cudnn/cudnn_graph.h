@@ -39,7 +39,7 @@ class Graph {
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Adds an f32 number in host memory.
   Tensor number();
-  // Adds an intermediate tensor, which has no memory. Row-major unless strides are given.
+  // Adds an intermediate tensor, which has no memory. It is row-major unless strides are given.
   Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
@@ -52,8 +52,8 @@ class Graph {
   // Adds a transposition: the same elements with the sizes and strides of the result.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects the first proposal of the heuristic that cuDNN can build. UserError if there is none.
-  // Nothing may be added afterwards.
+  // Selects the first proposal of the heuristic from which cuDNN can build a plan. Throws UserError
+  // if there is none. Nothing may be added to the graph afterwards.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 

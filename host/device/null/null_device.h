@@ -37,7 +37,8 @@ struct NullCounts {
 // - Host tasks are dropped, not run.
 std::unique_ptr<Device> makeNullDevice();
 
-// As makeNullDevice(), but the caller can read the counts, also after the device is destroyed.
+// Creates a null device that counts calls in `counts`. The caller can read the counts at any time,
+// also after the device is destroyed.
 std::unique_ptr<Device> makeNullDevice(std::shared_ptr<NullCounts> counts);
 
 }  // namespace heddle::host

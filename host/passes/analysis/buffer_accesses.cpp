@@ -61,9 +61,9 @@ class ItemFinder {
     visit(x, item, false);
   }
 
-  // Whether the author of the program ordered this instruction:
-  //   sends, receives and barriers anywhere;
-  //   instructions on other streams, posts, events and waits in a body.
+  // Returns whether the author of the program ordered this instruction. These are
+  //   sends, receives and barriers, at the top level and in bodies;
+  //   posts, events, waits and instructions on streams other than 0, only in bodies (`nested`).
   static bool isOrderedByAuthor(const Op& op, bool nested) {
     switch (kindOf(op)) {
       case InstructionKind::Group:
@@ -84,8 +84,8 @@ class ItemFinder {
     return false;
   }
 
-  // Visits bodies. A body may run any number of times, so a slot may name one of several buffers
-  // after it. The visits are repeated until no slot gets another buffer.
+  // Visits the bodies of a For or If. A body may run any number of times, so afterwards a slot may
+  // name any of several buffers. The visits are repeated until no slot gets a further buffer.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
     // The part that a slot names may change from iteration to iteration.
     for (const auto* list : lists) {
@@ -116,8 +116,8 @@ class ItemFinder {
     }
   }
 
-  // Returns the part that a view names: the part of its operand, or a slice along one axis of an
-  // unsplit buffer. Returns -1 if the view is neither.
+  // Returns the part of a buffer that a view names. It is the part that the operand names, or a
+  // slice along one axis if the operand is a full buffer. Returns -1 for all other views.
   int32_t partOf(const Alias& view) {
     const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
@@ -166,8 +166,7 @@ class ItemFinder {
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 
-// Returns n and size of `n * size`. Extents are not negative, so a size without a difference is not
-// negative.
+// Splits a size into a constant factor and the rest.
 std::pair<int64_t, Size> multipleOf(const Size& size) {
   if (size.isConstant()) return {size.constant(), Size(1)};
   if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
@@ -186,7 +185,8 @@ bool hasDifference(const Size& size) {
   return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
 }
 
-// Whether a <= b is certain, because both are multiples of one size that is not negative.
+// Returns whether a <= b is certain because both are multiples of one size that is not negative. A
+// size without a difference is not negative, because extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
   const auto [n, x] = multipleOf(a);

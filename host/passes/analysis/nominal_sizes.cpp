@@ -23,7 +23,7 @@ double NominalSizes::value(const Size& size) const {
   try {
     return static_cast<double>(size.evaluate(lookup));
   } catch (const UserError&) {
-    return static_cast<double>(kNominalExtent);  // overflow or division by 0, from nominal extents
+    return static_cast<double>(kNominalExtent);  // the nominal extents overflow or divide by 0
   }
 }
 

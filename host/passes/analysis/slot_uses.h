@@ -9,16 +9,17 @@ namespace heddle::host {
 
 // The top-level instructions that name a slot, as indices into Program::body.
 struct SlotUses {
-  std::vector<size_t> at;  // ascending, without repeats
-  std::vector<size_t> defined;
-  bool nested = false;  // named in a For or If, or an input or output of the program
+  std::vector<size_t> at;       // instructions that name the slot; ascending, without repeats
+  std::vector<size_t> defined;  // instructions that define the slot
+  // True if a For or If names the slot, or if the slot is an input or output of the program.
+  bool nested = false;
 };
 
 // Returns the uses of each slot, by SlotId.
 std::vector<SlotUses> slotUsesOf(const Program& program);
 
-// Returns the order in which the valid elements of the slot are contiguous in memory. It is known
-// if
+// Returns the order of axes in which the valid elements of the slot are contiguous in memory. The
+// order is known if
 //   one top-level Allocate defines the slot, or
 //   the slot is a reshape of such a slot in row-major order.
 // The allocation may be larger than the valid elements. Returns nullopt if the order is unknown.

@@ -8,9 +8,10 @@
 
 namespace heddle::host {
 
-// Tracks which accesses each stream is ordered after, from one top-level instruction to the next.
-// The rules are those of checkRaces(), applied to buffers and their parts (BufferAccesses) without
-// sizes. Opaque items are ignored.
+// Executes the items of a program symbolically, in order. After each item, it knows for each stream
+// the earlier accesses after which the stream is ordered. An item is a top-level instruction
+// (buffer_accesses.h). checkRaces() has the same rules but needs sizes; this class compares buffers
+// and their parts (BufferAccesses) without sizes. Opaque items are ignored.
 class StreamOrder {
  public:
   // An access that later accesses may have to wait for.
@@ -19,29 +20,31 @@ class StreamOrder {
     size_t item;
     StreamId stream;
     int32_t time;
-    int32_t post;  // -1: not a post
+    int32_t post;  // number of the post; -1: the access is not a post
     bool knownTo(const VectorClock& clock) const {
       return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
     }
   };
 
-  // Done::item of the caller's accesses on stream 0, before the first item.
+  // Done::item of the caller's accesses. They are on stream 0, before the first item.
   static constexpr size_t kBegin = static_cast<size_t>(-1);
 
   StreamOrder(const Program& program, const BufferAccesses& items);
 
-  // Returns the past accesses that conflict with item `i` and that its stream is not ordered after.
+  // Returns the past accesses for which item `i` must still wait. They conflict with the item, and
+  // its stream is not ordered after them.
   std::vector<Done> missing(size_t i) const;
-  // Returns the posts and the last work of each stream that stream 0 is not ordered after.
+  // Returns the accesses for which stream 0 must still wait at the end of the program: all posts
+  // and the last work of each stream, unless stream 0 is already ordered after them.
   std::vector<Done> missingAtEnd() const;
-  // Whether stream 0 is ordered after all accesses to the root.
+  // Returns whether stream 0 is ordered after all accesses to the root.
   bool isKnown(RootId root) const;
 
   void step(size_t i);  // executes item i; call for all items in order
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // Returns the clock of the stream right after the access. For a post it is the clock at its
-  // start, with the post itself.
+  // Returns the clock of the stream right after the access. For a post, it is the clock at the
+  // start of the post, and it includes the post itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }

@@ -19,13 +19,13 @@
 namespace heddle::host {
 namespace {
 
-// The stream split of a tensor of a match.
+// The stream split that the program text requests for a tensor of a match.
 struct Wanted {
   SlotId at;
   Sharding::StreamSplit split;
 };
 
-// How a match is split.
+// How a match is split. One share: it is not split.
 struct Choice {
   const ChunkCut* cut = nullptr;
   ChunkShares shares = {1};
@@ -38,14 +38,15 @@ class Chunker {
   Chunker(const Program& program, const PassOptions& options)
       : program_(program), options_(options), sizes_(program, options) {}
 
-  // Two-stage chunks are chosen first, because each of them also decides about its gather.
+  // Chooses a split for every match and writes the program. Two-stage chunks are chosen first,
+  // because they also decide how the gather before them is split.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
       whys_[whole.post] = fmt::format("is not split: {}", whole.why);
     }
-    std::map<size_t, Choice> chains;        // by the post of the reduction
-    std::map<size_t, size_t> gathered_for;  // by the post of the gather: of the reduction
+    std::map<size_t, Choice> chains;        // post of a reduction -> its two-stage split
+    std::map<size_t, size_t> gathered_for;  // post of a gather -> post of the reduction
     for (const OverlapMatch& match : found.matches) {
       Choice chain = chainOf(match, found);
       if (chain.shares.size() < 2) continue;
@@ -99,9 +100,9 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // Drops the matches whose rows do not divide at the size defaults, if the rows of another match
-  // do. One branch selects the version in chunks for all matches, so a match that does not divide
-  // would keep the others unsplit. Stream splits of the text are kept.
+  // Drops every split whose rows do not divide at the size defaults, if another split divides. One
+  // branch selects the split version of all matches, so a split that does not divide would disable
+  // all others. Stream splits that the program text requests are kept.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
@@ -145,7 +146,8 @@ class Chunker {
         fmt::join(able, " or axis "));
   }
 
-  // Prefers axes that divide at the size defaults to axes that divide at other sizes only.
+  // Splits into this number of equal chunks. Prefers axes whose rows divide at the size defaults to
+  // axes whose rows divide only at other sizes.
   Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
     if (chunks < 2) return best;
@@ -160,7 +162,8 @@ class Chunker {
     return best;
   }
 
-  // Tries axes and lengths that divide at the size defaults first, and then all others.
+  // Returns the cheapest split whose rows divide at the size defaults. If there is none, returns
+  // the cheapest split whose rows divide at other sizes.
   Choice cheapest(const OverlapMatch& match) const {
     Choice best;
     double seconds = 0;
@@ -191,8 +194,10 @@ class Chunker {
     return nullptr;
   }
 
-  // Returns one chunk if the match has no front, if the text has a stream split for one of the
-  // collectives, or if separate splits of the stages are as cheap.
+  // Returns the best split of a match with its front. Returns one chunk in these cases:
+  //   The match has no front.
+  //   The program text requests a stream split for one of the two collectives.
+  //   Separate splits of the two stages, or no split, are cheaper (mostForChain()).
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
     if (!match.front || wantedFor(match) || (gather != nullptr && wantedFor(*gather))) return {};
@@ -219,8 +224,8 @@ class Chunker {
     return best;
   }
 
-  // Returns the time that two-stage chunks must stay below: slightly more than the time of separate
-  // splits, and slightly less than the time without a split.
+  // Returns the most seconds that two-stage chunks may take. The limit is slightly more than the
+  // time of separate splits, but always less than the time without a split.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
     if (gather != nullptr) front.flops = front.calls = 0;  // part of the gather's match
@@ -251,7 +256,7 @@ class Chunker {
 
   // --- stream splits of the text ----------------------------------------------------------------
 
-  // Returns the stream split of the tensors around a match.
+  // Returns the stream split that the program text requests for a tensor of the match, if any.
   std::optional<Wanted> wantedFor(const OverlapMatch& match) {
     std::vector<SlotId> around = {post(match.post).in, post(match.post).out};
     for (size_t product : match.products) {
@@ -275,7 +280,7 @@ class Chunker {
     return wanted;
   }
 
-  // Throws UserError for a stream split that no match uses.
+  // Throws UserError if no match uses a stream split of a mesh of several devices.
   void checkServed(const OverlapMatches& found) const {
     for (size_t i = 0; i < program_.slots.size(); ++i) {
       const auto id = static_cast<SlotId>(i);
@@ -306,7 +311,7 @@ class Chunker {
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  // Explains a choice. `remainders` are those of all matches that are split.
+  // Returns the explanation of a choice. `remainders` are the remainders of all split matches.
   std::string told(const OverlapMatch& match, const Choice& choice,
                    const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {

@@ -130,7 +130,9 @@ void ChunkWriter::emit(Op op) {
   instead_[current_]->push_back({std::move(op), old.on, old.line});
 }
 
-// Views a tensor without padding, all rows as one axis for a flat split, and the rows by block.
+// Creates a view of a tensor from which chunks are sliced. The view has no padding. For a flat
+// split, all axes of rows become one axis. If `blocks` > 1, the rows become two axes: the blocks,
+// and the rows of a block.
 ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t blocks) {
   std::vector<Size> sizes = localSizes(id);
   SlotId view = newSlot(id, "_rows", sizes);
@@ -239,7 +241,8 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   emit(std::move(launch));
 }
 
-// Posts the gathers of all chunks and waits for them in order. sink_waits moves the waits down.
+// Posts the gathers of all chunks, then waits for them in order. The pass sink_waits later moves
+// each wait down to the first instruction that needs it.
 ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
   instead(work.match.post);
@@ -262,7 +265,8 @@ ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   return made;
 }
 
-// The matrix products follow the gathers one by one, each in all its chunks.
+// Writes the gathers of all chunks first. Then writes all chunks of the first matrix product, all
+// chunks of the second one, and so on.
 void ChunkWriter::gatherChunks(Work work) {
   MadeByChunk made = postGathers(work);
   const auto chunks = static_cast<int64_t>(work.shares.size());
@@ -287,7 +291,7 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // operands of its matrix products that exist unsplit
+  std::map<SlotId, Rows> rows;  // operands of its matrix products that are in memory in full
   KernelParts kernel;
 };
 
@@ -315,7 +319,8 @@ void ChunkWriter::computeChunk(Work& work, StageParts& parts) {
   if (parts.kernel.stage->kernel) launchChunk(work, parts.kernel);
 }
 
-// Each chunk is computed through all stages before it is posted. All waits follow the last post.
+// Writes the chunks one after another: all stages of a chunk, then its post. All waits follow the
+// last post.
 void ChunkWriter::reduceChunks(Work work, const MadeByChunk& gathered) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
   instead(work.match.post);

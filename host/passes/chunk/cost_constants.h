@@ -40,9 +40,10 @@ struct CostConstants {
   // Bytes/s that a kernel reads and writes in the memory of its GPU. Nominal. A device copy reaches
   // 4.2e12 (nvidia-h200_2026-11-21.json).
   double memory_bytes = 3e12;
-  // Bytes/s by which the copies and sums of a reduction prolong the matrix product beside them.
-  // They share memory and power with it. Fitted. A reduce-scatter beside a matrix product adds to
-  // it link_bytes / beside_bytes = 0.7 of its own time.
+  // A reduction of b bytes prolongs the matrix product beside it by b / beside_bytes seconds,
+  // because its copies and sums share memory and power with the matrix product. Fitted. A
+  // reduce-scatter that takes t seconds thus prolongs the matrix product by
+  // link_bytes / beside_bytes * t = 0.7 t.
   double beside_bytes = 5e11;
 
   // --- fixed costs -------------------------------------------------------------------------------
@@ -54,34 +55,37 @@ struct CostConstants {
   // 2 and 4 GPUs take 17 to 23 us alone (2-x-nvidia-h200_2026-11-22.json,
   // 4-x-nvidia-h200_2026-11-22.json).
   double post_seconds = 2e-5;
-  // Seconds in which the ranks of a copy channel synchronise before each copy. Fitted.
+  // Seconds that the ranks of a copy channel need to synchronise before each copy. Fitted.
   double meet_seconds = 3e-6;
 
   // --- units -------------------------------------------------------------------------------------
 
-  // Bytes that a copy channel moves at once. Rule: equals SharedArena::kPieceBytes
-  // (comm/nccl/shared_arena.h), which belongs to a module that this folder may not include.
+  // Bytes of a piece, which a copy channel moves at once. Rule: a copy of SharedArena::kPieceBytes
+  // (comm/nccl/shared_arena.h). This folder may not include that header, which belongs to a module.
   double piece_bytes = 64 << 20;
-  // The most pieces per chunk that the model simulates. Rule: it limits the time of the simulation.
-  // With more pieces, the links alone determine the time.
+  // The most pieces per chunk that the model simulates. Rule: it limits the duration of the
+  // simulation. With more pieces, the links alone determine the predicted time.
   double most_pieces = 64;
   // Rows of one output tile of a matrix product. Nominal, not measured.
   double tile_rows = 128;
-  // The most thread blocks of NCCL for a chunk beside a matrix product, if it has no copy channel.
-  // Of 8 and 16 blocks, 16 are faster in three of four MLPs on 2 GPUs
+  // The most thread blocks that NCCL uses for a chunk beside a matrix product. It applies if the
+  // chunk has no copy channel. 16 blocks are faster than 8 blocks in three of four MLPs on 2 GPUs
   // (2-x-nvidia-h200_2026-11-21.json).
   int32_t thread_blocks = 16;
 
   // --- choices, as fractions of predicted times --------------------------------------------------
 
-  // A longer list of chunks must need less than this fraction of the time of a shorter one. Fitted.
+  // A split with more chunks is chosen only if it takes less than this fraction of the time of a
+  // split with fewer chunks. Fitted.
   double longer_gain = 0.995;
-  // Chunks of two stages may need this fraction of the time of two separate splits. They need less
-  // memory, and they depend less on the true speed of the collectives, because two matrix products
-  // hide each collective. In each of the seven cases of `chunks`, the best one is faster than the
-  // best separate splits.
+  // Chunks that pass through two stages (OverlapMatch::front of overlap_patterns.h) are chosen if
+  // they take less than this fraction of the time of two separate splits. They may be slower by
+  // prediction for two reasons: they need less memory, and they depend less on the true speed of
+  // the collectives, because two matrix products hide each collective. In each of the seven cases
+  // of `chunks`, the best two-stage split is faster than the best separate splits.
   double chain_gain = 1.06;
-  // Chunks of two stages must need less than this fraction of the time without a split. Fitted.
+  // Two-stage chunks are chosen only if they take less than this fraction of the time without a
+  // split. Fitted.
   double chain_split_gain = 0.99;
 
   // --- joined collectives (host/passes/coalesce_collectives.h) -----------------------------------
@@ -90,8 +94,8 @@ struct CostConstants {
   // takes 9 to 16 us (16 KiB, 2-x- and 4-x-nvidia-h200_2026-11-22.json), but sending 1 MiB at
   // link_bytes only 3 us.
   int64_t joined_bytes = int64_t{1} << 20;
-  // The most bytes of one group, 12 us at link_bytes. Nominal. In larger groups, the first
-  // collective waits longer for the last one than a start takes.
+  // The most bytes of one group, which take 12 us at link_bytes. Nominal. In a larger group, the
+  // first collective would wait for the last one longer than a separate start takes.
   int64_t group_bytes = int64_t{4} << 20;
   // The most collectives of one group. Rule.
   size_t group_posts = 64;

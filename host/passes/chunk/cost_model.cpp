@@ -10,7 +10,7 @@
 namespace heddle::host {
 namespace {
 
-// Returns how many times longer a matrix product takes because its last tile is not full.
+// Returns the factor by which a matrix product takes longer because its last tile is not full.
 double tileWaste(double rows) {
   const double tile = kCostConstants.tile_rows;
   return rows > 0 ? std::ceil(rows / tile) * tile / rows : 1;

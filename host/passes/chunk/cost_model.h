@@ -7,62 +7,73 @@
 
 namespace heddle::host {
 
-// The work of a collective and of the matrix products next to it, on one device. The choice of
-// chunks depends on nothing else.
+// The work of one overlap pattern match (host/passes/chunk/overlap_patterns.h) on one device: a
+// collective and the matrix products next to it. The choice of chunks depends on nothing else.
 struct ChunkedWork {
-  double flops = 0;        // of the matrix products
-  double bytes = 0;        // that the device sends in the collective
-  bool half_rate = false;  // types of four bytes or more: CostConstants::full_flops applies
-  int64_t calls = 1;       // library calls per chunk: the matrix products that read one gathered
-                           // tensor, times the batches that do not fit one call
-  bool reduces = false;    // a reduce-scatter or allreduce
-  double moved = 0;        // bytes that the kernel of the match reads and writes
-  double rows = 0;         // of one matrix of the unsplit matrix product; 0: all tiles are full
-  bool returns = false;    // an allreduce: half of the bytes carry the sums back
+  double flops = 0;        // floating-point operations of the matrix products
+  double bytes = 0;        // bytes that the device sends in the collective
+  bool half_rate = false;  // true: types of four bytes or more, at CostConstants::full_flops
+  // Library calls per chunk: the number of matrix products, times the number of calls that each of
+  // them needs because a call takes only one batch axis.
+  int64_t calls = 1;
+  bool reduces = false;  // the collective is a reduce-scatter or an allreduce
+  double moved = 0;      // bytes that the kernel of the match reads and writes
+  // Rows of one matrix of the unsplit matrix product. The model counts partly filled tiles by them.
+  // 0: the model assumes that all tiles are full.
+  double rows = 0;
+  // The collective is an allreduce: half of `bytes` carry the sums back to the other ranks.
+  bool returns = false;
   // Bytes that the device receives in the gather before the two stages of a chunk.
   double gathered = 0;
-  bool two_stages = false;  // two matrix products, one after the other
-  double buffer = 0;        // bytes of the longer side of the collective
+  bool two_stages = false;  // a chunk passes through two matrix products, one after the other
+  double buffer = 0;        // bytes of the collective's input or output, whichever is longer
 };
 
-// The lengths of the chunks in order, in units of equal numbers of rows. {1} is unsplit.
+// The shares of the chunks: their lengths in order, in units. A unit is a fixed number of rows.
+// {1, 1, 2} are three chunks with a quarter, a quarter and half of the rows; {1} is unsplit.
 using ChunkShares = std::vector<int64_t>;
+// Returns the number of units of all chunks together.
 int64_t unitsOf(const ChunkShares& shares);
+// Returns the shares of `chunks` chunks of one unit each.
 ChunkShares equalShares(int64_t chunks);
 
-// Returns the seconds of the unsplit matrix products and the kernel without the collective.
+// Returns the predicted seconds of the matrix products and the kernel, unsplit and without the
+// collective.
 double productSeconds(const ChunkedWork& work);
 
 // Returns the splits that the pass tries if the user requests none:
 //   equal chunks
-//   growing chunks, for gathers: no matrix product hides the first gather
-//   shrinking chunks, for reductions: no matrix product hides the last reduction
-//   chunks with a short first and last one, for reductions: slow links start early
-// If each of 8 equal chunks of an allreduce fits into one piece of a copy channel, splits with
-// longer chunks are left out. A chunk of several pieces waits for an SM once per piece before its
-// sums are sent back.
+//   growing chunks, for gathers: the first gather is short, because no matrix product hides it
+//   shrinking chunks, for reductions: the last one is short, because no matrix product hides it
+//   chunks with a short first and last one, for reductions: the links start to work early
+// The list is shorter for an allreduce if each of 8 equal chunks fits into one piece of a copy
+// channel (CostConstants::piece_bytes). It then has no split with a chunk of several pieces. The
+// reason: a chunk waits for an SM once per piece before its sums are sent back.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
-// Returns the predicted seconds of these chunks. The communication of a chunk runs beside the
-// matrix product of another one (host/passes/chunk/overlap_model.h). The costs to launch and to
-// start each chunk are included. A partly filled tile costs as much as a full one. The rates are
-// those of host/passes/chunk/cost_constants.h.
+// Returns the predicted seconds of the work, split into chunks with these shares. The communication
+// of one chunk runs beside the matrix product of another chunk (host/passes/chunk/overlap_model.h).
+// The result includes the cost to launch the kernels of each chunk and to start its collective. A
+// partly filled tile costs as much as a full one. host/passes/chunk/cost_constants.h has the rates.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 
-// Returns Communicate::carrier of a chunk.
-//   No matrix product runs beside the first chunk of a gather and the last chunk of a reduction.
-//     They have no limit of thread blocks and no copy channel.
-//   All other chunks use a copy channel. Without one, NCCL moves them with few thread blocks.
-//     The number of blocks is equal for all kinds, so that they can share copy channels.
+// Returns Communicate::carrier of a chunk: the copy channel and the number of thread blocks.
+//   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
+//     of thread blocks, because no matrix product runs beside them.
+//   All other chunks use a copy channel. If the transport has none, NCCL moves the chunks with
+//     CostConstants::thread_blocks thread blocks. This number is equal for all kinds of
+//     collectives, so that they can share copy channels.
 //   Reductions alternate between two copy channels: while one chunk waits for an SM, the next one
 //     is copied. Gathers use one copy channel, because parallel copies would share the links and
 //     all arrive later.
-//   `gathers_too`: the same chunks are gathered before. The reductions use other copy channels.
+//   `gathers_too` says that the rows of the same chunks are gathered first. The reductions then use
+//     other copy channels than the gathers.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 
-// Returns the cheapest of `allowed`, which is in order of the number of chunks and contains {1}. A
-// longer list must save CostConstants::longer_gain.
+// Returns the shares with the fewest predicted seconds. `allowed` must contain {1} and be sorted by
+// the number of chunks. Shares with more chunks are chosen only if they take less than
+// CostConstants::longer_gain of the time.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

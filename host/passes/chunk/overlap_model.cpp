@@ -6,10 +6,10 @@
 namespace heddle::host {
 namespace {
 
-// The SMs of one GPU, on which matrix products run one after another.
+// The SMs of one GPU. Matrix products occupy all of them and run one after another.
 class Sms {
  public:
-  // Runs a chunk's matrix products from `earliest` on and returns their end.
+  // Runs the matrix products of a chunk, not before `earliest`. Returns the time at which they end.
   double run(double earliest, double seconds, int stages) {
     double at = std::max(earliest, end());
     for (int stage = 0; stage < stages; ++stage) {
@@ -20,7 +20,7 @@ class Sms {
   }
   double end() const { return runs_.empty() ? 0 : runs_.back().end; }
 
-  // Returns when a copy channel gets an SM that it requests at this time.
+  // Returns the time at which a copy channel gets an SM if it requests the SM at `time`.
   double after(double time) const {
     for (const Run& run : runs_) {
       if (run.begin <= time && time < run.end) return run.end;
@@ -35,11 +35,12 @@ class Sms {
   std::vector<Run> runs_;
 };
 
-// Simulates the reductions. `made` holds the ends of the chunks' matrix products.
+// Simulates the reductions. `made` holds the time at which the matrix products of each chunk end.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // The reductions share the links. They cannot end before the links have moved all bytes, counted
-  // from the end of the first matrix product (`wires`), or with the gathers from 0 (`all`).
+  // The reductions share the links, so they cannot end before the links have moved all bytes.
+  // `wires` is this bound for the reductions, which start when the first matrix product ends. `all`
+  // is the bound for gathers and reductions together, which start at time 0.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};

@@ -64,7 +64,8 @@ class OverlapFinder {
            teamSize(x.team) > 1;
   }
 
-  // Fills in the match. Returns the reason why it is none, or an empty string.
+  // Fills in a match for the collective `x`. Returns an empty string, or the reason why the
+  // collective cannot be split.
   std::string lacks(OverlapMatch& match, const Communicate& x) const {
     const bool gathers = x.kind == CollectiveKind::Allgather;
     const SlotId between = gathers ? x.out : x.in;
@@ -84,8 +85,8 @@ class OverlapFinder {
     return match.cuts.empty() ? "its matrix product has no rows outermost in memory" : "";
   }
 
-  // Finds the matrix products that read `read`. It is the gathered tensor or, in the inner call,
-  // the result of a kernel on the gathered tensor.
+  // Finds the matrix products that read the tensor `read`, which is the gathered tensor. If a
+  // kernel reads the gathered tensor, the function calls itself with the result of the kernel.
   std::string findReaders(OverlapMatch& match, SlotId read, bool may_have_kernel) const {
     if (!isOwn(read, match)) return notOwn(read);
     for (size_t use : uses(read).at) {
@@ -94,7 +95,7 @@ class OverlapFinder {
         match.products.push_back(use);
         continue;
       }
-      // Only a generated kernel can be built again for the rows of a chunk.
+      // Only a generated kernel can be generated again for the rows of a chunk.
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
       if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
           !anyProductReads(launch->outputs)) {
@@ -108,7 +109,8 @@ class OverlapFinder {
                                   : "";
   }
 
-  // The other two uses of a slot allocate and write it.
+  // Returns the number of instructions that read a slot. Two further instructions use it: one
+  // allocates it and one writes it.
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
   bool anyProductReads(const std::vector<SlotId>& of) const {
@@ -125,8 +127,8 @@ class OverlapFinder {
     });
   }
 
-  // Finds the matrix product that computes `made`, or a kernel that computes `made` from results of
-  // matrix products.
+  // Finds the matrix product that computes `made`. If a kernel computes `made`, finds that kernel
+  // and the matrix products whose results it reads.
   std::string findMakers(ChunkStage& match, SlotId made) const {
     if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
@@ -181,8 +183,9 @@ class OverlapFinder {
     return members;
   }
 
-  // Whether the instructions may move. The writer puts the chunks of a reduction at its post, and
-  // the chunks of a kernel on gathered rows at the first matrix product.
+  // Returns whether all instructions of a match may move to where ChunkWriter writes their chunks.
+  // It writes the chunks of a reduction at the post of the reduction. It writes the chunks of a
+  // kernel on gathered rows at the first matrix product.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.products.front() < match.wait) return false;
@@ -201,7 +204,8 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction. All its instructions must be able to move to the post.
+  // Finds the front of a reduction (OverlapMatch::front). All instructions of the front must be
+  // able to move down to the post of the reduction.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
     ChunkStage front;
@@ -226,8 +230,9 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // Returns the post of the gather that only the matrix products of the front read. Its chunks must
-  // hold the same rows as those of the match.
+  // Returns the post of the gather whose result the front reads. Only the matrix products of the
+  // front may read the result. The chunks of the gather must hold the same rows as the chunks of
+  // the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     for (const OverlapMatch& other : found_.matches) {
       if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
@@ -244,11 +249,12 @@ class OverlapFinder {
 
   // --- the instructions between -----------------------------------------------------------------
 
-  // Whether instruction `from` may move down to `to`. No instruction between may do one of the
-  // following. `members` may, because they move too.
-  //   access memory that it writes
-  //   write memory that it reads
-  //   redefine one of its slots.
+  // Returns whether instruction `from` may move down to index `to`. The result is false if an
+  // instruction between the two indices does one of the following:
+  //   access memory that `from` writes,
+  //   write memory that `from` reads,
+  //   redefine a slot of `from`.
+  // The instructions in `members` are ignored, because they move too.
   bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
     std::vector<SlotId> read;
     forEachSlot(at(from).op, [&](SlotId id, FieldRole) { read.push_back(id); });
@@ -265,7 +271,7 @@ class OverlapFinder {
     return true;
   }
 
-  // Whether the later instruction writes no memory that the instruction accesses.
+  // Returns whether instruction `later` writes no memory that `instruction` accesses.
   bool isApart(size_t instruction, size_t later) const {
     const auto& touched = items_.items[instruction].accesses;
     return std::none_of(
@@ -278,7 +284,8 @@ class OverlapFinder {
         });
   }
 
-  // Returns the only wait for a token that only one instruction posts.
+  // Returns the wait for a token. Returns nullopt if several instructions post the token or wait
+  // for it.
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     std::optional<size_t> found;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -291,8 +298,8 @@ class OverlapFinder {
     return found;
   }
 
-  // Whether the slot is allocated once, at the top level, and is no input, no output and not named
-  // in a body.
+  // Returns whether only top-level instructions name the slot, exactly one Allocate defines it, and
+  // it is neither an input nor an output of the program. Then adds the Allocate to the match.
   bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
@@ -304,10 +311,10 @@ class OverlapFinder {
     return true;
   }
 
-  // Whether instruction `i` is a matrix product whose second operand is a matrix, and whose first
-  // operand (`reads`) or result is `between`.
+  // Returns whether instruction `i` is a matrix product whose second operand is a matrix. If
+  // `reads`, its first operand must be `between`; otherwise its result must be `between`.
   bool isProduct(size_t i, SlotId between, bool reads) const {
-    // Lowering gives every matrix product that is no part of a kernel to a library.
+    // Every matrix product that is not part of a kernel is a library call.
     const auto* product = std::get_if<CallLibrary>(&at(i).op);
     if (product == nullptr || (product->function != "matmul" && product->function != "linear")) {
       return false;
@@ -320,7 +327,7 @@ class OverlapFinder {
         std::count(inputs.begin(), inputs.end(), between) != (reads ? 1 : 0)) {
       return false;
     }
-    // Each slot names one buffer only, so the rows are the same at every position.
+    // Each slot is defined at most once, so it names the same rows at every instruction.
     return uses(result).defined.size() == 1 && uses(rows).defined.size() <= 1 &&
            (reads ? rows : result) == between;
   }

@@ -24,7 +24,8 @@ class RestFinder {
     if (cut_.isFlat() && parts > 1) add(Size::mod(rowsOf(program_, of, cut_), Size(parts)));
   }
 
-  // Requires extent 1. The square is never negative, so remainders cannot cancel in a sum.
+  // Requires that the axes ChunkCut::ones of the slot have extent 1. Adds the square of the
+  // difference, because a negative remainder could cancel another one in the sum.
   void ones(SlotId id) {
     const Slot& of = program_.slots[static_cast<size_t>(id)];
     for (size_t axis : cut_.ones) {

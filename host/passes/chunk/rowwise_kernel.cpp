@@ -61,7 +61,7 @@ class RowwiseKernelCheck {
         return true;
       case OpKind::Pointwise:
       case OpKind::Set: {
-        // All operands have all axes, or none has rows.
+        // Either every operand has all axes, or no operand has rows.
         const size_t rank = rankOf(expr.outputs[0]);
         return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
           return segment_.value(id).is_scalar || rankOf(id) == rank;

@@ -9,10 +9,12 @@ namespace {
 
 using comm::CollectiveKind;
 
-// Fills in the rows of one matrix and the library calls of a chunk. A call takes one batch axis. It
-// treats rows that are contiguous in both operands as one matrix. A chunk of a flat split is one
-// matrix per block. In another split, the axes around the split axis are batches, unless the
-// tensors are row-major.
+// Computes ChunkedWork::rows and multiplies ChunkedWork::calls by the calls per matrix product.
+// One library call takes one batch axis, and rows that are contiguous in memory form one matrix.
+// - Flat split (ChunkCut::isFlat()): a chunk is one matrix per block of rows.
+// - Other splits: all other axes of rows are batches. In row-major tensors, the axes after the
+// split
+//   axis are rows of the matrix instead.
 void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);

@@ -6,13 +6,18 @@
 
 namespace heddle::host {
 
-// Returns the work of a match at nominal sizes, for chunkedSeconds().
+// Estimates the work of overlap pattern matches (OverlapMatch of overlap_patterns.h) at nominal
+// sizes. chunkedSeconds() of cost_model.h converts the work into seconds.
+
+// Returns the work of a match that is split along `cut`.
 ChunkedWork chunkedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut);
-// Returns the work of a match with its front, and with the gather before the front.
+// Returns the work of a match together with its front, which is the stage that computes the rows
+// that the match reads (OverlapMatch::front). Includes the gather before the front, if there is
+// one.
 ChunkedWork chainedWork(const Program& program, const NominalSizes& sizes,
                         const OverlapMatch& match, const ChunkCut& cut);
-// Returns the work of the front alone, unsplit.
+// Returns the work of the unsplit front alone, without the gather.
 ChunkedWork frontWork(const Program& program, const NominalSizes& sizes, const OverlapMatch& match);
 
 }  // namespace heddle::host

@@ -4,12 +4,13 @@
 
 namespace heddle {
 
-// Joins reductions whose results are only added or subtracted. Each device adds the partial values
-// first, and only the sum is reduced. The gradient of an input of several matrix products
-// (dq wq' + dk wk' + dv wv') then needs one allreduce instead of three.
+// Joins several reductions across devices into one if their results are only added to or subtracted
+// from each other. Each device first adds its partial values; then one collective reduces the sum.
+// For example, the gradient of a value that three matrix products read (dq wq' + dk wk' + dv wv')
+// needs one allreduce instead of three.
 //
-// This applies to allreduces and reduce-scatters that sum over the same team. The order of rounding
-// changes, as in every sum that is split over devices. The pass runs after insertResharding, which
+// The pass joins allreduces and reduce-scatters that sum over the same team. The rounding changes,
+// because the sums are computed in another order. The pass runs after insertResharding, which
 // inserts the reductions.
 Fusion joinReductions(const Fusion& fusion);
 

@@ -7,12 +7,12 @@
 
 namespace heddle {
 
-// Describes one move that insertResharding inserted, as text for dumps. The fusion that it returns
-// has a list of them as an annotation.
+// Describes one data movement that insertResharding inserted, as text for dumps. The resulting
+// fusion has the list of all moves as an annotation.
 struct ReshardMove {
   struct Way {
     std::vector<std::string> steps;
-    double bytes = 0;  // that one device sends, at the size defaults
+    double bytes = 0;  // the bytes that one device sends, at the size defaults
     bool operator==(const Way&) const = default;
   };
   std::string value;  // name of the result, or of the value that is moved

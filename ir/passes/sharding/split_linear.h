@@ -5,10 +5,10 @@
 namespace heddle {
 
 // Separates bias and activation from matrix products whose reduced axis is split over devices. They
-// become ops after the reduction, so that the bias is added once. The partial sums are rounded to
-// the type of the result, unlike the intermediate sums of an unsplit matrix product. The pass runs
-// after propagateSharding, which decides what is split, and before insertResharding, which inserts
-// the reduction.
+// become separate ops after the reduction across devices; otherwise every device would add the
+// bias. Each device rounds its partial sums to the type of the result. An unsplit matrix product
+// does not round its intermediate sums. The pass runs after propagateSharding, which decides which
+// axes are split, and before insertResharding, which inserts the reduction.
 Fusion splitLinear(const Fusion& fusion);
 
 }  // namespace heddle

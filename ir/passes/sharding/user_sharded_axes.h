@@ -6,10 +6,11 @@
 
 namespace heddle {
 
-// Returns, per value and logical axis, whether the user asked for it to be sharded: the user wrote
-// the sharding, or the axis inherits it in forward direction. Other axes may be sharded because
-// their readers are. The user did not ask for that, so it must not add conditions on sizes. Only
-// reshapes use this result: if the fusion has none, all lists are empty.
+// Returns, for each value and logical axis, whether the user asked for this axis to be sharded. The
+// user asked for it if the user wrote the sharding of the value, or if the value inherits the
+// sharding of the axis from its operands. An axis may also be sharded because its readers are. The
+// user did not ask for that sharding, so it must not add conditions on sizes. Only the passes that
+// treat reshapes use the result: if the fusion has no reshape, all lists are empty.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 }  // namespace heddle

@@ -11,9 +11,9 @@ using comm::checkCuda;
 // Throws UserError with the name of the call and the text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
-// Makes `device` the current device of the calling thread during its lifetime, then restores the
-// former one. It is needed because other ranks of the process, and the program that uses heddle,
-// may use other devices from the same thread.
+// Makes `device` the current device of the calling thread during its lifetime. The destructor
+// restores the former device. The reason: other ranks of the process, and the application that uses
+// heddle, may use other devices from the same thread.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -28,5 +28,5 @@ class DeviceGuard {
 
 }  // namespace heddle::host
 
-// As HEDDLE_CUDA, for cuBLAS.
+// Calls a function of cuBLAS and throws UserError if it fails, as HEDDLE_CUDA does for CUDA.
 #define HEDDLE_CUBLAS(api, ...) ::heddle::host::checkCublas(api(__VA_ARGS__), #api)

@@ -9,7 +9,7 @@
 
 namespace heddle::host {
 
-// A kernel of heddle's own that is compiled when it is first used. Thread-safe.
+// One of heddle's own kernels, compiled when it is first used. Thread-safe.
 class LazyKernel {
  public:
   // `text` must outlive this object.

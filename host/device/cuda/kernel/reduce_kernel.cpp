@@ -9,8 +9,8 @@
 namespace heddle::host {
 namespace {
 
-// The numbers of dtypes and ops are those of DType and ReduceOp. A thread computes only products or
-// only sums, so the compiler cannot contract them to fused multiply-adds.
+// The kernel identifies dtypes and ops by the numbers of DType and ReduceOp. A thread computes
+// either products or sums, so the compiler cannot combine them into fused multiply-adds.
 constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
@@ -183,7 +183,7 @@ struct Reducer {
     args.ranks = static_cast<int32_t>(srcs.size());
     args.dtype = static_cast<int32_t>(dtype);
     args.op = static_cast<int32_t>(op);
-    // Enough blocks to fill any GPU. They loop over the remaining elements.
+    // This number of blocks fills any GPU. The blocks loop over the remaining elements.
     constexpr int64_t kMostBlocks = 2048;
     CudaKernel::Shape shape;
     shape.block = 256;

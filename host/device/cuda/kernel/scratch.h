@@ -9,8 +9,8 @@
 
 namespace heddle::host {
 
-// Memory of the device's pool for work on one stream. The destructor frees it in stream order,
-// after the work that has been enqueued.
+// Temporary memory from the device's pool for work on one stream. The destructor frees it in stream
+// order, after all work that has been enqueued.
 class Scratch {
  public:
   Scratch() = default;

@@ -81,8 +81,8 @@ void prefer(cublasLtMatmulPreferenceOpaque_t& preference,
                 sizeof(value));
 }
 
-// Removes const: the functions of cuBLASLt take non-const pointers to descriptors that they do not
-// change.
+// Removes const, because the functions of cuBLASLt take non-const pointers to descriptors although
+// they do not change them.
 template <class T>
 T* mutablePointer(const T& descriptor) {
   return const_cast<T*>(&descriptor);
@@ -123,7 +123,8 @@ void LtMatmul::setEpilogue(const MatmulProblem& problem) {
   if (problem.bias_alignment == 0) return;
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                static_cast<int32_t>(cudaTypeOf(problem.c.dtype)));
-  // The heuristic uses only the alignment of this address, so the alignment serves as the address.
+  // The heuristic uses only the alignment of this address, so any address with this alignment will
+  // do. The alignment itself is used as the address.
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment)));
 }

@@ -11,9 +11,9 @@
 
 namespace heddle::host {
 
-// The descriptors of one call of cublasLtMatmul, as a plain value. The matrices of cuBLASLt are
-// column-major, so it computes c^T = b^T a^T, and its first operand is b. Immutable after
-// construction. The handle must outlive it.
+// The descriptors of one call of cublasLtMatmul. cuBLASLt expects column-major matrices. To get a
+// row-major c, this class computes c^T = b^T a^T, so the first operand of cuBLASLt is b. Immutable
+// after construction. The handle must outlive this object.
 class LtMatmul {
  public:
   struct Algorithm {
@@ -27,15 +27,15 @@ class LtMatmul {
   // Returns up to `most` algorithms that the heuristic proposes, the most promising first. Empty if
   // there is none.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
-  // Returns the algorithm that text() wrote, if it can compute this problem on this GPU with so
-  // much workspace.
+  // Returns the algorithm that a result of text() describes. Returns nullopt if it cannot compute
+  // this problem on this GPU with `workspace_bytes` of workspace.
   std::optional<Algorithm> fromText(const std::string& text, size_t workspace_bytes) const;
   static std::string text(const Algorithm& algorithm);
 
   // Enqueues the matrix product and returns the status.
   cublasStatus_t tryRun(const Algorithm& algorithm, const MatmulOperands& operands,
                         cudaStream_t stream) const;
-  // As tryRun(), but throws UserError that names cublasLtMatmul.
+  // Does the same as tryRun(), but throws UserError if the call fails.
   void run(const Algorithm& algorithm, const MatmulOperands& operands, cudaStream_t stream) const;
 
  private:

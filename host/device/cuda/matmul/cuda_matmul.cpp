@@ -84,7 +84,8 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
   return keys;
 }
 
-// A stored choice is used only if cuBLASLt accepts it for this problem.
+// Returns the stored choice if there is one and cuBLASLt accepts it for this problem. Otherwise
+// measures.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
@@ -140,8 +141,8 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   MatmulLayout layout = layoutMatmul(*part);
   const bool float8 = isFloat8(spec.a.dtype);
   if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
-  // cuBLASLt first, then a kernel for what it leaves out. Runs with less aligned f8 operands use
-  // heddle's own kernel for all of it.
+  // cuBLASLt runs first. One of heddle's own kernels then applies the bias or activation that
+  // cuBLASLt leaves out. Runs with less aligned f8 operands use only heddle's own kernel.
   std::shared_ptr<const PreparedMatmul> matmul = std::make_shared<PreparedCudaMatmul>(
       device_, handle_, copy_, compiler_, std::move(layout), choices);
   if (*part != spec) {

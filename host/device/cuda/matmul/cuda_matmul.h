@@ -20,21 +20,22 @@ namespace heddle::host {
 // Computes the matrix products of one device. Thread-safe.
 //
 // cuBLASLt computes:
-// - f32 in full f32, unless tf32 is requested; f64; and the half types, which accumulate in f32;
-// - f8 as libraryPart() says, without fast accumulation. On sm_90 the tensor cores still keep fewer
-//   bits than f32 has between the terms that cuBLASLt adds up in f32;
-// - bias and activation as epilogues, except gelu of f64, and bias and activation of f8 with an f32
-//   result. A kernel of heddle follows for these.
+// - f32 (in full f32, unless tf32 is requested), f64, and the half types, which accumulate in f32.
+// - f8, if libraryPart() (host/device/fallback_matmul.h) allows it, without fast accumulation.
+//   cuBLASLt adds partial sums in f32. On sm_90 the tensor cores compute each partial sum with
+//   fewer bits than f32 has.
+// - bias and activation, as epilogues. Exceptions are the gelu of f64, and the bias and activation
+//   of f8 with an f32 result. For these, one of heddle's own kernels runs after cuBLASLt.
 // Operands whose strides cuBLASLt cannot read are packed into the workspace.
 //
-// heddle's own kernel computes integers, bools and other f8.
+// heddle's own kernels compute integers, bools, and all other f8 matrix products.
 //
 // Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
-// cuBLASLt proposes, once per problem and device. It stores the fastest, also on disk. For large
-// matrix products it measures consecutive runs, which costs about half a second
+// cuBLASLt proposes, once per problem and device. It stores the fastest one in memory and on disk.
+// For large matrix products it measures consecutive runs, which takes about half a second
 // (host/device/timed_choice.h). HEDDLE_MATMUL_TIMING=0 disables the choice. While the stream is
-// captured nothing is measured, and only stored choices are used. Without a choice the first
-// proposal is taken.
+// captured, choose() measures nothing and uses only stored choices. Without a choice, prepare()
+// uses the first proposal.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
@@ -54,8 +55,8 @@ class CudaMatmul {
                                                 const AlgorithmChoices& choices);
 
  private:
-  // Returns whether cuBLASLt has an algorithm for each call, also if the operands have only the
-  // alignment of 16 bytes that f8 needs.
+  // Returns whether cuBLASLt has an algorithm for each call, for the expected alignments of the
+  // operands and for alignments of 16 bytes, which f8 needs at least.
   bool hasAlgorithms(const MatmulLayout& layout) const;
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
 

@@ -27,9 +27,9 @@ class FallbackMatmulKernels {
   std::array<std::unique_ptr<CudaKernel>, std::size(kProductEntries)> kernels_;
 };
 
-// Launches one of heddle's own kernels. Without `part` the kernel computes the matrix product. With
-// `part` it runs after that part and applies the remaining bias and activation. The kernel must
-// outlive this object.
+// Launches one of heddle's own kernels. Without `part`, the kernel computes the full matrix
+// product. With `part`, cuBLASLt first computes the matrix product `part`, and the kernel then
+// applies the missing bias and activation. The kernel must outlive this object.
 class PreparedFallbackMatmul : public PreparedMatmul {
  public:
   PreparedFallbackMatmul(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
@@ -51,8 +51,8 @@ class PreparedFallbackMatmul : public PreparedMatmul {
   std::shared_ptr<const PreparedMatmul> part_;
 };
 
-// An f8 matrix product. cuBLASLt computes it if all operands of a run are aligned to 16 bytes,
-// otherwise heddle's own kernel does.
+// An f8 matrix product. If all operands of a run are aligned to 16 bytes, cuBLASLt computes it.
+// Otherwise heddle's own kernel computes it.
 class PreparedFloat8 : public PreparedMatmul {
  public:
   PreparedFloat8(std::shared_ptr<const PreparedMatmul> library,

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMostBatches = 65535;
 constexpr int64_t kAlignment = 256;
 constexpr int64_t kLayoutBytes = 16;
-// The number of terms if k = 0. Every algorithm supports this number.
+// The number of zero terms that replace the empty sum if k = 0. Every algorithm supports it.
 constexpr int64_t kZeroTerms = 16;
 
 int64_t lowestBit(int64_t value) { return value & -value; }
@@ -57,7 +57,7 @@ class Layouting {
     problem_.spare_sms = spec.spare_sms;
   }
 
-  // The order matters: packing changes the strides and alignments that the later steps read.
+  // The order of the steps matters: packing changes strides and alignments, which later steps read.
   MatmulLayout run() {
     const MatrixLayout c = layoutOf(shape_.m, shape_.n, shape_.c);
     if (c.fits && c.transposed && !shape_.has_bias) {
@@ -178,7 +178,8 @@ class Layouting {
         addCall(offsets, begin, std::min(kMostBatches, inner - begin));
       }
     }
-    // Set last: addCall() lowers the alignments to those of the least aligned call.
+    // The alignments are set last, because addCall() lowers them to those of the least aligned
+    // call.
     for (MatmulProblem& problem : layout_.problems) {
       problem.a.alignment = alignment_.a;
       problem.b.alignment = alignment_.b;

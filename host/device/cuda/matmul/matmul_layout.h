@@ -6,9 +6,9 @@
 
 namespace heddle::host {
 
-// Describes an operand that cuBLASLt cannot read or write in place, and its packed copy. The sizes
-// are [batch..., rows, columns] without the batch axes along which the operand is broadcast. For
-// f8, cuBLASLt needs dense rows of a and dense columns of b.
+// Describes the packed copy of an operand that cuBLASLt cannot read or write in place. The sizes
+// are [batch..., rows, columns]. They leave out the batch axes along which the operand is
+// broadcast. For f8, cuBLASLt requires dense rows of a and dense columns of b.
 struct Packing {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
@@ -28,8 +28,8 @@ struct MatmulLayout {
     size_t problem = 0;  // index in `problems`
   };
   bool swapped = false;  // a and b are swapped: the transposed matrix product is computed
-  // There are no terms (k = 0). The packed a and b consist of a few zero terms, so that the
-  // epilogue is still applied.
+  // True if k = 0, so that every sum is empty. The packed a and b then have a few terms that are
+  // zero, because cuBLASLt must still apply the epilogue.
   bool zeros = false;
   Packing a;
   Packing b;

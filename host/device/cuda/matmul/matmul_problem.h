@@ -7,9 +7,9 @@
 
 namespace heddle::host {
 
-// One call of cublasLtMatmul without its addresses. It contains all that the choice of an algorithm
-// depends on. c[m, n] is row-major; a and b may be transposed. Strides are in elements, alignments
-// in bytes.
+// One call of cublasLtMatmul without its addresses. It contains everything on which the choice of
+// an algorithm depends. c[m, n] is row-major; a and b may be transposed. Strides are in elements,
+// alignments in bytes.
 struct MatmulProblem {
   struct Side {
     DType dtype = DType::F32;
@@ -41,7 +41,8 @@ struct MatmulProblem {
 // Parses the result of text(). InternalError for any other text.
 MatmulProblem parseProblem(const std::string& text);
 
-// Returns the problem with alignments of at most `bytes`, but at least one element.
+// Returns the problem with each alignment reduced to `bytes` if it is larger. An alignment is at
+// least the size of an element.
 MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes);
 
 }  // namespace heddle::host

@@ -51,7 +51,8 @@ struct FillArgs {
   Pattern pattern;
 };
 
-// Returns enough bytes for an operand. The last row or column counts with its full `ld`.
+// Returns a number of bytes that is enough for an operand. It counts the full `ld` for each row or
+// column, also for the last one.
 int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, int64_t batches) {
   const int64_t lines = side.transposed ? columns : rows;
   const int64_t elements = (batches - 1) * side.batch_stride + lines * side.ld;
@@ -203,7 +204,7 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
   return fastestAlgorithm(algorithms.size(), stopwatch, !mayHaveFinal(problem));
 }
 
-// Counts this measurement as a final, and returns whether the limit allows it.
+// Returns whether the limit kFinals allows another final for this problem, and counts the final.
 bool AlgorithmTimer::mayHaveFinal(MatmulProblem problem) {
   problem.m = 0;
   const std::lock_guard lock(mutex_);

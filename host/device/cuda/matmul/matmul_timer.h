@@ -19,15 +19,16 @@ class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
-  // The number of finals for matrix products that differ only in their number of rows. Without this
-  // limit, a job whose sizes change all the time would spend half a second on each size.
+  // The most finals (host/device/timed_choice.h) for matrix products that differ only in their
+  // number of rows. Without this limit, a job whose sizes change often would spend half a second on
+  // each new size.
   static constexpr int kFinals = 8;
 
-  // Returns the index of the fastest algorithm (host/device/timed_choice.h), or 0 if no algorithm
-  // can run or if there is no memory for the operands.
-  // - A large matrix product takes about half a second if it has a final. Before that each
-  //   algorithm runs at most ten times, if a run takes more than 1 ms.
-  // - Waits for the work on `stream`. The stream must not be captured.
+  // Returns the index of the fastest algorithm (host/device/timed_choice.h). Returns 0 if no
+  // algorithm can run, or if there is no memory for the operands.
+  // - The measurement of a large matrix product takes about half a second if it includes a final.
+  //   Before the final, an algorithm that takes more than 1 ms runs at most ten times.
+  // - The call waits for the work on `stream`. The stream must not be captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);

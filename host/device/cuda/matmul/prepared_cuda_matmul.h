@@ -11,8 +11,8 @@
 namespace heddle::host {
 
 // A matrix product with its descriptors and algorithms. Usually a run is one call of
-// cublasLtMatmul. Operands with a smaller alignment than expected need other descriptors. These are
-// created when they are first needed, with the first algorithm that the heuristic proposes.
+// cublasLtMatmul. If an operand is less aligned than expected, the run needs other descriptors.
+// These are created at the first such run and use the first algorithm that the heuristic proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
   // UserError if cuBLASLt has no algorithm for this matrix product. The device, `handle`, `copy`
