@@ -38,8 +38,8 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// Never returns Relayout. Only reshardStepOf() can tell, and it calls memoryOrder(), which calls
-// this function.
+// Returns the step of a `set`, but never Relayout. Only reshardStepOf() can detect a Relayout. It
+// cannot be used here, because it calls memoryOrder(), which calls this function.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);

@@ -34,7 +34,7 @@ std::vector<MeshAxis> after(const std::vector<MeshAxis>& list, size_t prefix) {
   return {list.begin() + static_cast<std::ptrdiff_t>(prefix), list.end()};
 }
 
-// How the lists of mesh axes of the logical axes change.
+// Describes how the lists of mesh axes of the logical axes change in a step.
 struct AxesChange {
   std::vector<size_t> grown;   // mesh axes are appended
   std::vector<size_t> shrunk;  // the innermost mesh axes are removed

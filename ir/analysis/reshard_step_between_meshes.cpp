@@ -57,8 +57,8 @@ int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, in
   return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
 }
 
-// Returns a ScatterFrom. Its root is the first device of the target that has the value, else the
-// first device of the source.
+// Returns a ScatterFrom. Its root is the first device of the target mesh that holds the value. If
+// there is none, the root is the first device of the source mesh.
 ReshardStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
                         const DeviceMesh& target) {
   const std::vector<int64_t> ranks = ranksOf(target);

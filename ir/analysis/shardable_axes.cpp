@@ -20,8 +20,8 @@ bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
   return expr.op->kind == OpKind::Matmul && !isFloat8(fusion.tensor(expr.outputs[0]).dtype);
 }
 
-// Returns the axes of the space of which every device can compute a block from blocks of the
-// operands. A broadcast axis has no blocks.
+// Returns the axes of the space that can be split over devices: every device can compute its block
+// of the result from its blocks of the operands. A broadcast axis has no blocks.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
   bool regroups = cutsOrRegroups(expr.op->kind);
@@ -60,8 +60,8 @@ std::vector<Size> products(const std::vector<IterDomain>& domain, size_t begin, 
   return result;
 }
 
-// Splits a run into shorter runs, at each position where the products of the extents are equal on
-// both sides.
+// Splits a run of regrouped axes into shorter runs. It splits at each position up to which the
+// product of the extents is equal in operand and result.
 std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& whole) {
   const std::vector<Size> left = products(in.domain, whole.from, whole.from_end);
   const std::vector<Size> right = products(out.domain, whole.to, whole.to_end);
@@ -80,8 +80,8 @@ std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& 
   return runs;
 }
 
-// Returns the axes that the reshape regroups. They lie between the kept axes on the left and those
-// on the right.
+// Returns the axes that the reshape regroups. The axes to the left and to the right of them are
+// kept.
 Run regroupedRun(const TensorView& in, const TensorView& out, const std::vector<int>& map) {
   size_t left = 0;
   while (left < map.size() && map[left] == static_cast<int>(left)) ++left;

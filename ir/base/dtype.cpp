@@ -35,7 +35,8 @@ int64_t intOf(DType dtype, const Scalar& scalar) {
   return real != nullptr ? intFrom(dtype, *real) : intFrom(dtype, toInt(scalar));
 }
 
-// Converts to f32. An i64 is converted directly, because a detour through double would round twice.
+// Converts to f32. It converts an i64 directly, because a conversion by way of double would round
+// twice.
 float floatOf(const Scalar& scalar) {
   if (const int64_t* i = std::get_if<int64_t>(&scalar)) return static_cast<float>(*i);
   return static_cast<float>(toDouble(scalar));

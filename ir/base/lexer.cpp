@@ -251,7 +251,7 @@ int64_t TokenStream::expectInt(std::string_view expected) {
   if (token.magnitude > kLimit - (negative ? 0 : 1)) {
     failAt(token, fmt::format("integer {} does not fit in 64 bits", token.text));
   }
-  // Unsigned, because -(-2^63) does not exist.
+  // Computes with unsigned numbers, because int64 has no value for -(-2^63).
   return static_cast<int64_t>(negative ? ~token.magnitude + 1 : token.magnitude);
 }
 

@@ -43,7 +43,7 @@ Term transposed(Term a) { return {a.b, transpose(*a.b, a.id, -2, -1)}; }
 
 Term product(Term a, Term c) { return {a.b, a.b->matmul(a.id, c.id)}; }
 
-// How the heads of q share those of k and v with gqa.
+// Describes how the heads of q share the heads of k and v with gqa.
 struct Heads {
   bool shared = false;
   Size of_q, of_k;
@@ -126,8 +126,8 @@ Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
 
-// Reduces the gradient of a broadcast operand to `sizes`: sums over the axes that the operand
-// lacks, and over those where its extent is 1.
+// Reduces the gradient of a broadcast operand to `sizes`. It sums over the axes that the operand
+// lacks and over the axes on which the operand has extent 1.
 Term summedTo(Term grad, const std::vector<Size>& sizes) {
   const size_t added = grad.rank() - sizes.size();
   const Axes leading = rowMajor(added);
@@ -173,8 +173,8 @@ Term masked(FusionBuilder& b, const char* op_name, Term scores, ValueId mask, bo
   return scores + composite::cast(term, scores.dtype());
 }
 
-// Computes the softmax of scores. A row may be -inf throughout, from a mask or an overflow; its
-// result is 0.
+// Computes the softmax of scores. If all scores of a row are -inf, because of a mask or an
+// overflow, the result of the row is 0.
 Term safeSoftmax(Term scores) {
   FusionBuilder& b = *scores.b;
   const Axes last = {static_cast<int64_t>(scores.rank()) - 1};

@@ -169,8 +169,8 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
-// Returns the row of padding_idx, counted from the front. If only a run knows the number of rows, a
-// padding_idx above it is accepted: no index equals it, so it has no effect.
+// Returns the row of padding_idx, counted from the front. If the number of rows is known only at
+// run time, a padding_idx above it is accepted. It has no effect, because no index equals it.
 int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
   const std::string where = b.where("embedding_backward");
   if (!rows.isConstant()) {

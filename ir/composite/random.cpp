@@ -98,7 +98,7 @@ Term below(Term unit, double p) {
 Term unsignedRemainder(Term bits, int64_t range) {
   FusionBuilder& b = *bits.b;
   const Term rest = composite::call("remainder", {bits, integer(b, range)});
-  // The signed reading of a number above 2^63 is 2^64 too low; add 2^64 mod range.
+  // A number of 2^63 or more, read as a signed number, is 2^64 too low. Add 2^64 mod range.
   const auto wrapped = static_cast<int64_t>((UINT64_MAX % static_cast<uint64_t>(range) + 1) %
                                             static_cast<uint64_t>(range));
   const Term overflows = composite::call("ge", {rest, integer(b, range - wrapped)});

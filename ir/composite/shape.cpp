@@ -34,7 +34,7 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
     highs[at] = after.constant();
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // pad accepts only numbers, so sizes that only a run knows need indices.
+  // pad accepts only numbers. Sizes that are known only at run time need computed indices.
   const Term places = Term{&b, b.iota({total}, 0)} - composite::sizeScalar(b, offset);
   return {&b, b.take(value.id, places.id, axis)};
 }
@@ -203,7 +203,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   std::vector<ValueId> pieces;
   for (int64_t i = 0; i < chunks; ++i) {
     const Size start = piece * Size(i);
-    // PyTorch returns no empty pieces, except for an empty axis: then all `chunks` of them.
+    // PyTorch returns no empty pieces. Only for an empty axis it returns `chunks` empty pieces.
     const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
                       start.constant() >= extent.constant();
     if (past) break;

@@ -27,7 +27,7 @@ Value productResult(DType dtype, std::vector<IterDomain> domain) {
 
 }  // namespace
 
-// Returns the dtype of the result: the requested one for f8 operands, else that of the operands.
+// Returns the dtype of the result: for f8 operands ProductOptions::dtype, else the operands' dtype.
 DType FusionBuilder::productType(std::string_view op_name, const std::vector<ValueId>& operands,
                                  const ProductOptions& options) const {
   for (size_t i = 0; i < operands.size(); ++i) {

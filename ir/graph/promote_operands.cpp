@@ -34,7 +34,7 @@ ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
   return toDouble(value) == before || std::isnan(before) ? id : b.constant(value);
 }
 
-// How an op uses a scalar operand if its tensors are integers.
+// The ways in which an op uses a scalar operand if its tensors are integers.
 enum class ScalarUse : uint8_t {
   Wraps,   // modulo the width, like the result
   Number,  // its exact value matters: compares, divides, shifts, selects
@@ -69,7 +69,7 @@ ValueId besideIntegers(FusionBuilder& b, const OpDef& def, ValueId id, size_t op
   return id;
 }
 
-// Keeps the requested name for the result, so that no converted operand gets it.
+// Keeps the name that the caller requested for the result, so that no converted operand gets it.
 class KeptName {
  public:
   explicit KeptName(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}

@@ -202,7 +202,8 @@ class Verifier {
 
   // --- types -------------------------------------------------------------------------------------
 
-  // Copies a literal, because the rules of ops depend on its value; nullopt: the operand is none.
+  // Copies an operand that is a literal, because the rules of ops depend on its value. Returns
+  // nullopt if the operand is not a literal.
   std::optional<ValueId> literalAgain(FusionBuilder& builder, const Value& operand) const {
     if (operand.definition == kNoExpr) return std::nullopt;
     const Expression& definition = fusion_.expr(operand.definition);

@@ -5,8 +5,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether this is [..., k] x [k, n]. The rows of the result are then those of the first
-// operand.
+// Returns whether this is a matrix product [..., k] x [k, n]. Each row of its first operand then
+// gives one row of the result.
 bool isRowsTimesMatrix(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return false;
   const TensorView& rows = fusion.tensor(expr.inputs[0]);

@@ -34,25 +34,26 @@ Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
-// Each position has its reason. The result of every pass is legal for verify().
+// The comment at each pass states why it is at this position. The result of every pass passes
+// verify().
 constexpr Pass kPasses[] = {
     // First: all passes below compare meshes and count their devices.
     {"concretizeMeshes", meshes},
     // Before shardings: expressions without readers must not influence them.
     {"removeDead", dead},
-    // Before shardings, which do not know chunks.
+    // Before shardings are chosen, because those passes do not accept stream splits.
     {"noteStreamSplits", streams},
-    // Decides where every value lives, and moves nothing.
+    // Chooses the sharding of every value, and moves no data.
     {"propagateSharding", shardings},
-    // After shardings: a bias must not be added to each part of a sum.
+    // After shardings are chosen: only then it is known which sums are split over devices.
     {"splitLinear", split},
-    // Makes each move an expression, and each op local to its rank.
+    // Inserts a `set` for each data movement. After it all other expressions need no communication.
     {"insertResharding", resharding},
     // After resharding: it joins the reductions that resharding inserted.
     {"joinReductions", join},
     // After resharding: a collective may be between a matrix product and its activation.
     {"fuseEpilogue", epilogues},
-    // After epilogues: an expression that was fused away has no memory order to follow.
+    // After epilogues are fused: a fused expression has no memory order that must be propagated.
     {"followOrders", orders},
     // Last: only now are all memory orders known.
     {"materializeViews", views},

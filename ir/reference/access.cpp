@@ -55,7 +55,7 @@ std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Express
   return strides;
 }
 
-// Splits these strides into those of the axes of the output and those of the reduced axes.
+// Splits the strides into two lists: for the axes of the output and for the reduced axes.
 Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
   Access access;
   for (int axis : map.outputs[0]) {

@@ -116,7 +116,7 @@ HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
   return out;
 }
 
-// Expand, permute and slice: copies bytes and computes nothing.
+// Evaluates expand, permute and slice. It only copies bytes.
 HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
   const Walk walk(out.sizes, accessesOf(context, expr).operands);
@@ -134,7 +134,7 @@ HostTensor gather(const ReferenceContext& context, const Expression& expr, const
   return out;
 }
 
-// Reshape, broadcast and set: the same bytes under other sizes.
+// Evaluates reshape, broadcast and set: the result has the same bytes and other sizes.
 HostTensor share(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                  std::vector<int64_t> sizes) {
   accessesOf(context, expr);  // checks the number of elements

@@ -134,8 +134,8 @@ HostTensor cumsum(size_t axis, const HostTensor& value, HostTensor out) {
   return out;
 }
 
-// Returns whether a sorts before b. Integers are not compared as doubles, which are not exact for
-// all.
+// Returns whether a sorts before b. It does not compare integers as doubles, because large integers
+// are not exact in double.
 bool below(const Scalar& a, const Scalar& b) {
   if (!std::holds_alternative<double>(a)) return toInt(a) < toInt(b);
   const double x = std::get<double>(a);

@@ -32,8 +32,8 @@ std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
   return offsets;
 }
 
-// The elements that one expression reads to compute the listed ones. operands[i] has the linear
-// indices in operand i: inner[i] of them for each element of the output.
+// The elements of the operands that one expression reads to compute the selected elements of its
+// output. operands[i] has their linear indices in operand i: inner[i] of them per output element.
 struct Needs {
   std::vector<size_t> inner;  // per operand: how many elements one output element reads
   std::vector<std::vector<int64_t>> operands;
@@ -153,7 +153,7 @@ class SparseEvaluator {
     return out;
   }
 
-  // Demands all elements of a value, because data decides which of them are read.
+  // Demands all elements of a value, because the elements that are read depend on data.
   void addAll(ValueId id) {
     int64_t count = 1;
     for (int64_t size : context_.sizesOf(id)) count *= size;

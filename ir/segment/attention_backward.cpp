@@ -44,8 +44,8 @@ class BackwardMatch : public AttentionMatch {
     return whyNotIndexed();
   }
 
-  // Takes a matrix product and the rounding of its result. Returns the rounded value; kNoValue:
-  // this is no gradient, and not_half_ says why.
+  // Takes a matrix product and the rounding of its result. Returns the rounded value. If the result
+  // is no gradient, it returns kNoValue and sets not_half_ to the reason.
   ValueId takeGradient(const Expression& product) {
     take(product.outputs[0], "matmul");
     const ValueId rounded = takeRounded(product);

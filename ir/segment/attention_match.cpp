@@ -275,8 +275,8 @@ void AttentionMatch::finish() {
   if (found_.why_not.empty()) found_.why_not = whyNotAlone();
 }
 
-// Returns why a library call does not suffice: another expression reads an intermediate value,
-// which must be computed anyway.
+// Returns the reason why a library call does not suffice: an expression outside of the attention
+// reads an intermediate value, so this value must be computed anyway.
 std::string AttentionMatch::whyNotAlone() const {
   const auto holds = [](const std::vector<ValueId>& ids, ValueId id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();

@@ -83,8 +83,9 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Updates the order of the positions from .. to. First come the groups that do not depend on the
-  // merged group, then the merged group, then the groups `late`, which depend on it.
+  // Reorders the groups at the positions from .. to. First come the groups that do not depend on
+  // the merged group, then the merged group, then the groups in `late`, which depend on the merged
+  // group.
   void reorder(size_t from, size_t to, size_t merged, std::vector<size_t> late) {
     std::sort(late.begin(), late.end(),
               [&](size_t x, size_t y) { return position[x] < position[y]; });
@@ -149,7 +150,8 @@ bool SegmentGraph::merge(ExprId a, ExprId b) {
   return impl_->merge(a.index(), b.index());
 }
 
-// The order in which groups merged is not used: this one depends only on the final groups.
+// Computes the order from the final groups alone, so that it does not depend on the order of
+// merges.
 std::vector<ExprId> SegmentGraph::order() {
   std::vector<size_t> waits(impl_->members.size(), 0);
   auto first = [&](size_t group) { return impl_->members[group].front(); };

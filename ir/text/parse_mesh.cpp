@@ -30,8 +30,8 @@ int64_t parseMeshSize(TokenStream& in) {
   return size;
 }
 
-// Returns the number of devices of the listed axes; nullopt: it follows from the job. It reports
-// too many devices here, because the parser knows the line and column.
+// Returns the number of devices of the listed axes, or nullopt if it follows from the size of the
+// job. Throws UserError for too many devices here, because the parser knows the line and column.
 std::optional<int64_t> deviceCount(TokenStream& in, const Token& at, const DeviceMesh& mesh) {
   std::optional<int64_t> count = knownDevices(mesh);
   if (!count) in.failAt(at, fmt::format("mesh @{} has too many devices", mesh.name));

@@ -47,7 +47,7 @@ class SuffixParser {
   }
 
  private:
-  // Parses one part of the suffix; false: there are no more.
+  // Parses one part of the suffix. Returns false if there is none.
   bool part() {
     Token at = in_.peek();
     if (at.kind != TokenKind::Word) return false;

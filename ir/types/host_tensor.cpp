@@ -28,7 +28,7 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// FNV-1a. std::hash may differ between builds.
+// Computes the FNV-1a hash. std::hash may differ between builds.
 uint64_t hashOf(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;

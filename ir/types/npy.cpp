@@ -236,7 +236,7 @@ void writeNpy(std::ostream& out, const HostTensor& tensor) {
   if (tensor.sizes.size() == 1) shape.pop_back();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                    descrOf(tensor.dtype), shape);
-  // Version 1 has two bytes for the length: enough for thousands of axes.
+  // Version 1 stores the length of the header in two bytes. This is enough for thousands of axes.
   const size_t prefix = kMagic.size() + 4;
   header.append((kAlignment - (prefix + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';

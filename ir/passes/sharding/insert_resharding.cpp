@@ -247,8 +247,8 @@ class Resharding {
     }
   }
 
-  // Returns the value without gaps and with the axis of the step outermost: the value itself, if
-  // need be with a hint, or a copy.
+  // Returns the data of the value without gaps and with the axis of the step outermost in memory.
+  // This is the value itself, which may get an order hint, or a copy.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -267,8 +267,8 @@ class Resharding {
     return packed;
   }
 
-  // Returns a copy. A set without a change of order would only be another name, so a cast to the
-  // same dtype copies in that case.
+  // Returns a copy. A `set` that does not change the order copies nothing. In that case the copy is
+  // a cast to the same dtype.
   ValueId copied(ValueId value, const std::string& name, int line, bool same_order) {
     if (!same_order) return rewriter_.set(value, name + "_packed", line);
     FusionBuilder& b = rewriter_.builder();

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// Per old value: the step that reduces it, or that will reduce it as a sum of reduced values.
+// For each old value: the step that reduces it, or that will reduce the sum to which it belongs.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {

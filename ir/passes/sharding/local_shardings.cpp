@@ -34,7 +34,7 @@ bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }
 
-// The mesh axes of each axis of the space. The first claim of an axis gets it.
+// The mesh axes that each axis of the space has. The first value that claims a mesh axis gets it.
 class SpaceGrants {
  public:
   SpaceGrants(const ShardableAxes& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
@@ -45,8 +45,8 @@ class SpaceGrants {
         splits_gathered_(splits_gathered),
         space_(spread.map.space.size()) {}
 
-  // Grants the claims of one value as far as the axes are free. Returns whether all of them were.
-  // `asked`: the axes of the value that the user asked to be sharded.
+  // Grants the claims of one value to axes that are still free. Returns whether it granted all
+  // claims. `asked`: the axes of the value that the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {

@@ -17,8 +17,9 @@ class Propagation {
     for (const Value& value : fusion.values()) states_.push_back(value.tensor.sharding);
   }
 
-  // Operands decide before readers. The second forward pass propagates what readers decided. New
-  // tensors follow their readers last, because any sharding of them costs nothing.
+  // Operands decide shardings before readers do. The second forward walk propagates the shardings
+  // that readers decided. New tensors follow their readers last, because any sharding of them costs
+  // nothing.
   Fusion run() {
     forward();
     backward();
@@ -132,8 +133,8 @@ class Propagation {
     forward();
   }
 
-  // Returns the mesh of the first reader whose result has one. An input or new tensor without
-  // another rule is replicated there.
+  // Returns the mesh of the first reader whose result has a mesh. Inputs and new tensors for which
+  // no rule gives a sharding are replicated on this mesh.
   std::optional<MeshId> meshOfReaders(ValueId id) {
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);

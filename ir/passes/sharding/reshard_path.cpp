@@ -130,7 +130,7 @@ double ReshardPaths::localBytes(const TensorView& tensor, const Sharding& state)
   return total;
 }
 
-// Returns the bytes that one device sends; -1 if this is no single step.
+// Returns the bytes that one device sends, or -1 if the change needs more than one step.
 double ReshardPaths::cost(const TensorView& tensor, const Sharding& from,
                           const Sharding& to) const {
   const ReshardStep step = stepBetween(from, to, tensor, fusion_.meshes);
@@ -170,7 +170,7 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds all-to-alls: the mesh axes move here from an axis where they are the innermost ones.
+// Adds all-to-all steps. They move mesh axes to this axis from an axis that has them innermost.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
