@@ -5,8 +5,11 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <future>
+#include <memory>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "comm/modules.h"
 #include "comm/mpi/mpi_communicator.h"
@@ -176,16 +179,22 @@ class TeamCreation {
 // rank gets one message, which is so short that MPI sends it before the receive is posted.
 class ExceptionNotice {
  public:
-  // Sends the messages and does not wait. If the MPI thread drops the work, the object leaks on
-  // purpose, because MPI may still read it.
+  // Returns when the messages are on their way, at the latest after kNoticeTime: the next step of a
+  // failing rank interrupts the MPI thread, which then drops all work that it has not begun. Waits
+  // for no rank. If the MPI thread drops the work, the object leaks on purpose, because MPI may
+  // still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
     std::copy_n(why.data(), std::min(why.size(), notice->text_.size() - 1), notice->text_.data());
-    mpi_thread.submit([notice] {
-      if (!notice->advance()) return false;
-      delete notice;
-      return true;
+    auto begun = std::make_shared<std::promise<void>>();
+    const std::future<void> has_begun = begun->get_future();
+    mpi_thread.submit([notice, begun = std::move(begun)]() mutable {
+      const bool done = notice->advance();
+      if (begun) std::exchange(begun, nullptr)->set_value();
+      if (done) delete notice;
+      return done;
     });
+    has_begun.wait_for(kNoticeTime);
   }
 
   static void addListener(MpiThread& mpi_thread, const Channel& channel) {
