@@ -28,10 +28,10 @@ class JobMonitor : public WorldMonitor {
  public:
   // Creates the monitors of all ranks; collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
-  // Leaves the job. The rank fails if an exception destroys the monitor, or if its runs differ from
-  // those of another rank. A failed rank then waits, at most 2 s, until the other processes have
-  // seen the failure. Without this wait, the first process that calls MPI_Abort would end the other
-  // processes before they report the reason.
+  // Leaves the job. If an exception unwinds the stack to this destructor, or if this rank made
+  // other runs than another rank, the rank leaves as failed. A failed rank then waits, at most 2 s,
+  // until the other processes have seen the failure. Without this wait, the first process that
+  // calls MPI_Abort would end the other processes before they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
@@ -42,8 +42,9 @@ class JobMonitor : public WorldMonitor {
   RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
   RankActivity& activity() const { return *activity_; }
 
-  // Stores the texts of the instructions of a program, by which messages name them. `program` is
-  // the hash of the program (RankStatus::program). `instructions` is indexed by instruction.
+  // Stores the text of each instruction of a program. Messages name instructions by these texts.
+  // `program` is the hash of the program (RankStatus::program). `instructions` is indexed by
+  // instruction.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
   // Compares the counts of an all-to-all-v that this rank is about to post with those of the other
@@ -52,7 +53,8 @@ class JobMonitor : public WorldMonitor {
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
-  // Returns the object that all users of this monitor share (host/run/run_order.h). The first call
+  // Returns an object that all Executables on this monitor share, today a RunOrder
+  // (host/run/run_order.h). The first call
   // creates it with `make`, and the monitor keeps it. Every call must use the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
@@ -71,7 +73,9 @@ class JobMonitor : public WorldMonitor {
   void setReported() { mine().reported.store(true); }
   // Returns whether this process may end without hiding a message of another rank. That is so if
   // each other rank satisfies one of these conditions:
-  // - It has called setReported(), or has destroyed its monitor. Only ranks of its host know this.
+  // - It has called setReported(), or has destroyed its monitor. Only ranks on the same host can
+  // see
+  //   either.
   // - Its state is Gone or Lost, or its process is on this host and has ended.
   // - It is on another host and has failed or left.
   bool othersHaveReported() const;

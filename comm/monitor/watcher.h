@@ -31,8 +31,8 @@ class Watcher {
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // Adds a monitor, which this watcher serves from now on. `link` is nullptr unless the job has
-  // several hosts and the rank of `monitor` is the lowest of its host.
+  // Adds a monitor, which this watcher serves from now on. `link` is the TCP link of this
+  // host. Only the lowest rank of a host passes it, in a job of several hosts; others pass nullptr.
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
   // Removes a monitor. After the return the watcher does not use it any more.
   void remove(JobMonitor& monitor);
@@ -42,7 +42,7 @@ class Watcher {
  private:
   struct Client {
     JobMonitor* monitor;
-    int64_t grace_polls = 0;  // polls by which the report has been delayed
+    int64_t grace_polls = 0;  // polls for which a due report has waited (grace time)
     bool reported = false;
   };
   struct Held {
@@ -67,7 +67,7 @@ class Watcher {
 
   // Only the thread uses these.
   JobView job_;
-  std::map<std::pair<Finding::Rule, int>, Held> held_;  // by rule and subject
+  std::map<std::pair<Finding::Rule, int>, Held> held_;  // by Finding::rule, subject
   std::vector<int> left_early_;  // ranks that left although another rank is in a later run
 
   std::mutex sleep_mutex_;

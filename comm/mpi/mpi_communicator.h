@@ -15,7 +15,8 @@ struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 0;
-  // The number of the post that may run its collectives. The collectives of one post run together,
+  // Posts have consecutive numbers. Only the post with this number may run its collectives. The
+  // collectives of one post run together,
   // but two posts of one communicator never do. MPI matches messages by the order of calls. If two
   // posts ran together, their messages could be in a different order on each rank.
   int64_t next_post = 0;
@@ -28,9 +29,9 @@ struct Group;
 // Every reduction exchanges parts and then reduces them locally in rank order with reduceOnHost(),
 // as the in-process transport does. So results have the same bits on every rank, in every run and
 // on both transports. An MPI_Op would not ensure this: MPI may combine in any order, and a bf16
-// operator would round at every step. In an allreduce, every rank reduces one chunk, and then all
-// ranks get all chunks (comm/mpi/transfer.h). This moves no more bytes than an optimal algorithm.
-// comm/communicator.h specifies NaN, bool and integers.
+// operator would round at every step. In an allreduce, every rank reduces one part of the elements,
+// and then all ranks get all parts (comm/mpi/transfer.h). This moves no more bytes than an optimal
+// algorithm. comm/communicator.h specifies NaN, bool and integers.
 //
 // If ranks disagree about a count, they get an error. If they disagree about anything else, MPI may
 // report an error or wait for ever. The in-process transport reports every disagreement.

@@ -14,9 +14,9 @@ namespace heddle::host {
 // transports compare operations when these are posted, and need no such comparison.
 //
 // When:    before the first run with sizes that are new to the Executable. Later runs with these
-//          sizes exchange nothing. The job monitor checks that ranks run with the same sizes, and
-//          counts follow from program and sizes. (An input that is itself posted must be allocated
-//          as its type says; unroll() checks this.)
+//          sizes exchange nothing, because counts follow from the program and the sizes, and the
+//          job monitor checks that all ranks run with the same sizes. unroll() checks that a posted
+//          input has the allocation that its type states, so its count follows too.
 // What:    each rank sends its posts to all others over the host. Two ranks compare the posts in
 //          which both take part: the collectives of each communicator that they share, and the
 //          transfers between the two. They compare the posts in the order of issue, because NCCL
@@ -24,10 +24,11 @@ namespace heddle::host {
 // Limits:  posts after a branch on a scalar are not compared, because only the run decides the
 //          branch. The counts of an all-to-all-v are also known only in the run, which compares
 //          them (comm/monitor/posted_counts.h).
-// Cache:   whether a run is compared depends only on the sizes of earlier runs, which are equal on
-//          all ranks, and not on the plans that a rank has kept. When kMost different sizes are
-//          known, all are forgotten at once and a new round begins, so that memory is bounded. A
-//          plan stores the round in which the ranks agreed on it.
+// Cache:   a run is compared if none of the earlier runs had its sizes. The plans that a rank has
+//          kept do not matter: ranks may keep different plans, but have run the same sizes. When
+//          kMost different sizes are known, all are forgotten at once and a new round begins. This
+//          bounds the memory. A plan stores the number of the round in which the ranks agreed on
+//          it.
 // Threads: one thread at a time, which holds RunOrder::running. All ranks begin runs in one order.
 class CrossRankMatcher {
  public:
@@ -39,8 +40,8 @@ class CrossRankMatcher {
 
   // Compares the posts of the plan if its sizes are new. In this case the call is collective over
   // the job. Call it after JobLink::beginRun(). If the ranks have agreed on the plan in this round,
-  // the call only compares Plan::agreed with the round. UserError on the ranks that disagree,
-  // naming the instruction, two ranks and both operations.
+  // the call compares two numbers (Plan::agreed and the round) and sends nothing. UserError on the
+  // ranks that disagree, naming the instruction, two ranks and both operations.
   void agree(const Plan& plan, RunResources& resources);
 
  private:

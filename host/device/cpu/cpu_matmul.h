@@ -5,9 +5,8 @@
 namespace heddle::host {
 
 // Computes a matrix product and returns when it is done. Uses no workspace.
-// - OpenBLAS computes floats. It computes f32 and f64 in their own type. Blocks of half and f8
-// types
-//   are first converted to f32.
+// - OpenBLAS computes floats, f32 and f64 in their own type. This function first converts blocks of
+//   half and f8 types to f32.
 // - Integers are computed in 64 bits and wrap when they are stored. A bool result is the OR of
 //   ANDs.
 // - Bias and activation are applied to an accumulated block before it is rounded. An integer wraps
