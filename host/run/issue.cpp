@@ -33,8 +33,8 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 
 void Issuer::run() {
   allocateWorkspaces();
-  // On CUDA, profilers show a range for each instruction.
   comm::RankStatus* const status = state_.completion->resources->job.status();
+  // On CUDA, profilers show a range for each instruction.
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
