@@ -12,8 +12,8 @@ namespace heddle::codegen {
 
 enum class Target : uint8_t { Cuda, Cpp };
 
-// Source text of one or several kernels. Names in a Cpp text occur in no other Cpp text, so the
-// concatenation of several texts is again a valid text.
+// Source text of one or several kernels. No two Cpp texts define the same name. Several Cpp texts
+// can therefore be concatenated to one valid text.
 struct KernelSource {
   Target target = Target::Cuda;
   std::string text;
@@ -22,8 +22,10 @@ struct KernelSource {
 
 // The result of compiling a KernelSource: a cubin for CUDA, a shared object for C++.
 struct KernelImage {
-  std::vector<std::byte> bytes;  // Cuda; may be empty for Cpp, where the file holds them
-  std::string path;              // Cpp: the file to dlopen; Cuda: empty
+  // Cuda: the cubin. Cpp: may be empty, because the file `path` contains the image.
+  std::vector<std::byte> bytes;
+  // Cuda: empty. Cpp: the file of the shared object, which a caller loads with dlopen.
+  std::string path;
 };
 
 // Compiles for one GPU architecture or one kind of CPU. Thread-safe.
@@ -31,33 +33,33 @@ class KernelCompiler {
  public:
   virtual ~KernelCompiler() = default;
   virtual Target target() const = 0;
-  // Returns everything that decides the image besides the source text and the runtime header:
-  // compiler, version, options, and the architecture or CPU features.
+  // Returns the compiler, its version and options, and the architecture or CPU features. Together
+  // with the source text and the runtime header, they decide the image.
   virtual std::string identity() const = 0;
-  // Returns the image. Throws UserError if the source does not compile; the message contains the
+  // Returns the image. Throws UserError if the source does not compile. The message contains the
   // compiler's log and the source with line numbers.
   virtual std::vector<std::byte> compile(const KernelSource& source) const = 0;
-  // Returns how many sources are best compiled as one text. The image of that text then serves each
-  // of these sources.
+  // Returns the largest number of sources that a caller should concatenate and compile as one text.
+  // The image of that text then serves each of these sources.
   virtual size_t mostAtOnce() const { return 1; }
 };
 
-// One launch of one entry point. The argument block is a struct whose layout the kernel decides. It
-// is complete except for pointers and run-time scalars, which each run patches at the given
-// offsets.
+// One launch of one entry point. The argument block `args` is a struct, whose layout differs
+// between kernels. The block is complete except for pointers and run-time scalars. Each run writes
+// these values at the offsets in `pointers` and `scalars`.
 struct LaunchStage {
   std::string entry;
   std::vector<std::byte> args;
   struct PointerPatch {
-    int32_t offset;   // into args
-    int32_t operand;  // index among inputs, then outputs; or kWorkspace
+    int32_t offset;   // bytes, into args
+    int32_t operand;  // index in the list of inputs and then outputs; or kWorkspace
     bool operator==(const PointerPatch&) const = default;
   };
   static constexpr int32_t kWorkspace = -1;
   struct ScalarPatch {
-    int32_t offset;
-    int32_t operand;  // index among the inputs
-    DType dtype;      // the type that the kernel expects there
+    int32_t offset;   // bytes, into args
+    int32_t operand;  // index in the list of inputs
+    DType dtype;      // the type that the kernel reads at `offset`
     bool operator==(const ScalarPatch&) const = default;
   };
   std::vector<PointerPatch> pointers;
@@ -73,12 +75,12 @@ struct LaunchStage {
   bool operator==(const LaunchStage&) const = default;
 };
 
-// A kernel and its launches for one set of shapes. The stages run in order on one stream. There are
-// no stages if there is nothing to compute (an empty output).
+// A kernel and its launches for one set of shapes. The stages run in order on one stream. If all
+// outputs are empty, there are no stages.
 struct KernelPlan {
   KernelSource source;
   std::vector<LaunchStage> stages;
-  int64_t workspace_bytes = 0;  // its initial contents do not matter
+  int64_t workspace_bytes = 0;  // kernels do not read its initial contents
 };
 
 }  // namespace heddle::codegen

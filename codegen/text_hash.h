@@ -5,7 +5,8 @@
 
 namespace heddle::codegen {
 
-// Computes FNV-1a with a seed and a final mix, for names whose collision only has to be unlikely.
+// Returns the FNV-1a hash of `text`, with a seed and a final mix. Use it where collisions must only
+// be unlikely.
 inline uint64_t hash64(const std::string& text, uint64_t seed = 0) {
   uint64_t h = 14695981039346656037ull ^ seed;
   for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;

@@ -31,8 +31,9 @@ enum class CollectiveKind : uint8_t {
 };
 std::string_view name(CollectiveKind kind);
 
-// One operation on buffers that the caller owns and keeps alive until the operation has completed.
-// `count` is in elements. `count`, `root`, `dtype` and `reduce` are equal on all ranks of the
+// One operation on buffers. The caller owns the buffers and must keep them alive until the
+// operation has completed. `count` is in elements. All ranks of the communicator must pass the same
+// `count`, `root`, `dtype` and `reduce`. In this table, `size` is the number of ranks of the
 // communicator:
 //   Allreduce      send[count]           -> recv[count]
 //   Reduce         send[count]           -> recv[count] of the root
@@ -46,26 +47,31 @@ std::string_view name(CollectiveKind kind);
 //   AllToAllV      as AllToAll, but the sizes of the parts differ: a rank sends send_counts[r]
 //                  elements to rank r and receives recv_counts[r] elements from it. The parts lie
 //                  in rank order without gaps. Both lists have `size` entries; `count` is ignored.
-//                  The count of the sender must equal that of the receiver.
+//                  The sender's count must equal the receiver's count.
 //   Barrier        no data; completes when every rank has posted it
 //   Send           send[count]           to `peer`
 //   Recv           recv[count]           from `peer`
-// A buffer that only the root needs may be null on the other ranks, which ignore it.
+// On a rank that does not need a buffer, the transport ignores the pointer, which may be null.
 //
-// In place means that the result of a rank overwrites its own input:
-//   allowed      send == recv of an allreduce, and on the root of a reduce or broadcast; the rank's
-//                own part of the larger buffer of an allgather, gather, scatter or reduce-scatter
-//   not allowed  an all-to-all or all-to-all-v, and any other overlap of buffers
+// An operation is in place if the result of a rank overwrites its own input. These cases are
+// allowed:
+//   allreduce                send == recv
+//   reduce, broadcast        send == recv on the root
+//   allgather, gather,       the smaller buffer is this rank's own part of the larger buffer
+//   scatter, reduce-scatter
+// An all-to-all or all-to-all-v cannot be in place. No other overlap of buffers is allowed.
 //
-// An allreduce produces the same bits on every rank. A sum of bools is true if any of them is true,
-// and a product is true if all are true. Integers wrap around in their own type. Avg needs a float
-// type. The f8 types can be moved, but not reduced.
+// An allreduce produces the same bits on every rank. The sum of bools is their logical or; the
+// product is their logical and. Integers wrap around in their own type. Avg needs a float type.
+// Operations can move f8 types, but cannot reduce them.
 //
-// On host memory (in-process, MPI) and in-process on one GPU, reductions run in rank order. Results
-// have the same bits in every run and on all of these transports. F16 and BF16 are combined in f32
-// and rounded once. A minimum or maximum is NaN if any input is NaN. NCCL chooses an order that
-// depends on sizes and topology. It may round at every step and does not specify a minimum or
-// maximum with NaN. So its results equal those of the other transports only within rounding.
+// Three transports reduce in rank order: in-process on host memory, MPI, and in-process on one GPU.
+// Their results have the same bits in every run and on each of the three. They combine f16 and bf16
+// in f32 and round once. Their minimum or maximum is NaN if any input is NaN.
+//
+// NCCL reduces in an order that depends on sizes and topology. NCCL may round at every step, and
+// does not specify a minimum or maximum with NaN. Results of NCCL therefore equal results of the
+// other transports only within rounding.
 struct Operation {
   CollectiveKind kind = CollectiveKind::Allreduce;
   const void* send = nullptr;
@@ -73,18 +79,21 @@ struct Operation {
   int64_t count = 0;  // 0: the operation moves nothing
   DType dtype = DType::F32;
   ReduceOp reduce = ReduceOp::Sum;
-  int peer = -1;  // rank within the communicator
-  int root = -1;  // rank within the communicator
-  // AllToAllV: the caller keeps the lists alive until the operation has completed.
+  int peer = -1;  // Send, Recv: the other rank, numbered within the communicator
+  int root = -1;  // numbered within the communicator
+  // AllToAllV: number of elements per rank. The caller must keep the lists alive until the
+  // operation has completed.
   std::span<const int64_t> send_counts = {};
   std::span<const int64_t> recv_counts = {};
 };
 
+// Identifies the group of operations that one call of Communicator::post() started.
 using Ticket = int64_t;
 
-// The communicator of one team, as one rank uses it. Every member posts the same collectives in the
-// same order. Sends and receives match by order between a pair of ranks. Not thread-safe: post()
-// and test() may be called from different threads, but not at the same time.
+// One rank's end of the communicator of a team. A team is an ordered list of ranks. Every member
+// must post the same collectives in the same order. The n-th send from rank a to rank b matches the
+// n-th receive of rank b from rank a. Not thread-safe: post() and test() may be called from
+// different threads, but not at the same time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -92,46 +101,50 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // true: post() enqueues on a native device stream (a cudaStream_t), and that stream orders the
-  // operations. The buffers are device memory. test() is not used.
-  // false: post() starts the operation at once on host memory, and test() returns whether it has
-  // completed.
+  // Returns how post() executes operations.
+  // - true: post() enqueues on a native device stream (a cudaStream_t). The stream orders the
+  //   operations, so callers do not call test(). The buffers are device memory.
+  // - false: post() starts the operation at once. The buffers are host memory. test() returns
+  //   whether the operation has completed.
   virtual bool isStreamOrdered() const = 0;
 
-  // Starts the operations together. Their sends and receives are matched as one group, so a ring of
-  // sends and receives cannot deadlock. If the transport supports it, the collectives of a group
-  // run at the same time (with NCCL in one launch). So no operation of a group may access a buffer
-  // that another one writes. `stream` is the native stream of a stream-ordered communicator. On
-  // host memory `stream` is not used, and the call returns without waiting for other ranks.
+  // Starts the operations of `group` together. Sends and receives of one group cannot deadlock,
+  // even if they form a ring of ranks. The collectives of a group may run at the same time (with
+  // NCCL in one launch). Therefore no operation of a group may access a buffer that another
+  // operation of the group writes. `stream` is the native stream of a stream-ordered communicator.
+  // On host memory `stream` is ignored, and the call returns without waiting for other ranks.
   virtual Ticket post(std::span<const Operation> group, void* stream) = 0;
 
-  // Makes progress and returns whether the group has completed. Throws UserError if another rank
-  // has failed or the transport reports an error (with the name of the call and its message).
+  // Advances the operations of the group, and returns whether all of them have completed. Throws
+  // UserError if another rank has failed or the transport reports an error. The message then has
+  // the name of the failed call and the text of the error.
   virtual bool test(Ticket ticket) = 0;
 
-  // Returns whether a collective occupies SMs while it waits for other ranks. Only stream-ordered
-  // communicators use this. Two communicators that return true deadlock if their collectives start
-  // in different orders on two ranks. false: only streams wait. The collectives may then run beside
-  // all other collectives that every rank posts in the same order.
+  // Returns whether a collective occupies SMs while it waits for other ranks. The value matters
+  // only for stream-ordered communicators.
+  // - true: the collectives of two such communicators deadlock if they start in different orders on
+  //   two ranks.
+  // - false: only streams wait. If every rank posts all collectives in the same order, these
+  //   collectives may run at the same time as all other collectives.
   virtual bool holdsDevice() const { return true; }
 
   // Checks whether the posted work of a stream-ordered communicator can still complete. If another
-  // rank is gone or the transport has met an error, it ends the posted work and throws UserError.
-  // Call it while waiting for a stream. Thread-safe; never blocks.
+  // rank is gone or the transport has met an error, probe() ends the posted work and throws
+  // UserError. Call probe() repeatedly while you wait for a stream. Thread-safe; never blocks.
   virtual void probe() {}
 };
 
 // Selects the hardware of a GPU that moves the data of a collective: SMs or copy engines. A
-// transport that offers no choice ignores it. All ranks of a team must pass equal values.
+// transport without this choice ignores the struct. All ranks of a team must pass equal values.
 struct Carrier {
-  // Upper limit for the thread blocks of a collective, if kernels move the data. Each thread block
-  // has its own SM. 0: the transport chooses.
+  // If kernels move the data: the largest number of thread blocks of a collective. Each thread
+  // block has its own SM. 0: the transport chooses.
   int32_t ctas = 0;
-  // 0: kernels move the data. 1 or more: the number of a copy channel, whose data is moved by copy
-  // engines. This uses no SM, except briefly for a sum. If a GPU of the team cannot access the
-  // memory of another one, kernels move the data instead. Collectives on different copy channels of
-  // a team may run at the same time. Copy channels accept only the kinds for which mayCopy()
-  // (comm/operation.h) returns true.
+  // 0: kernels move the data. 1 or more: the number of a copy channel. Copy engines move the data
+  // of a copy channel. They use no SM, except briefly for a sum. If a GPU of the team cannot access
+  // the memory of another GPU of the team, kernels move the data instead. Collectives on different
+  // copy channels of a team may run at the same time. Copy channels accept only the kinds for which
+  // mayCopy() (comm/operation.h) returns true.
   int32_t copy_channel = 0;
   auto operator<=>(const Carrier&) const = default;
 };
@@ -144,9 +157,9 @@ class WorldMonitor {
   virtual void fail(const std::string& reason) noexcept = 0;
 };
 
-// One rank of a job. exchange(), barrier(), communicator() and split() are collective: they block
-// until the other ranks call them too, and all ranks call them in the same order. One thread at a
-// time may call them.
+// One rank of a job. exchange(), barrier(), communicator() and split() are collective: each call
+// blocks until the other participating ranks make the same call. All ranks must make these calls in
+// the same order. Only one thread at a time may make them.
 class World {
  public:
   World();
@@ -163,14 +176,14 @@ class World {
   void barrier() { exchange(""); }
 
   // Creates the communicator of the team of this rank. `members` are world ranks in team order and
-  // include this rank. Collective over `members`; all members create their communicators in the
-  // same order. Initialisation ends with a barrier of the members.
+  // include this rank. Collective over `members`. All members must create their communicators
+  // in the same order. The call ends with a barrier of the members.
   virtual std::unique_ptr<Communicator> communicator(const std::vector<int>& members) = 0;
 
   // Creates the communicators of all teams of a partition of the job. Collective over the whole
-  // job. `members` is the team of this rank; a rank of no team passes an empty list and gets
-  // nullptr. If the transport can split a communicator, this is cheaper than one call of
-  // communicator() per team.
+  // job. `members` is the team of this rank. A rank that is in no team passes an empty list and
+  // gets nullptr. `carrier` says which hardware moves the data. If the transport can split a
+  // communicator, split() is cheaper than one call of communicator() per team.
   virtual std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                               const Carrier& carrier) {
     static_cast<void>(carrier);
@@ -184,25 +197,25 @@ class World {
   // throws UserError with `reason` and the number of this rank. Thread-safe; never blocks.
   virtual void abort(const std::string& reason) noexcept = 0;
 
-  // Returns the failure of the job because of which this rank should stop waiting. Empty: this rank
-  // knows of no failure. Thread-safe; never blocks.
+  // Returns why the job has failed, as far as this rank knows. A caller should then stop waiting.
+  // Empty: this rank knows of no failure. Thread-safe; never blocks.
   virtual std::string fault() const { return {}; }
 
-  // Ends the waiting calls of this rank after the job has failed; the job monitor
-  // (comm/monitor/job_monitor.h) notifies the other ranks. Every waiting call of this rank, now or
-  // later, throws UserError with `reason`. Never ends the process. Afterwards an MPI World makes no
-  // more MPI calls, and buffers of unfinished operations may be freed. The default, for ranks that
-  // share their state, calls abort().
+  // Ends the waiting calls of this rank after the job has failed. Every waiting call of this rank,
+  // now or later, throws UserError with `reason`. The job monitor (comm/monitor/job_monitor.h)
+  // notifies the other ranks. Never ends the process. Afterwards an MPI World makes no more MPI
+  // calls, and buffers of unfinished operations may be freed. The default calls abort(), which is
+  // correct for ranks that share their state.
   virtual void interrupt(const std::string& reason) noexcept { abort(reason); }
 
-  // Returns the monitor that this World owns. The first call creates it with `make`, which may wait
-  // for the other ranks. Thread-safe.
+  // Returns the monitor that this World owns. The first call creates the monitor with `make`, which
+  // may wait for the other ranks. Thread-safe.
   WorldMonitor& monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make);
 
   // Reports that this rank leaves the job because of an exception. The UserError of the other ranks
-  // contains `why`. Call it where a program catches the exception, while the World exists. Without
-  // this call the other ranks learn only that this rank has left, and only after the exception has
-  // destroyed its World. Does not end a process or wait for a rank.
+  // contains `why`. Call fail() where a program catches the exception, while the World exists.
+  // Without this call, the other ranks do not learn `why`. They only learn that this rank has left,
+  // after the exception has destroyed its World. fail() ends no process and waits for no rank.
   virtual void fail(const std::string& why) noexcept;
 
  protected:
@@ -214,8 +227,8 @@ class World {
   std::optional<std::string> failure() const;
 
  private:
-  std::mutex making_mutex_;           // held while the monitor is created
-  mutable std::mutex monitor_mutex_;  // guards the next two; no call waits while it holds it
+  std::mutex making_mutex_;           // held while monitor() creates the monitor
+  mutable std::mutex monitor_mutex_;  // guards the next two members; held only briefly
   std::unique_ptr<WorldMonitor> monitor_;
   std::optional<std::string> failure_;
 };

@@ -10,36 +10,37 @@
 
 namespace heddle::comm {
 
-// Entry points of the optional transports. Each transport is a shared library that
-// host/device/load_module.h loads on first use. The rest of heddle does not link it, but finds its
-// entry point by the C symbol named below.
+// Entry points of the optional transports. Each transport is a shared library (a module), which
+// host/device/load_module.h loads on first use. The rest of heddle does not link the modules. It
+// finds the entry point of a module by the C symbol named below.
 
 // libheddle_mpi: `extern "C" const MpiModule* heddleMpiModule()`.
 struct MpiModule {
   // Returns the World of the job that mpirun started. Initialises MPI unless the program has done
-  // so. A thread of this module makes all MPI calls and polls. If the module initialised MPI, it
-  // finalises MPI when the last World is destroyed.
+  // so. One thread of this module makes all MPI calls. If the module initialised MPI, it finalises
+  // MPI when the last World is destroyed.
   std::unique_ptr<World> (*makeWorld)();
 };
 
 // A reduction on device memory: dst = srcs[0] op srcs[1] op ... on `stream`. The caller supplies
-// it, because comm does not generate code. dst may equal one of srcs: in an in-place allreduce, a
-// rank reduces its chunk into its own buffer.
+// the function, because comm does not generate code. `dst` may equal one of `srcs`: in an in-place
+// allreduce, a rank reduces its part of the elements into its own buffer.
 using DeviceReduce = std::function<void(void* dst, std::span<const void* const> srcs, int64_t count,
                                         DType dtype, ReduceOp op, void* stream)>;
 
 // libheddle_nccl: `extern "C" const NcclModule* heddleNcclModule()`.
 struct NcclModule {
-  // Wraps a bootstrap World (MPI or in-process), which executes exchange(). Communicators use NCCL
-  // on CUDA device `device`. The communicator of a copy channel (Carrier::copy_channel) uses copy
-  // engines instead, if the GPUs of the team can access each other's memory. `reduce` sums the data
-  // that copy engines moved to `device`; nullptr: no copy channels.
+  // Creates a World whose communicators use NCCL on CUDA device `device`. `bootstrap` is an MPI or
+  // in-process World, which executes exchange(). The communicator of a copy channel
+  // (Carrier::copy_channel) uses copy engines instead of NCCL, if the GPUs of the team can access
+  // each other's memory. `reduce` sums the data that copy engines moved to `device`. If `reduce` is
+  // nullptr, NCCL also serves the copy channels.
   std::unique_ptr<World> (*makeWorld)(std::unique_ptr<World> bootstrap, int device,
                                       DeviceReduce reduce);
 };
 
-// Creates several in-process ranks on one GPU (in libheddle_cuda). They use device copies, events
-// and `reduce`.
+// The type of the function in libheddle_cuda that creates `size` in-process ranks on one GPU. The
+// ranks exchange data by device copies, events and `reduce`.
 using MakeInProcessCudaWorlds = std::vector<std::unique_ptr<World>> (*)(int size, int device,
                                                                         DeviceReduce reduce);
 

@@ -6,8 +6,8 @@
 
 #include "comm/communicator.h"
 
-// Helpers of all transports. They check an operation, describe it in messages and split it into
-// parts.
+// Helper functions for all transports. They check operations, describe operations in messages, and
+// split operations into parts.
 namespace heddle::comm {
 
 // Checks the operations that rank `rank` of a communicator of `size` ranks posts. Throws UserError
@@ -18,7 +18,7 @@ void checkGroup(std::span<const Operation> group, int rank, int size);
 
 bool isPointToPoint(CollectiveKind kind);
 bool reduces(CollectiveKind kind);
-// Returns whether copy engines can move the data (Carrier::copy_channel).
+// Returns whether copy engines can move the data of `kind` (Carrier::copy_channel).
 bool mayCopy(CollectiveKind kind);
 bool isRooted(CollectiveKind kind);  // reduce, broadcast, gather, scatter
 
@@ -35,7 +35,8 @@ int64_t receivedBy(const Operation& operation, int size);
 // must outlive the copy.
 Operation withOwnCounts(const Operation& operation, std::vector<int64_t>& storage);
 
-// Returns the sum of the first `rank` counts, which is the index of the first element of that rank.
+// Returns the sum of the first `rank` counts. If parts lie in rank order without gaps, this is the
+// index of the first element of the part of `rank`.
 int64_t offsetOf(std::span<const int64_t> counts, int rank);
 
 // Returns for example `allreduce(sum) of 8 f32`, `broadcast of 8 f32 from 0`, `send of 3 i64 to 1`.
@@ -47,8 +48,8 @@ bool agree(const Operation& a, int rank_a, const Operation& b, int rank_b);
 // Returns for example `[0, 2, 5]`.
 std::string listOf(const std::vector<int>& ranks);
 
-// Returns the position of `rank` in `members`. Throws UserError unless `members` are distinct ranks
-// of a job of `job_size` ranks and contain `rank`.
+// Returns the position of `rank` in `members`. Throws UserError if `members` does not contain
+// `rank`, contains a rank twice, or contains a rank outside the job of `job_size` ranks.
 int positionInTeam(const std::vector<int>& members, int rank, int job_size);
 
 // The chunk of `count` elements that rank `rank` of `size` ranks reduces. All chunks have the same

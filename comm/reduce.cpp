@@ -9,12 +9,13 @@
 namespace heddle::comm {
 namespace {
 
-// The number of elements that are reduced at a time. The intermediate values of a block stay in the
-// nearest cache while the loop reads each source once. The compiler vectorises the loop.
+// The number of elements of a block. Blocks are reduced one after the other. The intermediate
+// values of a block stay in the L1 cache while the loop reads each source once. The compiler
+// vectorises the loop.
 constexpr int64_t kBlock = 1024;
 
-// Each of these structs has the type in which an element is stored, and the type in which it is
-// combined.
+// Each of these structs names the type in which an element is stored (Stored) and the type in which
+// elements are combined (Value).
 struct BoolElement {
   using Stored = uint8_t;
   using Value = uint8_t;  // 0 or 1
@@ -41,7 +42,7 @@ struct PlainElement {
   static Stored store(Value value) { return value; }
 };
 
-// Combines integers, which wrap around as on a device.
+// Adds two values. Integers wrap around, as on a device.
 template <class T>
 T add(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -58,7 +59,7 @@ T multiply(T a, T b) {
     return a * b;
   }
 }
-// Returns NaN if either side is NaN.
+// Return the smaller and the larger value. If a value is NaN, they return NaN.
 template <class T>
 T lesser(T a, T b) {
   return b < a || b != b ? b : a;
@@ -122,7 +123,7 @@ void reduceOnHost(void* dst, std::span<const void* const> srcs, int64_t count, D
   HEDDLE_USER_CHECK(op != ReduceOp::Avg || isFloat(dtype), "an average of {} needs a float type",
                     name(dtype));
   switch (dtype) {
-    case DType::Bool:  // a sum is "any" (the maximum), a product is "all" (the minimum)
+    case DType::Bool:  // the sum is the maximum, and the product is the minimum
       if (op == ReduceOp::Sum) op = ReduceOp::Max;
       if (op == ReduceOp::Prod) op = ReduceOp::Min;
       return reduceElements<BoolElement>(dst, srcs, count, op);

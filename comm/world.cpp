@@ -7,8 +7,8 @@ namespace heddle::comm {
 World::World() = default;
 World::~World() { closeMonitor(); }
 
-// Does not hold monitor_mutex_ while `make` waits for the other ranks. Otherwise fail() would wait
-// too.
+// `make` may wait for the other ranks. monitor_mutex_ is not held meanwhile, because fail() would
+// then wait too.
 WorldMonitor& World::monitor(const std::function<std::unique_ptr<WorldMonitor>()>& make) {
   std::lock_guard making(making_mutex_);
   if (!hasMonitor()) {
@@ -25,8 +25,8 @@ void World::fail(const std::string& why) noexcept {
   failure_ = why;
 }
 
-// Destroys the monitor after it has released the lock, because the destructor of the monitor may
-// call this World.
+// Releases the lock before it destroys the monitor, because the destructor of the monitor may call
+// this World.
 void World::closeMonitor() noexcept {
   std::unique_ptr<WorldMonitor> closed;
   std::lock_guard lock(monitor_mutex_);

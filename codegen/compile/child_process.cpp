@@ -35,22 +35,24 @@ std::string readAll(int fd) {
   }
 }
 
-// Resources that outlive this process unless they are removed: child processes and folders.
+// Child processes and folders, which would otherwise outlive this process.
 struct Outliving {
   std::mutex mutex;
-  bool ended = false;
+  bool ended = false;  // endChildProcesses() was called
   std::set<pid_t> children;
   std::set<std::string> folders;
 };
 
-// Never destroyed, because threads may still use it while the process exits.
+// Returns the only Outliving object. It is never destroyed, because threads may still use it while
+// the process exits.
 Outliving& outliving() {
   static Outliving* const one = new Outliving;
   return *one;
 }
 
-// Removes a pid from the list before the process is reaped. Afterwards the system may give the pid
-// to a process of another program, and this pid must not be in the list.
+// Waits for the end of a child process and returns its exit code. It removes the pid from the list
+// before it reaps the process. After that, the system may give the pid to another program, which
+// endChildProcesses() must not end.
 int waitFor(pid_t pid) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -69,7 +71,8 @@ struct RunningProcess {
   pid_t parent = 0;
 };
 
-// Returns all processes of this machine, from /proc/PID/stat: PID (NAME) STATE PARENT ...
+// Returns all running processes of this machine. Reads /proc/PID/stat, whose content is: PID (NAME)
+// STATE PARENT ...
 std::vector<RunningProcess> runningProcesses() {
   std::vector<RunningProcess> found;
   std::error_code error;
@@ -87,8 +90,8 @@ std::vector<RunningProcess> runningProcesses() {
   return found;
 }
 
-// Stops the processes and their descendants, and returns all of them. Each process is stopped
-// before its children are looked up, so that it cannot start further children.
+// Stops the processes and their descendants, and returns all of them. A process is stopped before
+// the function looks for its children, so that it cannot start further children.
 std::vector<pid_t> stopWithDescendants(std::vector<pid_t> all) {
   const auto listed = [&](pid_t pid) {
     return std::find(all.begin(), all.end(), pid) != all.end();
@@ -122,8 +125,8 @@ void endAll(const std::vector<pid_t>& all) {
   for (pid_t pid : left) kill(pid, SIGKILL);
 }
 
-// Starts a program. Returns 0 or the error. Starting and listing happen under one lock, so every
-// running child is listed.
+// Starts a program and adds it to the list of children. Returns 0 or an error number. One lock
+// covers both steps, so every running child is in the list.
 int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** argv) {
   std::lock_guard lock(outliving().mutex);
   if (outliving().ended) return ECANCELED;
@@ -137,7 +140,7 @@ int spawnListed(pid_t& pid, const posix_spawn_file_actions_t& actions, char** ar
 ProcessResult runProcess(const std::vector<std::string>& command) {
   ProcessResult result;
   int ends[2];
-  // Close-on-exec: a child that another thread starts must not keep our pipe open.
+  // O_CLOEXEC, because a child that another thread starts must not keep this pipe open.
   if (pipe2(ends, O_CLOEXEC) != 0) {
     result.output = fmt::format("pipe2: {}", std::strerror(errno));
     return result;
@@ -175,8 +178,7 @@ void endChildProcesses() noexcept {
     std::error_code ignored;
     for (const std::string& folder : all.folders) std::filesystem::remove_all(folder, ignored);
   } catch (const std::exception&) {
-    // Out of memory. The remaining programs and folders are not removed, but the process still
-    // exits.
+    // There is no memory. The remaining programs and folders stay, but the process still exits.
   }
 }
 

@@ -8,20 +8,21 @@ namespace heddle::codegen {
 struct ProcessResult {
   bool started = false;
   int exit_code = -1;  // 128 + signal if a signal killed it
-  std::string output;  // stdout and stderr, in the order in which they arrived
+  std::string output;  // stdout and stderr, interleaved as they arrived; or why it did not start
 };
 
 // Runs a program (looked up on PATH) without a shell and waits for its end. Thread-safe.
 ProcessResult runProcess(const std::vector<std::string>& command);
 
-// Ends all programs of runProcess with their descendants, and removes every TempFolder. Call this
-// right before _exit(); other threads may still be in runProcess. Afterwards no program can be
-// started and no TempFolder can be created. Takes 0.2 s if a program ignores SIGTERM. Thread-safe.
+// Ends all programs that runProcess() started, with their descendants, and removes every
+// TempFolder. Call this right before _exit(). Other threads may still be in runProcess().
+// Afterwards runProcess() starts no program, and the constructor of TempFolder throws. Takes 0.2 s
+// if a program ignores SIGTERM. Thread-safe.
 void endChildProcesses() noexcept;
 
-// A new folder that only this user may enter. The destructor removes it with its contents. The
-// constructor throws UserError if it cannot create the folder under $TMPDIR (or /tmp if that is
-// unset).
+// A new folder that only this user may enter. The constructor creates it under $TMPDIR, or under
+// /tmp if TMPDIR is unset. It throws UserError if it cannot create the folder. The destructor
+// removes the folder with its contents.
 class TempFolder {
  public:
   TempFolder();

@@ -20,7 +20,7 @@ namespace {
 
 using Image = std::shared_ptr<const KernelImage>;
 
-// A compiler is a process or a library call that uses one core.
+// Returns the number of compilers to run at the same time. Each run of a compiler uses one core.
 size_t coresToUse() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 // Runs work(i) for every i below `count` on a few threads. `work` must not throw.
@@ -42,16 +42,17 @@ struct Wanted {
   ImageKey key;
   Image image;
   std::exception_ptr error;
-  bool mine = false;  // this thread compiles or loads it
+  bool mine = false;  // the current call compiles or loads the image
 };
 
 using Group = std::vector<Wanted*>;
 
+// Divides the sources into groups that are compiled together.
 std::vector<Group> groupsOf(const Group& wanted, const KernelCompiler& compiler) {
   const size_t most = compiler.mostAtOnce();
   const size_t fewest = (wanted.size() + most - 1) / most;
-  // Splits the sources into more texts if cores would be idle. Each text must be large enough to be
-  // worth a start of the compiler.
+  // Creates more groups than necessary if cores would otherwise be idle. A group must not be too
+  // small, because each start of the compiler costs time.
   const size_t least = std::max<size_t>(1, most / 3);
   const size_t count = std::max(fewest, std::min(coresToUse(), wanted.size() / least));
   std::vector<Group> groups(count);
@@ -68,10 +69,11 @@ struct ImageCache::Impl {
   std::atomic<int64_t> compiled{0};
   std::mutex mutex;
   std::condition_variable finished;
-  std::map<std::string, Image> images;  // key -> image; null while a thread compiles or loads it
+  std::map<std::string, Image> images;  // by key text; nullptr while a thread compiles or loads it
 
-  // Takes the images that exist, and claims the missing images that no other thread has claimed.
-  // Waits if other threads have claimed all missing images. Returns false if no image is missing.
+  // Takes the images that exist, and claims missing images that no other thread has claimed. If
+  // other threads have claimed all missing images, waits for these threads. Returns true if this
+  // call has claimed images, and false if no image is missing.
   bool claim(std::vector<Wanted>& wanted) {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -91,8 +93,8 @@ struct ImageCache::Impl {
     }
   }
 
-  // Publishes the claimed images. After an error, it drops the claims instead. Other threads then
-  // compile the source themselves and get the same error.
+  // Publishes the claimed images. If an image has an error, drops the claim instead. Another thread
+  // that needs the image then compiles the source itself, and gets the same error.
   void publish(std::vector<Wanted>& wanted) {
     std::lock_guard lock(mutex);
     for (Wanted& w : wanted) {
@@ -116,8 +118,8 @@ struct ImageCache::Impl {
     compiled.fetch_add(static_cast<int64_t>(group.size()));
   }
 
-  // If several sources do not compile together, each source is compiled alone. Only the faulty
-  // source then has an error, and the others have images.
+  // Compiles a group. If this fails, compiles each source of the group alone. Only the sources with
+  // errors then fail.
   void compileOrSplit(const Group& group, const KernelCompiler& compiler) noexcept {
     try {
       compileGroup(group, compiler);
@@ -157,8 +159,8 @@ std::vector<Image> ImageCache::get(const std::vector<const KernelSource*>& sourc
                  "the kernel source and the compiler have different targets");
     wanted.push_back({source, ImageKey(*source, compiler), nullptr, nullptr, false});
   }
-  // A thread compiles and publishes its own claims before it waits for other threads, so two
-  // threads never wait for each other.
+  // A thread publishes the images that it has claimed before it waits for other threads. Two
+  // threads therefore never wait for each other.
   while (impl_->claim(wanted)) {
     try {
       impl_->make(wanted, compiler);

@@ -10,17 +10,18 @@
 namespace heddle::codegen {
 
 // A cache of kernel images on disk. Thread-safe; many processes may share a folder.
-// - The key is a hash of source text, runtime header and compiler identity. The full key text is
-//   stored and compared.
-// - A file is written under a private name and then renamed. A damaged file is compiled again and
-//   replaced.
-// - If the folder cannot be written, the cache only reads it and says so once on stderr.
-// - If the folder exceeds `max_bytes`, the least recently used images are removed.
+// - The key consists of the source text, the runtime header and the compiler identity. A hash of
+//   the key names the files. The full key is also stored and compared.
+// - A file is written under a private name and then renamed. If a file is damaged, the image is
+//   compiled again and the file is replaced.
+// - If the folder is not writable, the cache only reads it, and prints one message on stderr.
+// - If the folder becomes larger than `max_bytes`, the least recently used images are removed.
 // - An image is compiled only once, even if several threads request it.
 //
-// Requested sources that are neither in memory nor in the folder are compiled in as few compiler
-// runs as the compiler and the number of cores suggest, several runs at a time. If a joint run
-// fails, each of its sources is compiled alone, so that only the faulty one reports an error.
+// get() compiles the requested sources that are neither in memory nor in the folder. One run of the
+// compiler takes several sources (KernelCompiler::mostAtOnce()), but not so many that cores are
+// idle. Several runs execute at the same time. If a run of several sources fails, each of its
+// sources is compiled alone. Only the sources with errors then fail.
 class ImageCache {
  public:
   // The default folder is $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle,
@@ -29,11 +30,11 @@ class ImageCache {
   ~ImageCache();
   std::shared_ptr<const KernelImage> get(const KernelSource& source,
                                          const KernelCompiler& compiler);
-  // Returns one image per source; several sources may share an image. If sources fail, throws the
-  // error of the first one in the order of `sources`.
+  // Returns one image per source. Several sources may share an image. If sources fail to compile,
+  // throws the error of the first failed source in the order of `sources`.
   std::vector<std::shared_ptr<const KernelImage>> get(
       const std::vector<const KernelSource*>& sources, const KernelCompiler& compiler);
-  int64_t compiled() const;  // sources that this object compiled; those found on disk do not count
+  int64_t compiled() const;  // number of sources that this object compiled, not found on disk
   static std::string defaultFolder();
 
  private:

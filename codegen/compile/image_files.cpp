@@ -41,7 +41,8 @@ fs::path temporaryFor(const fs::path& path) {
   return temporary;
 }
 
-// Replaces `path` atomically: readers see the old file, the new file or none.
+// Renames `temporary` to `path`. Readers of `path` see the old file or the new file, never a
+// partial file. If the rename fails, removes `temporary` and returns false.
 bool renameOrRemove(const fs::path& temporary, const fs::path& path) {
   std::error_code error;
   fs::rename(temporary, path, error);
@@ -67,14 +68,16 @@ bool writeAtomically(const fs::path& path, const std::string& bytes) {
   return renameOrRemove(temporary, path);
 }
 
-// Returns false if the file system has no hard links; the caller then writes a copy.
+// Makes `path` a hard link to the file `from`. Returns false if this fails, for example because the
+// file system has no hard links. The caller then writes a copy.
 bool linkAtomically(const fs::path& from, const fs::path& path) {
   const fs::path temporary = temporaryFor(path);
   std::error_code error;
   fs::create_hard_link(from, temporary, error);
   if (error) return false;
   const bool renamed = renameOrRemove(temporary, path);
-  // If both names already refer to one file, rename() does nothing and leaves both names.
+  // If both names already refer to the same file, rename() does nothing and does not remove
+  // `temporary`.
   fs::remove(temporary, error);
   return renamed;
 }
@@ -85,14 +88,14 @@ struct Entry {
   int64_t bytes = 0;
 };
 
-// Returns the entries of the folder by stem. The size of a file with several links is divided
-// equally among its entries.
+// Returns the entries of the folder by stem. If several entries link to one file, its size is
+// divided equally among them. Also removes old temporary files.
 std::map<std::string, Entry> entriesOf(const fs::path& folder) {
   std::map<std::string, Entry> entries;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
     const std::string extension = file.path().extension().string();
-    // A killed process may have left this half-written file.
+    // A killed process may have left this partial file.
     if (extension == ".tmp" &&
         file.last_write_time(error) < fs::file_time_type::clock::now() - std::chrono::hours(1)) {
       fs::remove(file.path(), error);
@@ -131,7 +134,7 @@ std::shared_ptr<const KernelImage> ImageFiles::load(const ImageKey& key) const {
   const fs::path path = pathOf(key);
   const std::optional<std::string> bytes = readWhole(path);
   if (!note || !bytes || *note != checksumLine(*bytes) + key.text) return nullptr;
-  // The time of the key file says when the entry was last used; evict() sorts by it.
+  // Records the time of this use as the time of the key file. evict() sorts entries by this time.
   std::error_code ignored;
   fs::last_write_time(note_path, fs::file_time_type::clock::now(), ignored);
   auto image = std::make_shared<KernelImage>();
@@ -174,8 +177,8 @@ bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::stri
   const fs::path first = pathOf(*keys.front());
   for (const ImageKey* key : keys) {
     const bool linked = key != keys.front() && linkAtomically(first, pathOf(*key));
-    // An image without its key is never read, so a crash between the two writes costs only a
-    // compilation.
+    // The image is written before its key. No process reads an image without a key. A crash between
+    // the two writes therefore only costs a compilation.
     if ((!linked && !writeAtomically(pathOf(*key), image)) ||
         !writeAtomically(folder_ / (key->stem + ".key"), checksumLine(image) + key->text)) {
       complain(std::strerror(errno));
@@ -187,8 +190,8 @@ bool ImageFiles::write(const std::vector<const ImageKey*>& keys, const std::stri
   return true;
 }
 
-// Writes the shared object to a temporary folder, because dlopen needs a file. The folder is
-// removed together with this object.
+// Writes the shared object to a temporary folder, because dlopen needs a file. The destructor of
+// this ImageFiles removes the folder.
 std::string ImageFiles::keep(const ImageKey& key, const std::string& image) {
   std::lock_guard lock(mutex_);
   if (!own_folder_) own_folder_.emplace();
@@ -207,8 +210,9 @@ void ImageFiles::complain(const std::string& what) {
              folder_.string(), what);
 }
 
-// Removes the least recently used entries until the folder fits. An image that is open or mapped
-// stays usable after its file is removed.
+// Removes the least recently used entries until the folder is not larger than max_bytes_. Never
+// removes the entries in `keep`. An image that is open or mapped stays usable after its file is
+// removed.
 void ImageFiles::evict(const std::set<std::string>& keep) const {
   int64_t total = 0;
   std::vector<Entry> by_age;

@@ -14,8 +14,9 @@
 
 namespace heddle::codegen {
 
-// The key of an image. `text` contains everything that decides the image. `stem` is a hash of
-// `text` and names the files of the image. The full text is also stored in a file and compared.
+// The key of a kernel image. `text` contains everything that decides the bytes of the image. `stem`
+// is a hash of `text` and names the files of the image. The full text is stored in the folder too,
+// and load() compares it.
 struct ImageKey {
   ImageKey(const KernelSource& source, const KernelCompiler& compiler);
   std::string text;
@@ -27,16 +28,17 @@ struct ImageKey {
 // because dlopen needs the image of a C++ kernel as a file of its own:
 //   STEM.cubin or STEM.so   the image
 //   STEM.key                the checksum of the image and the key text, written last
-// The bytes of a C++ image are only in its file, not in memory. Thread-safe.
+// A KernelImage for C++ contains only the path of its file, not the bytes. Thread-safe.
 class ImageFiles {
  public:
   ImageFiles(std::string folder, int64_t max_bytes);
 
-  // Returns nullptr if the image is missing or damaged.
+  // Returns the image of `key`, or nullptr if the image is missing or damaged.
   std::shared_ptr<const KernelImage> load(const ImageKey& key) const;
-  // Stores one image that serves all of `keys`, under each of them. The names are hard links to one
-  // file, or copies if the file system has no hard links. Each key gets the path of its own name.
-  // Another process may replace the file of a name, but only by an image that serves the same key.
+  // Stores one image under each of `keys`, and returns one KernelImage per key. The files of the
+  // keys are hard links to one file, or copies if the file system has no hard links. Each returned
+  // KernelImage has the path of its own key. Another process may replace the file of a key, but
+  // only by an image that serves the same key.
   std::vector<std::shared_ptr<const KernelImage>> save(const std::vector<const ImageKey*>& keys,
                                                        std::vector<std::byte> bytes);
 
@@ -51,7 +53,7 @@ class ImageFiles {
   int64_t max_bytes_;
   std::mutex mutex_;
   bool complained_ = false;
-  std::optional<TempFolder> own_folder_;  // holds shared objects if `folder_` is not writable
+  std::optional<TempFolder> own_folder_;  // for shared objects, if `folder_` is not writable
 };
 
 }  // namespace heddle::codegen

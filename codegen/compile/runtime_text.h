@@ -7,18 +7,19 @@
 
 namespace heddle::codegen {
 
-// The kernel runtime headers, which the build embeds as text. They define the functions that
-// generated text calls as `hd::`. The headers of both targets define the same names, so the text of
-// an op serves CUDA and C++.
+// The kernel runtime headers, which the build embeds as text. They define the functions in
+// namespace `hd` that generated kernels call. The headers of both targets define the same
+// functions, so an op needs only one text for CUDA and C++.
 extern const std::string_view kRuntimeHeader_cuda_runtime;
 extern const std::string_view kRuntimeHeader_cuda_math;
 extern const std::string_view kRuntimeHeader_cpu_runtime;
 extern const std::string_view kRuntimeHeader_cpu_vector_math;
 extern const std::string_view kRuntimeHeader_cpu_math;
 
-// The kernels of heddle's own library functions and matrix products, as CUDA text. Each text must
-// follow the text of cuda_elements. The text of cuda_library must also follow cuda_lines,
-// cuda_keys, cuda_sort and cuda_select, in this order.
+// The kernels of heddle's own library functions and matrix products, as CUDA text. A source for
+// matrix products consists of cuda_elements and cuda_product. A source for library functions
+// consists of cuda_elements, cuda_lines, cuda_keys, cuda_sort, cuda_select and cuda_library, in
+// this order.
 extern const std::string_view kRuntimeHeader_cuda_elements;
 extern const std::string_view kRuntimeHeader_cuda_lines;
 extern const std::string_view kRuntimeHeader_cuda_keys;
@@ -27,8 +28,8 @@ extern const std::string_view kRuntimeHeader_cuda_select;
 extern const std::string_view kRuntimeHeader_cuda_library;
 extern const std::string_view kRuntimeHeader_cuda_product;
 
-// Returns the text that precedes every kernel text: types and memory accesses, then the functions
-// of the ops.
+// Returns the text that must precede every kernel text: types and memory accesses, then the
+// functions of the ops.
 inline std::string runtimeHeader(Target target) {
   const bool cuda = target == Target::Cuda;
   std::string text(cuda ? kRuntimeHeader_cuda_runtime : kRuntimeHeader_cpu_runtime);

@@ -13,7 +13,7 @@ void check(nvrtcResult result, const char* call) {
   HEDDLE_USER_CHECK(result == NVRTC_SUCCESS, "{}: {}", call, nvrtcGetErrorString(result));
 }
 
-// Owns an NVRTC program.
+// Owns a program of NVRTC.
 class Program {
  public:
   explicit Program(const std::string& text) {
@@ -53,8 +53,8 @@ class Program {
 class NvrtcCompiler : public KernelCompiler {
  public:
   explicit NvrtcCompiler(const std::string& arch)
-      // No contraction: a value has the same bits whether or not a multiplication and an addition
-      // are in one kernel.
+      // --fmad=false: no fused multiply-add. The result of a multiplication and an addition is the
+      // same in one kernel and in two kernels.
       : options_{"--gpu-architecture=" + arch, "-std=c++17", "--fmad=false"} {
     int major = 0;
     int minor = 0;

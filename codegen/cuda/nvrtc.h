@@ -11,8 +11,8 @@ namespace heddle::codegen {
 // Needs no GPU and no driver.
 std::unique_ptr<KernelCompiler> makeNvrtcCompiler(const std::string& arch);
 
-// The same function under an unmangled name, for callers that load libheddle_cuda.so with dlopen.
-// The caller owns the result. Returns nullptr if NVRTC cannot start.
+// Does the same as makeNvrtcCompiler(), but has an unmangled name for callers that load
+// libheddle_cuda.so with dlopen. The caller owns the result. Returns nullptr if NVRTC cannot start.
 extern "C" KernelCompiler* heddleMakeNvrtcCompiler(const char* arch);
 
 }  // namespace heddle::codegen

@@ -8,13 +8,14 @@
 
 namespace heddle::codegen {
 
-// The part of the kernel language that both targets share: values, ops, conversions.
+// Functions that the CUDA and the C++ emitter share. They write the text of values, ops and
+// conversions.
 
 // Collects lines and indents them.
 class TextWriter {
  public:
   void line(std::string_view text);  // "" is an empty line
-  void open(std::string_view text);  // text that ends with "{"; indents the following lines
+  void open(std::string_view text);  // `text` ends with "{"; the following lines are indented
   void close(std::string_view text = "}");
   std::string take() { return std::move(text_); }
 
@@ -23,49 +24,54 @@ class TextWriter {
   int depth_ = 0;
 };
 
-std::string_view storedType(DType dtype);  // an element in memory
-std::string_view valueType(DType dtype);   // a value in a register, of computeType()
+std::string_view storedType(DType dtype);  // C++ type of an element in memory
+std::string_view valueType(DType dtype);   // C++ type of a value in a register
+// Return the expression of a constant, and of a value converted to another dtype.
 std::string literalText(const Scalar& value, DType dtype);
 std::string convertText(const std::string& text, DType from, DType to);
 
-// Replaces `{0}`, `{1}`, ... in the text of an op by the operands.
+// Replaces `{0}`, `{1}`, ... in the text of an op by the texts of the operands.
 std::string applyText(std::string_view text, const std::string& a, const std::string& b = {},
                       const std::string& c = {}, const std::string& d = {});
 
-// Supplies the text of the leaves of a body.
+// Supplies the text of the inputs of a body (codegen/plan/body.h), which differs between targets.
 struct LeafText {
-  std::function<std::string(int tensor)> element;  // of the stored type
-  std::function<std::string(int accumulator)> result;
-  std::string lane;  // expression for the current lane
+  std::function<std::string(int tensor)> element;      // element of a tensor, of its stored type
+  std::function<std::string(int accumulator)> result;  // final value
+  std::string lane;                                    // number of the current lane
 };
 
-// Declares the nodes of `body` as constants named prefix0, prefix1, ...
+// Writes the nodes of `body` as constants. Their names are `prefix` followed by the number of the
+// node.
 void writeNodes(TextWriter& out, const Body& body, const LoopNest& nest, const LeafText& leaves,
                 const std::string& prefix);
 
-// Return the index of the element along a coordinate of the space (-1: an axis of one element). The
-// local index counts within the rank's block and has the kernel's index type. The global index
-// counts in the unsharded tensor and is an i64.
+// Return the text of the index of the current element along a coordinate (Space::coordinates; -1:
+// an axis of one element). The local index counts from the start of this rank's block, and has the
+// kernel's index type. The global index counts in the unsharded tensor, and is an i64.
 std::string localIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
 std::string globalIndexText(const LoopNest& nest, int coordinate, const std::string& lane);
 
-// Declares the locals that node `i`, a LoadAt, needs. Returns the expression of its value.
+// Writes the declarations of the locals that node `i` (a Node::Kind::LoadAt) needs. Returns the
+// expression of the node's value.
 std::string loadAtText(TextWriter& out, const Body& body, size_t i, const LoopNest& nest,
                        const LeafText& leaves, const std::string& prefix);
 
-// Returns the value of a node, converted to the stored type of `dtype`.
+// Returns the expression of a node's value, converted to the stored type of `dtype`.
 std::string storedText(const Body& body, int node, DType dtype, const std::string& prefix);
 
-// Returns the tensors that a body reads or writes, in ascending order.
+// Returns the indices of the tensors that a body reads or writes (Space::tensors), in ascending
+// order.
 std::vector<int> tensorsOf(const Body& body);
 
 // Returns the expression that combines `into` with `element`, which has the accumulator's type.
 std::string combineText(const Accumulator& a, const std::string& into, const std::string& element);
-// Returns node `a.element` of the loop body, converted to the accumulator's type.
+// Returns the expression of node `a.element` of the loop body, converted to the accumulator's type.
 std::string elementText(const LoopNest& nest, const Accumulator& a, const std::string& prefix);
 
-// Declares the pointers, sizes and scalars of the argument struct `args` as locals.
+// Writes declarations of locals for the pointers, sizes and scalars of the argument struct `args`.
 void writeArguments(TextWriter& out, const LoopNest& nest);
+// Writes declarations of locals for `coordinates`.
 void writeCoordinates(TextWriter& out, const std::vector<Coordinate>& coordinates);
 
 // Return the text of the entry point with its argument struct. The runtime header must precede it.

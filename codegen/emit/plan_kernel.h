@@ -9,13 +9,13 @@
 
 namespace heddle::codegen {
 
-// Chooses schedule and kernel variant for the shapes of a run, and returns source and launches.
+// Chooses a schedule for the shapes of a run, and returns the kernel source and its launches.
 // - The operands may have any strides and any number of axes, and there may be several outputs.
 // - `inputs` and `outputs` have one descriptor per operand, in the order of the segment's inputs()
 //   and outputs(). A scalar input keeps its position; its descriptor is ignored.
-// - An output that is updated in place may equal an input.
-// - The source depends only on the segment and the chosen schedule, not on exact sizes. Caches
-//   therefore often contain the image for new sizes already.
+// - An output may use the memory of an input that is updated in place.
+// - The source depends only on the segment and the chosen schedule, not on exact sizes. New sizes
+//   therefore often need no new image.
 // - Throws UserError if no schedule fits the segment. Thread-safe.
 KernelPlan planKernel(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                       const std::vector<TensorDesc>& outputs, Target target);

@@ -6,30 +6,33 @@
 
 namespace heddle::codegen {
 
-// Position of the store of an output: inside the loop over the full space, or after the reductions,
-// over the kept axes only.
+// The position of the store of an output. Loop: in the loop over the full iteration space. Finish:
+// after the reductions, in the loop over the axes that are not reduced (kept axes).
 enum class Place : uint8_t { Loop, Finish };
 
-// The structure of a kernel segment: its one iteration space, and the axis of the space that each
-// axis of each value maps to. Axes of the space are numbered in order of first appearance.
+// The structure of a segment that becomes one kernel. The kernel has one iteration space, and each
+// axis of each value maps to an axis of this space. Axes of the space are numbered in order of
+// first appearance.
 struct Analysis {
-  IdVector<ValueId, std::vector<int>>
-      axes;                       // [value][logical axis]: axis of the space, -1: broadcast
-  std::vector<bool> reduced;      // per axis of the space
-  IdVector<ValueId, bool> after;  // per value: depends on a reduction of this segment
+  // axes[value][i]: the axis of the space to which logical axis i of the value maps; -1: broadcast.
+  IdVector<ValueId, std::vector<int>> axes;
+  // Per axis of the space: reductions of the segment combine elements along this axis.
+  std::vector<bool> reduced;
+  IdVector<ValueId, bool> after;  // per value: the value depends on a reduction of this segment
   std::vector<ExprId> reductions;
-  std::vector<Place> places;  // per output
-  // Segment inputs that ops read only at computed indices. They do not follow the axes of the
-  // space.
-  IdVector<ValueId, bool> indexed_only;  // per value
-  std::vector<int> coordinates;          // axes of the space whose index a body needs, ascending
+  std::vector<Place> places;  // per output of the segment
+  // Per value: the value is an input of the segment that ops read only at computed indices. The
+  // axes of such an input do not map to axes of the space.
+  IdVector<ValueId, bool> indexed_only;
+  std::vector<int> coordinates;  // axes of the space whose index an op needs, ascending
 };
 
-// Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if it is not one kernel.
+// Analyzes `segment`. Throws UserError with the text of whyNotOneKernel() if it cannot be one
+// kernel.
 Analysis analyze(const Fusion& segment);
 
-// Returns why the segment cannot be one generated kernel, or an empty string if it can. These are
-// the rules by which segmentation separates ops (ir/analysis/kernel_rules.h).
+// Returns why the segment cannot be one generated kernel, or an empty string if it can.
+// Segmentation separates ops by the same rules (ir/analysis/kernel_rules.h).
 std::string whyNotOneKernel(const Fusion& segment);
 
 }  // namespace heddle::codegen

@@ -8,9 +8,10 @@ namespace heddle::codegen {
 
 // An index expression of a generated kernel: integers, loop variables and kernel parameters,
 // combined by add, mul, floor-div and mod. All values are non-negative. Every node has a range [lo,
-// hi] that is proven for the sizes of this plan and decides the width of the index type. The
-// constructors fold only identities that are true for every size (x*1, x+0, x*0). Therefore the
-// printed text depends only on the structure of the expression. Objects are immutable.
+// hi], which is proven for the sizes of one KernelPlan (codegen/kernel.h). The ranges decide the
+// width of the index type. The constructors fold only identities that are true for every size (x*1,
+// x+0, x*0). Therefore the printed text depends only on the structure of the expression. Objects
+// are immutable.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { Constant, Variable, Parameter, Add, Mul, Div, Mod };
@@ -18,7 +19,7 @@ class IndexExpr {
   IndexExpr() : IndexExpr(constant(0)) {}
   static IndexExpr constant(int64_t value);
   static IndexExpr variable(std::string name, int64_t lo, int64_t hi);
-  static IndexExpr parameter(std::string name, int64_t value);  // range [value, value]
+  static IndexExpr parameter(std::string name, int64_t value);  // its range is [value, value]
 
   static IndexExpr add(const IndexExpr& a, const IndexExpr& b);
   static IndexExpr mul(const IndexExpr& a, const IndexExpr& b);
@@ -33,7 +34,7 @@ class IndexExpr {
   int64_t lo() const;
   int64_t hi() const;  // saturates at the largest int64
 
-  std::string str() const;  // valid in C++ and CUDA: `(k / n1) * s0 + r`
+  std::string str() const;  // text that is valid in C++ and CUDA, such as `(k / n1) * s0 + r`
 
  private:
   struct Node;

@@ -9,22 +9,25 @@
 
 namespace heddle::codegen {
 
-// How the space of one launch is mapped to blocks and threads (CUDA) or tiles (C++).
+// How the iteration space of one launch (codegen/plan/space.h) is mapped to blocks and threads
+// (CUDA) or to tiles (C++). *Lanes* are neighbouring elements along one axis of the space, the lane
+// axis.
 //
-//   Pointwise        each element is independent; lanes run along the innermost kept axis
+//   Pointwise        there is no reduction: lanes run along the innermost kept axis
 //   InnerReduction   the innermost reduced axis is contiguous: lanes run along it
-//   OuterReduction   the innermost kept axis is contiguous: each lane along it has an accumulator
+//   OuterReduction   the innermost kept axis is contiguous: lanes run along it, and each lane has
+//                    an accumulator
 //
-// An *item* is `chunk` neighbours along the lane axis.
-// - CUDA: a thread computes one item at a time, with `unroll` items in flight, and chunk == lanes.
-//   In a reduction, a block computes block / reduce_threads items of kept space, with
-//   reduce_threads threads for each.
-// - Cpp: an item is one simple loop, `lanes` is the number of accumulators, and a tile is
-//   `items_per_tile` items.
+// An *item* consists of `chunk` neighbouring elements along the lane axis.
+// - CUDA: chunk == lanes. A thread loads `unroll` items and then computes them one at a time. In a
+//   reduction, a block of `block` threads computes block / reduce_threads items of the kept axes,
+//   and reduce_threads threads share each of these items.
+// - Cpp: an item is one simple loop, and a tile consists of `items_per_tile` items. In a reduction,
+//   the loop has `lanes` accumulators.
 //
 // If splits > 1, the reduced items are divided into `splits` ranges. Each range writes its
-// accumulators to the workspace, and a second launch combines them in order. This needs no atomics,
-// so the result is the same in every run.
+// accumulators to the workspace. A second launch combines them in order. The kernels need no
+// atomics, so the result is the same in every run.
 enum class ScheduleKind : uint8_t { Pointwise, InnerReduction, OuterReduction };
 
 struct Schedule {
@@ -32,7 +35,7 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::Pointwise;
   int32_t lanes = 1;
   int64_t chunk = 1;
-  bool exact = false;  // CUDA: the lane axis is a multiple of lanes; every item is full
+  bool exact = false;  // CUDA: the extent of the lane axis is a multiple of lanes
   int32_t unroll = 1;
   int32_t block = 1;
   int32_t reduce_threads = 1;
@@ -43,13 +46,14 @@ struct Schedule {
   size_t laneAxis(const Space& space) const;
 };
 
-// Return the number of items of kept and of reduced space under `schedule`.
+// Return the number of items along the kept axes, and along the reduced axes.
 int64_t keptItems(const Schedule& schedule, const Space& space);
 int64_t reducedItems(const Schedule& schedule, const Space& space);
 
 // Chooses the schedule for `space`. `may_split` permits splits > 1, which need a workspace.
 Schedule chooseSchedule(const Space& space, Target target, bool may_split);
 
+// Returns the schedule in words, for `heddle dump`.
 std::string describe(const Schedule& schedule, const Space& space);
 
 }  // namespace heddle::codegen

@@ -8,36 +8,39 @@
 
 namespace heddle::codegen {
 
-// A tensor as the loops of one kernel access it: one stride per axis of the space (0 along axes
-// that the tensor does not have).
+// A tensor as the loops of one kernel access it, with one stride per axis of the iteration space.
+// The stride is 0 along axes that the tensor does not have.
 struct SpaceTensor {
-  int operand = 0;  // index among inputs, then outputs of the segment; or kWorkspace
+  int operand = 0;  // index in the list of inputs and then outputs of the segment; or
+                    // LaunchStage::kWorkspace
   DType dtype = DType::F32;
   bool output = false;
   std::vector<int64_t> strides;  // elements, per axis of the space
-  int64_t base = 0;              // offset of the first element; only for tensors in the workspace
+  int64_t base = 0;  // for tensors in the workspace: offset of the first element, in elements
 };
 
-// The index of the current element along an axis whose index a body uses. Such an axis is never
-// merged with another one.
+// An axis of the space along which a kernel body uses the index of the current element. coalesce()
+// does not merge this axis with another one.
 struct SpaceCoordinate {
-  int axis = -1;       // of the space; -1: the axis has one element
-  int64_t offset = 0;  // unsharded index of the rank's element 0
+  int axis = -1;       // index into Space::extents; -1: the axis has one element
+  int64_t offset = 0;  // index of this rank's first element in the unsharded tensor
 };
 
-// A tensor that is read at computed indices. It does not follow the axes of the space.
+// A tensor that is read at computed indices. Its axes are not axes of the space.
 struct IndexedTensor {
   int operand = 0;
   DType dtype = DType::F32;
-  std::vector<int64_t> extents;  // on this rank, per logical axis
-  std::vector<int64_t> global;   // unsharded
-  std::vector<int64_t> offsets;  // unsharded index of the rank's element 0
+  std::vector<int64_t> extents;  // of this rank's block, per logical axis
+  std::vector<int64_t> global;   // extents of the unsharded tensor
+  std::vector<int64_t> offsets;  // index of the block's first element in the unsharded tensor
   std::vector<int64_t> strides;  // elements, per logical axis
 };
 
-// The iteration space of one launch after coalescing. Kept axes come first, then reduced axes, each
-// group from outermost to innermost. A space of a segment with reductions has at least one reduced
-// axis, and every space has at least one kept axis; an axis of extent 1 is added if necessary.
+// The iteration space of one launch after coalescing. Reductions combine elements along the reduced
+// axes. All other axes are kept axes. Kept axes come first, then reduced axes, and each group is
+// ordered from outermost to innermost. Every space has at least one kept axis. The space of a
+// segment with reductions also has at least one reduced axis. coalesce() adds an axis of extent 1
+// if necessary.
 struct Space {
   std::vector<int64_t> extents;
   int kept = 0;  // number of kept axes
@@ -46,13 +49,14 @@ struct Space {
   std::vector<IndexedTensor> indexed;        // in the order of the segment's inputs
 
   int64_t keptCount() const;
-  int64_t reducedCount() const;  // 1 when nothing is reduced
+  int64_t reducedCount() const;  // number of elements along the reduced axes; 1 without reductions
   bool hasReduced() const { return kept < static_cast<int>(extents.size()); }
 };
 
-// Maps the operands to the space of `analysis`, drops axes of extent 1, orders kept and reduced
-// axes by strides, and merges neighbouring axes where the strides of every tensor allow it. Extents
-// come from the descriptors. Throws UserError if two descriptors disagree about an axis.
+// Creates the space of a segment. It maps the operands to the axes of `analysis`, drops axes of
+// extent 1, and orders kept and reduced axes by strides. It then merges neighbouring axes if the
+// strides of every tensor allow this. Extents come from the descriptors. Throws UserError if two
+// descriptors disagree about the extent of an axis.
 Space coalesce(const Fusion& segment, const Analysis& analysis,
                const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs);
 

@@ -1,16 +1,17 @@
-// Functions of the op table for generated C++ kernels. This text follows cpu_runtime.h and
-// cpu_vector_math.h.
+// Functions of the op table (ir/ops) for generated C++ kernels. A kernel source contains this text
+// after cpu_runtime.h and cpu_vector_math.h.
 //
-// GCC calls libmvec in the vector part of a loop and libm in its remainder. The last bits of their
-// results differ, and so do those of libmvec's functions for different vector widths. Therefore
-// loops call functions with names of our own, such as hd_sinf. These exist for one element and for
-// every vector width, and each of them calls the same function of libmvec:
-// - with AVX-512, the function for vectors of 64 bytes, except for a few functions that are faster
-//   with two vectors of 32 bytes
+// GCC calls libmvec in the vector part of a loop, and libm for the remaining elements. The results
+// of libm and libmvec differ in the last bits. Results of libmvec also differ between vector
+// widths. Therefore loops call functions that kernels define themselves, such as hd_sinf. hd_sinf
+// exists for one element and for every vector width. All of these versions call the same function
+// of libmvec:
+// - with AVX-512, the function for vectors of 64 bytes, or for a few functions two vectors of 32
+//   bytes, which are faster for these functions
 // - otherwise, the function for vectors of 32 bytes
 //
-// Thus an element has the same bits at every position. The text of a kernel defines the functions
-// that it needs (codegen/emit/libm_text.h). Without libmvec, loops call libm.
+// An element therefore has the same bits at every position. The text of a kernel defines the
+// functions that it needs (codegen/emit/libm_text.h). Without libmvec, loops call libm.
 
 #if defined(__x86_64__) && defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(HD_NO_LIBMVEC)
@@ -27,7 +28,8 @@ struct VectorOf {
 template <class T, int bytes>
 using Vector = typename VectorOf<T, bytes>::Type;
 
-// Return part `index` of a vector, and the vector that consists of two equal parts.
+// partOf() returns part `index` of a vector. joined() returns the vector that consists of two parts
+// of equal size.
 template <class Part, class Whole>
 HD_INLINE Part partOf(const Whole& whole, int index) {
   Part part;
@@ -66,7 +68,7 @@ HD_INLINE Whole repeated(const X& x) {
   }
 }
 // Calls `form`, a function of libmvec, for operands of another width. Shorter operands are
-// repeated; longer ones are processed in two parts.
+// repeated. Longer operands are processed in two parts.
 template <class X, class Whole, class... Wholes, class... Xs>
 HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
   if constexpr (sizeof(X) > sizeof(Whole)) {
@@ -80,8 +82,8 @@ HD_INLINE X byForm(Whole (*form)(Wholes...), const Xs&... xs) {
 #define HD_V16(T) hd::Vector<T, 16>
 #define HD_V32(T) hd::Vector<T, 32>
 #define HD_V64(T) hd::Vector<T, 64>
-// Defines a function of one operand (v) or two (vv). `symbol` is the name that loops call; `name`
-// is used nowhere else.
+// Defines a function of one operand (v) or two operands (vv). `symbol` is the name that loops call.
+// `name` is not used elsewhere.
 #define HD_OPERANDS_v(type) type
 #define HD_OPERANDS_vv(type) type, type
 #define HD_FORM_v(type, name, symbol, base)                              \
@@ -196,7 +198,8 @@ inline double lgamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// M. Giles, "Approximating the erfinv function" (2010), single precision.
+// Returns an approximation of erfinv(x), which is accurate to single precision. Source: M. Giles,
+// "Approximating the erfinv function" (2010).
 inline double erfinvStart(double x) {
   const double w = -log((1 - x) * (1 + x));
   const double near = w - 2.5;
@@ -221,8 +224,8 @@ inline double erfinvStart(double x) {
   q = q * far + 2.83297682;
   return (w < 5 ? p : q) * x;
 }
-// Takes one Halley step. For a >= 0.5 it computes erf(y) - a as (1 - a) - erfc(y), because 1 - a is
-// exact there.
+// Improves y, an approximation of erfinv(a), by one Halley step. For a >= 0.5 it computes erf(y) -
+// a as (1 - a) - erfc(y), because 1 - a is exact for these a.
 inline double erfinvStep(double a, double y) {
   const double low = erf(y) - a;
   const double high = (1 - a) - erfc(y);
@@ -263,8 +266,8 @@ inline bool isfinite(bool) { return true; }
 inline long long bitwise_not(long long x) { return ~x; }
 inline bool bitwise_not(bool x) { return !x; }
 
-// A NaN in either operand is the result. These expressions have no branches, so loops over them
-// vectorize.
+// If an operand is NaN, the result is NaN. These expressions have no branches, so the compiler can
+// vectorize loops over them.
 inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
 inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 inline long long maximum(long long a, long long b) { return a > b ? a : b; }
@@ -283,7 +286,7 @@ inline double fmin(double a, double b) { return (a <= b) | (b != b) ? a : b; }
 inline long long fmin(long long a, long long b) { return a < b ? a : b; }
 inline bool fmin(bool a, bool b) { return a & b; }
 
-// Integer division by 0 gives 0, and so does the remainder. Division by -1 is a special case,
+// Integer division by 0 gives the quotient 0 and the remainder 0. Division by -1 is a special case,
 // because the negative of the lowest integer overflows.
 inline long long div_trunc(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
@@ -314,8 +317,8 @@ inline float remainder(float a, float b) { return remainderOf(a, b); }
 inline double remainder(double a, double b) { return remainderOf(a, b); }
 inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
-// The exponent is a number, not a tensor. PyTorch then computes roots for 0.5 and -0.5, which
-// differ from pow() at -0.0 and -inf.
+// Computes a power whose exponent y is a number, not a tensor. PyTorch computes roots for the
+// exponents 0.5 and -0.5. Roots differ from pow() at -0.0 and -inf.
 template <class T>
 inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -347,7 +350,7 @@ inline float softplus(float x, float beta, float threshold) {
 inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// The result is exact for weights 0 and 1.
+// Interpolates between a (weight 0) and b (weight 1). The result is exact for weights 0 and 1.
 template <class T>
 inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
@@ -355,8 +358,8 @@ inline T lerpOf(T a, T b, T weight) {
 inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
 inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
 
-// Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words of the
-// result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Computes Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words
+// of the result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 inline long long philox(long long seed, long long offset, long long index) {
   unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
   unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);

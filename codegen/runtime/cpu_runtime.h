@@ -1,8 +1,9 @@
-// Runtime of generated C++ kernels: types, conversions, memory. It precedes every kernel text. It
-// includes no header, so that kernels compile fast.
+// The runtime of generated C++ kernels: types, conversions, memory accesses. This text precedes the
+// text of every kernel. It includes no header, so that kernels compile fast.
 
-// For functions that must be inlined into loops to be vectorized. A plain `inline` function may
-// stay a call if the text is large.
+// Marks functions that the compiler must inline into loops, because it could not vectorize the
+// loops otherwise. If the text is large, the compiler may not inline a function that is only
+// `inline`.
 #define HD_INLINE __attribute__((always_inline)) inline
 
 namespace hd {
@@ -44,7 +45,7 @@ inline float floatOf(unsigned bits) {
   return x;
 }
 
-// Rounds to nearest even; a NaN stays a quiet NaN.
+// Returns the bits of `x` as a bf16, rounded to nearest even. A NaN becomes a quiet NaN.
 inline unsigned bf16Bits(float x) {
   const unsigned bits = bitsOf(x);
   const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -53,9 +54,10 @@ inline unsigned bf16Bits(float x) {
 }
 inline float roundBf16(float x) { return floatOf(bf16Bits(x) << 16); }
 
-// A float of `width` bits: a sign, an exponent with `bias`, and `mantissa` bits. Values that are
-// too large become `overflow`: infinity, or the largest value if the format has no infinity. There
-// are no branches, so that loops vectorize.
+// A float format of `width` bits: a sign, an exponent with `bias`, and `mantissa` bits. Values that
+// are too large become `overflow`. These are the bits of infinity, or of the largest value if the
+// format has no infinity (`infinite` is false). The functions have no branches, so the compiler can
+// vectorize loops over them.
 template <int width, int mantissa, int bias, unsigned overflow, unsigned nan, bool infinite = true>
 struct SmallFloat {
   static constexpr unsigned rebias = (127u - bias) << 23;
@@ -63,7 +65,8 @@ struct SmallFloat {
 
   static HD_INLINE unsigned bits(float x) {
     constexpr int dropped = 23 - mantissa;
-    // A float whose unit in the last place is the smallest positive value of the format.
+    // The bits of a float whose unit in the last place is the smallest positive value of the
+    // format.
     constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
     const unsigned magnitude = bitsOf(x) & 0x7fffffffu;
     const unsigned half = (1u << (dropped - 1)) - 1u + ((magnitude >> dropped) & 1u);
@@ -99,12 +102,13 @@ inline float roundF16(float x) { return f16Value(f16Bits(x)); }
 inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
 inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 
-// Integers are computed in i64 and wrap to their type. A float saturates, and NaN becomes 0.
+// Integers are computed in i64 and then wrapped to their type. The conversion of a float to an
+// integer saturates, and NaN becomes 0.
 inline long long wrapU8(long long x) { return (unsigned char)x; }
 inline long long wrapI8(long long x) { return (signed char)x; }
 inline long long wrapI32(long long x) { return (int)x; }
-// Replaces `limited` by 0 if `x` is NaN or truncates to 0. Some compilers use trunc() for a
-// conversion to an integer and back, and trunc() would keep the sign of a zero.
+// Returns 0 if `x` is NaN or truncates to 0, else `limited`. Some compilers replace a conversion to
+// an integer and back by trunc(), which would keep the sign of a zero.
 template <class F>
 inline F kept(F x, F limited) {
   return (x >= 1) | (x <= -1) ? limited : 0;
@@ -139,7 +143,7 @@ inline float get(BFloat16 x) { return floatOf((unsigned)x.bits << 16); }
 inline float get(float x) { return x; }
 inline double get(double x) { return x; }
 
-// Returns whether a computed index is inside of an axis. One unsigned comparison covers both ends.
+// Returns whether 0 <= index < extent. One unsigned comparison checks both ends.
 inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;
 }

@@ -1,8 +1,8 @@
-// Functions of f32 for generated C++ kernels. This text follows cpu_runtime.h. The functions have
-// no branches, tables or calls. Therefore loops over them vectorize, and an element has the same
-// bits in every lane, in the vector part of a loop and in its remainder. Errors are at most 2 units
-// in the last place. The polynomials interpolate the functions named next to their coefficients at
-// Chebyshev nodes.
+// Math functions of f32 for generated C++ kernels. A kernel source contains this text after
+// cpu_runtime.h. The functions have no branches, tables or calls, so the compiler can vectorize
+// loops over them. An element has the same bits in every vector lane, and also in the part of a
+// loop that is not vectorized. Errors are at most 2 units in the last place. Comments name the
+// function that each polynomial interpolates at Chebyshev nodes.
 
 namespace hd {
 
@@ -12,22 +12,25 @@ HD_INLINE float mad(float a, float b, float c) { return __builtin_fmaf(a, b, c);
 HD_INLINE float mad(float a, float b, float c) { return a * b + c; }
 #endif
 
-// Rounds to the nearest integer, as a float and as an int. Requires |x| < 2^22.
+// The result of nearest().
 struct Whole {
   float number;
   int integer;
 };
+// Returns the integer nearest to x, as a float and as an int. Requires |x| < 2^22.
 HD_INLINE Whole nearest(float x) {
-  const float shifted = x + 12582912.0f;  // 1.5 * 2^23: no bits are left for a fraction
+  const float shifted = x + 12582912.0f;  // 1.5 * 2^23: a float of this size has no fraction
   return {shifted - 12582912.0f, (int)(bitsOf(shifted) - 0x4b400000u)};
 }
-HD_INLINE float powerOf2(int n) { return floatOf((unsigned)(n + 127) << 23); }  // -126 <= n <= 127
+// Returns 2^n. Requires -126 <= n <= 127.
+HD_INLINE float powerOf2(int n) { return floatOf((unsigned)(n + 127) << 23); }
 
-// Splits x = n log(2) + r with |r| <= log(2) / 2, and computes expm1(r).
+// The result of reduceExp().
 struct Reduced {
   int n;
   float expm1;
 };
+// Splits x = n log(2) + r with |r| <= log(2) / 2. Returns n and expm1(r).
 HD_INLINE Reduced reduceExp(float x) {
   const Whole n = nearest(x * 1.44269504f);
   const float r = mad(n.number, -1.42860677e-6f, mad(n.number, -0.693145752f, x));
@@ -39,7 +42,7 @@ HD_INLINE Reduced reduceExp(float x) {
   return {n.integer, mad(p * r, r, r)};
 }
 
-// Both keep NaN.
+// Return max(x, low) and min(x, high). If x is NaN, they return NaN.
 HD_INLINE float atLeast(float x, float low) { return x < low ? low : x; }
 HD_INLINE float atMost(float x, float high) { return x > high ? high : x; }
 

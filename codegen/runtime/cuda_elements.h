@@ -1,5 +1,5 @@
-// Elements of any dtype for heddle's own CUDA kernels. This text precedes those of
-// codegen/runtime/cuda_lines.h, cuda_library.h and cuda_product.h.
+// Loads and stores elements of any dtype, for heddle's own CUDA kernels. In a kernel source, this
+// text precedes the texts of cuda_lines.h, cuda_library.h and cuda_product.h (codegen/runtime).
 
 namespace hdl {
 
@@ -30,7 +30,8 @@ __device__ inline unsigned short toHalf(float x) {
     U32 rounded = size + 0xfffu + ((size >> 13) & 1u);
     return (unsigned short)(sign | ((rounded - 0x38000000u) >> 13));
   }
-  // The result is a multiple of 2^-24. Adding 2^23 rounds it and leaves it in the last bits.
+  // The result is a multiple of 2^-24. After multiplication by 2^24, the addition of 2^23 rounds it
+  // to an integer, whose bits are then the last bits of the sum.
   float scaled = __uint_as_float(size) * 16777216.0f + 8388608.0f;
   return (unsigned short)(sign | (__float_as_uint(scaled) & 0x7fffffu));
 }
@@ -41,15 +42,16 @@ __device__ inline unsigned short toBf16(float x) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// Read as an f16, the byte of an e4m3 gives its value times 2^-8, and its NaN would be a number.
+// Returns the value of an f8e4m3 byte. Its bits are shifted to the positions of an f16, which then
+// has the value times 2^-8. NaN is a special case, because its bits would be a number in f16.
 __device__ inline float fromE4M3(U32 bits) {
   if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
   return fromHalf((bits & 0x80u) << 8 | (bits & 0x7fu) << 7) * 256.0f;
 }
 __device__ inline float fromE5M2(U32 bits) { return fromHalf(bits << 8); }
 
-// Rounds to a byte with an exponent of `bias` and `mantissa` bits. Values that are too large become
-// `overflow`.
+// Converts `x` to a float of 8 bits: a sign, an exponent with `bias`, and `mantissa` bits. Values
+// that are too large become `overflow`.
 __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 overflow) {
   U32 bits = __float_as_uint(x);
   U32 sign = (bits >> 24) & 0x80u;
@@ -59,8 +61,8 @@ __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 over
   const U32 dropped = 23u - mantissa;
   U32 rounded;
   if (size < rebias + (1u << 23)) {
-    // Adds a float whose last bit is the smallest value of the format. The sum is thereby rounded
-    // to a multiple of that value.
+    // `big` has the bits of a float whose unit in the last place is the smallest positive value of
+    // the format. The addition of this float rounds the sum to a multiple of that value.
     const U32 big = (127u + 24u - bias - mantissa) << 23;
     rounded = __float_as_uint(__uint_as_float(size) + __uint_as_float(big)) - big;
   } else {
@@ -71,7 +73,9 @@ __device__ inline unsigned char toByte(float x, U32 mantissa, U32 bias, U32 over
 
 __device__ inline bool isFloatType(I64 type) { return type >= kF8E4M3; }
 
-// Floats are computed in double or float and rounded once. Integers wrap.
+// loadAs() converts element i to the type of its first argument. storeAs() converts `value` to
+// `type`. Kernels compute floats in double or float and round once. They compute integers in U64,
+// and storeAs() wraps them.
 __device__ inline double loadAs(double, I64 type, const void* from, I64 i) {
   switch (type) {
     case kF64:

@@ -1,22 +1,23 @@
-// Maps elements to unsigned integers (keys) with the same order, and loads and stores lines of
-// them. A *place* is the index of an element in its line. This text follows that of cuda_lines.h.
+// Maps the elements of a line to unsigned integers (keys) with the same order, and loads and stores
+// lines of keys. A *place* is the index of an element in its line. In a kernel source, this text
+// follows cuda_lines.h.
 
 namespace hdl {
 
-constexpr int kDigits = 256;
-constexpr int kWarpLine = 256;  // longest line that a warp sorts
-constexpr int kTile = 4096;     // elements that a block holds at a time
-constexpr U32 kNoPlace = 0xffffffffu;
+constexpr int kDigits = 256;           // values of one digit of 8 bits
+constexpr int kWarpLine = 256;         // longest line that a warp sorts
+constexpr int kTile = 4096;            // elements that a block holds at a time
+constexpr U32 kNoPlace = 0xffffffffu;  // the place of a position after the end of a line
 constexpr U32 kAllLanes = 0xffffffffu;
 
-// How the bits of an element become a key. A key has 32 or 64 bits.
+// The rule by which the bits of an element become a key K, which has 32 or 64 bits.
 template <class K>
 struct KeyRule {
-  bool real;
-  int shift;  // f16 and bf16 use the upper half of the key
-  K infinity;
-  K most;    // largest integer: bits of a bool are limited to 1
-  K turned;  // bits that are inverted
+  bool real;   // the element is a float
+  int shift;   // f16 and bf16: 16, because they use the upper half of the key
+  K infinity;  // bits of infinity; larger bits are NaN
+  K most;      // integers: limit of the bits, which is 1 for bools
+  K turned;    // mask of the bits that are inverted at the end
 };
 template <class K>
 __device__ inline KeyRule<K> keyRuleOf(I64 type, I64 flip) {
@@ -44,16 +45,18 @@ __device__ inline K keyOf(const KeyRule<K>& rule, K bits) {
   }
   return key ^ rule.turned;
 }
-// Returns the key of an index: the target that it names, or `extent` if it names none.
+// Returns the key of an index of a scatter. The key is the number of the target, or `extent` if the
+// index is outside of the targets.
 __device__ inline U64 keyOfIndex(const Args& args, U64 bits) {
   const U64 index = args.index_type == kI32 ? (U64)(I64)(int)bits : bits;
-  // Targets before the first one wrap around and are beyond the last one.
+  // The unsigned difference wraps. An index before first_target thus becomes larger than every
+  // target.
   const U64 target = index - (U64)args.first_target;
   return target < (U64)args.extent ? target : (U64)args.extent;
 }
 
-// Position of an unsorted line: elements of a tensor or of an index tensor, or keys with their
-// places.
+// The position of an unsorted line, in elements. The line consists of elements of a tensor, of
+// elements of an index tensor, or of keys with their places.
 struct Source {
   I64 begin;
   I64 stride;
@@ -109,8 +112,9 @@ __device__ __forceinline__ void takeElements(const Args& args, const Source& sou
   HDL_UNROLL
   for (int j = 0; j < J; ++j) key[j] = keyOf(rule, key[j]);
 }
-// Loads elements first, first + step, ... of a line as keys. Beyond the end, keys are the largest
-// possible ones, which sort last. All loads are issued before the first result is used.
+// Loads elements first, first + step, ... of a line as keys, with their places. After the end of
+// the line, it returns the largest possible key, which sorts last. The function issues all loads
+// before it uses the first result.
 template <class K, int J>
 __device__ __forceinline__ void take(const Args& args, const Source& source, I64 first, int step,
                                      I64 end, K (&key)[J], U32 (&place)[J]) {
@@ -135,7 +139,8 @@ __device__ __forceinline__ void take(const Args& args, const Source& source, I64
   }
 }
 
-// Position of the elements of a sorted line. The result of argsort holds the first `extent` places.
+// The position of a sorted line, in elements. The result of argsort consists of the first `extent`
+// places of each line.
 struct Target {
   I64 begin;
   I64 stride;
@@ -155,7 +160,7 @@ __device__ inline void put(const Args& args, const Target& target, I64 i, K key,
   }
 }
 
-// Writes keys[0] and places[0] of a group of lines.
+// Writes the keys and places of a group of lines to keys[0] and places[0].
 template <class K>
 __device__ void makeKeys(const Args& args) {
   constexpr int J = 4;

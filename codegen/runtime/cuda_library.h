@@ -1,7 +1,8 @@
 // CUDA kernels of the library functions that heddle implements itself: cumsum, argsort, scatter and
-// scatter_add. This text follows that of cuda_select.h. host/device/cuda_library_launches.h
-// launches the kernels and documents their arguments. No result depends on the order in which
-// blocks or threads run: atomics only count, in integers.
+// scatter_add. In a kernel source, this text follows cuda_select.h.
+// host/device/cuda_library_launches.h launches the kernels and documents their arguments. The
+// results do not depend on the order in which blocks or threads run, because atomics only count
+// integers.
 
 namespace hdl {
 
@@ -9,8 +10,8 @@ constexpr int kItems = 4;  // neighbouring elements of a line that one thread sc
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-// Scans one chunk of one line. Each element is read and written by one thread, so the scan works in
-// place.
+// Scans one chunk of one line. The same thread reads and writes an element, so the result may
+// overwrite the input.
 template <class V>
 __device__ void scanChunk(const Args& args, I64 line, I64 chunk, V* shared) {
   const I64 in = offsetOf(args.lines, 1, line);
@@ -53,7 +54,7 @@ __device__ void scanChunks(const Args& args) {
   }
 }
 
-// Writes totals[line][chunk], the sum of the chunk.
+// Writes totals[line][chunk]: the sum of the elements of the chunk.
 template <class V>
 __device__ void addChunks(const Args& args) {
   __shared__ V shared[kWarps];
@@ -73,7 +74,8 @@ __device__ void addChunks(const Args& args) {
   }
 }
 
-// Scans one line per thread, for neighbouring lines that are adjacent in memory.
+// Scans one line per thread. It is used if there are many lines that are short or neighbours in
+// memory.
 template <class V>
 __device__ void scanColumns(const Args& args) {
   for (I64 line = firstItem(); line < args.lines.count; line += itemStep()) {
@@ -91,7 +93,7 @@ __device__ void scanColumns(const Args& args) {
 
 // --- scatter and the result of argsort -----------------------------------------------------------
 
-// Writes starts[line][t], the number of keys of the line that are below t, for t in 0 .. extent.
+// Writes starts[line][t] for t in 0 .. extent: the number of keys of the line that are less than t.
 // Requires keys of 32 bits.
 __device__ inline void findStarts(const Args& args) {
   const U32* keys = (const U32*)args.keys[args.from];
@@ -112,8 +114,8 @@ __device__ inline void findStarts(const Args& args) {
   }
 }
 
-// Computes one element of the result. Its sources are neighbours after the sort, in their original
-// order. A few loads are in flight at a time.
+// Computes one element of a scatter_add: its old value plus its sources. After the sort, the
+// sources are neighbours, in their original order. The function issues kAtOnce loads at a time.
 template <class V>
 __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32* places, I64 first,
                                            I64 last, I64 out, I64 value, I64 source) {
@@ -136,10 +138,12 @@ __device__ __forceinline__ void addSources(const Args& args, I64 type, const U32
   storeAs(type, args.out, out, sum);
 }
 
+// Computes the result of a scatter or scatter_add from the sorted index.
 __device__ inline void combine(const Args& args) {
   const I64 count = args.group * args.extent * args.lanes.count;
   for (I64 item = firstItem(); item < count; item += itemStep()) {
-    // The dimension along which the result is densest varies fastest.
+    // The index in which neighbouring elements of the result differ varies fastest
+    // (LibraryArgs::order).
     const I64 inner = args.order == 0   ? args.lanes.count
                       : args.order == 1 ? args.extent
                                         : args.group;
@@ -168,7 +172,7 @@ __device__ inline void combine(const Args& args) {
       } else {
         copyElement(args.in_type, args.out, at[0], args.in[0], at[1]);
       }
-    } else if (args.in_type == kF32) {  // a constant type is loaded without a branch
+    } else if (args.in_type == kF32) {  // a constant type, so that loads have no branch
       addSources<double>(args, kF32, places, first, last, at[0], at[1], at[2]);
     } else if (args.in_type == kBF16) {
       addSources<double>(args, kBF16, places, first, last, at[0], at[1], at[2]);
@@ -180,7 +184,7 @@ __device__ inline void combine(const Args& args) {
   }
 }
 
-// Writes the first `extent` places of each line to the result.
+// Writes the first `extent` places of each sorted line to the result of argsort.
 __device__ inline void putPlaces(const Args& args) {
   for (I64 item = firstItem(); item < args.group * args.extent; item += itemStep()) {
     const I64 line = item / args.extent;
@@ -192,8 +196,8 @@ __device__ inline void putPlaces(const Args& args) {
 
 }  // namespace hdl
 
-// The host compiles three parts separately, each at its first use: kernels for keys of 32 bits
-// (HDL_PART 1), for keys of 64 bits (2), and the others (0).
+// The host compiles three parts separately, each at its first use. HDL_PART selects the part. 1:
+// kernels for keys of 32 bits. 2: kernels for keys of 64 bits. 0: all other kernels.
 #ifdef HDL_PART
 #define HDL_HAS(part) (HDL_PART == part)
 #else

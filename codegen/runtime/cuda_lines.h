@@ -1,11 +1,11 @@
-// Lines along an axis, and functions that the blocks of the following kernels share. This text
-// follows that of cuda_elements.h and precedes those of cuda_keys.h, cuda_sort.h, cuda_select.h and
-// cuda_library.h.
+// The arguments of heddle's library kernels, and functions that these kernels share. A line
+// consists of the elements along the axis of a library call. In a kernel source, this text follows
+// cuda_elements.h and precedes cuda_keys.h, cuda_sort.h, cuda_select.h and cuda_library.h.
 
 namespace hdl {
 
-// The host fills this struct. It has the same members as LibraryArgs in
-// host/device/cuda_library_launches.h, in the same order.
+// The host fills Args. Args has the same members as LibraryArgs in
+// host/device/cuda_library_launches.h, in the same order. That header documents the members.
 struct Lines {
   I64 count;
   I64 axes;
@@ -59,10 +59,10 @@ constexpr int kWarps = kThreads / 32;
 
 // --- positions -----------------------------------------------------------------------------------
 
-// Returns the position at which line `line` of an operand begins, in elements.
+// Returns the offset of the first element of line `line` of an operand, in elements.
 __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   I64 offset = 0;
-  HDL_ROLLED  // an unrolled loop would be long code, because of the divisions
+  HDL_ROLLED  // divisions are long code, so the loop must not be unrolled
       for (int axis = (int)lines.axes - 1; axis >= 0; --axis) {
     I64 next = axis == 0 ? 0 : line / lines.sizes[axis];
     offset += (line - next * lines.sizes[axis]) * lines.strides[operand][axis];
@@ -71,11 +71,14 @@ __device__ inline I64 offsetOf(const Lines& lines, int operand, I64 line) {
   return offset;
 }
 
+// Items of work are distributed to the threads of the grid: thread t computes items t, t + step,
+// ...
 __device__ inline I64 firstItem() { return (I64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline I64 itemStep() { return (I64)gridDim.x * blockDim.x; }
 
-// Returns the sum over the threads before this one; `total` is the sum over all threads. It passes
-// one barrier. The caller must place another barrier before the next call.
+// Returns the sum of `own` over all threads of the block before this thread. Sets `total` to the
+// sum over all threads of the block. The function contains one barrier. The caller must execute
+// another barrier before the next call.
 template <class V>
 __device__ V sumBefore(V own, V* shared, V& total) {
   int lane = (int)threadIdx.x % 32;

@@ -1,5 +1,6 @@
-// Functions of the op table for generated CUDA kernels. This text follows cuda_runtime.h. It calls
-// CUDA's standard functions, not the fast and less exact ones.
+// Functions of the op table (ir/ops) for generated CUDA kernels. A kernel source contains this text
+// after cuda_runtime.h. The functions call CUDA's standard math functions, not the fast and less
+// exact intrinsics.
 
 #define HD_UNARY(name)                                           \
   __device__ inline float name(float x) { return ::name##f(x); } \
@@ -75,7 +76,7 @@ __device__ inline bool isfinite(bool) { return true; }
 __device__ inline long long bitwise_not(long long x) { return ~x; }
 __device__ inline bool bitwise_not(bool x) { return !x; }
 
-// A NaN in either operand is the result.
+// If an operand is NaN, the result is NaN.
 __device__ inline float maximum(float a, float b) { return (a > b) | (a != a) ? a : b; }
 __device__ inline double maximum(double a, double b) { return (a > b) | (a != a) ? a : b; }
 __device__ inline long long maximum(long long a, long long b) { return a > b ? a : b; }
@@ -94,7 +95,7 @@ __device__ inline double fmin(double a, double b) { return (a <= b) | (b != b) ?
 __device__ inline long long fmin(long long a, long long b) { return a < b ? a : b; }
 __device__ inline bool fmin(bool a, bool b) { return a & b; }
 
-// Integer division by 0 gives 0, and so does the remainder. Division by -1 is a special case,
+// Integer division by 0 gives the quotient 0 and the remainder 0. Division by -1 is a special case,
 // because the negative of the lowest integer overflows.
 __device__ inline long long div_trunc(long long a, long long b) {
   return b == 0 ? 0 : b == -1 ? (long long)(0ull - (unsigned long long)a) : a / b;
@@ -125,8 +126,8 @@ __device__ inline float remainder(float a, float b) { return remainderOf(a, b); 
 __device__ inline double remainder(double a, double b) { return remainderOf(a, b); }
 __device__ inline long long remainder(long long a, long long b) { return remainderOf(a, b); }
 
-// The exponent is a number, not a tensor. PyTorch then computes roots for 0.5 and -0.5, which
-// differ from pow() at -0.0 and -inf.
+// Computes a power whose exponent y is a number, not a tensor. PyTorch computes roots for the
+// exponents 0.5 and -0.5. Roots differ from pow() at -0.0 and -inf.
 template <class T>
 __device__ inline T powByNumber(T x, T y) {
   return y == T(0.5) ? sqrt(x) : y == T(-0.5) ? rsqrt(x) : pow(x, y);
@@ -158,7 +159,7 @@ __device__ inline float softplus(float x, float beta, float threshold) {
 __device__ inline double softplus(double x, double beta, double threshold) {
   return softplusOf(x, beta, threshold);
 }
-// The result is exact for weights 0 and 1.
+// Interpolates between a (weight 0) and b (weight 1). The result is exact for weights 0 and 1.
 template <class T>
 __device__ inline T lerpOf(T a, T b, T weight) {
   return fabs(weight) < T(0.5) ? a + weight * (b - a) : b - (b - a) * (1 - weight);
@@ -166,8 +167,8 @@ __device__ inline T lerpOf(T a, T b, T weight) {
 __device__ inline float lerp(float a, float b, float weight) { return lerpOf(a, b, weight); }
 __device__ inline double lerp(double a, double b, double weight) { return lerpOf(a, b, weight); }
 
-// Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words of the
-// result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Computes Philox4x32-10 with key `seed` and counter (index, offset). Returns the first two words
+// of the result. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 __device__ inline long long philox(long long seed, long long offset, long long index) {
   unsigned key0 = (unsigned)seed, key1 = (unsigned)((unsigned long long)seed >> 32);
   unsigned word0 = (unsigned)index, word1 = (unsigned)((unsigned long long)index >> 32);

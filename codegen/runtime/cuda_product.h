@@ -1,15 +1,15 @@
-// CUDA kernels for matrix products that no library computes, and for bias and activation after a
-// library's matrix product (host/device/fallback_matmul.h says when). This text follows that of
-// cuda_elements.h. Operands may have any strides. The terms of an element are added in order, so
-// the bits of a result do not depend on the launch.
+// CUDA kernels for two tasks: matrix products that cuBLASLt does not support, and bias and
+// activation after a matrix product of cuBLASLt. host/device/fallback_matmul.h chooses between
+// them. In a kernel source, this text follows cuda_elements.h. Operands may have any strides. The
+// terms of an element are added in order, so the bits of a result do not depend on the grid.
 
 namespace hdp {
 
 using hdl::I64;
 using hdl::U64;
 
-// The host fills this struct. It has the same members as ProductArgs in
-// host/device/fallback_matmul.h, in the same order.
+// The host fills this struct. The struct has the same members as ProductArgs in
+// host/device/fallback_matmul.h, in the same order. That header documents the members.
 struct Args {
   const void* a;
   const void* b;
@@ -30,19 +30,20 @@ struct Args {
 };
 
 constexpr int kThreads = 256;
-constexpr int kTile = 64;   // rows and columns of c that a block computes
-constexpr int kTerms = 16;  // terms of the sums in shared memory at a time
-constexpr int kSide = 16;   // threads along an edge of the tile
-constexpr int kOwn = kTile / kSide;
+constexpr int kTile = 64;            // number of rows and of columns of c that a block computes
+constexpr int kTerms = 16;           // number of terms of the sums in shared memory at a time
+constexpr int kSide = 16;            // number of threads along an edge of the tile
+constexpr int kOwn = kTile / kSide;  // a thread computes kOwn x kOwn elements
 
 __device__ inline double tangent(double x) { return ::tanh(x); }
 __device__ inline float tangent(float x) { return ::tanhf(x); }
 
-// The values of Activation (host/device/device.h), in the same order. NaN stays NaN.
+// Applies an activation. The numbers are the values of Activation (host/device/device.h). If x is
+// NaN, the result is NaN.
 template <class V>
 __device__ inline V activated(V x, I64 activation) {
   if (activation == 1) return x < V(0) ? V(0) : x;
-  if (activation == 2) {  // Hendrycks and Gimpel 2016
+  if (activation == 2) {  // gelu, tanh approximation: Hendrycks and Gimpel 2016
     const V inner = V(0.7978845608028654) * (x + V(0.044715) * x * x * x);
     return V(0.5) * x * (V(1) + tangent(inner));
   }
@@ -52,8 +53,8 @@ __device__ inline U64 activated(U64 x, I64 activation) {
   return activation == 1 && (I64)x < 0 ? 0 : x;
 }
 
-// Wraps an integer to the type of c, keeping the sign, because the activation applies to the
-// wrapped value.
+// Wraps an integer to `type`, the type of c, and extends its sign. The activation must be applied
+// to the wrapped value.
 template <class V>
 __device__ inline V wrapped(I64, V x) {
   return x;
@@ -67,6 +68,7 @@ __device__ inline U64 wrapped(I64 type, U64 x) {
 
 __device__ inline I64 sizeOfStride(I64 stride) { return stride < 0 ? -stride : stride; }
 
+// The offsets of one matrix of a batch in a, b and c, in elements.
 struct Offsets {
   I64 at[3];
 };
@@ -81,8 +83,9 @@ __device__ inline Offsets offsetsOf(const Args& args, I64 batch) {
   return offsets;
 }
 
-// Loads kTerms terms, from `base` on, of kTile rows of a or columns of b, from `first` on; elements
-// beyond the end are 0. Neighbouring threads read along the denser of the two axes.
+// Loads part of a (operand 0) or b (operand 1) to `tile`: kTile rows of a or columns of b, starting
+// at `first`, and kTerms terms of each, starting at `base`. Elements after the end are 0.
+// Neighbouring threads read along the axis with the smaller stride.
 template <class V>
 __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 first, I64 base,
                                 V (*tile)[kTile]) {
@@ -103,6 +106,7 @@ __device__ inline void loadTile(const Args& args, int operand, I64 offset, I64 f
   }
 }
 
+// Adds the bias, applies the activation and stores the elements of this thread.
 template <class V>
 __device__ void storeTile(const Args& args, I64 offset, I64 first_row, I64 first_column,
                           V (*sums)[kOwn]) {
@@ -125,6 +129,8 @@ __device__ void storeTile(const Args& args, I64 offset, I64 first_row, I64 first
   }
 }
 
+// Computes a matrix product. A block computes tiles of c one after the other. Both barriers are
+// necessary: all threads read the tiles that other threads load.
 template <class V>
 __device__ void multiply(const Args& args) {
   __shared__ V left[kTerms][kTile];

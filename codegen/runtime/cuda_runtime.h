@@ -1,5 +1,6 @@
-// Runtime of generated CUDA kernels. It precedes every kernel text. It includes nothing, so that
-// NVRTC has little to read. Kernel text contains no intrinsics and no PTX.
+// The runtime of generated CUDA kernels: types, conversions, memory accesses. This text precedes
+// the text of every kernel. It includes no header, so that NVRTC has little to read. The runtime
+// headers contain the intrinsics and the PTX; the text of a kernel contains none.
 
 namespace hd {
 
@@ -32,10 +33,11 @@ __device__ inline double infF64() { return __longlong_as_double(0x7ff00000000000
 __device__ inline float nanF32() { return __int_as_float(0x7fc00000); }
 __device__ inline double nanF64() { return __longlong_as_double(0x7ff8000000000000ll); }
 
-// --- bf16: rounds to nearest even; a NaN stays quiet ---------------------------------------------
+// --- bf16: conversions round to nearest even; a NaN becomes quiet --------------------------------
 
-// The throughput of the packed conversion is a multiple of that of the single one. With the value
-// in the upper half, the result already is the float.
+// Rounds `x` to a bf16 value. The packed conversion of two values has a higher throughput than the
+// conversion of one value. The value is in the upper half of the result, so the result already has
+// the bits of the rounded float.
 __device__ inline float roundBf16(float x) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
@@ -55,13 +57,14 @@ __device__ inline float f16Value(unsigned short bits) {
   return x;
 }
 
-// Converts to a byte with a sign, an exponent with `bias`, and `mantissa` bits. Values that are too
-// large become `overflow`: infinity, or the largest value if the format has no infinity.
+// Converts `x` to a float of 8 bits: a sign, an exponent with `bias`, and `mantissa` bits. Values
+// that are too large become `overflow`. These are the bits of infinity, or of the largest value if
+// the format has no infinity.
 template <int mantissa, int bias, unsigned overflow>
 __device__ inline unsigned char f8Bits(float x) {
   constexpr int dropped = 23 - mantissa;
   constexpr unsigned rebias = (127u - bias) << 23;
-  // A float whose unit in the last place is the smallest positive value of the format.
+  // The bits of a float whose unit in the last place is the smallest positive value of the format.
   constexpr unsigned big = (unsigned)(127 + 24 - bias - mantissa) << 23;
   const unsigned bits = __float_as_uint(x);
   const unsigned magnitude = bits & 0x7fffffffu;
@@ -75,7 +78,8 @@ __device__ inline unsigned char f8Bits(float x) {
 }
 __device__ inline unsigned char f8e4m3Bits(float x) { return f8Bits<3, 7, 0x7eu>(x); }
 __device__ inline unsigned char f8e5m2Bits(float x) { return f8Bits<2, 15, 0x7cu>(x); }
-// Read as an f16, the byte gives its value times 2^-8, and its NaN would be a number.
+// Returns the value of an f8e4m3 byte. Its bits are shifted to the positions of an f16, which then
+// has the value times 2^-8. NaN is a special case, because its bits would be a number in f16.
 __device__ inline float f8e4m3Value(unsigned char x) {
   const unsigned magnitude = x & 0x7fu;
   const float value = f16Value((unsigned short)((x & 0x80u) << 8 | magnitude << 7)) * 256.0f;
@@ -87,12 +91,12 @@ __device__ inline float roundF16(float x) { return f16Value(f16Bits(x)); }
 __device__ inline float roundF8E4M3(float x) { return f8e4m3Value(f8e4m3Bits(x)); }
 __device__ inline float roundF8E5M2(float x) { return f8e5m2Value(f8e5m2Bits(x)); }
 
-// --- integers are computed in i64 and wrap to their type; floats saturate, NaN becomes 0 ---------
+// --- integers: computed in i64, then wrapped; from floats: saturated, NaN becomes 0 --------------
 
 __device__ inline long long wrapU8(long long x) { return (unsigned char)x; }
 __device__ inline long long wrapI8(long long x) { return (signed char)x; }
 __device__ inline long long wrapI32(long long x) { return (int)x; }
-// NaN needs a case of its own, because fmin and fmax would return the limit.
+// NaN is a special case, because fmin and fmax would return the limit.
 __device__ inline long long saturate(float x, float lowest, float highest) {
   return x != x ? 0 : (int)::fminf(::fmaxf(x, lowest), highest);
 }
@@ -103,7 +107,8 @@ __device__ inline long long saturateU8(float x) { return saturate(x, 0.0f, 255.0
 __device__ inline long long saturateU8(double x) { return saturate(x, 0.0, 255.0); }
 __device__ inline long long saturateI8(float x) { return saturate(x, -128.0f, 127.0f); }
 __device__ inline long long saturateI8(double x) { return saturate(x, -128.0, 127.0); }
-// The conversions of the hardware saturate. Only for NaN does their result depend on the width.
+// The conversions of the hardware saturate. NaN is a special case, because the hardware's result
+// for NaN depends on the width of the integer.
 __device__ inline long long saturateI32(float x) { return x != x ? 0 : __float2int_rz(x); }
 __device__ inline long long saturateI32(double x) { return x != x ? 0 : __double2int_rz(x); }
 __device__ inline long long saturateI64(float x) { return x != x ? 0 : __float2ll_rz(x); }
@@ -151,7 +156,9 @@ __device__ inline T put(V x) {
   return Put<T, V>::from(x);
 }
 
-// --- memory: `count` of kLanes neighbours; wide accesses if `whole` (all are aligned) ------------
+// --- memory --------------------------------------------------------------------------------------
+// load() and store() access the first `count` of kLanes neighbouring elements. `whole` says that
+// the address is aligned for wide accesses.
 
 template <int kBytes>
 struct Word;
@@ -243,12 +250,12 @@ __device__ inline void storeStrided(T* to, const T (&from)[kLanes], Index stride
   }
 }
 
-// Returns whether a computed index is inside of an axis. One unsigned comparison covers both ends.
+// Returns whether 0 <= index < extent. One unsigned comparison checks both ends.
 __device__ inline bool inside(long long index, long long extent) {
   return (unsigned long long)index < (unsigned long long)extent;
 }
-// Loads an element that no thread of the kernel writes. The load may therefore be reordered with
-// stores and may use the read-only cache.
+// Loads an element that no thread of the kernel writes. The compiler may therefore reorder the load
+// with stores, and the load may use the read-only cache.
 template <class T>
 __device__ inline T fetch(const T* from) {
   typedef Pack<1, T> P;
@@ -266,8 +273,8 @@ __device__ inline long long blocks() { return (long long)gridDim.x; }
 __device__ inline int blockRow() { return (int)blockIdx.y; }
 __device__ inline void barrier() { __syncthreads(); }
 
-// Return the value of the thread whose lane differs by `mask` (xor). All 32 threads of the warp
-// must call it.
+// Return the `x` of the thread whose lane number is the lane number of this thread xor `mask`. All
+// 32 threads of the warp must call the function.
 __device__ inline float fromPartner(float x, int mask) {
   return __shfl_xor_sync(0xffffffffu, x, mask);
 }

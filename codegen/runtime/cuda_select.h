@@ -1,13 +1,15 @@
-// Selects the first elements of long lines in sort order without sorting the rest. The selection is
-// stable. This text follows that of cuda_sort.h.
+// Selects the first elements of long lines in sort order, without sorting the other elements. The
+// selection is stable: of elements with equal keys, it takes those that come first in the line. In
+// a kernel source, this text follows cuda_sort.h.
 
 namespace hdl {
 
+// The rule by which elements of a tile are selected.
 template <class K>
 struct Chosen {
-  K mask;  // bits of a key that are compared
-  K last;  // keys below are taken; of the equal ones, the first `equals`
-  U32 equals;
+  K mask;      // bits of a key that are compared
+  K last;      // all elements with a lower key are taken
+  U32 equals;  // number of elements taken whose key equals `last`
 };
 
 // Shared memory of a block that selects.
@@ -20,7 +22,8 @@ struct Choice {
   U32 equal[kWarps];
 };
 
-// Finds the last key to take, digit by digit from the highest.
+// Finds the rule that selects the first `keep` elements. Determines Chosen::last digit by digit,
+// starting with the highest digit.
 template <class K, int J>
 __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count, U32 keep,
                                   Choice& shared) {
@@ -50,6 +53,8 @@ __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count
   return chosen;
 }
 
+// Writes the selected elements of a tile to position `to` and following, in the order of their
+// places.
 template <class K, int J>
 __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&place)[J], int count,
                            const Chosen<K>& chosen, I64 to, Choice& shared) {
@@ -97,8 +102,8 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
   }
 }
 
-// Writes the first `keep` elements of each tile, in the order of their places. The result is lines
-// of keys and places of chunks * keep elements.
+// Writes the first `keep` elements of each tile, in the order of their places. The results are the
+// lines of the next step. Each line has chunks * keep elements.
 template <class K>
 __device__ void selectTiles(const Args& args) {
   constexpr int J = kTile / kThreads;

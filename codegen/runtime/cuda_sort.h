@@ -1,11 +1,11 @@
-// Sorts lines by key, and by place where keys are equal, so the sort is stable. This text follows
-// that of cuda_keys.h.
+// Sorts lines by key. Elements with equal keys are sorted by place, so the sort is stable.
+// cuda_keys.h defines keys and places. In a kernel source, this text follows cuda_keys.h.
 // - A warp sorts a line of up to kWarpLine elements.
-// - A block sorts a line of up to kTile elements. Both load the line from its source and store it
-//   to its destination.
-// - A longer line is sorted by digits, with one kernel per step.
+// - A block sorts a line of up to kTile elements. In both cases, one kernel loads the line from its
+//   source, sorts it and stores it to its destination.
+// - A longer line is sorted by digits of 8 bits, with one kernel per step.
 //
-// No result depends on the order in which blocks or threads run.
+// The results do not depend on the order in which blocks or threads run.
 
 namespace hdl {
 
@@ -16,7 +16,8 @@ __device__ inline bool isAbove(K key, U32 place, K other, U32 other_place) {
   return key > other || (key == other && place > other_place);
 }
 
-// After the sort, lane l holds elements l * J to l * J + J - 1.
+// Sorts the 32 * J elements of a warp. Afterwards lane l holds elements l * J to l * J + J - 1 of
+// the sorted line.
 template <class K, int J>
 __device__ void sortInWarp(K (&key)[J], U32 (&place)[J]) {
   const int first = (int)(threadIdx.x % 32) * J;
@@ -89,11 +90,11 @@ __device__ void sortWarps(const Args& args) {
   }
 }
 
-// --- one tile per block: by digits, the lowest first ---------------------------------------------
+// --- one tile per block: a radix sort, the lowest digit first ------------------------------------
 
 // Shared memory of a block that ranks a tile.
 struct Ranks {
-  U32 before[kWarps][kDigits];  // elements with the digit in earlier warps, and with lower digits
+  U32 before[kWarps][kDigits];  // [warp][digit]: number of elements that come earlier
   U32 sums[kWarps];
 };
 
@@ -108,8 +109,9 @@ __device__ inline int digitOf(K key, I64 shift) {
   return (int)((key >> shift) & (kDigits - 1));
 }
 
-// Computes the position of each element if the tile is ordered by one digit. Does not synchronize
-// at its start and end, so the caller must place a barrier between two calls.
+// Computes the rank of each element: its position after a stable sort of the tile by one digit. The
+// function has no barrier at its start and end, so the caller must place a barrier between two
+// calls.
 template <class K, int J>
 __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks& shared) {
   const int warp = (int)threadIdx.x / 32;
@@ -141,8 +143,8 @@ __device__ void rankByDigit(const K (&key)[J], I64 shift, U32 (&rank)[J], Ranks&
   for (int j = 0; j < J; ++j) rank[j] += shared.before[warp][digitOf(key[j], shift)];
 }
 
-// Moves the elements of a tile to their ranks. rankByDigit and moveByDigit rely on its barriers
-// between two uses of shared memory.
+// Moves the elements of a tile to their ranks. rankByDigit() and moveByDigit() rely on the barriers
+// of this function between two uses of shared memory.
 template <class T, int J>
 __device__ void moveToRanks(T (&value)[J], const U32 (&rank)[J], T* moved) {
   HDL_UNROLL
@@ -186,9 +188,9 @@ __device__ void sortTiles(const Args& args) {
   }
 }
 
-// --- long lines: from keys[from] and places[from] to keys[1 - from] and places[1 - from] ---------
+// --- long lines: steps move keys[from], places[from] to keys[1 - from], places[1 - from] ---------
 
-// Writes counts[line][digit][chunk], the number of elements of the chunk with the digit.
+// Writes counts[line][digit][chunk]: the number of elements of the chunk that have this digit.
 template <class K>
 __device__ void countDigits(const Args& args) {
   constexpr int J = kTile / kThreads;
@@ -216,9 +218,9 @@ __device__ void countDigits(const Args& args) {
   }
 }
 
-// Moves the elements of each chunk to the positions that the summed counts give. The elements are
-// first ordered by digit in shared memory, so that neighbouring threads write neighbouring
-// elements.
+// Moves the elements of each chunk to their positions in the line. The prefix sums of the counts
+// give these positions. The block first orders the elements by digit in shared memory, so that
+// neighbouring threads write neighbouring elements.
 template <class K>
 __device__ void moveByDigit(const Args& args) {
   constexpr int J = kTile / kThreads;
@@ -243,7 +245,7 @@ __device__ void moveByDigit(const Args& args) {
     rankByDigit(key, args.shift, rank, shared);
     const I64 at = (line * kDigits + (I64)threadIdx.x) * args.chunks + chunk;
     const bool first = threadIdx.x == 0 && chunk == 0;
-    // The difference may wrap; the sum below wraps back.
+    // The difference may wrap. The addition below wraps back.
     base[threadIdx.x] = (first ? 0u : (U32)args.counts[at - 1]) - shared.before[0][threadIdx.x];
     moveToRanks(key, rank, moved);
     moveToRanks(place, rank, (U32*)moved);

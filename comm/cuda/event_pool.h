@@ -13,9 +13,9 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   ~EventPool();
 
-  // Records an event on `stream`. The destruction of the last reference returns the event to the
-  // pool. A reference may be released as soon as cudaStreamWaitEvent has returned: the wait refers
-  // to the record before it, even if the event is recorded again.
+  // Records an event on `stream` and returns it. The destruction of the last reference returns the
+  // event to the pool. A caller may release its reference as soon as cudaStreamWaitEvent has
+  // returned. If the event is then recorded again, this does not change the wait.
   std::shared_ptr<void> record(cudaStream_t stream);
 
  private:

@@ -1,7 +1,9 @@
-// In-process ranks that share one GPU. An operation is split into parts as on host memory
-// (comm/in_process/operation_parts.h). Each rank enqueues its own part on its own stream, between
-// two waits for events of the other ranks. `ready` of a rank marks that its earlier work does not
-// use the buffers any more. `finished` marks that its part is done.
+// The transport of in-process ranks that share one GPU. An operation is split into parts, as on
+// host memory (comm/in_process/operation_parts.h). Each rank enqueues its own part on its own
+// stream. Before the part, the stream waits for the event `ready` of every rank. This event means
+// that earlier work of that rank does not use the buffers any more. After the part, the stream
+// waits for the event `finished` of every rank. This event means that the part of that rank is
+// done.
 #include "comm/cuda/in_process_cuda.h"
 
 #include "comm/cuda/event_pool.h"
@@ -92,7 +94,8 @@ class CudaCommunicator : public Communicator {
     }
   }
 
-  // Tells the ranks that wait for this rank why it does not continue.
+  // Stores `cause` for the ranks that wait for this rank, and wakes them. Their calls then throw
+  // UserError.
   void cancel(const std::vector<Participant>& participants, const std::string& cause) {
     std::lock_guard lock(team_->job().mutex);
     for (const Participant& participant : participants) {
@@ -101,7 +104,8 @@ class CudaCommunicator : public Communicator {
     team_->job().changed.notify_all();
   }
 
-  // Posts all operations of the group. The caller waits for other ranks only afterwards.
+  // Posts all operations of the group. The caller must not wait for other ranks before this: two
+  // ranks could otherwise wait for each other.
   std::vector<Participant> postAll(std::span<const Operation> group, cudaStream_t stream) {
     const std::shared_ptr<void> ready = events_->record(stream);
     std::lock_guard lock(team_->job().mutex);
@@ -113,8 +117,8 @@ class CudaCommunicator : public Communicator {
   template <class Condition>
   void await(const MatchedOperation& matched, const Condition& condition) {
     std::unique_lock lock(team_->job().mutex);
-    // The condition may be true although the ranks disagree about the operation. The team is then
-    // halted, and check() throws.
+    // The condition may be true even if the ranks disagree about the operation. In this case
+    // isHalted() is true, and check() throws.
     while (!condition() || team_->isHalted()) {
       team_->check(matched);
       team_->job().changed.wait(lock);

@@ -7,13 +7,13 @@
 
 namespace heddle::comm {
 
-// Creates the Worlds of `size` ranks on the GPU `device`. Use each World in a thread of its own,
-// with its own streams. Communicators are stream-ordered and work on device memory. `reduce` must
-// allow that its result is also one of its sources.
+// Creates the Worlds of `size` ranks that share the GPU `device`. Use each World in a thread of its
+// own, with its own streams. Communicators are stream-ordered and work on device memory. `reduce`
+// must also work if its result is one of its sources.
 //
-// post() waits on the host twice for each operation: until every other rank has posted it too, and
-// until every other rank has enqueued its part. It does not wait for the device. If another rank
-// aborts or leaves, post() throws UserError.
+// post() waits on the host twice for each operation: first until every other rank has posted the
+// operation too, then until every other rank has enqueued its part. post() does not wait for the
+// device. If another rank aborts or leaves, post() throws UserError.
 //
 // Throws UserError if the device cannot be used.
 std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device,
@@ -21,5 +21,5 @@ std::vector<std::unique_ptr<World>> makeInProcessCudaWorlds(int size, int device
 
 }  // namespace heddle::comm
 
-// The entry point of libheddle_cuda for these Worlds, which the core finds by dlsym.
+// The entry point of libheddle_cuda for makeInProcessCudaWorlds(). heddle finds it by dlsym.
 extern "C" heddle::comm::MakeInProcessCudaWorlds heddleInProcessCudaWorlds();

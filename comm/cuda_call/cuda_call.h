@@ -4,12 +4,12 @@
 
 #include "ir/base/error.h"
 
-// Header-only, because the modules that use it are separate shared libraries.
+// This code is header-only, because the modules that use it are separate shared libraries.
 namespace heddle::comm {
 
-// Throws UserError if `status` is an error. The message has the name of the call, and the text and
-// the name that CUDA has for the error. Clears the last error of CUDA, because the next call that
-// reads it would report it again.
+// Throws UserError if `status` is an error. The message has the name of the call, and CUDA's text
+// and name of the error. Clears CUDA's last error, because a later call of cudaGetLastError would
+// otherwise report the same error again.
 inline void checkCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();
@@ -18,5 +18,6 @@ inline void checkCuda(cudaError_t status, const char* call) {
 
 }  // namespace heddle::comm
 
-// HEDDLE_CUDA(cudaEventRecord, event, stream) calls the function and checks its result.
+// Calls a CUDA function and checks its result, for example HEDDLE_CUDA(cudaEventRecord, event,
+// stream).
 #define HEDDLE_CUDA(api, ...) ::heddle::comm::checkCuda(api(__VA_ARGS__), #api)

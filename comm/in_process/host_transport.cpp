@@ -1,7 +1,7 @@
-// The in-process transport on host memory. Once all participants have posted an operation, any of
-// them may move its data in test(): first its own part, then the parts of the other ranks. So one
-// rank that waits is enough to complete an operation, and ranks that wait for different teams
-// cannot block each other.
+// The in-process transport on host memory. After all participants have posted an operation, any
+// participant may move its data in test(): first its own part, then the parts of the other ranks.
+// One rank that calls test() is therefore enough to complete an operation. Ranks that wait for
+// operations of different teams cannot block each other.
 //
 // Buffers may be freed after one of these events:
 // - test() has returned true or has thrown;
@@ -87,7 +87,8 @@ class HostCommunicator : public Communicator {
     return -1;
   }
 
-  // Moves all parts that no rank has started. Releases the lock while it moves data.
+  // Moves all parts that no rank has started, if all participants have posted. Releases the lock
+  // while it moves data.
   void work(MatchedOperation& matched, int own, std::unique_lock<std::mutex>& lock) {
     while (matched.missing == 0 && matched.cancelled.empty() && !team_->isHalted()) {
       const int part = claim(matched, own);
@@ -116,8 +117,8 @@ class HostCommunicator : public Communicator {
   }
 
   // Withdraws the buffers of this rank from every operation that has not completed. The other ranks
-  // then start no more parts of such an operation, and report the first cause. Waits for running
-  // parts, which takes only as long as a copy.
+  // then start no more parts of these operations, and report the first cause. Waits for running
+  // parts, which are only copies and reductions.
   void withdraw(std::unique_lock<std::mutex>& lock, const std::string& cause) {
     for (auto& [ticket, participants] : pending_) {
       for (const Participant& participant : participants) {

@@ -12,9 +12,9 @@
 
 #include "comm/communicator.h"
 
-// Matches the operations of ranks that are threads of one process: it finds which operations of
-// different ranks belong together. A transport then moves the data
-// (comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU).
+// Matches the operations of ranks that are threads of one process. To match means to find the
+// operations of different ranks that belong together. A transport then moves the data:
+// comm/in_process/host_transport.cpp on host memory, comm/cuda/in_process_cuda.cpp on one GPU.
 namespace heddle::comm {
 
 // The state that all ranks of a job share.
@@ -22,43 +22,47 @@ struct JobState {
   explicit JobState(int size) : size(size), left(size, false) {}
 
   const int size;
-  std::mutex mutex;                 // guards the job, its teams and operations
-  std::condition_variable changed;  // wakes ranks that wait
-  std::vector<bool> left;           // by rank: the World of the rank is destroyed
+  std::mutex mutex;                 // guards this struct, the teams and the operations
+  std::condition_variable changed;  // notified when a waiting rank may continue
+  std::vector<bool> left;           // by rank: its World has been destroyed
   std::string aborted;              // the message for all ranks; empty: not aborted
-  int running_copies = 0;           // copies on host memory; abort() waits for their end
+  int running_copies = 0;           // number of copies on host memory; abort() waits for their end
 };
 
-// One collective, or one send with its receive, and what each participant has posted for it.
-// Vectors are indexed by participant. The participants of a collective are the ranks of the team,
-// in order. In a transfer, participant 0 is the sender and participant 1 the receiver.
+// One collective, or one transfer (a send with its receive), with the Operation that each
+// participant has posted. Vectors are indexed by participant. The participants of a collective are
+// the ranks of the team, in order. In a transfer, participant 0 is the sender and participant 1 is
+// the receiver.
 struct MatchedOperation {
-  std::vector<Operation> operations;  // readable without the mutex once missing == 0
+  std::vector<Operation> operations;  // once missing == 0, they may be read without the mutex
   // For AllToAllV: copies of the lists of counts, because a rank that leaves may free its own
   // lists.
   std::vector<std::vector<int64_t>> counts;
-  std::vector<int> members;  // positions in the team
-  std::vector<bool> present;
-  int missing = 0;  // participants that have not posted yet
+  std::vector<int> members;   // by participant: its position in the team
+  std::vector<bool> present;  // by participant: it has posted
+  int missing = 0;            // number of participants that have not posted
 
-  // State of the transport, guarded by the mutex of the job: which parts of the data movement have
-  // started, how many of them are running, and how many are done.
+  // State of the transport, guarded by the mutex of the job. A part is a piece of the data movement
+  // (comm/in_process/operation_parts.h). These members say which parts have started, how many are
+  // running, and how many are done.
   std::vector<bool> claimed;
   int running = 0;
   int done = 0;
-  std::string cancelled;  // why a rank withdrew its buffers; empty: no rank did
-  // Handles that a transport passes to the other participants.
+  std::string cancelled;  // why a rank withdrew its buffers; empty: none has
+  // The in-process transport on one GPU stores events here, by participant. `ready`: the buffers of
+  // the participant may be used. `finished`: the part of the participant is done.
   std::vector<std::shared_ptr<void>> ready;
   std::vector<std::shared_ptr<void>> finished;
 };
 
+// One participant of a matched operation.
 struct Participant {
   std::shared_ptr<MatchedOperation> matched;
-  int index = 0;
+  int index = 0;  // number of the participant
 };
 
-// The ranks of one communicator. Collectives match by their order on each rank; sends and receives
-// match by their order within each pair of ranks.
+// The ranks of one communicator. The n-th collectives of all ranks match. The n-th send from rank a
+// to rank b matches the n-th receive of rank b from rank a.
 class Team {
  public:
   Team(std::shared_ptr<JobState> job, std::vector<int> members);
@@ -69,23 +73,25 @@ class Team {
 
   // Callers of every function below must hold the mutex of the job.
 
-  // Adds the operation of `member` to the MatchedOperation to which it belongs. If the ranks
-  // disagree about the operation, the team fails, and check() throws from then on.
+  // Adds the operation of `member` to its MatchedOperation. `ready` becomes MatchedOperation::ready
+  // of the participant. If the ranks disagree about the operation, the team fails, and check()
+  // throws from then on.
   Participant post(int member, const Operation& operation, std::shared_ptr<void> ready = nullptr);
 
-  // Throws UserError if the job was aborted, the team has failed, or the operation can never
-  // complete because a rank has left.
+  // Throws UserError if the operation can never complete: the job was aborted, the team has failed,
+  // a rank withdrew its buffers, or a rank left before it posted.
   void check(const MatchedOperation& matched) const;
 
-  // Declares that `member` posts nothing more. Ranks that wait for an operation of `member` get an
-  // error.
+  // Declares that `member` will post nothing more. Ranks that wait for an operation of `member` get
+  // a UserError.
   void leave(int member);
 
+  // A member joins when it calls InProcessJob::join(). The team is full when all members have
+  // joined.
   bool joined(int member) const { return joined_[member]; }
   void setJoined(int member, bool value) { joined_[member] = value; }
   bool isFull() const;
-  // Returns whether data movement must stop, because the job was aborted or the ranks of this team
-  // disagree.
+  // Returns whether data movement must stop, because the job was aborted or this team has failed.
   bool isHalted() const { return !failure_.empty() || !job_->aborted.empty(); }
 
  private:
@@ -103,10 +109,10 @@ class Team {
   std::vector<int> members_;  // world ranks
   std::vector<bool> joined_;
   std::vector<bool> gone_;
-  std::vector<int64_t> posted_;  // number of collectives, by member
+  std::vector<int64_t> posted_;  // number of posted collectives, by member
   std::map<int64_t, std::shared_ptr<MatchedOperation>>
-      collectives_;                                 // by number, until all have posted
-  std::map<std::pair<int, int>, Queue> transfers_;  // by sender and receiver
+      collectives_;                                 // by number; removed when all ranks have posted
+  std::map<std::pair<int, int>, Queue> transfers_;  // by (sender, receiver)
   std::string failure_;
 };
 
@@ -118,10 +124,10 @@ class InProcessJob {
   JobState& state() const { return *state_; }
 
   std::vector<std::string> exchange(int rank, const std::string& mine);
-  // Waits until every member has joined.
+  // Returns the team of `members`. Waits until every member has called join().
   std::shared_ptr<Team> join(int rank, const std::vector<int>& members);
   // Aborts the job. Waits for running copies, but not for other ranks. No data movement starts
-  // afterwards, so buffers of the job may be freed after the return.
+  // after the return. Buffers of the job may then be freed.
   void abort(int rank, const std::string& reason);
   // Declares that the World of `rank` is destroyed.
   void leave(int rank);
@@ -133,25 +139,25 @@ class InProcessJob {
     int missing;
   };
 
-  // Waits until `ready` returns true. Throws UserError if the job is aborted, or a rank for which
-  // `needed` returns true has left.
+  // Waits until `ready` returns true. Throws UserError if the job is aborted. Also throws UserError
+  // if a rank has left for which `needed` returns true.
   void wait(std::unique_lock<std::mutex>& lock, const std::string& what,
             const std::function<bool()>& ready, const std::function<bool(int)>& needed);
 
   std::shared_ptr<JobState> state_;
-  std::shared_ptr<Exchange> exchange_;  // the current one
+  std::shared_ptr<Exchange> exchange_;  // the exchange that has not completed yet
   std::map<std::vector<int>, std::shared_ptr<Team>> incomplete_teams_;
 };
 
 using CommunicatorMaker =
     std::function<std::unique_ptr<Communicator>(std::shared_ptr<Team>, int member)>;
 
-// Creates the Worlds of one job of threads. `maker` creates the communicator of one rank of a team.
+// Creates the Worlds of a job whose ranks are threads. `maker` creates the communicator of one rank
+// of a team. `transport` is the result of World::transport().
 std::vector<std::unique_ptr<World>> makeWorldsOfThreads(int size, const std::string& transport,
                                                         CommunicatorMaker maker);
 
-// Creates the Worlds of one job of threads with communicators on host memory. `transport` is the
-// result of World::transport().
+// Does the same, with communicators on host memory.
 std::vector<std::unique_ptr<World>> makeHostWorldsOfThreads(int size, const std::string& transport);
 
 }  // namespace heddle::comm

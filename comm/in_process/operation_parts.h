@@ -2,11 +2,11 @@
 
 #include "comm/in_process/job.h"
 
-// Splits a matched operation (MatchedOperation) into parts, in the same way for every kind of
-// memory.
+// Splits the data movement of a matched operation (MatchedOperation) into parts. The split is the
+// same for every kind of memory.
 namespace heddle::comm {
 
-// Moves elements within the memory of a transport.
+// Copies and reduces elements in the kind of memory that a transport uses.
 class Mover {
  public:
   virtual ~Mover() = default;
@@ -16,14 +16,15 @@ class Mover {
                       ReduceOp op) = 0;
 };
 
-// Returns the number of parts of an operation that all participants have posted. They may be moved
-// in any order or at the same time. A collective has one part per rank, except that a barrier has
+// Returns the number of parts of an operation that all participants have posted. The parts may be
+// moved in any order or at the same time. A collective has one part per rank, but a barrier has
 // none. A send with its receive has one part.
 int partsOf(const MatchedOperation& matched);
 
 // Moves one part:
-// - Part r of an allreduce or reduce reduces chunk r of all inputs and writes it to the results.
-//   This is correct in place, because no other part accesses chunk r.
+// - Part r of an allreduce or reduce reduces chunk r (chunkOf() in comm/operation.h) of all inputs,
+//   and writes the reduced chunk to the results. The operation may be in place, because no other
+//   part accesses chunk r.
 // - Part r of a gather moves the input of rank r.
 // - Part r of every other collective fills the result of rank r.
 void movePart(const MatchedOperation& matched, int part, Mover& mover);

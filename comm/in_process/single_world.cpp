@@ -3,7 +3,7 @@
 
 namespace heddle::comm {
 
-// A job of one thread.
+// The only rank of the job is a thread of this process.
 std::unique_ptr<World> makeSingleWorld() {
   return std::move(makeHostWorldsOfThreads(1, "single").front());
 }

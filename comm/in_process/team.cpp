@@ -57,8 +57,8 @@ Participant Team::matchTransfer(int member, const Operation& operation) {
   return {matched, participant};
 }
 
-// Makes the team fail if the new operation disagrees with the operation that another rank has
-// posted.
+// Makes the team fail if the operation of `participant` disagrees with the operation of another
+// participant.
 void Team::compare(const Participant& participant) {
   const MatchedOperation& matched = *participant.matched;
   const Operation& mine = matched.operations[participant.index];

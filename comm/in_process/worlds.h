@@ -7,7 +7,7 @@
 
 namespace heddle::comm {
 
-// Creates the World of a job of one rank.
+// Creates the World of a job that has only one rank.
 std::unique_ptr<World> makeSingleWorld();
 
 // Creates the Worlds of `size` ranks in this process, on host memory. Use each World in a thread of

@@ -15,17 +15,19 @@ namespace {
 using Rule = Finding::Rule;
 using Findings = std::vector<Finding>;
 
-// The part of the deadline after which a rank counts as silent. In the rest of the deadline the
-// other ranks end.
+// The fraction of the deadline after which a rank counts as silent. The other ranks need the rest
+// of the deadline to end.
 constexpr double kSilentPart = 0.6;
-// Seconds before a finding is reported, because a better reason may still arrive. kLongGrace is for
-// reasons from another host, and for an exception that has yet to destroy a World.
+// Delays in seconds before a finding is reported. In this time, the rank itself may still report a
+// better reason. kLongGrace applies if the reason must come from another host, or from an exception
+// that has not yet destroyed the World.
 constexpr double kGrace = 0.3;
 constexpr double kLongGrace = 1.5;
 
 bool isAlive(const RankSnapshot& rank) { return rank.state == RankState::Alive; }
 bool waits(const RankSnapshot& rank) { return rank.phase == RankPhase::Communicating; }
 
+// Finds processes that are gone, stopped or silent (Rule::Gone, Rule::Silent).
 void checkHeartbeats(const JobView& job, Findings& found) {
   for (const RankSnapshot& entry : job.ranks) {
     const auto at = static_cast<size_t>(entry.rank);
@@ -66,8 +68,9 @@ std::string describeDifference(const RankSnapshot& blamed, const RankSnapshot& r
              : fmt::format("it runs another program than rank {}", right.rank);
 }
 
-// Ranks that match their posts (kMatchingPosts) find a difference themselves, and their message
-// names the instruction. So the rule waits for kGrace if one of the two ranks matches its posts.
+// Finds ranks that executed different runs. If one of the two ranks is matching its posts
+// (kMatchingPosts), it finds the difference itself, and its message names the instruction. In this
+// case the rule waits for kGrace.
 void checkRuns(const JobView& job, Findings& found) {
   for (const RunDifference& difference : findRunDifferences(job.ranks)) {
     const RankSnapshot& blamed = job.ranks[static_cast<size_t>(difference.blamed)];
@@ -79,6 +82,8 @@ void checkRuns(const JobView& job, Findings& found) {
   }
 }
 
+// Finds ranks that left, begin no more runs, or match the posts of an earlier run, while another
+// rank is in a later run (Rule::Absent, Rule::Unmatched).
 void checkAbsence(const JobView& job, Findings& found) {
   const RankSnapshot* latest = nullptr;
   const RankSnapshot* latest_in_run = nullptr;
@@ -103,8 +108,8 @@ void checkAbsence(const JobView& job, Findings& found) {
                              later->rank, later->run);
                        }});
     }
-    // The later rank has passed this run without matching its posts, because the sizes were not new
-    // on that rank.
+    // The sizes of this run are new on rank `entry`, which therefore matches its posts. The sizes
+    // were not new on rank `later`, which executed the run without matching its posts.
     if (isAlive(entry) && entry.issued == kMatchingPosts) {
       found.push_back({Rule::Unmatched, entry.rank, later->rank, kSilentPart * job.deadline,
                        static_cast<uint64_t>(entry.run), [run = entry.run, rank = entry.rank] {
@@ -117,8 +122,8 @@ void checkAbsence(const JobView& job, Findings& found) {
   }
 }
 
-// Returns a text that names the ranks that will post nothing more in the run of `waiter`. Empty:
-// there are no such ranks.
+// Returns a text with the ranks that will post nothing more in the run of `waiter`, or an empty
+// text if there are none.
 std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
   std::vector<std::string> past;
   for (const RankSnapshot& entry : job.ranks) {
@@ -134,9 +139,9 @@ std::string describeAlone(const JobView& job, const RankSnapshot& waiter) {
                      one ? "has" : "have");
 }
 
-// Finds a rank that waits in a run that all other ranks have finished. The last part of a
-// collective may take some time after the other ranks have done their parts. So the rule waits for
-// the full deadline.
+// Finds a rank that waits in a run that all other ranks have finished. The rule waits for the full
+// deadline, because the last part of a collective may take some time after the other ranks have
+// done their parts.
 void checkAlone(const JobView& job, Findings& found) {
   const RankSnapshot* waiter = nullptr;
   for (const RankSnapshot& entry : job.ranks) {
@@ -152,9 +157,9 @@ void checkAlone(const JobView& job, Findings& found) {
                    [&job, waiter] { return describeAlone(job, *waiter); }});
 }
 
-// Returns the rank that most likely delays the job. Considers the ranks that have not passed the
-// earliest run in which a rank waits. Prefers a rank that does not wait, then the earliest run,
-// then the earliest instruction.
+// Returns the rank that most likely delays the job. Only ranks that have not passed the earliest
+// run in which a rank waits can delay the job. Among them, the function prefers a rank that does
+// not wait, then the earliest run, then the earliest instruction.
 const RankSnapshot* mostDelayed(const JobView& job) {
   int64_t earliest = INT64_MAX;
   for (const RankSnapshot& entry : job.ranks) {
@@ -171,6 +176,7 @@ const RankSnapshot* mostDelayed(const JobView& job) {
   return found;
 }
 
+// Finds a job in which no rank makes progress (Rule::Stalled).
 void checkStalled(const JobView& job, Findings& found) {
   size_t evidence = 0;
   for (const RankSnapshot& entry : job.ranks) {
@@ -193,10 +199,10 @@ void checkStalled(const JobView& job, Findings& found) {
 
 }  // namespace
 
-// Fills one map from all ranks and their latest runs. So the time is almost linear in the number of
+// Uses one map for the latest runs of all ranks, so the time is almost linear in the number of
 // ranks.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks) {
-  std::map<int64_t, const RankSnapshot*> lowest;  // by run: the lowest rank that knows its hash
+  std::map<int64_t, const RankSnapshot*> lowest;  // by run: the lowest rank that keeps its hash
   std::vector<RunDifference> found;
   for (const RankSnapshot& entry : ranks) {
     bool differs = false;

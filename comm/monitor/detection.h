@@ -9,9 +9,15 @@
 #include "comm/monitor/job_places.h"
 #include "comm/monitor/rank_status.h"
 
-// The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule looks at
-// snapshots of all ranks. The watcher counts for how long a finding of a rule holds, and reports it
-// after the time in the last column. "poll" is one polling interval of the watcher.
+// The rules by which a watcher (comm/monitor/watcher.h) finds failures. Each rule examines
+// snapshots of the statuses of all ranks. The watcher measures for how long a finding of a rule
+// holds, and reports it after the time in the last column. "poll" is one polling interval of the
+// watcher.
+//
+// Words: a rank *posts* a collective, send or receive when it starts this operation. A *run* is one
+// execution of a host program. At the beginning of some runs, the ranks *match their posts*: they
+// compare which operations they will post (kMatchingPosts). The facts are the five facts of a rank
+// in comm/monitor/rank_status.h: state, heartbeat, run, instruction, reason.
 //
 // failure                                        fact that reveals it              reported after
 // ---------------------------------------------  --------------------------------  ---------------
@@ -22,54 +28,60 @@
 // A process of this host is killed or exits.     heartbeat: no process has its     one poll
 //                                                pid and start time any more
 // A process is stopped, or its host is silent.   heartbeat does not change         0.6 deadline
-// Two ranks made different runs, or the same     run: hashes of a run that both    one poll; 0.3 s
-//   run with other sizes, programs or            ranks made differ                 if one matches
-//   Executables.                                                                   its posts
-// A rank has left, or begins no more runs, and   run: phase and number;            0.3 s; 1.5 s on
-//   another rank is in a later run.              state Left                        another host or
-//                                                                                  unwinding
-// A rank waits to match its posts in a run that  instruction kMatchingPosts, and   0.6 deadline
-//   another rank has passed.                     the run numbers
-// A rank waits alone for a collective (CPU).     instruction does not change, and  the deadline
-//                                                all other ranks finished the run
+// Two ranks executed different runs, or the      run: the hashes of a run differ   one poll, or
+//   same run with other sizes, programs or                                         0.3 s
+//   Executables. The longer time applies while
+//   one of them matches its posts.
+// A rank has left, and another rank is in a      state Left; run: number           0.3 s
+//   later run.
+// A rank begins no more runs, and another rank   run: phase and number             0.3 s, or 1.5 s
+//   is in a later run. The longer time applies
+//   on another host, and after an exception.
+// A rank waits to match its posts in a run, and  instruction kMatchingPosts;       0.6 deadline
+//   another rank is in a later run.              run: number
+// On the CPU device, a rank waits alone for a    instruction does not change;      the deadline
+//   collective.                                  run: all others have finished it
 // Nothing moves in the job.                      run and instruction of all ranks  the patience
-//                                                do not change, one rank waits,
-//                                                and none compiles
+//                                                do not change; a rank waits; no
+//                                                rank compiles
 //
-// One failure is not visible in these five facts: an all-to-all-v whose counts differ between
-// ranks. The hashes of its runs are equal, because the counts come from data. PostedCounts
-// (comm/monitor/posted_counts.h) reveals it.
+// The five facts do not reveal one failure: an all-to-all-v whose counts differ between ranks. The
+// hashes of its runs are equal, because the counts come from data. PostedCounts
+// (comm/monitor/posted_counts.h) reveals this failure.
 namespace heddle::comm {
 
+// The input of the rules.
 struct JobView {
   JobPlaces places;
-  double deadline = 0;           // seconds
-  double patience = 0;           // seconds; 0: no limit
+  double deadline = 0;           // JobMonitorOptions::deadline, in seconds
+  double patience = 0;           // JobMonitorOptions::patience, in seconds; 0: no limit
   std::vector<bool> in_process;  // by rank: the rank is in the process of the watcher
-  std::vector<bool> on_host;     // by rank: the operating system knows its process
+  std::vector<bool> on_host;     // by rank: its process is on the host of the watcher
   std::vector<RankSnapshot> ranks;
 };
 
+// One result of a rule.
 struct Finding {
   enum class Rule { Gone, Silent, DifferentRuns, Absent, Unmatched, Alone, Stalled };
   Rule rule;
   int subject;                          // the rank whose facts show the failure; -1: all ranks
-  int blamed;                           // the rank that becomes Lost (Gone for Rule::Gone)
-  double seconds;                       // for how long the finding must hold before it is reported
-  uint64_t evidence;                    // if it changes, the time starts again
+  int blamed;                           // the rank whose state becomes Lost (Rule::Gone: Gone)
+  double seconds;                       // the finding is reported after it has held for this time
+  uint64_t evidence;                    // if this number changes, the time starts again
   std::function<std::string()> reason;  // must not be called after the JobView is destroyed
 };
-// Applies all rules. For a rank that has left, only Rule::Absent applies.
+// Applies all rules, and returns their findings. To a rank that has left, only Rule::Absent
+// applies.
 std::vector<Finding> findFailures(const JobView& job);
 
-// Two ranks that made different runs.
+// Two ranks that executed different runs.
 struct RunDifference {
   int blamed;
-  int other;  // a lower rank, whose runs count as correct
+  int other;  // a lower rank, whose runs are taken as correct
   std::string reason;
 };
-// Compares the runs of every rank with those of the lowest rank that still keeps them. Returns the
-// differences in order of the blamed rank.
+// Compares each run of a rank with the same run of the lowest rank that still keeps its hash
+// (kKeptRuns). Returns the differences in order of the blamed rank.
 std::vector<RunDifference> findRunDifferences(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace heddle::comm

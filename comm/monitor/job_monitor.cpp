@@ -15,7 +15,8 @@
 namespace heddle::comm {
 namespace {
 
-constexpr double kLongest = 1e8;  // seconds: three years
+constexpr double kLongest = 1e8;  // seconds; about three years
+// How long a failed rank waits in its destructor for the other processes.
 constexpr std::chrono::milliseconds kLongestLeave{2000};
 
 void check(const JobMonitorOptions& options) {
@@ -109,17 +110,17 @@ void JobMonitor::compareRuns() const {
   userError("{}", describeLost(blamed, reason));
 }
 
-// Compares the runs of all ranks when this rank leaves, because this rank makes no later
-// comparison. The watcher will not report a difference to this rank any more, so the function
-// itself notifies the owner.
+// Compares the runs of all ranks when this rank leaves, because this is its last chance to do so.
+// The watcher will soon stop serving this rank, so the function itself notifies the owner of the
+// monitor.
 void JobMonitor::compareLastRuns() {
   if (failed()) return;
   const std::vector<RunDifference> found = findRunDifferences(readAll(statuses()));
   if (found.empty()) return;
   const auto& [blamed, other, reason] = found.front();
   StateWithReason& state = statuses_[static_cast<size_t>(blamed)].state;
-  // A blamed rank that has already left cannot become Lost. Then this rank fails, which ends the
-  // job.
+  // If the blamed rank has already left, its state cannot become Lost. This rank then becomes
+  // Failed, so that the job fails anyway.
   if (!state.leave(RankState::Lost, reason) && !isLost(state.get())) {
     mine().state.leave(RankState::Failed, reason);
   }
@@ -150,8 +151,8 @@ void JobMonitor::fail(const std::string& reason) noexcept {
       watcher_->wake();
     }
   } catch (const std::exception&) {
-    // There is no memory for a message. Either the status shows the failure already, or the
-    // heartbeat of this rank will stop.
+    // There is no memory for a message. The other ranks see the failure in the status of this rank,
+    // or they see that its heartbeat stops.
   }
 }
 
@@ -181,7 +182,7 @@ int JobMonitor::firstLost() const {
   return -1;
 }
 
-// Keeps only the first failure. Returns whether this is the first.
+// Stores `failure`, unless a failure is stored already. Returns whether it was stored.
 bool JobMonitor::setFailure(JobFailure failure) {
   std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed)) return false;
@@ -190,9 +191,9 @@ bool JobMonitor::setFailure(JobFailure failure) {
   return true;
 }
 
-// Called by the watcher. After a failure of another rank, this rank leaves in state Left, so that
-// the other ranks do not report it as a second failure. After a signal, this rank itself has
-// failed.
+// Handles a failure that the watcher reports. `rank` has failed, or `signal` asked this process to
+// end. If another rank has failed, this rank leaves in state Left, so that the other ranks do not
+// report it as a second failure. After a signal, this rank leaves in state Failed.
 void JobMonitor::reportFailure(int rank, int signal) {
   JobFailure failure;
   if (signal == 0) {
@@ -216,7 +217,8 @@ void JobMonitor::print() const {
   std::fprintf(stderr, "heddle: rank %d: %s\n", rank_, failure().text.c_str());
 }
 
-// Notifies the owner once: the watcher may call this while the destructor compares the last runs.
+// Notifies the owner of the monitor, but only once. The watcher may call this function while the
+// destructor compares the last runs.
 void JobMonitor::notifyOwner() {
   if (owner_notified_.exchange(true)) return;
   const JobFailure failure = this->failure();

@@ -20,64 +20,67 @@ namespace heddle::comm {
 
 class Watcher;
 
-// Publishes the status of one rank (RankStatus) and detects failures of the other ranks. It does
-// not depend on MPI or NCCL: the ranks of a host share the statuses in memory that survives a
-// killed process, and TCP carries the statuses between hosts. comm/monitor/detection.h lists the
-// failures. Thread-safe. Functions that change the status of a rank do not wait for other ranks.
+// Publishes the status of one rank (RankStatus) and detects failures of the other ranks. The
+// monitor does not depend on MPI or NCCL. The ranks of a host share the statuses in memory that
+// survives a killed process. TCP carries the statuses between hosts. comm/monitor/detection.h lists
+// the failures. Thread-safe. Functions that change the status of a rank do not wait for other
+// ranks.
 class JobMonitor : public WorldMonitor {
  public:
-  // Creates the monitors of all ranks; collective over the job. `world` must outlive the monitor.
+  // Creates the monitor of this rank. Collective over the job. `world` must outlive the monitor.
   explicit JobMonitor(World& world, JobMonitorOptions options = {});
-  // Leaves the job. If an exception unwinds the stack to this destructor, or if this rank made
-  // other runs than another rank, the rank leaves as failed. A failed rank then waits, at most 2 s,
-  // until the other processes have seen the failure. Without this wait, the first process that
-  // calls MPI_Abort would end the other processes before they report the reason.
+  // Leaves the job. If an exception unwinds the stack to this destructor, the rank leaves as
+  // failed. If two ranks executed different runs, the destructor reports the rank to blame as Lost.
+  // If that rank has already left, this rank leaves as failed instead. A failed rank waits, at most
+  // 2 s, until the other processes have seen the failure. Without this wait, the first process that
+  // calls MPI_Abort could end the other processes before they report the reason.
   ~JobMonitor() override;
   JobMonitor(const JobMonitor&) = delete;
   JobMonitor& operator=(const JobMonitor&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_.ranks.size()); }
+  // Return the status of this rank, a snapshot of the status of any rank, and the activity of this
+  // rank.
   RankStatus& mine() const { return statuses_[static_cast<size_t>(rank_)]; }
   RankSnapshot entry(int rank) const { return read(statuses_[static_cast<size_t>(rank)], rank); }
   RankActivity& activity() const { return *activity_; }
 
-  // Stores the text of each instruction of a program. Messages name instructions by these texts.
-  // `program` is the hash of the program (RankStatus::program). `instructions` is indexed by
-  // instruction.
+  // Stores the text of each instruction of a program, for messages. `program` is the hash of the
+  // program (RankStatus::program). `instructions` is indexed by the number of the instruction.
   void addProgram(uint64_t program, const std::vector<std::string>& instructions);
 
-  // Compares the counts of an all-to-all-v that this rank is about to post with those of the other
-  // team members on this host. Throws UserError if they disagree. comm/monitor/posted_counts.h
-  // describes the parameters. Does nothing in a job of more than PostedCounts::kMostRanks ranks.
+  // Compares the counts of an all-to-all-v with the counts of the other team members on this host.
+  // Call it before this rank posts the all-to-all-v. Throws UserError if the counts disagree.
+  // comm/monitor/posted_counts.h describes the parameters. Does nothing in a job of more than
+  // PostedCounts::kMostRanks ranks.
   void compareCounts(uint64_t stamp, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects) const;
 
-  // Returns an object that all Executables on this monitor share, today a RunOrder
-  // (host/run/run_order.h). The first call
-  // creates it with `make`, and the monitor keeps it. Every call must use the same type.
+  // Returns an object that all Executables on this monitor share. At present this is a RunOrder
+  // (host/run/run_order.h). The first call creates the object with `make`, and the monitor keeps
+  // it. Every call must use the same type.
   std::shared_ptr<void> shared(const std::function<std::shared_ptr<void>()>& make);
 
-  // Compares the latest kKeptRuns runs of this rank with those of the next rank
-  // (RankStatus::run_hashes). Throws UserError if the two ranks made different runs.
+  // Compares the latest kKeptRuns runs of this rank with the runs of the next rank
+  // (RankStatus::run_hashes). Throws UserError if the two ranks executed different runs.
   void compareRuns() const;
 
   // Reports that this rank cannot continue. Has no effect if another rank failed first.
   void fail(const std::string& reason) noexcept override;
   // Returns whether any rank has failed or is lost, as far as this rank knows.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Valid if failed().
+  // Returns the failure of the job. Requires failed().
   JobFailure failure() const;
 
   // Declares that this rank has printed why it ends.
   void setReported() { mine().reported.store(true); }
-  // Returns whether this process may end without hiding a message of another rank. That is so if
-  // each other rank satisfies one of these conditions:
-  // - It has called setReported(), or has destroyed its monitor. Only ranks on the same host can
-  // see
-  //   either.
-  // - Its state is Gone or Lost, or its process is on this host and has ended.
-  // - It is on another host and has failed or left.
+  // Returns whether this process may end before the other ranks. The end of a process may hide
+  // messages of other ranks, because MPI then ends their processes. This process may end if every
+  // other rank satisfies one of these conditions:
+  // - The rank is on this host, and has called setReported() or destroyed its monitor.
+  // - The state of the rank is Gone or Lost, or its process is on this host and has ended.
+  // - The rank is on another host and has failed or left.
   bool othersHaveReported() const;
 
   // Returns one line per rank: its process, its state and its instruction.
@@ -102,7 +105,7 @@ class JobMonitor : public WorldMonitor {
   World& world_;
   int rank_;
   JobMonitorOptions options_;
-  int exceptions_;  // uncaught exceptions when the monitor was created
+  int exceptions_;  // number of uncaught exceptions when the monitor was created
   JobPlaces places_;
   std::shared_ptr<RankStatus[]> statuses_;
   std::shared_ptr<PostedCounts[]> counts_;  // nullptr in a large job

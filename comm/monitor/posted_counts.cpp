@@ -5,8 +5,8 @@
 namespace heddle::comm {
 namespace {
 
-// Publishes the stamp last, with a sequentially consistent store. So of any two ranks, at least one
-// sees the stamp of the other.
+// Writes the stamp last, with a sequentially consistent store. Of any two ranks, at least one rank
+// therefore sees the stamp of the other rank.
 void write(PostedCounts& mine, size_t ranks, uint64_t stamp, const std::vector<int>& members,
            std::span<const int64_t> sends, std::span<const int64_t> expects) {
   const size_t at = mine.next.load(std::memory_order_relaxed);
@@ -44,7 +44,7 @@ void compareCounts(std::span<PostedCounts> all, int rank, uint64_t stamp,
       if (call.stamp.load() != stamp) continue;
       const int64_t sent = call.sends[mine].load(std::memory_order_acquire);
       const int64_t expected = call.expects[mine].load(std::memory_order_acquire);
-      if (call.stamp.load(std::memory_order_relaxed) != stamp) break;  // being overwritten
+      if (call.stamp.load(std::memory_order_relaxed) != stamp) break;  // overwritten meanwhile
       check(rank, sends[i], members[i], expected);
       check(members[i], sent, rank, expects[i]);
     }

@@ -9,13 +9,14 @@
 namespace heddle::comm {
 
 enum class Activity {
-  Compiling,      // compiles, or does other work on the host that may take as long
+  Compiling,      // compiles, or does other work on the host that takes long
   Waiting,        // waits for other ranks, in a run that has begun
-  MatchingPosts,  // compares the posts of a run with other ranks, before the run issues any
+  MatchingPosts,  // compares with other ranks which collectives the run will post
 };
 
-// Counts the activities and the unfinished runs of all threads and programs of one rank, and writes
-// the phase of the rank (RankPhase) to its status. The first phase that applies is written:
+// Counts the activities and the unfinished runs of one rank, for all of its threads and programs. A
+// run is one execution of a host program. The object writes the phase of the rank (RankPhase) to
+// its status. The phase is the first of these that applies:
 // - Compiling, while a thread compiles;
 // - Communicating, while a thread waits for other ranks;
 // - Computing, while a run has not ended;
@@ -30,19 +31,20 @@ class RankActivity {
   void end(Activity activity);
 
   // Begins a run of a program that communicates on some rank. All ranks count these runs. Returns
-  // the number of the run in the job, from 1. `program` and `plan` are hashes. `chain` is the id of
-  // a chain: a sequence of runs that end in the order in which they began. 0: the run belongs to no
-  // chain.
+  // the number of the run in the job, starting at 1.
+  // - `program` and `plan` are hashes of the program and of the plan.
+  // - `chain` is the id of a chain: a sequence of runs that end in the order in which they began.
+  //   0: the run belongs to no chain.
   int64_t beginRun(uint64_t program, uint64_t plan, int64_t chain);
-  // Begins a run of a program that communicates on no rank. Returns a negative number, which only
-  // this rank knows. `chain` is as in beginRun(); one chain may contain runs of both kinds.
+  // Begins a run of a program that communicates on no rank. Returns a negative number, which other
+  // ranks do not know. `chain` is as in beginRun(). One chain may contain runs of both kinds.
   int64_t beginLocalRun(uint64_t program, int64_t chain);
   // Ends run `number` and all earlier runs of its chain. Returns false if the run has already
   // ended.
   bool endRun(int64_t number);
 
-  // Declares that this rank will begin no more runs. `unwinds`: the cause is an exception. It may
-  // still destroy the World, which then reports a reason.
+  // Declares that this rank will begin no more runs. `unwinds`: the cause is an exception. If this
+  // exception later destroys the World, the World reports the reason.
   void endRuns(bool unwinds = false);
   // Revokes endRuns().
   void resume();

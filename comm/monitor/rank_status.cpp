@@ -12,8 +12,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free &&
 
 constexpr uint64_t kNumberBits = 32, kNumberMask = (uint64_t{1} << kNumberBits) - 1;
 
-// Calls copy(field of the status, field of the facts) for all fields of RankFacts except `state`
-// and `rank`.
+// Calls copy(status.x, facts.x) for each field x of RankFacts except `state` and `rank`.
 template <class Status, class Facts, class Copy>
 void forEachFact(Status& status, Facts& facts, const Copy& copy) {
   copy(status.run, facts.run);
@@ -66,7 +65,7 @@ std::string StateWithReason::reason() const {
 }
 
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run) {
-  // The finalizer of splitmix64.
+  // Mixes the bits of x with the finalizer of splitmix64.
   uint64_t x = (hash_of_previous_run >> kNumberBits) * 0x9e3779b97f4a7c15 + plan;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
@@ -90,8 +89,8 @@ void RankStatus::beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts
   phase.store(RankPhase::Computing, std::memory_order_release);
 }
 
-// Compares the run number in the entry, because the rank may have replaced the entry by that of a
-// later run.
+// Checks the run number in the entry, because the rank may have replaced the entry by the entry of
+// a later run.
 uint64_t RankSnapshot::hashOfRun(int64_t number) const {
   const uint64_t hash = run_hashes[static_cast<size_t>(number) % kKeptRuns];
   const bool same = (hash & kNumberMask) == (static_cast<uint64_t>(number) & kNumberMask);

@@ -9,25 +9,25 @@
 #include <string_view>
 #include <vector>
 
-// The five facts that each rank publishes: state, heartbeat, run, instruction, reason.
+// The five facts that each rank publishes are its state, heartbeat, run, instruction and reason.
 // comm/monitor/detection.h lists the failures that each fact reveals.
 namespace heddle::comm {
 
 enum class RankState : uint32_t {
   Alive,
-  Writing,  // left Alive; a thread is writing the reason
+  Writing,  // no longer Alive; a thread is writing the reason
   Failed,   // the rank itself reported a failure
   Left,     // left the job without a failure of its own
-  Gone,     // its process ended without leaving
-  Lost,     // reported by another rank as stopped, as silent, or as not in the same run
+  Gone,     // its process ended, but the rank had not left the job
+  Lost,     // another rank reported it as stopped, silent, or in a different run
 };
 
-// Returns whether the state ends the job.
+// Returns whether a rank in this state makes the job fail.
 constexpr bool isLost(RankState state) {
   return state == RankState::Failed || state == RankState::Gone || state == RankState::Lost;
 }
 
-// What a rank does. Once its state is not Alive any more: what it did last.
+// The current activity of a rank. If its state is not Alive, this is its last activity.
 enum class RankPhase : uint32_t {
   Idle,  // before the first run
   Compiling,
@@ -39,24 +39,25 @@ enum class RankPhase : uint32_t {
 };
 std::string_view name(RankPhase phase);
 
-// The heartbeat of a rank whose heartbeat is no longer updated in this memory. No rule about
-// silence applies to it.
+// A value of RankStatus::heartbeat. A host sends this value for its ranks in its last TCP message
+// (comm/monitor/tcp_link.h). A rank with this value never counts as silent.
 constexpr uint64_t kUnwatched = UINT64_MAX;
 
-// The value of RankStatus::issued while a rank, at the beginning of a run, compares with the other
-// ranks which collectives they will post (host/run/match_collectives_across_ranks.h). The rank has
-// issued no instruction of this run yet.
+// A value of RankStatus::issued. The rank is at the beginning of a run and has issued no
+// instruction of this run. It compares with the other ranks which collectives they will post
+// (host/run/match_collectives_across_ranks.h).
 constexpr int32_t kMatchingPosts = -2;
 
-// The state of a rank, which changes from Alive once, and the reason for the change. Several
-// processes may map its memory. Thread-safe; no function waits.
+// The state of a rank and the reason for the state. The state changes only once, from Alive to
+// another state. Several processes may map the memory of this object. Thread-safe; no function
+// waits.
 class StateWithReason {
  public:
   static constexpr size_t kReasonBytes = 1024;
 
   RankState get() const noexcept { return state_.load(); }
-  // Changes the state from Alive to `to` and stores `reason`, truncated to kReasonBytes. Does
-  // nothing and returns false if the state is not Alive.
+  // Changes the state from Alive to `to` and stores `reason`, truncated to kReasonBytes - 1 bytes.
+  // Does nothing and returns false if the state is not Alive.
   bool leave(RankState to, std::string_view reason) noexcept;
   // Returns an empty string while the state is Alive or Writing.
   std::string reason() const;
@@ -67,33 +68,34 @@ class StateWithReason {
 };
 
 // RankStatus::run_hashes keeps one entry for each of the latest kKeptRuns runs. The entry of run n
-// is at index n % kKeptRuns. Its high 32 bits are a hash of the plans of run n and of all earlier
-// runs. Its low 32 bits are n. 0: no run.
+// is at index n % kKeptRuns. The high 32 bits of the entry are a hash of the plans of run n and of
+// all earlier runs. The low 32 bits are n. An entry of 0 has no run.
 constexpr size_t kKeptRuns = 8;
 uint64_t runHash(uint64_t hash_of_previous_run, uint64_t plan, int64_t run);
 
 // The facts of one rank, in memory that outlives its process. The rank and its streams write all
-// fields except `state` and `heartbeat`, without locks and without waiting. Any thread may read.
+// fields except `state` and `heartbeat`. They write without locks and without waiting. Any thread
+// may read.
 struct alignas(64) RankStatus {
-  // Instruction.
-  std::atomic<uint64_t> program{0};        // hash of the program that runs
-  std::atomic<int32_t> issued{-1};         // issued last by the host; or kMatchingPosts
-  std::atomic<int32_t> computing{-1};      // a stream of the CPU executes it; -1: none
+  // Instruction: numbers of instructions of the program.
+  std::atomic<uint64_t> program{0};    // hash of the program that runs
+  std::atomic<int32_t> issued{-1};     // latest that the host issued; -1: none; or kMatchingPosts
+  std::atomic<int32_t> computing{-1};  // latest that a CPU stream executes now; -1: none
   std::atomic<int32_t> communicating{-1};  // as `computing`, for collectives, sends and receives
-  std::atomic<uint64_t> progress{0};       // instructions that streams have begun
+  std::atomic<uint64_t> progress{0};       // number of instructions that streams have begun
 
-  // Run. Counts only runs of programs that communicate on some rank.
+  // Run: numbers of runs. They count only runs of programs that communicate on some rank.
   std::atomic<RankPhase> phase{RankPhase::Idle};
-  std::atomic<int64_t> run{0};       // begun last
-  std::atomic<int64_t> finished{0};  // this run and all earlier ones have ended
+  std::atomic<int64_t> run{0};       // the latest run
+  std::atomic<int64_t> finished{0};  // this run and all earlier runs have ended
   std::array<std::atomic<uint64_t>, kKeptRuns> run_hashes{};
 
   alignas(64) std::atomic<uint64_t> heartbeat{0};  // written by the watcher of the process
   StateWithReason state;
-  std::atomic<bool> reported{false};  // the process printed why it ends; only its host knows
+  std::atomic<bool> reported{false};  // the process has printed why it ends; known only on its host
 
-  // Begins a run. `counts`: the program communicates on some rank, so the run is counted in `run`.
-  // RankActivity writes `finished` and all later phases of the run.
+  // Begins a run. `counts`: the program communicates on some rank, so `run` counts the run.
+  // RankActivity (comm/monitor/rank_activity.h) writes `finished` and all later phases of the run.
   void beginRun(uint64_t program_hash, uint64_t plan_hash, bool counts);
   // Streams call begin() before and end() after each instruction.
   void begin(int32_t instruction, bool communicates) {
@@ -106,7 +108,7 @@ struct alignas(64) RankStatus {
   }
 };
 
-// The numbers of a snapshot, in the order in which TCP carries them.
+// The numeric fields of a snapshot. TCP carries the bytes of this struct.
 struct RankFacts {
   int32_t rank = 0;
   RankState state = RankState::Alive;
@@ -132,14 +134,16 @@ struct RankSnapshot : RankFacts {
     return finished >= number || beginsNoMoreRuns() || state == RankState::Left;
   }
   bool isLost() const { return comm::isLost(state); }
-  // Returns 0 if run `number` is not among the latest kKeptRuns.
+  // Returns the entry of run `number` in run_hashes, or 0 if the run is not among the latest
+  // kKeptRuns runs.
   uint64_t hashOfRun(int64_t number) const;
 };
 RankSnapshot read(const RankStatus& status, int rank);
 std::vector<RankSnapshot> readAll(std::span<const RankStatus> statuses);
-// Returns the first run whose hashes differ, among the runs that both snapshots have kept; 0: none.
+// Compares the runs whose hashes both snapshots have kept. Returns the first run whose hashes
+// differ, or 0 if all are equal.
 int64_t firstDifferentRun(const RankSnapshot& a, const RankSnapshot& b);
-// Copies the facts of a rank of another host into the memory that holds its status on this host.
+// Copies the facts of a rank of another host into `status`, the status of that rank on this host.
 void mirror(RankStatus& status, const RankSnapshot& facts);
 
 }  // namespace heddle::comm

@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Returns the folder for the shared files. Prefers a file system in memory.
+// Returns the folder for the shared files. Prefers /dev/shm, whose files are in memory.
 std::string folderForFiles() {
   if (access("/dev/shm", W_OK) == 0) return "/dev/shm";
   const char* folder = std::getenv("TMPDIR");
   return folder == nullptr || *folder == '\0' ? "/tmp" : folder;
 }
 
-// The name of the file by which other processes find the memory. The destructor unlinks the file.
+// A file name by which other processes find the memory. The destructor unlinks the file.
 class NamedFile {
  public:
   explicit NamedFile(const std::string& what) {
@@ -48,7 +48,7 @@ std::shared_ptr<void> mapFile(const std::string& what, const std::string& path, 
                               bool create) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL : 0), 0600);
   HEDDLE_USER_CHECK(file >= 0, "memory of the {}: open {}: {}", what, path, std::strerror(errno));
-  // Allocates all pages now. If a page were missing later, an access to it would raise a signal.
+  // Allocates all pages now. Otherwise a lack of memory would raise a signal at a later access.
   const int refused = create ? posix_fallocate(file, 0, static_cast<off_t>(bytes)) : 0;
   void* memory =
       refused != 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -66,8 +66,8 @@ std::shared_ptr<void> allocate(size_t bytes) {
 
 }  // namespace
 
-// Needs two exchanges. The first tells the other ranks where the memory is. The second tells them
-// whether a rank has failed.
+// Uses two exchanges. In the first, the other ranks learn where the memory is. In the second, they
+// learn whether a rank has failed.
 std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const std::string& what,
                                   size_t bytes, const std::function<void(void*)>& construct) {
   using Handle = std::shared_ptr<void>;
@@ -76,7 +76,7 @@ std::shared_ptr<void> shareOnHost(World& world, const JobPlaces& places, const s
   const bool creates = here.front() == world.rank();
   Handle memory;
   // Other ranks of this process read this object on their threads. If an exchange throws, the
-  // object leaks on purpose, because a thread may still be reading it.
+  // object leaks on purpose, because another thread may still read it.
   Handle* handle = nullptr;
   std::optional<NamedFile> file;
   std::string where, error;

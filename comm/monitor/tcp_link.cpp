@@ -28,10 +28,10 @@ constexpr auto kPerAddress = std::chrono::seconds(2);
 constexpr auto kLongestClose = std::chrono::seconds(1);
 constexpr uint64_t kLargestMessage = uint64_t{1} << 28;
 
-// The first bytes on a connection.
+// The first bytes that a host sends on a new connection.
 struct Hello {
-  std::array<char, 32> token;
-  int32_t leader;
+  std::array<char, 32> token;  // proves that the sender belongs to the job
+  int32_t leader;              // lowest rank of the host of the sender
 };
 static_assert(std::is_trivially_copyable_v<RankFacts>);
 
@@ -40,7 +40,7 @@ void append(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Returns false if fewer bytes are left than a T has.
+// Moves a T from the start of `bytes` to `value`. Returns false if `bytes` is too short.
 template <class T>
 bool take(std::string_view& bytes, T& value) {
   if (bytes.size() < sizeof value) return false;
@@ -49,7 +49,7 @@ bool take(std::string_view& bytes, T& value) {
   return true;
 }
 
-// Returns the IPv4 addresses of this host; loopback addresses come last.
+// Returns the IPv4 addresses of this host. Loopback addresses come last.
 std::vector<std::string> addresses() {
   std::vector<std::string> found, loops;
   ifaddrs* list = nullptr;
@@ -82,7 +82,7 @@ struct TcpLink::Connection {
   std::string in = {}, out = {};
   bool readable = true;
   bool writable = true;
-  bool closed_well = false;  // the last message has arrived
+  bool closed_well = false;  // the last message has arrived (TcpLink::close())
 };
 
 struct TcpLink::Wire {
@@ -99,8 +99,8 @@ TcpLink::TcpLink(const JobPlaces& places, std::shared_ptr<RankStatus[]> statuses
       wire_(std::make_unique<Wire>()) {}
 TcpLink::~TcpLink() = default;
 
-// Needs two exchanges. The first distributes the invitation. The second tells all ranks whether a
-// rank has failed.
+// Uses two exchanges. In the first, the other ranks get the invitation of rank 0. In the second,
+// all ranks learn whether a rank has failed.
 std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline) {
   const std::vector<int> leaders = places.leaders();
@@ -127,7 +127,8 @@ std::unique_ptr<TcpLink> TcpLink::connect(World& world, const JobPlaces& places,
   return link;
 }
 
-// Returns "TOKEN PORT ADDRESS...", which join() reads.
+// Opens the port to which the other hosts connect. Returns the invitation "TOKEN PORT ADDRESS...",
+// which join() reads.
 std::string TcpLink::listen() {
   wire_->token = randomToken();
   wire_->acceptor = tcp::acceptor(wire_->context, tcp::endpoint(tcp::v4(), 0));
@@ -136,7 +137,7 @@ std::string TcpLink::listen() {
                      fmt::join(addresses(), " "));
 }
 
-// Closes connections that do not present the token.
+// Accepts a connection from every other host. Closes connections that do not send the token.
 void TcpLink::acceptAll(Clock::time_point until) {
   const size_t others = places_.leaders().size() - 1;
   while (wire_->connections.size() < others) {
@@ -242,7 +243,8 @@ void TcpLink::receive(Connection& connection) {
                                    place.pid, place.host));
 }
 
-// Applies the statuses of a message. Accepts only the ranks whose statuses the other end may send.
+// Copies the statuses of a message to the statuses of this host. Ignores ranks whose statuses the
+// other end must not send.
 void TcpLink::apply(Connection& connection, const std::string& message) {
   const std::vector<int> here = places_.onHostOf(rank_);
   const std::vector<int> there = places_.onHostOf(connection.leader);
@@ -266,8 +268,8 @@ void TcpLink::apply(Connection& connection, const std::string& message) {
 }
 
 // The host of rank 0 sends the statuses of all hosts except those of the receiver. Any other host
-// sends the statuses of its own ranks. A message starts only after the previous one is sent. So a
-// slow network carries fewer messages, but no outdated ones.
+// sends the statuses of its own ranks. A new message is composed only after the previous message
+// has been sent. A slow network therefore carries fewer messages, but no outdated messages.
 void TcpLink::send(Connection& connection, bool last) {
   if (!connection.readable || !connection.writable) return;
   if (connection.out.empty() || last) {
@@ -287,8 +289,8 @@ void TcpLink::send(Connection& connection, bool last) {
   }
   error_code error;
   connection.out.erase(0, connection.socket.write_some(asio::buffer(connection.out), error));
-  // After a write error the link continues to read, because the other end may have sent a last
-  // message.
+  // After a write error, receive() still reads from the connection, because the other end may have
+  // sent a last message.
   if (error && error != asio::error::would_block) connection.writable = false;
 }
 

@@ -11,23 +11,25 @@
 
 namespace heddle::comm {
 
-// Carries statuses between hosts. The first process of each host has a TCP connection to the first
-// process of rank 0's host. Every 200 ms it sends the statuses of its host and receives those of
-// all other hosts. If a connection breaks, the heartbeats of the hosts at its other end stop. One
-// thread at a time may use it. No function waits, except connect() and close().
+// Carries statuses (RankStatus) between hosts. The process of the lowest rank of each host has a
+// TCP connection to the process of rank 0. Every 200 ms it sends the statuses of its host, and
+// receives the statuses of all other hosts. If a connection breaks without a last message, the
+// state of the lowest rank at its other end becomes Gone, and the heartbeats that arrive over this
+// connection stop. One thread at a time may use a TcpLink. Only connect() and close() wait.
 class TcpLink {
  public:
-  // Collective over the job. `statuses`: one per rank, shared by the ranks of this host. Returns
-  // nullptr if the job has only one host, or if this rank is not the lowest rank of its host.
-  // Throws UserError on all ranks if a host does not connect within `deadline` seconds.
+  // Connects the hosts. Collective over the job. `statuses` has one entry per rank, and the ranks
+  // of this host share it. Returns nullptr if the job has only one host, or if this rank is not the
+  // lowest rank of its host. Throws UserError on all ranks if a host does not connect within
+  // `deadline` seconds.
   static std::unique_ptr<TcpLink> connect(World& world, const JobPlaces& places,
                                           std::shared_ptr<RankStatus[]> statuses, double deadline);
   ~TcpLink();
 
-  // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since it last
-  // sent.
+  // Receives the statuses that have arrived. Sends statuses if 200 ms have passed since the
+  // previous send.
   void poll();
-  // Sends a last message, after which the other end expects no more heartbeats. Waits at most 1 s.
+  // Sends a last message. The other end then expects no more heartbeats. Waits at most 1 s.
   void close();
 
  private:

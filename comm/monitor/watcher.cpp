@@ -11,8 +11,9 @@ using std::chrono::microseconds;
 constexpr microseconds kShortestInterval{5'000};
 constexpr microseconds kLongestInterval{50'000};
 constexpr double kPollsInDeadline = 40;
-// Seconds between a signal and its report. In this time the watcher may detect the failure that
-// caused the signal. The time is short, because mpirun soon sends a signal that kills the process.
+// Seconds between a signal and its report. In this time, the watcher may detect the failure that
+// caused the signal. The time is short, because mpirun soon sends a second signal, which kills the
+// process.
 constexpr double kSignalGrace = 0.1;
 
 microseconds intervalFor(double deadline) {
@@ -91,7 +92,8 @@ void Watcher::serve() {
   for (;;) {
     {
       std::unique_lock lock(sleep_mutex_);
-      // Uses system_clock, because the thread sanitizer does not support waits on steady_clock.
+      // The wait uses system_clock, because the thread sanitizer does not support waits on
+      // steady_clock.
       woken_.wait_until(lock, std::chrono::system_clock::now() + interval_,
                         [&] { return stop_ || wake_; });
       if (stop_) break;
@@ -115,9 +117,10 @@ void Watcher::poll() {
   for (Client& client : clients_) report(client);
 }
 
-// Counts for how many polls each finding holds with the same evidence, and marks the blamed rank. A
-// rank that has left keeps the state Left, so the job does not fail on all ranks. Only ranks in a
-// later run report a failure (absentFor()).
+// Counts for how many polls each finding holds with the same evidence. If a finding has held long
+// enough, changes the state of the blamed rank to Lost or Gone, which makes the job fail on all
+// ranks. If the blamed rank has left, its state stays Left. In this case the job fails only on
+// ranks in a later run (absentFor()).
 void Watcher::judge() {
   decltype(held_) held;
   left_early_.clear();
@@ -139,7 +142,8 @@ void Watcher::judge() {
   held_ = std::move(held);
 }
 
-// Returns a rank that left the job before the run that the rank of `monitor` executes; -1: none.
+// Returns a rank that left the job before the run that the rank of `monitor` executes now. Returns
+// -1 if there is none.
 int Watcher::absentFor(const JobMonitor& monitor) const {
   const RankSnapshot& mine = job_.ranks[static_cast<size_t>(monitor.rank())];
   for (int rank : left_early_) {
@@ -148,9 +152,9 @@ int Watcher::absentFor(const JobMonitor& monitor) const {
   return -1;
 }
 
-// Reports a failure to a monitor once. A rank that has itself reported a failure usually throws its
-// own error and leaves the job. It gets a report only if it is still in the job after half of the
-// deadline.
+// Reports a failure to a monitor, but only once. A rank that has itself reported a failure usually
+// throws its own error and leaves the job. Such a rank gets a report only if it is still in the job
+// after half of the deadline.
 void Watcher::report(Client& client) {
   if (client.reported) return;
   JobMonitor& monitor = *client.monitor;

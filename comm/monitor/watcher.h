@@ -16,14 +16,14 @@
 
 namespace heddle::comm {
 
-// The thread of a process that serves all monitors of one job in that process. In every polling
-// interval it writes the heartbeats of its ranks, exchanges statuses with other hosts, applies the
-// rules of detection.h, and reports failures to the monitors. It measures time by counting its own
-// polls. So a process that was stopped and then continued does not report the other ranks as
-// silent.
+// A thread that serves all monitors (JobMonitor) of one job in one process. In every polling
+// interval the thread does four things: it writes the heartbeats of its ranks, exchanges statuses
+// with other hosts, applies the rules of comm/monitor/detection.h, and reports failures to the
+// monitors. The thread measures time by counting its own polls. Therefore a process that was
+// stopped and then continued does not report the other ranks as silent.
 class Watcher {
  public:
-  // Returns the watcher of these statuses in this process. The first call creates it.
+  // Returns the watcher of `statuses` in this process. The first call creates the watcher.
   static std::shared_ptr<Watcher> of(const std::shared_ptr<RankStatus[]>& statuses,
                                      const JobPlaces& places, const JobMonitorOptions& options,
                                      int rank);
@@ -31,10 +31,10 @@ class Watcher {
           const JobMonitorOptions& options, int rank);
   ~Watcher();
 
-  // Adds a monitor, which this watcher serves from now on. `link` is the TCP link of this
-  // host. Only the lowest rank of a host passes it, in a job of several hosts; others pass nullptr.
+  // Adds a monitor, which this watcher serves from now on. `link` is the TCP link of this host. In
+  // a job of several hosts, the lowest rank of each host passes it. All other ranks pass nullptr.
   void add(JobMonitor& monitor, std::unique_ptr<TcpLink> link);
-  // Removes a monitor. After the return the watcher does not use it any more.
+  // Removes a monitor. After the return the watcher does not use the monitor any more.
   void remove(JobMonitor& monitor);
   // Starts the next poll at once.
   void wake();
@@ -42,7 +42,7 @@ class Watcher {
  private:
   struct Client {
     JobMonitor* monitor;
-    int64_t grace_polls = 0;  // polls for which a due report has waited (grace time)
+    int64_t grace_polls = 0;  // number of polls for which a report has been delayed
     bool reported = false;
   };
   struct Held {
@@ -67,7 +67,7 @@ class Watcher {
 
   // Only the thread uses these.
   JobView job_;
-  std::map<std::pair<Finding::Rule, int>, Held> held_;  // by Finding::rule, subject
+  std::map<std::pair<Finding::Rule, int>, Held> held_;  // by (Finding::rule, subject)
   std::vector<int> left_early_;  // ranks that left although another rank is in a later run
 
   std::mutex sleep_mutex_;

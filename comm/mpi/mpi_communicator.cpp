@@ -11,25 +11,27 @@
 namespace heddle::comm::mpi {
 namespace {
 
+// How long the destructor waits for messages of failed operations.
 constexpr auto kGrace = std::chrono::seconds(1);
-// The collectives of one post have different tags. MPI guarantees tags up to 32767.
+// The largest number of collectives in one post. They have different tags, and MPI guarantees only
+// tags up to 32767.
 constexpr int kMostTogether = 32000;
 
 }  // namespace
 
-// The operations of one post(). `state` passes the group from the MPI thread to the thread that
-// calls test().
+// The operations of one post(). The MPI thread changes the group. The thread that calls test()
+// reads `state`, and reads `error` after `state` has become Failed.
 struct Group {
   enum State : int { Running, Done, Failed };
   std::vector<Transfer> transfers;
   std::vector<bool> done;
   std::vector<bool> failed;
-  int collectives = 0;  // collectives that have not completed
+  int collectives = 0;  // number of collectives that have not completed
   std::string error;
   std::atomic<int> state{Running};
   std::atomic<bool> idle{false};  // MPI does not access the buffers any more
 
-  // Advances all operations, on the MPI thread. Returns true if nothing is left to do.
+  // Advances all operations. Returns true if all of them have ended. Call it on the MPI thread.
   bool advance(Channel& channel);
 };
 
@@ -41,7 +43,7 @@ bool Group::advance(Channel& channel) {
     try {
       done[i] = failed[i] ? transfers[i].drain() : transfers[i].advance(channel);
     } catch (const std::exception& failure) {
-      // The other messages continue, because MPI uses their buffers.
+      // drain() continues to poll the other messages, because MPI still uses their buffers.
       failed[i] = true;
       done[i] = transfers[i].drain();
       if (result != Failed) {
@@ -51,7 +53,8 @@ bool Group::advance(Channel& channel) {
       state.store(Failed, std::memory_order_release);
     }
     if (!done[i]) all = false;
-    // After a failed post, the next posts of the communicator never run.
+    // If a collective fails, next_post does not increase, so later collectives of the communicator
+    // never run.
     const bool collective = !isPointToPoint(transfers[i].operation().kind);
     if (done[i] && !failed[i] && collective && --collectives == 0) ++channel.next_post;
   }
@@ -66,7 +69,8 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
     : mpi_thread_(std::move(mpi_thread)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  // Messages of failed operations may still be running.
+  // Messages of failed operations may not have ended yet. Waits for them up to kGrace, and then
+  // ends the job.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;

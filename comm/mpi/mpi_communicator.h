@@ -9,36 +9,39 @@
 
 namespace heddle::comm::mpi {
 
-// An MPI communicator. After its creation only the MPI thread (MpiThread) accesses `comm` and
+// An MPI communicator. After its creation, only the MPI thread (MpiThread) accesses `comm` and
 // `next_post`.
 struct Channel {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 0;
-  // Posts have consecutive numbers. Only the post with this number may run its collectives. The
-  // collectives of one post run together,
-  // but two posts of one communicator never do. MPI matches messages by the order of calls. If two
-  // posts ran together, their messages could be in a different order on each rank.
+  // The number of the post that may run its collectives now. Posts with collectives have
+  // consecutive numbers. The collectives of one post run at the same time, but the posts of one
+  // communicator run one after the other. MPI matches messages by the order of calls. If two posts
+  // ran at the same time, their messages could be in a different order on each rank.
   int64_t next_post = 0;
 };
 
+// The operations of one post (comm/mpi/mpi_communicator.cpp).
 struct Group;
 
-// A team over MPI, on host memory.
+// The communicator of a team over MPI, on host memory.
 //
-// Every reduction exchanges parts and then reduces them locally in rank order with reduceOnHost(),
-// as the in-process transport does. So results have the same bits on every rank, in every run and
-// on both transports. An MPI_Op would not ensure this: MPI may combine in any order, and a bf16
-// operator would round at every step. In an allreduce, every rank reduces one part of the elements,
-// and then all ranks get all parts (comm/mpi/transfer.h). This moves no more bytes than an optimal
-// algorithm. comm/communicator.h specifies NaN, bool and integers.
+// Every reduction first exchanges parts. Each rank then reduces its parts in rank order with
+// reduceOnHost(), as the in-process transport does. Results therefore have the same bits on every
+// rank, in every run and on both transports. An MPI_Op would not ensure this: MPI may combine
+// elements in any order, and a bf16 operator would round at every step. In an allreduce, every rank
+// reduces one part of the elements, and then all ranks get all reduced parts (comm/mpi/transfer.h).
+// This moves no more bytes than an optimal algorithm. comm/communicator.h specifies reductions of
+// NaN, bools and integers.
 //
-// If ranks disagree about a count, they get an error. If they disagree about anything else, MPI may
-// report an error or wait for ever. The in-process transport reports every disagreement.
+// If ranks disagree about a count, they get a UserError. If they disagree about the kind, the type
+// or the root, MPI may report an error or wait for ever. (The in-process transport reports every
+// disagreement.)
 //
-// Counts may exceed int: a long message is split into pieces. If a communicator is destroyed while
-// operations run, the job ends. Otherwise MPI would continue to write to buffers that the caller
-// frees.
+// Counts may exceed the range of int, because a long message is split into pieces. If a
+// communicator is destroyed while operations run, it ends the job. Otherwise MPI would continue to
+// write to buffers that the caller frees.
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread, std::shared_ptr<Channel> channel);
@@ -54,7 +57,7 @@ class MpiCommunicator : public Communicator {
   std::shared_ptr<MpiThread> mpi_thread_;
   std::shared_ptr<Channel> channel_;
   Ticket next_ = 0;
-  int64_t collective_posts_ = 0;  // posts that have collectives
+  int64_t collective_posts_ = 0;  // number of posts with collectives
   std::map<Ticket, std::shared_ptr<Group>> pending_;
   std::string fault_;  // message of the last error of test()
 };

@@ -9,28 +9,29 @@
 namespace heddle::comm::mpi {
 namespace {
 
-// Number of polls without progress after which the thread sleeps. There may be more ranks than
-// cores, and the computing threads need the cores.
+// Number of polls without progress after which the thread sleeps between polls. If there are more
+// ranks than cores, other threads need the cores.
 constexpr int kYields = 200;
 constexpr auto kSleep = std::chrono::microseconds(50);
-// A thread without work still polls MPI at this interval. MPI may report a message as sent and send
-// the last bytes only in a later call.
+// A thread without work still polls MPI at this interval, because MPI may report a message as sent
+// before it has sent the last bytes. It sends these bytes in a later call.
 constexpr auto kIdlePoll = std::chrono::milliseconds(20);
-// The exit code of mpirun after an abort, equal to that of the heddle command for a failed job.
+// The exit code of mpirun after an abort. The heddle command exits with the same code if a job
+// fails.
 constexpr int kAbortCode = 2;
 
 // Number of polls between two calls of the listeners while there is other work.
 constexpr int kPollsUnread = 64;
-// Time in which the other ranks can report why they end.
+// After MPI_Finalize in a failed job: the time in which the other ranks can report why they end.
 constexpr auto kReportTime = std::chrono::seconds(1);
 
 std::mutex running_mutex;
 std::weak_ptr<MpiThread> running;     // the MPI thread of this process, guarded by running_mutex
 std::atomic<bool> job_failed{false};  // an MPI thread of this process was interrupted
 
-// MPI_Finalize of the program calls this function before it waits for the other ranks. In a failed
-// job some ranks may never arrive, so the function ends the job. Otherwise it removes the
-// listeners, because they call MPI, and a World may exist longer than MPI.
+// MPI_Finalize calls this function before it waits for the other ranks. In a failed job, some ranks
+// may never call MPI_Finalize, so the function ends the job. Otherwise it removes the listeners.
+// They call MPI, and a World may still exist after MPI_Finalize.
 int endFailedJob(MPI_Comm, int, void*, void*) {
   if (!job_failed) {
     MpiThread::removeListeners();
@@ -42,8 +43,8 @@ int endFailedJob(MPI_Comm, int, void*, void*) {
   return MPI_Abort(MPI_COMM_WORLD, kAbortCode);
 }
 
-// Installs endFailedJob() once per process: MPI deletes the attributes of MPI_COMM_SELF before it
-// finalises anything else.
+// Installs endFailedJob() once per process, as the function that deletes an attribute of
+// MPI_COMM_SELF. MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else.
 void watchFinalize() {
   static int key = MPI_KEYVAL_INVALID;
   if (key != MPI_KEYVAL_INVALID) return;
@@ -97,7 +98,7 @@ void MpiThread::removeListeners() noexcept {
       mpi_thread->listeners_.clear();
       return true;
     });
-  } catch (const std::exception&) {  // interrupted: the thread calls no listeners any more
+  } catch (const std::exception&) {  // interrupted: the MPI thread calls no listener any more
   }
 }
 
@@ -123,14 +124,15 @@ MpiThread::~MpiThread() {
 }
 
 void MpiThread::start() {
-  // Messages of the failed job may still arrive and be written to buffers that were freed.
+  // Messages of the failed job may still arrive, and MPI would write them to buffers that were
+  // freed.
   HEDDLE_USER_CHECK(!job_failed, "the job of this process has failed: another needs a new process");
   int finalized = 0, initialized = 0, provided = 0;
   MPI_Finalized(&finalized);
   HEDDLE_USER_CHECK(!finalized, "MPI has been finalised in this process and cannot start again");
   MPI_Initialized(&initialized);
   if (initialized) {
-    // The program may call MPI on its own threads at the same time.
+    // The threads of the program may call MPI at the same time as the MPI thread.
     check("MPI_Query_thread", MPI_Query_thread(&provided));
     checkThreadLevel(provided, MPI_THREAD_MULTIPLE);
     watchFinalize();
@@ -211,7 +213,8 @@ bool MpiThread::takeSubmitted() {
   return true;
 }
 
-// After an interrupt, work of await() is called once more and throws. Work of submit() is dropped.
+// Calls all active work once. After an interrupt, work of await() is called once more, and await()
+// then throws. Work of submit() is dropped.
 bool MpiThread::advanceAll() {
   bool progress = false;
   for (auto work = active_.begin(); work != active_.end();) {

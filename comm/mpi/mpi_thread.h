@@ -23,15 +23,15 @@ void check(const char* call, int result);
 // Returns whether `request` has completed. Throws as check() does.
 bool isDone(MPI_Request& request);
 
-// Owns the MPI thread: the only thread through which heddle calls MPI. If heddle initialises MPI,
-// it therefore needs only MPI_THREAD_SERIALIZED. If the program has initialised MPI, its own
-// threads may call MPI too, so the level must be MPI_THREAD_MULTIPLE. Thread-safe.
+// Owns the MPI thread: the only thread on which heddle calls MPI. If heddle initialises MPI, it
+// therefore requests only the level MPI_THREAD_SERIALIZED. If the program has initialised MPI, the
+// threads of the program may call MPI too. The level must then be MPI_THREAD_MULTIPLE. Thread-safe.
 class MpiThread {
  public:
-  // Returns the MPI thread of this process and starts it if there is none. All Worlds share the
-  // thread, because a process can initialise MPI only once. If heddle initialised MPI, the
-  // destruction of the last reference finalises it. Throws UserError if MPI has been finalised, or
-  // if interrupt() was called before.
+  // Returns the MPI thread of this process, and starts the thread if there is none. All Worlds
+  // share the thread, because a process can initialise MPI only once. If heddle initialised MPI,
+  // the destruction of the last reference finalises MPI. Throws UserError if MPI has been
+  // finalised, or if interrupt() was called earlier in this process.
   static std::shared_ptr<MpiThread> get();
 
   explicit MpiThread();
@@ -39,13 +39,13 @@ class MpiThread {
   MpiThread(const MpiThread&) = delete;
   MpiThread& operator=(const MpiThread&) = delete;
 
-  // Calls `work` on the MPI thread repeatedly until it returns true. The calls alternate with those
-  // of all other submitted work. Work that was submitted earlier is called first. `work` must not
-  // throw, must not wait, and must not hold the last reference to this object.
+  // Calls `work` on the MPI thread repeatedly until it returns true. In each round, the thread
+  // calls all submitted work once, in the order in which it was submitted. `work` must not throw,
+  // must not wait, and must not hold the last reference to this object.
   void submit(std::function<bool()> work);
 
-  // Submits `work` as submit() does, and waits until it returns true or throws. Rethrows its
-  // exception.
+  // Submits `work` as submit() does, and waits until `work` returns true or throws. Rethrows the
+  // exception of `work`.
   void await(std::function<bool()> work);
 
   // Prints `heddle: rank R: reason` on the first call and makes the MPI thread call MPI_Abort. Does
@@ -59,12 +59,13 @@ class MpiThread {
   //   job by MPI_Abort, because a rank that has failed may never call MPI_Finalize.
   void interrupt(const std::string& reason) noexcept;
   // Registers a function that the MPI thread calls from time to time, until removeListener() or
-  // interrupt() is called. The function must not wait. `key` identifies it for removeListener().
+  // interrupt() is called. The function must not wait. `key` identifies the function in
+  // removeListener().
   void addListener(const void* key, std::function<void()> callback);
   // Removes the function that was registered with `key`. Call it on the MPI thread.
   void removeListener(const void* key) { listeners_.erase(key); }
-  // Removes the functions of addListener() of the MPI thread of this process. None of them runs
-  // after the return. Do not call it on the MPI thread.
+  // Removes all functions that were registered with addListener() in this process. None of these
+  // functions runs after the return. Do not call removeListeners() on the MPI thread.
   static void removeListeners() noexcept;
   // Throws UserError if interrupt() was called.
   void checkInterrupt() const;
@@ -90,11 +91,11 @@ class MpiThread {
   std::condition_variable woken_;
   std::deque<Work> submitted_;
   bool stopping_ = false;
-  std::string interruption_;  // set before interrupted_ becomes true
+  std::string interruption_;  // set before interrupted_ becomes true; then constant
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> aborting_{false};
 
-  // Only the MPI thread uses these.
+  // Only the MPI thread uses the members from here to owns_mpi_.
   std::list<Work> active_;
   std::map<const void*, std::function<void()>> listeners_;
   unsigned polls_ = 0;

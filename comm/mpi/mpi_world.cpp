@@ -1,5 +1,5 @@
-// The MPI World: exchange() and the creation of communicators as work for the MPI thread, and the
-// entry point of the module.
+// The MPI World and the entry point of the module. exchange() and the creation of communicators are
+// work for the MPI thread (comm/mpi/mpi_thread.h).
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -24,10 +24,11 @@ namespace {
 constexpr int kTeamTag = 1;
 constexpr int kCreateTag = 2;
 constexpr int kNoticeTag = 3;
-// Seconds; equal to the default of JobMonitorOptions::start.
+// How long ranks wait for each other at the start, in seconds. Equal to the default of
+// JobMonitorOptions::start.
 constexpr double kLongestStart = 600;
-// Time in which the other ranks can report why this rank leaves. After it the program of this rank
-// may call MPI_Abort, which ends all ranks.
+// The time in which the other ranks can report why this rank leaves. After this time, the program
+// of this rank may call MPI_Abort, which ends all ranks.
 constexpr std::chrono::milliseconds kNoticeTime{500};
 
 void returnErrors(MPI_Comm comm) {
@@ -89,10 +90,10 @@ class Exchange {
 };
 
 // Creates the communicator of a team. MPI_Comm_create_group blocks until all members call it. If it
-// blocked the MPI thread, the running collectives of this rank would stop. Another member may need
-// one of them before it reaches this creation, so both would wait for ever. Therefore the members
-// first announce themselves with non-blocking messages. When all have done so,
-// MPI_Comm_create_group returns soon.
+// blocked the MPI thread, the running collectives of this rank would stop. Another member may wait
+// for one of these collectives before it creates the communicator, and both ranks would then wait
+// for ever. Therefore each member first sends a non-blocking message to all members. After all
+// messages have arrived, MPI_Comm_create_group returns soon.
 class TeamCreation {
  public:
   TeamCreation(const Channel& world, const std::vector<int>& members, int position)
@@ -118,8 +119,8 @@ class TeamCreation {
  private:
   void announce() {
     const size_t others = members_.size();
-    // Another member may announce a longer list than `members_`. The longest possible list contains
-    // all ranks of the job, and fits.
+    // Another member may send a longer list than `members_`, by mistake. The buffers have space for
+    // the longest possible list, which contains all ranks of the job.
     received_.assign(others, std::vector<int>(static_cast<size_t>(world_.size)));
     for (size_t i = 0; i < others; ++i) {
       MPI_Request send, receive;
@@ -175,13 +176,14 @@ class TeamCreation {
   int stage_ = 0;
 };
 
-// Tells the other ranks why this rank leaves by an exception, if there is no job monitor yet. Each
-// rank gets one message, which is so short that MPI sends it before the receive is posted.
+// Sends the other ranks the reason if this rank leaves by an exception and there is no job monitor
+// yet. Each rank gets one message. The message is so short that MPI sends it before the receive is
+// posted.
 class ExceptionNotice {
  public:
-  // Returns when the messages are on their way, at the latest after kNoticeTime: the next step of a
-  // failing rank interrupts the MPI thread, which then drops all work that it has not begun. Waits
-  // for no rank. If the MPI thread drops the work, the object leaks on purpose, because MPI may
+  // Starts the messages on the MPI thread. Waits until this has happened, at most kNoticeTime,
+  // because a failing rank next interrupts the MPI thread, which then drops its work. Does not wait
+  // for other ranks. If the MPI thread drops the work, the object leaks on purpose, because MPI may
   // still read it.
   static void send(MpiThread& mpi_thread, const Channel& channel, const std::string& why) {
     auto* notice = new ExceptionNotice(channel);
@@ -217,7 +219,8 @@ class ExceptionNotice {
 
   explicit ExceptionNotice(const Channel& channel)
       : comm_(channel.comm), rank_(channel.rank), size_(channel.size) {
-    requests_.reserve(static_cast<size_t>(size_));  // the MPI thread must not allocate later
+    // begin() must not reallocate, because this would move requests that MPI uses.
+    requests_.reserve(static_cast<size_t>(size_));
   }
 
   bool advance() {
@@ -267,9 +270,10 @@ class MpiWorld : public World {
     if (channel_.size > 1) ExceptionNotice::addListener(*mpi_thread_, channel_);
   }
 
-  // If an exception destroys the World, the destructor notifies the other ranks. After that this
-  // rank makes no MPI calls. It does not finalise MPI, because MPI_Finalize would wait for ranks
-  // that wait for this rank. The program then reports its exception and ends.
+  // If an exception destroys the World, the destructor first notifies the other ranks. After that,
+  // heddle makes no MPI calls on this rank. heddle does not finalise MPI, because MPI_Finalize
+  // would wait for ranks that wait for this rank. The program can then report its exception and
+  // end.
   ~MpiWorld() override {
     const bool fails = std::uncaught_exceptions() > exceptions_ || failure().has_value();
     if (fails && !hasMonitor()) {

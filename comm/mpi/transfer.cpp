@@ -13,7 +13,7 @@ constexpr int kTransferTag = 0;
 constexpr int kCollectiveTag = 1;  // the tag of the first collective of a post
 
 // The largest number of elements in one message. MPI counts in int, and Open MPI 4.x has no calls
-// with larger counts. Longer messages are split into pieces, and MPI keeps the order of the pieces.
+// with larger counts. Longer messages are split into pieces. MPI delivers the pieces in order.
 constexpr int64_t kLongest = int64_t{1} << 27;
 
 }  // namespace
@@ -56,7 +56,7 @@ bool Transfer::drain() {
   for (Message& message : messages_) {
     int done = 1;
     if (message.request != MPI_REQUEST_NULL) {
-      // A request that failed counts as completed: MPI does not use its buffer any more.
+      // A failed request counts as ended, because MPI does not use its buffer any more.
       if (MPI_Test(&message.request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 1;
     }
     all = all && done != 0;
@@ -155,7 +155,7 @@ void Transfer::spreadChunks(Channel& channel) {
   }
 }
 
-// Returns whether the second round sends chunks to `rank`. The root of a broadcast gets none,
+// Returns whether the second round sends chunks to `rank`. The root of a broadcast gets no chunks,
 // because it has all of them.
 bool Transfer::getsChunks(int rank) const {
   if (operation_.kind == CollectiveKind::Broadcast) return rank != operation_.root;
@@ -174,7 +174,7 @@ void Transfer::shareChunks(Channel& channel, const void* mine) {
   }
 }
 
-// Receives the buffers of all ranks.
+// Receives the parts of all ranks into the receive buffer. `mine` is the part of this rank.
 void Transfer::gather(Channel& channel, const void* mine) {
   const Operation& op = operation_;
   for (int rank = 0; rank < channel.size; ++rank) {
@@ -239,7 +239,7 @@ void Transfer::receiveFrom(Channel& channel, int peer, void* data, int64_t count
   post(channel, Direction::Receive, data, count, peer, tag_);
 }
 
-// Sends a message even if there are no elements.
+// Starts a send or a receive. Sends a message even if there are no elements (comm/mpi/transfer.h).
 void Transfer::post(Channel& channel, Direction direction, void* data, int64_t count, int peer,
                     int tag) {
   const MPI_Datatype type = elementType(operation_.dtype);

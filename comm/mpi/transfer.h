@@ -10,21 +10,24 @@
 
 namespace heddle::comm::mpi {
 
-// Executes one operation as messages between pairs of ranks. Used on the MPI thread only.
+// Executes one operation as messages between pairs of ranks. Use it only on the MPI thread
+// (comm/mpi/mpi_thread.h).
 //
-// A collective has one or two rounds. Every pair of ranks that has data to exchange in a round
-// sends a message, even if it has no elements. So ranks that disagree about a count get an error:
+// A collective has one or two rounds. If two ranks have data to exchange in a round, they send a
+// message even if it has no elements. Ranks that disagree about a count therefore get an error.
+// Chunk r is chunkOf() (comm/operation.h) of rank r. The rounds are:
 //   allreduce, reduce  round 1: every rank sends chunk r to rank r, which reduces it.
 //                      round 2: the reduced chunks are sent to all ranks, or to the root.
 //   reduce-scatter     round 1 of an allreduce
 //   broadcast          round 1: the root sends chunk r to rank r.
-//                      round 2: each rank sends its chunk to all ranks. So no rank sends more than
-//                      twice the buffer.
+//                      round 2: each rank sends its chunk to all ranks. No rank sends more than
+//                      twice the size of the buffer.
+//   barrier            one call of MPI_Ibarrier
 //   others             one round: each part is sent directly to its receiver.
 class Transfer {
  public:
-  // `post_number` is the number of the post, among the posts of the communicator that have a
-  // collective. `index` is the number of the collective within its post. Both are equal on every
+  // `post_number` is the number of the post. It counts only posts with a collective, per
+  // communicator. `index` is the number of the collective within its post. Both are equal on every
   // rank. `index` selects the tag of the messages, so collectives that run at the same time have
   // different tags.
   Transfer(const Operation& operation, int64_t post_number, int index);
@@ -36,16 +39,16 @@ class Transfer {
   // with the message of MPI, or if another rank sent a different number of elements.
   bool advance(Channel& channel);
 
-  // Polls the remaining messages after advance() has thrown, because MPI still uses their buffers.
-  // Returns true if all have ended.
+  // Polls the remaining messages. Call it after advance() has thrown, because MPI still uses the
+  // buffers of these messages. Returns true if all of them have ended.
   bool drain();
 
  private:
   enum class Stage : uint8_t { Waiting, First, Second, Done };
   struct Message {
     MPI_Request request = MPI_REQUEST_NULL;
-    int from = -1;         // sender of a receive; -1: a send
-    int64_t elements = 0;  // expected by a receive
+    int from = -1;         // receive: the sender; send: -1
+    int64_t elements = 0;  // receive: the expected number
   };
 
   void begin(Channel& channel);
@@ -68,10 +71,10 @@ class Transfer {
   void reduceChunk(Channel& channel, void* result);
   std::byte* in(void* base, int64_t index) const;
   const std::byte* in(const void* base, int64_t index) const;
-  // Returns the chunk that belongs to `rank`, of the data that is reduced or broadcast.
+  // Returns the chunk of `rank` in the data that is reduced or broadcast.
   Chunk chunk(const Channel& channel, int rank) const;
 
-  std::vector<int64_t> counts_;  // lists of an AllToAllV, to which operation_ refers
+  std::vector<int64_t> counts_;  // the lists of counts of an AllToAllV; operation_ refers to them
   Operation operation_;
   int64_t post_number_;
   int tag_;

@@ -12,15 +12,16 @@
 
 namespace heddle::comm::nccl {
 
-// A table in host memory that the ranks of one host share. It shows which ranks have given up
-// (JobMember::giveUp), and how many ranks have closed each block of device memory. It uses no
-// stream, no transport and no job monitor. A parameter `index` is the index of a rank among the
-// ranks of its host. Thread-safe; no function waits.
+// A table in host memory that the ranks of one host share. The table shows which ranks have given
+// up (JobMember::giveUp in comm/nccl/job_member.h). It also shows how many ranks have closed each
+// block of device memory of a copy channel (comm/nccl/shared_arena.h). The table needs no stream,
+// no transport and no job monitor. A parameter `index` is the index of a rank among the ranks of
+// its host. Thread-safe; no function waits.
 class CopyChannelTable {
  public:
-  static constexpr int kBlocks = 64;  // that one rank may have at a time
+  static constexpr int kBlocks = 64;  // largest number of blocks that one rank may have at a time
 
-  // Collective over the job. If the call fails on one rank, every rank throws the UserError.
+  // Collective over the job. If the call fails on one rank, every rank throws UserError.
   explicit CopyChannelTable(World& world);
   CopyChannelTable(const CopyChannelTable&) = delete;
   CopyChannelTable& operator=(const CopyChannelTable&) = delete;
@@ -28,6 +29,7 @@ class CopyChannelTable {
   // Returns a number for a block of device memory that other ranks will open. Throws UserError if
   // all kBlocks numbers are in use.
   int takeBlock(int index);
+  // Makes the number `block` free again.
   void returnBlock(int index, int block);
   // Reports that one more rank will not access the block again.
   void closeBlock(int index, int block);
@@ -37,27 +39,29 @@ class CopyChannelTable {
  private:
   friend class CopyChannelMember;
   struct alignas(64) Entry {
-    // Failed: the rank gave up. Left: the rank has no communicators any more.
+    // Failed: the rank has given up. Left: the rank has no communicators any more.
     StateWithReason state;
-    std::atomic<uint64_t> taken{0};
-    std::atomic<int32_t> closed[kBlocks] = {};
+    std::atomic<uint64_t> taken{0};             // bit i: number i is in use
+    std::atomic<int32_t> closed[kBlocks] = {};  // by block: number of ranks that have closed it
   };
   Entry& entry(int index) const { return entries_[static_cast<size_t>(index)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
 
   JobPlaces places_;
-  std::vector<int> ranks_;  // by index
+  std::vector<int> ranks_;  // by index: the rank in the job
   std::shared_ptr<Entry[]> entries_;
 };
 
-// The entry of one rank in its table, while the rank has communicators.
+// Owns the entry of one rank in the CopyChannelTable of its host. The object exists as long as the
+// rank has communicators.
 //
-// When a rank gives up, it writes this to the table before its streams continue. A rank that waits
-// for its streams reads the table after the streams have ended. So the rank then knows whether it
-// may have received invalid data, even if the data came through other ranks.
+// When a rank gives up, it writes this fact to the table before its streams continue. Another rank
+// reads the table after its own streams have ended. It then knows whether it may have received
+// invalid data, even if the data came through further ranks.
 class CopyChannelMember {
  public:
-  // Collective over the job. If the call fails on one rank, every rank throws the UserError.
+  // Adds the rank of `world` to the table of its host. Collective over the job. If the call fails
+  // on one rank, every rank throws UserError.
   static std::shared_ptr<CopyChannelMember> join(World& world);
   ~CopyChannelMember();
   CopyChannelMember(const CopyChannelMember&) = delete;
@@ -66,15 +70,16 @@ class CopyChannelMember {
   const std::shared_ptr<CopyChannelTable>& table() const { return table_; }
   int index() const { return index_; }
 
-  // Writes to the table that this rank gives up. The stored reason is `why`, or the reason of a
-  // rank of the host that gave up earlier. A second call has no effect.
+  // Writes to the table that this rank gives up. The stored reason is `why`. If another rank of the
+  // host has given up earlier, the reason of that rank is stored instead. A second call has no
+  // effect.
   void giveUp(const std::string& why) noexcept;
-  // Returns a text that names a rank of the host that gave up, and its reason. Empty: no rank gave
-  // up.
+  // Returns a text with a rank of the host that has given up, and its reason. Empty: no rank has
+  // given up.
   std::string fault() const;
-  // Returns whether every other rank of the host knows of the failure. That is so if the rank has
-  // given up too, has no communicators any more, or its process has ended or is stopped. A stopped
-  // rank will read the table when it continues.
+  // Returns whether every other rank of the host knows of the failure. A rank knows of the failure
+  // if it has given up too. The function also ignores a rank without communicators, and a rank
+  // whose process has ended or is stopped. A stopped rank will read the table when it continues.
   bool allKnow() const;
 
  private:

@@ -11,15 +11,16 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr auto kGracePoll = std::chrono::milliseconds(10);
-// After a failure, the waits of the streams are released, and the streams continue with invalid
-// data. They are released only after this time, so that all ranks of the host first learn of the
-// failure.
+// After a failure, releaseWaits() ends the waits of the streams, and the streams continue with
+// invalid data. It ends them only after kGrace, so that all ranks of the host first learn of the
+// failure. If a rank does not learn of it, releaseWaits() ends them after kMostGrace.
 constexpr auto kGrace = std::chrono::milliseconds(500);
 constexpr auto kMostGrace = std::chrono::seconds(5);
-// For how long the waits are released repeatedly. One release is not enough, because another rank
-// with more posted work may overwrite the flags.
+// For how long releaseWaits() writes the flags repeatedly. One write is not enough, because another
+// rank with more posted work may overwrite the flags.
 constexpr auto kReleaseLimit = std::chrono::seconds(15);
-// Greater than any number that a stream waits for.
+// Added to the number of the latest barrier. The sum is greater than any number for which a stream
+// waits.
 constexpr uint32_t kFarAhead = uint32_t{1} << 30;
 
 }  // namespace
@@ -57,9 +58,9 @@ CopyCommunicator::CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank,
   }
 }
 
-// Creates the stream that releases the waits. Streams that share a queue of the GPU run one after
-// the other, so this stream must not share a queue with a waiting stream. Therefore it has a
-// priority that no stream of a program has.
+// Creates the stream that ends the waits of other streams. Streams that share a queue of the GPU
+// run one after the other. This stream must not share a queue with a waiting stream. Therefore it
+// has a priority that no stream of a program has.
 cudaError_t CopyCommunicator::createReleaseStream() {
   int least = 0, greatest = 0;
   const cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -96,7 +97,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
   std::exception_ptr error;
   {
     std::lock_guard lock(mutex_);
-    // Set before failure() is read: either giveUp() sees this post, or this post sees the failure.
+    // is_posting_ must be set before failure() is read. Then either releaseWaits() sees this post,
+    // or this post sees the failure.
     is_posting_.store(true);
     why = failure();
     try {
@@ -107,7 +109,7 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
       cudaEventRecord(latest_post_, stream);  // marks the end of the work that was enqueued
     }
     is_posting_.store(false);
-    // If giveUp() was called meanwhile, the waits of this post may have been released too early.
+    // If giveUp() was called meanwhile, releaseWaits() may have ended waits of this post too early.
     if (why.empty()) why = failure();
     if (why.empty()) return next_++;
   }
@@ -117,8 +119,8 @@ Ticket CopyCommunicator::post(std::span<const Operation> group, void* native_str
 }
 
 void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t stream) {
-  // The barriers of a copy channel are numbered in the order of its posts. So a post must run after
-  // the previous post, even if that is on another stream.
+  // The barriers of a copy channel are numbered in the order of its posts. Therefore a post must
+  // run after the previous post, even if the previous post is on another stream.
   HEDDLE_CUDA(cudaStreamWaitEvent, stream, latest_post_, 0);
   for (const Operation& op : group) enqueue(op, stream);
   HEDDLE_CUDA(cudaEventRecord, latest_post_, stream);
@@ -127,7 +129,9 @@ void CopyCommunicator::enqueueAll(std::span<const Operation> group, cudaStream_t
 void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
   const int64_t element = sizeOf(op.dtype);
   const int64_t part = static_cast<int64_t>(arena_->partBytes()) / element;
-  const bool splits = op.kind == CollectiveKind::Allreduce;  // one buffer, which this class splits
+  // The parts of an allreduce are not given by the operation. This class splits its buffers into
+  // parts.
+  const bool splits = op.kind == CollectiveKind::Allreduce;
   const int64_t most = splits ? part * size_ : part;
   for (int64_t at = 0; at < op.count; at += most) {
     const int64_t count = std::min(most, op.count - at);
@@ -144,8 +148,8 @@ void CopyCommunicator::enqueue(const Operation& op, cudaStream_t stream) {
 }
 
 // Moves one piece. A copy within the GPU uses an SM, and may wait until a matrix product releases
-// one. So both copies of the part of this rank are enqueued together, and the copy of the sum
-// directly after the sum.
+// an SM. To wait only once, both copies of the part of this rank are enqueued together, and the
+// copy of the sum is enqueued directly after the sum.
 void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_t stream) {
   std::byte* out = arena_->out(rank_, half_);
   std::byte* own = piece.recv + piece.begin(rank_);
@@ -165,8 +169,8 @@ void CopyCommunicator::move(CollectiveKind kind, const Piece& piece, cudaStream_
   pull(piece, stream);
 }
 
-// Copies to the other ranks in an order that differs on each rank. So not all ranks copy to the
-// same rank at the same time.
+// Copies parts to the other ranks. The order differs on each rank, so that the ranks do not all
+// copy to the same rank at the same time.
 void CopyCommunicator::push(const Piece& piece, cudaStream_t stream) {
   for (int i = 1; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
@@ -205,8 +209,8 @@ void CopyCommunicator::add(void* to, const void* from, int64_t bytes) {
   bytes_.push_back(static_cast<size_t>(bytes));
 }
 
-// Starts all copies in one call, so that the links are not idle between two copies. With CUDA 13 or
-// later, it requests that the copies use no SMs.
+// Starts all collected copies. With CUDA 13 or later, this is one call, so that the links between
+// GPUs are not idle between two copies. The call also requests that the copies use no SMs.
 void CopyCommunicator::copy(cudaStream_t stream) {
   if (to_.empty()) return;
 #if CUDART_VERSION >= 13000
@@ -238,8 +242,8 @@ bool CopyCommunicator::test(Ticket ticket) {
 }
 
 void CopyCommunicator::probe() {
-  // gaveUp() is true before the waits are released. So a caller that waits for a stream does not
-  // mistake the end of the stream for success.
+  // gaveUp() becomes true before releaseWaits() ends the waits. A caller that waits for a stream
+  // therefore does not mistake the end of the work for success.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   const std::string why = fault_();
   if (why.empty()) return;
@@ -258,7 +262,7 @@ void CopyCommunicator::giveUp(const std::string& why) noexcept {
     if (!failure_.empty()) return;
     failure_ = why;
     release_thread_ = std::thread([this] { releaseWaits(); });
-  } catch (const std::exception&) {  // no more threads: the waits end with the process
+  } catch (const std::exception&) {  // no thread can be created: the waits end with the process
   }
 }
 

@@ -19,33 +19,37 @@
 
 namespace heddle::comm::nccl {
 
-// The communicator of a copy channel (Carrier::copy_channel), stream-ordered. The GPUs of its team
-// can access each other's memory. Copy engines move the parts of a collective, and stream memory
-// operations synchronise the streams. SMs are used only for sums and for copies within a GPU. So a
-// matrix product that runs at the same time keeps its SMs, and loses only memory bandwidth and
-// power. It takes a quarter longer if NCCL kernels run at the same time (docs/benchmarks.md).
+// The communicator of a copy channel (Carrier::copy_channel in comm/communicator.h),
+// stream-ordered. The GPUs of its team can access each other's memory. Copy engines move the parts
+// of a collective, and stream memory operations synchronise the streams. Only sums and copies
+// within a GPU use SMs. A matrix product that runs at the same time therefore keeps its SMs, and
+// only loses memory bandwidth and power. If NCCL kernels ran at the same time instead, the matrix
+// product would take a quarter longer (docs/benchmarks.md).
 //   reduce-scatter  every rank pushes a part to each other rank (SharedArena::in); barrier; each
 //                   rank sums its parts
-//   allgather       every rank stores its part in `out`; barrier; each rank pulls all other parts
+//   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls all
+//                   other parts
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
-// Longer buffers are split into pieces, which use the two halves of the arena alternately. This is
-// safe: a rank that writes a half for piece n has passed the barrier of piece n - 1. So all ranks
-// have finished piece n - 2, which used the same half.
+// Longer buffers are split into pieces, which use the two halves of the arena alternately. A rank
+// writes a half for piece n only after the barrier of piece n - 1. At this time all ranks have
+// finished piece n - 2, which used the same half. No data is therefore overwritten too early.
 //
-// Each sum is computed by one rank only, in rank order, and in f32 for the 16-bit types. So all
-// ranks get the same bits, and the same as on host memory. A post never waits for other ranks.
-// Errors and failures of the job are handled as in NcclCommunicator. After a rank has given up,
-// streams of other ranks may continue with invalid data and pass it on. probe() reports this,
-// because the rank that gives up first writes it to a table that all ranks of the host can read
-// (CopyChannelMember).
+// Only one rank computes each sum. It adds in rank order, and in f32 for the 16-bit types. All
+// ranks therefore get the same bits, and transports on host memory would give the same bits too. A
+// post never waits for other ranks. Errors and failures of the job are handled as in
+// NcclCommunicator.
+//
+// After a rank has given up, streams of other ranks may continue with invalid data, and may send
+// this data to further ranks. To report this, a rank that gives up first writes to a table that all
+// ranks of the host can read (CopyChannelMember). probe() reads the table.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
   CopyCommunicator(std::unique_ptr<SharedArena> arena, int rank, int size, int device,
                    DeviceReduce reduce, std::shared_ptr<NcclJob> job);
   // Requires that all posted operations have completed, or that the job has failed. Waits up to 0.5
-  // s for ranks of other processes that still use the memory of this rank. If they take longer, the
-  // memory is freed later (SharedArena).
+  // s for ranks of other processes that still use the memory of this rank. If these ranks take
+  // longer, the memory is freed later (SharedArena).
   ~CopyCommunicator() override;
 
   int rank() const override { return rank_; }
@@ -61,13 +65,14 @@ class CopyCommunicator : public Communicator, public JobMember {
   int64_t busySince() const override { return 0; }
 
  private:
-  // The position of the part of each rank in the longer buffer, in elements.
+  // The positions of the parts of all ranks in the longer buffer of a collective, in elements.
   struct Parts {
-    int64_t stride;  // from the begin of a part to the begin of the next
-    int64_t count;   // of one part
-    int64_t total;   // of all parts; the last ones may be shorter or empty
+    int64_t stride;  // from the start of a part to the start of the next part
+    int64_t count;   // length of one part
+    int64_t total;   // sum of all parts; the last parts may be shorter or empty
     int64_t countOf(int rank) const;
   };
+  // The part of an operation that one half of the arena can hold.
   struct Piece {
     const std::byte* send;
     std::byte* recv;
@@ -85,11 +90,11 @@ class CopyCommunicator : public Communicator, public JobMember {
   void pull(const Piece& piece, cudaStream_t stream);
   void copyLocally(void* to, const void* from, int64_t bytes, cudaStream_t stream);
   void add(void* to, const void* from, int64_t bytes);
-  void copy(cudaStream_t stream);  // starts the added copies
+  void copy(cudaStream_t stream);  // starts the copies that add() has collected
   void arriveAndWait(cudaStream_t stream) { barrier_.arriveAndWait(stream, ++number_); }
   cudaError_t createReleaseStream();
-  std::string failure();         // the argument of giveUp(); empty: not called
-  void releaseWaits() noexcept;  // ends the waits of the streams of this rank
+  std::string failure();         // the argument of giveUp(); empty: giveUp() was not called
+  void releaseWaits() noexcept;  // ends the waits for flags in the streams of this rank
   bool mayReleaseWaits(std::chrono::steady_clock::duration since) const;
   bool waitForStreams();  // false: the streams do not end
 
@@ -102,12 +107,12 @@ class CopyCommunicator : public Communicator, public JobMember {
   FaultText fault_;
   StreamBarrier barrier_;
   std::vector<uint32_t*> mine_;  // flags that other ranks write
-  std::vector<void*> to_;        // copies that start together
+  std::vector<void*> to_;        // destinations of the collected copies
   std::vector<const void*> from_;
   std::vector<size_t> bytes_;
-  std::vector<const void*> sources_;  // of a sum, in rank order
-  std::mutex mutex_;  // held during a post, which may wait if the queue of the stream is full
-  std::atomic<uint32_t> number_{0};  // of the latest barrier
+  std::vector<const void*> sources_;  // the inputs of a sum, in rank order
+  std::mutex mutex_;                  // held during a post, which may wait for a full stream queue
+  std::atomic<uint32_t> number_{0};   // number of the latest barrier
   std::atomic<bool> is_posting_{false};
   int half_ = 0;
   Ticket next_ = 0;

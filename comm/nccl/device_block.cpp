@@ -51,7 +51,7 @@ DeviceBlock::DeviceBlock(int device, size_t bytes, size_t zeros) : device_(devic
   checkCuda(status, "cudaMemset");
 }
 
-// May run on the thread of another rank.
+// This destructor may run on the thread of another rank.
 DeviceBlock::~DeviceBlock() {
   {
     Known& all = known();

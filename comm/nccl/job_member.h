@@ -10,11 +10,11 @@ class JobMember {
  public:
   virtual ~JobMember() = default;
 
-  // Makes the posted work of this rank on the device end. Its results are invalid. Every later call
-  // of the communicator throws UserError with `why`. Thread-safe.
+  // Ends the posted work of this communicator on the device of this rank. The results of this work
+  // are invalid. Every later call of the communicator throws UserError with `why`. Thread-safe.
   virtual void giveUp(const std::string& why) noexcept = 0;
-  // Returns the start time of the current call, if it may wait on the host for other ranks. The
-  // time is in ns of the steady clock. 0: there is no such call.
+  // Returns when the current call started, in ns of the steady clock. Only calls that may wait on
+  // the host for other ranks count. 0: no such call is running.
   virtual int64_t busySince() const = 0;
 };
 

@@ -20,21 +20,23 @@ void check(const char* call, ncclResult_t result, ncclComm_t comm);
 // failed.
 using FaultText = std::function<std::string()>;
 
-// Return how long ranks wait for each other. callDeadline() limits the creation of a communicator
-// (default 120 s). postDeadline() limits a post that connects the ranks (default 600 s, equal to
-// JobMonitorOptions::patience). The environment variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
+// Return time limits for ranks that wait for each other. callDeadline() limits the creation of a
+// communicator; the default is 120 s. postDeadline() limits a post, which may wait until NCCL has
+// connected the ranks. Its default is 600 s, as for JobMonitorOptions::patience. The environment
+// variable HEDDLE_NCCL_TIMEOUT sets both, in seconds.
 std::chrono::seconds callDeadline();
 std::chrono::seconds postDeadline();
 
-// Polls until `call` on a non-blocking communicator has completed. Throws UserError if it fails, if
-// the job fails meanwhile, or after callDeadline().
+// Polls until the latest call on `comm`, a non-blocking communicator, has completed. `call` is the
+// name of that call. Throws UserError if the call fails, if the job fails meanwhile, or after
+// callDeadline().
 void settle(const char* call, ncclComm_t comm, const FaultText& fault);
 
-// Returns the NCCL type of an element. Bool is transferred as bytes of 0 and 1.
+// Returns the NCCL type of an element. A bool is transferred as a byte of 0 or 1.
 ncclDataType_t dataTypeOf(DType dtype);
 
-// Returns the NCCL operator. NCCL has no sum or product of bools, so the maximum serves as sum
-// ("any") and the minimum as product ("all"). On one rank an average becomes a sum: before version
+// Returns the NCCL operator. NCCL has no sum or product of bools. The maximum replaces the sum, and
+// the minimum replaces the product. If `ranks` is 1, a sum replaces the average: before version
 // 2.29.7, NCCL's average on one rank skips elements of large tensors (NVIDIA/nccl#1950).
 ncclRedOp_t operatorOf(ReduceOp op, DType dtype, int ranks);
 

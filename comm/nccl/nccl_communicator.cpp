@@ -16,15 +16,16 @@ std::byte* elementAt(void* base, int64_t index, DType dtype) {
   return static_cast<std::byte*>(base) + index * sizeOf(dtype);
 }
 
-// How long a call may take to return after ncclCommRevoke. If it takes longer, its communicator
-// leaks.
+// How long a running call may take to return after ncclCommRevoke. If the call takes longer, the
+// communicator leaks.
 constexpr auto kLeave = std::chrono::seconds(5);
 
-// NCCL before 2.28 has no all-to-all. There, it is composed of sends and receives.
+// NCCL before 2.28 has no all-to-all. With these versions, an all-to-all is composed of sends and
+// receives.
 constexpr bool kHasAllToAll = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0);
 
-// Returns whether NCCL has one call for the kind. Other kinds are composed of sends and receives,
-// which must be grouped.
+// Returns whether one call of NCCL executes the kind. Other kinds are composed of sends and
+// receives, which must be grouped.
 bool isOneCall(CollectiveKind kind) {
   if (kind == CollectiveKind::AllToAll) return kHasAllToAll;
   return kind == CollectiveKind::Allreduce || kind == CollectiveKind::Allgather ||
@@ -53,8 +54,8 @@ NcclCommunicator::NcclCommunicator(ncclComm_t comm, int rank, int size, int devi
   }
 }
 
-// Marks the time of NCCL calls that may wait for other ranks (busySince()). giveUp() ends such a
-// call.
+// Stores the start time of an NCCL call that may wait for other ranks (busySince()). giveUp() can
+// end this call.
 class NcclCommunicator::Busy {
  public:
   explicit Busy(NcclCommunicator& self) : self_(self) {
@@ -77,8 +78,8 @@ class NcclCommunicator::Busy {
 
 NcclCommunicator::~NcclCommunicator() {
   cudaSetDevice(device_);
-  // After a failure, aborts all communicators of the rank together, so this one must still be
-  // registered.
+  // After a failure, giveUp() aborts all communicators of the rank together. Therefore this
+  // communicator must still be registered.
   const std::string why = fault_();
   if (!why.empty()) job_->giveUp(why);
   job_->remove(this);
@@ -93,8 +94,8 @@ void NcclCommunicator::giveUp(const std::string& why) noexcept {
   failure_ = why;
 #ifdef NCCL_REVOKE_DEFAULT
   if (busySince() != 0) {
-    // ncclCommRevoke ends the call, but does not free memory that the call still reads. An older
-    // NCCL has only ncclCommAbort, which does both.
+    // ncclCommRevoke ends the running call, but does not free memory that the call still reads.
+    // Older versions of NCCL only have ncclCommAbort, which ends the call and frees the memory.
     lock.unlock();
     ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     lock.lock();
@@ -117,7 +118,7 @@ Ticket NcclCommunicator::post(std::span<const Operation> group, void* stream) {
   }
   {
     std::lock_guard lock(mutex_);
-    if (!failure_.empty()) why = failure_;  // the cause; `why` is the error of the ended call
+    if (!failure_.empty()) why = failure_;  // the cause of the error in `why`
     if (why.empty()) return next_++;
   }
   job_->giveUp(why);
@@ -184,7 +185,7 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
   const bool gathers = op.kind == CollectiveKind::Gather;
   for (int rank = 0; root && rank < size_; ++rank) {
     const int64_t at = rank * op.count;
-    // The part of the root may already be in place.
+    // The root's own part may already be in place, and then needs no copy.
     if (rank == rank_ && op.count > 0 &&
         (gathers ? elementAt(op.recv, at, op.dtype) == op.send
                  : elementAt(op.send, at, op.dtype) == op.recv)) {
@@ -204,7 +205,8 @@ void NcclCommunicator::enqueueRooted(const Operation& op, cudaStream_t stream) {
 void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   const bool equal = op.kind == CollectiveKind::AllToAll;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
-  // Uses one call. NCCL creates the same sends and receives from it, but the host needs less time.
+  // NCCL converts this call to the same sends and receives as the code below, but the host needs
+  // less time.
   if (equal && op.count > 0) {
     return check("ncclAlltoAll",
                  ncclAlltoAll(op.send, op.recv, static_cast<size_t>(op.count), dataTypeOf(op.dtype),
@@ -224,7 +226,7 @@ void NcclCommunicator::enqueueParts(const Operation& op, cudaStream_t stream) {
   }
 }
 
-// Part of a collective. Both ends skip empty messages.
+// Sends one message of a collective. The sender and the receiver skip empty messages.
 void NcclCommunicator::send(const void* data, int64_t count, DType dtype, int peer,
                             cudaStream_t stream) {
   if (count == 0) return;
@@ -249,15 +251,15 @@ bool NcclCommunicator::test(Ticket ticket) {
 }
 
 void NcclCommunicator::probe() {
-  // gaveUp() is true before the kernels end. So a caller that waits for the kernels does not
-  // mistake their end for success.
+  // gaveUp() becomes true before giveUp() ends the kernels. A caller that waits for the kernels
+  // therefore does not mistake their end for success.
   HEDDLE_USER_CHECK(!job_->gaveUp(), "{}", job_->finalFault());
   std::string why = fault_();
   if (why.empty()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;  // a call starts or ends
+    if (!lock) return;  // another thread is starting or ending a call
     HEDDLE_USER_CHECK(failure_.empty(), "{}", failure_);
-    if (busySince() != 0) return;  // NcclJob watches this call
+    if (busySince() != 0) return;  // NcclJob watches the running call
     why = error();
   }
   if (why.empty()) return;

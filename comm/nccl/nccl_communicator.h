@@ -23,17 +23,18 @@ namespace heddle::comm::nccl {
 //   ranks of one run get the same result. bf16 may be rounded at each step. A minimum or maximum
 //   with a NaN may ignore the NaN.
 // - Neither NCCL nor this class checks that ranks post the same operation. A check in each post
-//   would need a message and a wait on the host, which takes many times the 2 us of a post.
-//   Instead, ranks compare kinds and counts before the first run with new sizes
-//   (host/run/match_collectives_across_ranks.h). They compare the lists of an all-to-all-v through
-//   the job monitor (JobMonitor::compareCounts).
+//   would need a message and a wait on the host. This takes many times longer than a post, which
+//   takes 2 us. Instead, ranks compare kinds and counts before the first run with new sizes
+//   (host/run/match_collectives_across_ranks.h). The job monitor compares the lists of an
+//   all-to-all-v (JobMonitor::compareCounts).
 //
-// All communicators of a rank are aborted if NCCL reports an error, the job fails, or a call of
-// NCCL exceeds its time limit. Their kernels on the device then end, and every later call throws
-// UserError with the reason. probe() and test() may run concurrently with post().
+// A rank aborts all of its communicators in three cases: NCCL reports an error, the job fails, or a
+// call of NCCL exceeds its time limit. The kernels of the communicators then end, and every later
+// call throws UserError with the reason. probe() and test() may run concurrently with post().
 //
 // The first post of each kind of collective may wait on the host until the other ranks have posted
-// too, because NCCL then connects the ranks. NcclJob ends a post that would wait for ever.
+// too, because NCCL connects the ranks in this post. NcclJob (comm/nccl/nccl_job.h) ends a post
+// that would wait for ever.
 class NcclCommunicator : public Communicator, public JobMember {
  public:
   // Takes ownership of `comm`, a blocking communicator on CUDA device `device`. A non-blocking
@@ -47,8 +48,8 @@ class NcclCommunicator : public Communicator, public JobMember {
   int size() const override { return size_; }
   bool isStreamOrdered() const override { return true; }
   Ticket post(std::span<const Operation> group, void* stream) override;
-  // Returns true, or throws UserError if NCCL has met an error. It does not tell whether the group
-  // has completed, because the stream orders the operations.
+  // Returns true, or throws UserError if NCCL has met an error. The result true does not mean that
+  // the group has completed: the stream orders the operations.
   bool test(Ticket ticket) override;
   void probe() override;
 
@@ -64,7 +65,7 @@ class NcclCommunicator : public Communicator, public JobMember {
   void enqueueParts(const Operation& operation, cudaStream_t stream);
   void send(const void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
   void receive(void* data, int64_t count, DType dtype, int peer, cudaStream_t stream);
-  std::string error();  // the error that NCCL has met; empty: none
+  std::string error();  // the error that NCCL reports; empty: none
 
   int rank_;
   int size_;
@@ -72,12 +73,12 @@ class NcclCommunicator : public Communicator, public JobMember {
   std::shared_ptr<NcclJob> job_;
   FaultText fault_;
   std::atomic<int64_t> busy_since_{0};
-  std::mutex mutex_;  // guards the members below; a running NCCL call uses comm_ without it
+  std::mutex mutex_;  // guards the members below, but a running NCCL call uses comm_ without it
   std::condition_variable idle_;
   ncclComm_t comm_;
-  std::string failure_;  // why it was aborted
+  std::string failure_;  // why the communicator was aborted; empty: it was not
   Ticket next_ = 0;
-  void* flag_ = nullptr;  // device memory that barriers reduce
+  void* flag_ = nullptr;  // device memory for the reduction that implements a barrier
 };
 
 }  // namespace heddle::comm::nccl

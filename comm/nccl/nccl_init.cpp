@@ -50,8 +50,8 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault) {
   return comm;
 }
 
-// NCCL writes the handle of the new communicator to `place` when the split completes. That may be
-// after this function has thrown, so in that case `place` leaks on purpose.
+// NCCL writes the handle of the new communicator to `place` when the split completes. If this
+// function throws, NCCL may write to `place` later. In this case `place` leaks on purpose.
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault) {
   ncclConfig_t config = configured(1);
   if (ctas > 0) config.maxCTAs = ctas;

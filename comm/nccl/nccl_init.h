@@ -7,23 +7,24 @@
 
 namespace heddle::comm::nccl {
 
-// Create and destroy NCCL communicators on the current device. These functions throw UserError if
-// not all ranks call them within callDeadline(), or if the job fails meanwhile. Then nothing leaks,
-// except a few bytes to which NCCL may still write after a failed split().
+// These functions create and destroy NCCL communicators on the current device. They throw UserError
+// if the job fails, or if some rank does not make the same call within callDeadline(). In these
+// cases nothing leaks, except a few bytes after a failed split(), because NCCL may still write to
+// them.
 
-// Creates a non-blocking communicator of the ranks of `bootstrap`, which only serves as the parent
-// of split(). `bootstrap` works on host memory and is used only during the call. Ends with a
-// barrier.
+// Creates a non-blocking communicator of the ranks of `bootstrap`. The result only serves as the
+// parent of split(). `bootstrap` must work on host memory, and is used only during the call. The
+// call ends with a barrier.
 ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 
-// Creates a blocking communicator for collectives. Collective over `parent`: ranks of one colour
-// form a team, in the order of their keys. A rank with a negative colour must call split() too and
-// gets nullptr. `ctas` has the meaning of Carrier::ctas.
+// Creates a blocking communicator for collectives. All ranks of `parent` must call split(). Ranks
+// with the same colour form a team, in the order of their keys. A rank with a negative colour gets
+// nullptr. `ctas` is Carrier::ctas (comm/communicator.h).
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault);
 
 // Destroys a blocking communicator whose work has completed. NCCL may wait for the other ranks. If
-// the job fails meanwhile, or the other ranks do not arrive, the communicator is not freed before
-// the process ends.
+// the job fails meanwhile, or another rank does not make the call, destroy() returns, and the
+// communicator may leak.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 
 // Destroys a communicator that initialise() created, or aborts it if the job has failed.

@@ -10,11 +10,13 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// The polling interval of the thread. It ignores calls that are shorter than this.
+// The polling interval of the thread that watches calls. The thread ignores calls that are shorter
+// than this time.
 constexpr auto kPollTime = std::chrono::milliseconds(100);
-// How long this rank waits until the other ranks of the host know that it gives up. It waits
-// because copy channels pass on invalid data as soon as its posted work ends.
+// The longest time for which a rank that gives up waits until the other ranks of the host know
+// this. It must wait before its posted work ends, because copy channels then pass on invalid data.
 constexpr auto kInform = std::chrono::seconds(1);
+// The longest time for which finalFault() waits.
 constexpr auto kFinalFault = std::chrono::seconds(1);
 constexpr auto kInformPoll = std::chrono::milliseconds(5);
 
@@ -67,7 +69,7 @@ std::string NcclJob::finalFault() {
   while (!hasJobFault() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(kInformPoll);
   }
-  setFault(fault());  // later calls do not wait
+  setFault(fault());  // so that later calls do not wait
   return fault();
 }
 
@@ -103,14 +105,14 @@ void NcclJob::giveUp(const std::string& why) noexcept {
   if (!follows) setFault(why);
   gave_up_.store(true);
   // Informs the other ranks only once. Every communicator that ends may call giveUp() again, and
-  // must not wait again.
+  // the later calls must not wait.
   if (mine) std::call_once(others_informed_, [&] { giveUpTogether(*mine, why); });
   std::lock_guard lock(members_mutex_);
   std::vector<std::thread> aborts;
   for (JobMember* member : members_) {
     try {
       aborts.emplace_back([member, &why] { member->giveUp(why); });
-    } catch (const std::exception&) {  // no more threads: aborts one after the other
+    } catch (const std::exception&) {  // no thread can be created: aborts one after the other
       member->giveUp(why);
     }
   }

@@ -15,12 +15,16 @@
 
 namespace heddle::comm::nccl {
 
-// The state that the NCCL World of a rank shares with its communicators: whether the job has
-// failed, and whether the rank has given up, which means that it aborts its communicators. After
-// the first communicator is added, a thread watches the calls that may wait on the host for other
-// ranks. It aborts all communicators of the rank if the job fails during such a call, or if the
-// call takes longer than postDeadline(). If the rank may have copy channels, the thread also aborts
-// them within 0.1 s after another rank of the host has given up. Thread-safe.
+// The state that the NCCL World of a rank shares with its communicators. It contains the failure of
+// the job, if there is one. It also records whether the rank has given up. A rank gives up by
+// aborting all of its communicators. Thread-safe.
+//
+// The first call of add() or setCopyChannelMember() starts a thread. The thread watches the calls
+// that may wait on the host for other ranks. It makes the rank give up in three cases:
+// - The job fails during one of these calls.
+// - One of these calls takes longer than postDeadline() (comm/nccl/nccl_call.h).
+// - The rank may have copy channels, and another rank of the host has given up. The thread detects
+//   this within 0.1 s.
 class NcclJob : public std::enable_shared_from_this<NcclJob> {
  public:
   explicit NcclJob(std::shared_ptr<const World> bootstrap) : bootstrap_(std::move(bootstrap)) {}
@@ -30,43 +34,45 @@ class NcclJob : public std::enable_shared_from_this<NcclJob> {
   // the table of copy channels (CopyChannelTable) reports. Empty: no failure.
   std::string fault() const;
   void setFault(const std::string& reason);
-  // Returns the text of the error that a caller throws after a failure. It is fault(), but if only
-  // the table of copy channels reports a failure, the function waits up to 1 s until the job also
-  // reports which rank to blame.
+  // Returns the text of the error that a caller throws after a failure. The text is fault(). If
+  // only the table of copy channels reports a failure, the function first waits up to 1 s, until
+  // the job also reports which rank to blame.
   std::string finalFault();
-  // Returns fault() as a function, for settle(). The function keeps this object alive.
+  // Returns a function that calls fault(), for settle() (comm/nccl/nccl_call.h). The function keeps
+  // this object alive.
   FaultText asFault() {
     return [job = shared_from_this()] { return job->fault(); };
   }
 
   // Declares that the rank may have copy channels from now on.
   void setCopyChannelMember(std::shared_ptr<CopyChannelMember> member);
-  // Returns nullptr before setCopyChannelMember().
+  // Returns the argument of setCopyChannelMember(), or nullptr before that call.
   std::shared_ptr<CopyChannelMember> copyChannelMember() const;
 
-  // Adds a communicator, which giveUp() will abort. Throws UserError if the rank has given up.
+  // Adds a communicator to those that giveUp() aborts. Throws UserError if the rank has given up.
   void add(JobMember* communicator);
   void remove(JobMember* communicator);
 
-  // Aborts all communicators of the rank at the same time. One after the other would not work: an
-  // abort frees device memory, and so waits for all work of the device. That includes kernels of
-  // the other communicators, which wait for the same failed rank.
+  // Aborts all communicators of the rank at the same time. It must not abort them one after the
+  // other: an abort frees device memory, which waits for all work of the device. This work includes
+  // kernels of the other communicators, which wait for the same failed rank.
   void giveUp(const std::string& why) noexcept;
-  // Returns whether giveUp() was called. It returns true before giveUp() ends the first kernel.
+  // Returns whether giveUp() was called. The result is already true when giveUp() ends the first
+  // kernel.
   bool gaveUp() const { return gave_up_.load(); }
 
  private:
   std::shared_ptr<const World> bootstrap_;
-  mutable std::mutex fault_mutex_;  // guards the next two
+  mutable std::mutex fault_mutex_;  // guards the next two members
   std::string fault_;
   std::shared_ptr<CopyChannelMember> copy_channel_member_;
   bool hasJobFault() const;  // this rank or the bootstrap World reports a failure
   void watchCalls();
-  std::string reasonToGiveUp();     // empty: none
-  std::string reasonOfStuckCall();  // empty: no call waits for ever
+  std::string reasonToGiveUp();     // why the rank should give up; empty: no reason
+  std::string reasonOfStuckCall();  // empty: no call exceeds its time limit
 
   std::atomic<bool> gave_up_{false};
-  std::once_flag others_informed_;  // giveUpTogether() was called
+  std::once_flag others_informed_;  // for one call of giveUpTogether()
   std::mutex members_mutex_;
   std::set<JobMember*> members_;
   std::condition_variable stop_;  // with members_mutex_

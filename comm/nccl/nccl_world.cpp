@@ -1,5 +1,5 @@
-// The NCCL World and the entry point of the module. The bootstrap World that it wraps executes all
-// host-side calls.
+// The NCCL World and the entry point of the module. The NCCL World wraps a bootstrap World, which
+// executes all communication on host memory.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -62,7 +62,8 @@ class NcclWorld : public World {
     return wrap(comm, host->rank(), host->size());
   }
 
-  // Splits the NCCL communicator of all ranks of the job. The first call creates that communicator.
+  // Splits the NCCL communicator of all ranks of the job. The first call creates the communicator
+  // that is split.
   std::unique_ptr<Communicator> split(const std::vector<int>& members,
                                       const Carrier& carrier) override {
     const int position = members.empty() ? -1 : positionInTeam(members, rank(), size());
@@ -77,8 +78,8 @@ class NcclWorld : public World {
     return has_channel ? std::move(copy_channel.mine) : std::move(made);
   }
 
-  // Records the failure. It does not end the kernels of this rank: the owner does so next, when it
-  // destroys the communicators.
+  // Records the failure. Does not end the kernels of this rank: the caller next destroys its
+  // communicators, which ends the kernels.
   void abort(const std::string& reason) noexcept override {
     job_->setFault(reason);
     bootstrap_->abort(reason);
@@ -109,7 +110,8 @@ class NcclWorld : public World {
     return mine;
   }
 
-  // Loads the kernel of the sums now, because a later load would wait for posted work.
+  // Loads the kernel that computes sums. This happens before the first post, because a later load
+  // would wait for posted work.
   void loadReduce(std::byte* memory) const {
     const void* source = memory;
     reduce_(memory, {&source, 1}, 1, DType::F32, ReduceOp::Sum, cudaStreamPerThread);
@@ -117,11 +119,11 @@ class NcclWorld : public World {
   }
 
   struct CopyChannel {
-    std::unique_ptr<Communicator> mine;  // nullptr: this rank is in no team, or its team uses NCCL
+    std::unique_ptr<Communicator> mine;  // nullptr: the rank is in no team, or its team uses NCCL
     bool everywhere = true;              // all teams have a copy channel
   };
-  // Opens one copy channel for each team whose ranks can access each other's memory. Collective
-  // over the job, for all teams together.
+  // Opens one copy channel for each team whose GPUs can access each other's memory. One call opens
+  // the channels of all teams. Collective over the job.
   CopyChannel openCopyChannel(const std::vector<int>& members, int position) {
     std::string why;
     std::unique_ptr<SharedArena> arena = makeArena(members, why);
@@ -142,7 +144,8 @@ class NcclWorld : public World {
     return copy_channel;
   }
 
-  // Returns nullptr, with the reason in `why`, if this rank cannot have a copy channel.
+  // Creates the device memory of a copy channel. If this rank cannot have a copy channel, returns
+  // nullptr and stores the reason in `why`.
   std::unique_ptr<SharedArena> makeArena(const std::vector<int>& members, std::string& why) {
     if (job_->copyChannelMember() == nullptr)
       job_->setCopyChannelMember(CopyChannelMember::join(*bootstrap_));

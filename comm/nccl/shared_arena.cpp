@@ -24,18 +24,19 @@ constexpr int kUnknown = -1;
 constexpr auto kCloseLimit = std::chrono::milliseconds(500);
 constexpr auto kClosePoll = std::chrono::milliseconds(1);
 
-// The first bytes of the offer of a rank. The hostKey() of the rank follows.
+// The first bytes of the offer of a rank (SharedArena::offer()). The hostKey() of the rank follows
+// them.
 struct Offer {
   int64_t pid;
   int32_t device;
   int32_t index;
   int32_t block;          // number of the block in the CopyChannelTable
-  int32_t has_handle;     // 0: the system forbids access between processes
+  int32_t has_handle;     // 0: the system does not allow access between processes
   uint64_t block_number;  // DeviceBlock::number(), for threads of the same process
   cudaIpcMemHandle_t handle;
 };
 
-// Blocks that other ranks have not closed yet, and blocks whose posted work may run for ever. This
+// Blocks that other ranks have not closed yet, and blocks that posted work may use for ever. This
 // object is never destroyed, because CUDA may already be shut down when the process ends.
 struct Kept {
   struct Block {
@@ -60,7 +61,8 @@ void keep(Kept::Block block) {
   kept().blocks.push_back(std::move(block));
 }
 
-// Frees outside the lock, because freeing memory may wait for the GPU.
+// Frees the blocks that all ranks have closed. It frees them after it has released the lock,
+// because freeing memory may wait for the GPU.
 void freeClosed() {
   std::vector<Kept::Block> closed;
   {
@@ -74,8 +76,8 @@ void freeClosed() {
   for (const Kept::Block& each : closed) each.table->returnBlock(each.index, each.number);
 }
 
-// Returns whether NCCL_P2P_DISABLE is set. NCCL has this switch for hosts whose GPUs report peer
-// access although it does not work.
+// Returns whether NCCL_P2P_DISABLE is set. NCCL has this switch for hosts on which GPUs report peer
+// access, but peer access does not work.
 bool isSwitchedOff() {
   const char* given = std::getenv("NCCL_P2P_DISABLE");
   return given != nullptr && std::atoi(given) != 0;
@@ -88,7 +90,7 @@ void enableAccess(int device, int peer) {
   HEDDLE_USER_CHECK(reaches != 0, "GPU {} does not reach the memory of GPU {}", device, peer);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();  // clears the error; otherwise the next launch would report it
+    cudaGetLastError();  // clears the error, which the next launch would report otherwise
     return;
   }
   checkCuda(status, "cudaDeviceEnablePeerAccess");
@@ -138,7 +140,7 @@ std::string SharedArena::reach(const std::vector<std::string>& offers, int rank)
     }
   } catch (const UserError& error) {
     cudaGetLastError();
-    closePeers(false);  // without a report: this rank is not counted as an opener
+    closePeers(false);  // no report: setReached() does not count this rank as an opener
     return error.what();
   }
   return {};

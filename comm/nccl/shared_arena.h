@@ -13,19 +13,21 @@
 
 namespace heddle::comm::nccl {
 
-// The device memory of the copy channels of a team. Each GPU has one block, which every rank can
-// access. A block has two halves, which successive pieces use alternately. Each half consists of
-// the two areas below: the other ranks write `in` and read `out`. The block ends with one flag per
-// rank of the team, for the StreamBarrier.
+// The device memory of one copy channel (Carrier::copy_channel in comm/communicator.h). Each GPU of
+// the team has one block, which every rank of the team can access. A block has two halves. A
+// collective is split into pieces, and successive pieces use the two halves alternately. Each half
+// consists of two areas: the other ranks write `in` and read `out`. The block ends with one flag
+// per rank of the team, for the StreamBarrier (comm/nccl/stream_barrier.h).
 //   in   kPieceBytes: one part from each rank of the team
 //   out  kPieceBytes / ranks: one part of this rank
-// Ranks of one process share the blocks. Ranks of other processes open them by CUDA IPC handles. A
-// rank that closes a block reports this in the CopyChannelTable. A block may be freed only after
-// all ranks that opened it have closed it. A block that is not closed in time is freed when its
-// process next creates or destroys a copy channel.
+// Ranks of one process share the blocks. Ranks of other processes open the blocks by CUDA IPC
+// handles. A rank that closes a block reports this in the CopyChannelTable
+// (comm/nccl/copy_channel_table.h). A block may be freed only after all ranks that opened it have
+// closed it. If a rank does not close a block in time, the block stays allocated. It is then freed
+// when its process next creates or destroys a copy channel.
 class SharedArena {
  public:
-#ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // set by tests, which need many small pieces
+#ifdef HEDDLE_COPY_CHANNEL_PIECE_BYTES  // tests set it, because they need many small pieces
   static constexpr size_t kPieceBytes = HEDDLE_COPY_CHANNEL_PIECE_BYTES;
 #else
   static constexpr size_t kPieceBytes = size_t{64} << 20;
@@ -34,21 +36,22 @@ class SharedArena {
   // Allocates the block of this rank. Throws UserError if this fails, for example because the
   // driver has no stream memory operations or the GPU has too little free memory.
   SharedArena(int device, int size, std::shared_ptr<CopyChannelMember> member);
-  // Does the same as close(), but does not wait.
+  // Closes the opened blocks as close() does, but does not wait.
   ~SharedArena();
 
   // Returns the offer: the message by which the other ranks find the block of this rank. After this
-  // call the block is kept until setReached() is called.
+  // call, the block is not freed before setReached() is called.
   const std::string& offer();
   std::byte* own() const { return block_->data(); }
-  // Opens the blocks of all ranks. `offers` are in team order; `rank` is this rank. Returns an
-  // empty string on success. Otherwise returns why a block cannot be opened; then this rank has
-  // opened no block.
+  // Opens the blocks of all ranks. `offers` are in team order, and `rank` is the position of this
+  // rank in the team. Returns an empty string on success. Otherwise returns why a block cannot be
+  // opened. In this case no block stays open on this rank.
   std::string reach(const std::vector<std::string>& offers, int rank);
-  // Tells the arena which ranks have opened the block of this rank. `offers` are those of the team,
-  // and `reasons` are the results of reach() on each rank.
+  // Records which ranks have opened the block of this rank. `offers` are the offers of the team,
+  // and `reasons` are the results of reach() on each rank, both in team order.
   void setReached(const std::vector<std::string>& offers, const std::vector<std::string>& reasons);
 
+  // Return addresses in the block of `rank`: the part of rank `part` in area `in`, and area `out`.
   std::byte* in(int rank, int half, int part) const;
   std::byte* out(int rank, int half) const;
   // Returns the flag in the block of `rank` that `from` writes.
@@ -56,9 +59,10 @@ class SharedArena {
   size_t partBytes() const { return part_bytes_; }
 
   // Closes the opened blocks. Requires that all posted work of this rank has completed. Waits up to
-  // 0.5 s for other ranks to close the block of this rank, unless the job has failed.
+  // 0.5 s until the other ranks have closed the block of this rank. Does not wait if the job has
+  // failed.
   void close(const FaultText& fault);
-  // Keeps all memory until the process ends. Call it if posted work may still run.
+  // Keeps all memory until the process ends. Call leave() if posted work may still run.
   void leave();
 
  private:
@@ -70,7 +74,7 @@ class SharedArena {
   std::byte* base(int rank) const { return bases_[static_cast<size_t>(rank)]; }
   void reachPeer(const std::string& offer, int peer);
   void closePeers(bool tell);
-  bool isFree() const;  // no other rank has the block open
+  bool isFree() const;  // no other rank has the block of this rank open
 
   int device_;
   int size_;
@@ -78,7 +82,7 @@ class SharedArena {
   std::shared_ptr<CopyChannelMember> member_;
   std::shared_ptr<DeviceBlock> block_;
   int number_ = -1;  // number of the block in the table
-  int openers_ = 0;  // how many ranks in other processes opened it; or kUnknown
+  int openers_ = 0;  // number of ranks in other processes that opened it; or kUnknown
   std::string offer_;
   std::vector<std::byte*> bases_;
   std::vector<Opened> opened_;

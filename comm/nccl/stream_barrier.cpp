@@ -8,11 +8,11 @@
 namespace heddle::comm::nccl {
 namespace {
 
-// The type of a driver function that is looked up at run time, because heddle does not link the
-// driver.
+// The type of cuStreamBatchMemOp. The function is looked up at run time, because heddle does not
+// link the driver.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-// Returns nullptr if the driver does not have it.
+// Returns cuStreamBatchMemOp, or nullptr if the driver does not have this function.
 BatchMemOp batchMemOp() {
   static const BatchMemOp found = [] {
     constexpr unsigned kVersion = 12000;

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of the environment variables that a launcher sets for each rank.
+// The names of the environment variables that a launcher (such as mpirun) sets for each rank: the
+// id of the job, the rank, the number of ranks, and the number of ranks on this host.
 struct Launcher {
   const char *job, *rank, *ranks, *ranks_here;
 };
@@ -35,8 +36,9 @@ const Launcher* launcherOfThis() {
 
 struct Process {
   int pid = 0;
-  // How likely it is that this is the process of the rank itself, and not a shell around it. 2: it
-  // is stopped. 1: it runs this program. 0: neither.
+  // A shell around a rank has the same environment variables as the rank. The process with the
+  // larger weight is taken as the rank. 2: the process is stopped. 1: it runs the same program as
+  // this process. 0: neither.
   int weight = 0;
   std::string doing;
 };

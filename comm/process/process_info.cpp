@@ -17,8 +17,8 @@ std::string linkOf(const char* path) {
 
 }  // namespace
 
-// In /proc/PID/stat, the name of the program is in parentheses and may itself contain spaces and
-// parentheses. So the fields are counted from the last parenthesis.
+// In /proc/PID/stat, the name of the program is in parentheses, and may itself contain spaces and
+// parentheses. Therefore the function counts fields from the last parenthesis.
 ProcessState processState(int pid) {
   ProcessState result;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

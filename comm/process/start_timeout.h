@@ -9,28 +9,29 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for a job to start, before it has a job monitor. A thread
-// measures the time by counting its own polls. So a job does not time out if all its processes were
-// stopped and then continued.
+// Limits the time for which a rank waits for its job to start. The job monitor
+// (comm/monitor/job_monitor.h) does not exist yet during this time. A thread measures the time by
+// counting its own polls. The time in which the process is stopped therefore does not count.
 class StartTimeout {
  public:
-  // Called when the wait must end. `text` says what this rank waited for, and has one line for each
-  // rank whose process is known. `signal` is the signal that told this process to end; 0: the time
-  // limit has expired.
+  // A function that is called when the wait must end. `text` says what this rank waited for, and
+  // then has the text of describeJobProcesses(). `signal` is the number of the signal that asked
+  // this process to end; 0: the time limit has expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
-  // `seconds` is the limit; 0: no limit. `end_signal` is where a signal handler stores the number
-  // of the signal, or nullptr. `on_end` is called at most once, on the thread of this object, and
-  // must not destroy this object.
+  // - `seconds`: the limit; 0: no limit
+  // - `end_signal`: a signal handler stores the number of the signal there; nullptr: no handler
+  // - `waits_for`: what this rank waits for, for the text
+  // - `on_end`: called at most once, on the thread of this object; must not destroy this object
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end);
-  // Ends the limit. Destroy the object when the job has started. After the return `on_end` is not
-  // called any more.
+  // Stops the thread. Destroy the object when the job has started. After the destructor has
+  // returned, `on_end` is not called any more.
   ~StartTimeout();
   StartTimeout(const StartTimeout&) = delete;
   StartTimeout& operator=(const StartTimeout&) = delete;
 
-  // Sets what this rank waits for from now on, for `text`.
+  // Replaces `waits_for`.
   void nowWaitsFor(std::string what);
 
  private:
