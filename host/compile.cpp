@@ -12,6 +12,7 @@ namespace heddle::host {
 
 namespace {
 
+// The passes on the fusion come first, because segmentation reads the shardings that they choose.
 Program compiled(const Fusion& fusion, int64_t job_size, const PassOptions& passes,
                  const SegmentOptions& library) {
   const Fusion ready = runFusionPasses(fusion, job_size, passes);

@@ -18,17 +18,19 @@ struct CompileOptions {
   PassOptions passes;
 };
 
-// Compiles a fusion to a host program: passes on the fusion, segmentation, lowering, passes on the
-// program. The fusion states the memory order and the contiguity of each input. The program is
-// valid only for inputs with these layouts.
-// `job_size` is the number of ranks. A mesh without a declared size gets its size from it.
-// The result is deterministic: every rank that passes equal arguments gets an equal program.
-// UserError: the fusion cannot be lowered, or an option is wrong.
+// Compiles a fusion to a host program in four stages: passes on the fusion, segmentation, lowering,
+// passes on the program.
+// An input of the fusion may state a memory order and its contiguity (Layout::Observed). The
+// program then accepts only tensors with this layout for that input.
+// `job_size` is the number of ranks of the job. One axis of a mesh may have no declared size;
+// `job_size` then decides its size.
+// The result is deterministic: ranks that pass equal arguments get equal programs.
+// Throws UserError if the fusion cannot be lowered, or if an option is wrong.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options = {});
 
-// Compiles for a device that has a library for attention. `library` says which attentions the
-// library computes. The program is valid for all sizes for which decidingSizes()
-// (host/device/attention.h) returns equal values.
+// Compiles for a device that has a library for attention. `library` selects the attentions that the
+// library computes as one call. This selection depends on sizes. Therefore compile again for sizes
+// for which decidingSizes() (host/device/attention.h) returns other values.
 Program compile(const Fusion& fusion, int64_t job_size, const CompileOptions& options,
                 const SegmentOptions& library);
 

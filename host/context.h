@@ -13,20 +13,20 @@ namespace heddle::host {
 
 // The resources on which one rank runs programs.
 //
-// Lifetimes: the context borrows all of them. Device, world, cache and job monitor must outlive
-//            every Executable that was created with them.
+// Lifetimes: the context owns none of its resources. The device, the World, the cache and the job
+//            monitor must outlive every Executable that uses them.
 // Failures:  when a rank fails, is killed or stopped, or leaves during a run, the job monitor
-//            notifies all other ranks. Within its deadline, every call that waits for other ranks
-//            throws UserError. The message has a line for each rank with the instruction where the
-//            rank was. The World cannot be used any more. heddle does not end the process, except
-//            in MPI_Finalize (makeJobWorld() in host/job/worlds.h).
+//            notifies all other ranks. Every call that waits for other ranks then throws UserError
+//            within the monitor's deadline. The message has one line per rank, with the last
+//            instruction of the rank. The World is unusable afterwards. heddle does not end the
+//            process. Only MPI_Finalize may end it (makeJobWorld() in host/job/worlds.h).
 struct Context {
   Device* device = nullptr;
   comm::World* world = nullptr;           // nullptr: a job of one rank
   codegen::ImageCache* images = nullptr;  // nullptr: a private cache in the default folder
   comm::JobMonitor* monitor = nullptr;    // nullptr: the monitor that the World owns
   // Options of the monitor that the World owns, for example its deadline. The first Executable that
-  // needs this monitor creates it, so later options have no effect.
+  // uses this monitor creates it with its options. The options of later Executables have no effect.
   comm::JobMonitorOptions monitor_options = {};
 };
 

@@ -27,7 +27,7 @@
 namespace heddle::host {
 namespace {
 
-// Reports once per process that the slow reference evaluator runs the kernels.
+// Prints, once per process, that the slow reference evaluator runs the kernels.
 void reportReference() {
   static std::once_flag reported;
   std::call_once(reported, [] {
@@ -60,25 +60,25 @@ struct Executable::Impl {
   void joinMonitor(const Context& context);
   void makeRunner(const std::shared_ptr<SharedStream>& stream, int64_t number);
   uint64_t nameInstructions();
-  // Notifies the other ranks that this rank has thrown, so that they stop waiting for it.
+  // Reports that this rank has failed, so that the other ranks stop waiting for it.
   void failJob(const char* reason) const noexcept;
   const InjectedFault* faultOfRun(const Plan& plan);
 
-  Program program;  // its meshes have their sizes in this job
-  Program inlined;  // the program without Calls, which is executed
+  Program program;  // every mesh in it has its size in this job
+  Program inlined;  // the executed program: inlineCalls(program)
   Device& device;
   comm::World* world;
   int64_t rank = 0;
   int64_t ranks = 1;
   int exceptions = std::uncaught_exceptions();
   bool verifies;
-  std::optional<InjectedFault> inject;  // only on the rank that it names
+  std::optional<InjectedFault> inject;  // nullopt: no fault on this rank
   std::atomic<bool> injected{false};
   comm::JobMonitor* monitor = nullptr;
-  bool on_shared_monitor = false;  // the monitor that the World owns
-  uint64_t hash = 0;               // of the program, on the job monitor
-  // The program communicates on some rank, so all ranks count its runs. A rank that posts nothing
-  // may leave the job once it has begun as many runs as the others.
+  bool on_shared_monitor = false;  // true: `monitor` is the one that the World owns
+  uint64_t hash = 0;               // identifies the program on the job monitor
+  // true: the program communicates on some rank, so all ranks count its runs. A rank without posts
+  // may leave the job once it has begun as many runs as the other ranks.
   bool communicates = false;
   std::shared_ptr<RunOrder> order;
   std::vector<std::unique_ptr<comm::World>> own_worlds;
@@ -128,15 +128,15 @@ Executable::Impl::Impl(Program p, const Context& context, const ExecutableOption
     program = concretized(std::move(p), ranks);
     inlined = inlineCalls(program);
     communicates = communicatesAnywhere(inlined);
-    // Comes before the ranks compare programs, so that errors on all ranks name instructions.
+    // Precedes the comparison of programs, so that errors on all ranks can name instructions.
     if (monitor != nullptr) hash = nameInstructions();
     std::lock_guard lock(order->running);
     const int64_t number = order->executables++;
-    if (on_shared_monitor) monitor->activity().resume();  // before another rank may run it
+    if (on_shared_monitor) monitor->activity().resume();  // before another rank may begin a run
     if (ranks > 1) checkAgreement(program, *world);
     makeCommunicators();
     makeRunner(options.stream, number);
-    if (on_shared_monitor) ++order->alive;  // from here on the destructor will run
+    if (on_shared_monitor) ++order->alive;  // nothing throws after this, so ~Impl() will run
   } catch (const std::exception& e) {
     failJob(e.what());
     throw;
@@ -183,8 +183,8 @@ void Executable::Impl::makeCommunicators() {
   communicators->add(inlined, ranks == 1 ? *own_worlds.front() : *world);
 }
 
-// If an exception unwinds this rank, other ranks may wait for it elsewhere and never reach its
-// runs. The destructor therefore fails the job if the runs do not end in time.
+// After an exception on this rank, the other ranks may never take part in the rank's latest runs.
+// The destructor therefore fails the job if these runs do not end in time.
 Executable::Impl::~Impl() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   if (thrown && communicates && monitor != nullptr &&
@@ -195,7 +195,7 @@ Executable::Impl::~Impl() {
   if (resources) resources->job.close();
   std::lock_guard lock(order->running);
   if (order->latest && order->latest->resources == resources) order->latest.reset();
-  // Reports that this rank begins no more runs, so that other ranks do not wait for one.
+  // Reports that this rank begins no more runs, so that no other rank waits for its next run.
   if (on_shared_monitor && --order->alive == 0 && !monitor->failed()) {
     monitor->activity().endRuns(thrown);
   }
@@ -300,7 +300,7 @@ Outputs Executable::Impl::issueWith(RunState& state, const std::shared_ptr<const
   return Outputs(std::move(result));
 }
 
-// A Corrupt fault acts in every run. The other kinds act only in the first run.
+// Returns the fault for this run. Corrupt acts in every run, the other kinds only in the first run.
 const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   if (!inject) return nullptr;
   checkFault(*inject, plan, *resources);
@@ -308,8 +308,8 @@ const InjectedFault* Executable::Impl::faultOfRun(const Plan& plan) {
   return &*inject;
 }
 
-// Ends a run whose issue has thrown. Work that was issued before may still report errors to the
-// completion. They are consequences of the error that the caller gets, so they count as reported.
+// Ends a run after issueWith() has failed. Work that was issued before may still report errors to
+// the completion. The caller already gets the first error, so these errors count as reported.
 void Executable::Impl::leaveFailed(RunState& state, Stream stream) {
   state.completion->reported.store(true);
   try {
@@ -348,12 +348,12 @@ void Executable::Impl::bindRun(const Plan& plan, RunState& state,
   checkOverlap(plan, state);
 }
 
-// Rejects overlaps, because the program may write an output before it has read an input or another
-// output in the same memory.
+// Rejects preallocated outputs that overlap inputs or each other. Otherwise the program could write
+// an output before it has read an input in the same memory.
 void Executable::Impl::checkOverlap(const Plan& plan, const RunState& state) const {
   for (const Plan::Preallocated& output : plan.preallocated) {
     const bool in_place = static_cast<size_t>(output.pointer) < plan.buffers.size();
-    if (!in_place) continue;  // copied at the end, after the inputs were read
+    if (!in_place) continue;  // the output is copied at the end, after all inputs were read
     const auto index = static_cast<size_t>(output.pointer);
     const std::byte* begin = state.pointers[index];
     for (const Plan::Preallocated& earlier : plan.preallocated) {

@@ -18,89 +18,95 @@ class RunProfile;  // host/run/run_profile.h
 
 // Options of one run.
 struct RunOptions {
-  // The run begins on this stream. Work that the caller enqueues on the stream afterwards executes
-  // after the run. nullptr: the run uses ExecutableOptions::stream. A stream of the caller must
-  // outlive the run's Outputs and every Tensor taken from them, because the last owner of their
-  // memory frees it in the order of this stream. cudaStreamPerThread is a different stream in each
-  // thread. If the last owner is on another thread, the memory is freed after the run, but not
-  // after other work that the caller has enqueued on the stream of the run.
+  // The stream on which the run begins. Work that the caller enqueues on the stream afterwards
+  // executes after the run. nullptr: the run uses ExecutableOptions::stream.
+  // A stream of the caller must outlive the run's Outputs and every Tensor taken from them. The
+  // reason: their memory is freed in the order of this stream.
+  // cudaStreamPerThread is a different stream in each thread. If another thread releases the last
+  // reference to an output, its memory is freed after the run. It is then not ordered after other
+  // work that the caller has enqueued on the stream.
   Stream stream = nullptr;
-  // Provides the memory of temporaries and outputs, and must outlive the outputs. nullptr: the
-  // allocator of the device. Memory that a library needs only during one call always comes from the
-  // device.
+  // Allocates the memory of temporaries and outputs. It must outlive the outputs. nullptr: the
+  // allocator of the device. Memory that a library allocates internally, for a single call, always
+  // comes from the device.
   Allocator* allocator = nullptr;
-  // Tensors that receive the results, by position of the output. An entry without data is ignored.
-  // The program writes directly into a tensor that has the layout of its output, and the run copies
-  // to the others at its end. UserError: a tensor that is written directly overlaps an input or
-  // another such tensor.
+  // Tensors that receive the results: entry i receives output i. An entry without data is ignored.
+  // If a tensor has the layout of its output, the program writes directly into the tensor.
+  // Otherwise the run copies the output to the tensor at the end. run() throws UserError if a
+  // tensor that the program writes directly overlaps an input or another tensor that the program
+  // writes directly.
   std::vector<Tensor> preallocated;
-  // Records when each instruction ran. nullptr: no record. It must outlive the run.
+  // Records when each instruction ran. It must outlive the run. nullptr: nothing is recorded.
   RunProfile* profile = nullptr;
 };
 
 class SharedStream;   // host/run/run_state.h
 class Communicators;  // host/job/communicators.h
 
+// Options of an Executable.
 struct ExecutableOptions {
   PassOptions passes;  // ignored here; compile() runs the passes
   // false skips verification and race checks, for tests that run a program with races.
   bool verify = true;
-  // The stream of runs whose RunOptions::stream is nullptr. Executables that run one after another
-  // may share it. nullptr: the Executable creates a stream.
+  // The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it; their
+  // runs then execute one after another. nullptr: the Executable creates a stream.
   std::shared_ptr<SharedStream> stream;
-  // Communicators that several Executables of one World and one job monitor share. Each Executable
-  // adds the communicators that its program needs and that do not exist yet. nullptr: the
-  // Executable creates communicators that it does not share.
+  // Communicators that several Executables share. These Executables must use one World and one job
+  // monitor. Each of them adds the communicators that its program needs and that do not exist yet.
+  // nullptr: the Executable creates its own communicators.
   std::shared_ptr<Communicators> communicators;
-  // A fault for tests. It acts only on the rank that it names.
+  // A deliberate fault, for tests. It acts only on the rank that it names.
   std::optional<InjectedFault> inject;
 };
 
 // A host program that is prepared for runs on one rank.
 //
-// Threads:  run() may be called from several threads. Among all Executables of a job monitor, only
-//           one communicating run is issued at a time.
+// Threads:  run() may be called from several threads. A communicating run is a run of a program
+//           that communicates on some rank. A rank issues only one communicating run at a time,
+//           across all Executables of a job monitor.
 // Order:    callers must issue communicating runs in the same order on every rank. Otherwise the
-//           job ends with an error that says so. All Executables of a World must use one job
-//           monitor. This is so unless Context::monitor names different ones. With two monitors,
-//           the ranks could wait for each other forever if runs come from several threads or in
-//           another order on one rank.
-// Caching:  plans are cached by sizes and strides. A repeated run evaluates no symbol, compiles
-//           nothing, creates no event and allocates no heap memory per instruction. (Exceptions
-//           that allocate: the instructions Check and Print, and the reference evaluator.)
+//           job ends with an error that names the cause. All Executables of a World must use the
+//           same job monitor; by default they do. With different monitors (Context::monitor), a
+//           rank could issue two communicating runs at a time. If several threads or ranks then
+//           issue runs in different orders, the ranks could wait for each other forever.
+// Caching:  plans (host/plan/plan.h) are cached by sizes and strides. A run with the sizes and
+//           strides of an earlier run evaluates no sizes, compiles nothing, creates no event and
+//           allocates no heap memory per instruction. Exceptions: the instructions Check and Print
+//           and the reference evaluator allocate.
 // NCCL:     the first run with new sizes waits until every rank has begun it. The ranks then
 //           compare the operations that they will post (host/run/match_collectives_across_ranks.h).
 class Executable {
  public:
-  // Prepares the program. All ranks of a job must call this constructor together, because they
-  // compare their programs. If the programs differ, every rank throws UserError with the first line
-  // that differs.
+  // Prepares the program. The constructor is collective over the job: the ranks compare their
+  // programs. If the programs differ, every rank throws UserError with the first line that differs.
   Executable(Program program, const Context& context, const ExecutableOptions& options = {});
   ~Executable();
   Executable(Executable&&) noexcept;
 
-  // Returns the program; its meshes have their sizes in this job.
+  // Returns the program. Every mesh in it has its size in this job.
   const Program& program() const;
 
   // Starts a run and returns before the device has finished.
   // Memory: the run keeps no reference to the inputs. Their memory must stay valid until
-  //         Outputs::wait() returns, or until the run's stream has passed the run. A tensor with
-  //         `in_host_memory` must stay valid until run() returns.
-  // Errors: UserError for a missing argument, a wrong dtype, rank or size, a symbol with two
-  //         values, a preallocated tensor that does not fit, or exhausted memory. If an earlier run
-  //         has failed and no call has thrown its error yet, run() throws it.
+  //         Outputs::wait() returns, or until all work of the run on the run's stream is done. A
+  //         tensor with `in_host_memory` must stay valid until run() returns.
+  // Errors: UserError for a missing argument, a wrong dtype, number of axes or size, a size symbol
+  //         with two values, a preallocated tensor that does not fit, or exhausted memory. run()
+  //         also throws the error of an earlier run, if no call has thrown this error yet. In a job
+  //         of several ranks, an error of run() also fails the job.
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
   struct Stats {
-    int64_t programs = 1;  // in a FusionExecutor: programs that it holds now
-    int64_t plans = 0;     // created so far
-    int64_t runs = 0;
-    // Largest amount of memory that a run held at once for temporaries and outputs. It is counted
-    // in program order, not in the order in which the device allocates and frees.
+    int64_t programs = 1;  // number of programs that exist now; an Executable has one
+    int64_t plans = 0;     // number of plans created so far
+    int64_t runs = 0;      // number of runs issued so far
+    // Largest number of bytes that a run held at once for temporaries and outputs. The count
+    // follows the order of the program. On the device, streams may allocate and free in another
+    // order.
     int64_t peak_bytes = 0;
-    int64_t held_bytes = 0;           // allocated and not yet freed: outputs that are still alive
-    int64_t communicators = 0;        // of this rank
-    double communicator_seconds = 0;  // time in which the ranks created their communicators
+    int64_t held_bytes = 0;           // bytes that runs have allocated and not freed
+    int64_t communicators = 0;        // number of communicators of this rank
+    double communicator_seconds = 0;  // time spent on creating communicators, in seconds
   };
   Stats stats() const;
 

@@ -20,8 +20,9 @@
 namespace heddle::host {
 namespace {
 
-// The layouts for which a program is compiled: the memory order and contiguity of each input,
-// without sizes. nullopt: a scalar, or an input whose layout the user has given in the fusion.
+// The layouts of the inputs for which a program is compiled: memory order and contiguity, without
+// sizes. nullopt means that the executor sets no layout: the input is a scalar, the fusion gives
+// its layout, or the job has several ranks.
 using LayoutClass = std::vector<std::optional<Layout::Observed>>;
 
 Layout::Observed observe(const TensorDesc& desc) {
@@ -44,8 +45,9 @@ Layout::Observed observe(const TensorDesc& desc) {
   return observed;
 }
 
-// Returns the layout class of the inputs. A job of several ranks has a single class, because ranks
-// must agree on the program and know only their own layouts. Its kernels take any strides.
+// Returns the layout class of the inputs. In a job of several ranks, all inputs have one class,
+// whose kernels accept any strides. The ranks must agree on the program, but each rank knows only
+// its own layouts.
 LayoutClass classOf(const Fusion& fusion, const std::vector<Argument>& inputs, bool one_rank) {
   LayoutClass result(fusion.inputs().size());
   for (size_t i = 0; one_rank && i < std::min(inputs.size(), result.size()); ++i) {
@@ -64,7 +66,7 @@ Fusion withLayouts(Fusion fusion, const LayoutClass& layouts) {
   return fusion;
 }
 
-// Compares the parts of descriptors that decide layout class and sizes.
+// Returns whether two descriptors have the same layout class and sizes.
 bool sameMemory(const TensorDesc& a, const TensorDesc& b) {
   return a.strides == b.strides && a.sizes == b.sizes && a.alloc == b.alloc && a.global == b.global;
 }
@@ -76,7 +78,8 @@ bool isSplit(const TensorView& tensor) {
   return false;
 }
 
-// Replaces the size defaults, on which the passes base their decisions, by the sizes of a run.
+// Replaces the size defaults by the sizes of a run. The passes base their decisions on size
+// defaults.
 Fusion withSizes(Fusion fusion, const SizeBindings& sizes) {
   fusion.size_defaults.assign(sizes.begin(), sizes.end());
   return fusion;
@@ -90,22 +93,23 @@ Program withoutSizes(Program program) {
 }  // namespace
 
 struct FusionExecutor::Impl {
-  // decidingSizes() of all attentions. Empty if the device has no library for attention.
+  // The results of decidingSizes() (host/device/attention.h) for all attentions. Empty if the
+  // device has no library for attention.
   using AttentionSizes = std::vector<int64_t>;
 
   struct Entry {
-    // The key of the program if it does not depend on all sizes.
+    // If depends_on_sizes is false, these two members are the key of the entry.
     LayoutClass layouts;
     AttentionSizes attention_sizes;
-    // The key otherwise: the lowered program itself, withoutSizes().
+    // If depends_on_sizes is true, the lowered program is the key: withoutSizes() of it.
     std::optional<Program> program;
     std::shared_ptr<Executable> executable;
   };
-  // Descriptors of the inputs of an earlier run. A run with equal descriptors uses `entry` and
-  // evaluates no sizes.
+  // The descriptors of the inputs of an earlier run. A run with equal descriptors uses the same
+  // entry and evaluates no sizes.
   struct CachedInputs {
     std::vector<TensorDesc> inputs;
-    SizeBindings sizes;  // empty unless the program depends on all sizes
+    SizeBindings sizes;  // empty if depends_on_sizes is false
     std::list<Entry>::iterator entry;
   };
   static constexpr size_t kMostCachedInputs = 128;
@@ -117,9 +121,9 @@ struct FusionExecutor::Impl {
     HEDDLE_USER_CHECK(context.device != nullptr, "{}", kWhy);
     ranks = context.world == nullptr ? 1 : context.world->size();
     depends_on_sizes = ranks > 1 && !fusion.meshes.empty();
-    // The lowering removes dead values first, so attentions are searched without them too. An
-    // attention is found only if its intermediate values have no other reader, and a dead reader
-    // does not count.
+    // Dead values are removed before attentions are searched, as in the lowering. An attention is
+    // found only if no other value reads its intermediate values, and dead values do not count as
+    // readers.
     if (context.device->kind() == DeviceKind::Cuda) {
       live_fusion = removeDead(fusion);
       attentions = attentionsOf(live_fusion);
@@ -169,20 +173,21 @@ struct FusionExecutor::Impl {
     return entries.front().executable;
   }
 
-  // All programs use one job monitor and one set of communicators.
+  // Creates the communicators that all programs share, and joins the job monitor.
   void joinMonitor() {
     if (ranks == 1 || shared.communicators) return;
     monitor = &jobMonitorOf(*context.world, context.monitor, context.monitor_options);
     shared.communicators = std::make_shared<Communicators>();
   }
 
-  // Notifies the other ranks that this rank has thrown, so that they stop waiting for it.
+  // Reports that this rank has failed, so that the other ranks stop waiting for it.
   void failJob(const char* reason) const noexcept {
     if (ranks == 1) return;
     monitor->fail(reason);
     context.world->interrupt(reason);
   }
 
+  // Finds or adds the entry of the inputs' layout class. Used if depends_on_sizes is false.
   std::list<Entry>::iterator entryForClass(const std::vector<Argument>& inputs) {
     LayoutClass layouts = classOf(fusion, inputs, ranks == 1);
     const SizeBindings sizes = attentions.empty() ? SizeBindings{} : sizesIfValid(inputs);
@@ -195,8 +200,9 @@ struct FusionExecutor::Impl {
     return add({std::move(layouts), std::move(attention_sizes), {}, {}}, std::move(program));
   }
 
-  // Lowers the fusion for these sizes, then finds or adds the entry of the result. The result
-  // depends only on the sizes, not on the contents of the cache, so all ranks get the same result.
+  // Lowers the fusion for the sizes of the inputs, then finds or adds the entry of the result. Used
+  // if depends_on_sizes is true. The result depends only on the sizes, not on the contents of the
+  // cache, so all ranks get the same result.
   std::list<Entry>::iterator entryForSizes(const std::vector<Argument>& inputs,
                                            SizeBindings& sizes) {
     sizes = requiredSizes(inputs);
@@ -206,7 +212,7 @@ struct FusionExecutor::Impl {
     Program program = lowered(withSizes(fusion, sizes), sizes);
     Program decided = withoutSizes(program);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return entry.program->body.size() == decided.body.size() &&  // differs for most programs
+      return entry.program->body.size() == decided.body.size() &&  // cheap, and mostly decides
              sameProgram(*entry.program, decided);
     });
     if (found != entries.end()) return found;
@@ -216,8 +222,9 @@ struct FusionExecutor::Impl {
     return added;
   }
 
-  // Reports to the job monitor, as a run, that the ranks create a further Executable together. If
-  // another rank got different sizes and runs a cached program, the monitor notices the difference.
+  // Reports to the job monitor that this rank begins to create another Executable together with the
+  // other ranks. The report has the form of a run. If another rank has different sizes and runs a
+  // cached program, the monitor detects that the runs differ.
   int64_t beginCreation(const SizeBindings& sizes) const {
     size_t plan = 0;
     for (const auto& [symbol, size] : sizes) {
@@ -275,7 +282,8 @@ struct FusionExecutor::Impl {
     return bindSizes(fusion, global);
   }
 
-  // Returns no sizes for inputs that do not fit; run() then reports the error.
+  // Returns the sizes of the inputs, or no sizes if the inputs do not fit the fusion.
+  // Executable::run() reports the error later.
   SizeBindings sizesIfValid(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
@@ -284,8 +292,9 @@ struct FusionExecutor::Impl {
     }
   }
 
-  // Throws for inputs that do not fit, with the same message as Executable::run(). The checks use a
-  // program compiled for the default sizes, because wrong sizes must not decide anything.
+  // Returns the sizes of the inputs. For inputs that do not fit the fusion, throws UserError with
+  // the message of Executable::run(). The checks use a program for the default sizes, because wrong
+  // sizes must not decide how the fusion is compiled.
   SizeBindings requiredSizes(const std::vector<Argument>& inputs) const {
     try {
       return sizesOf(inputs);
@@ -330,7 +339,7 @@ struct FusionExecutor::Impl {
   Program lowered(const Fusion& ready, const SizeBindings& sizes) const {
     const SegmentOptions library =
         attentions.empty() ? SegmentOptions{} : attentionOptions(context.device->kind(), sizes);
-    // A new program is verified by its Executable.
+    // The Executable of a new program verifies the program, so compileAgain() need not.
     const bool again = depends_on_sizes && !entries.empty();
     return again ? compileAgain(ready, ranks, options, library)
                  : compile(ready, ranks, options, library);
@@ -340,17 +349,17 @@ struct FusionExecutor::Impl {
   Context context;
   CompileOptions options;
   int64_t ranks = 1;
-  bool depends_on_sizes = false;      // other sizes may need another program
-  Fusion live_fusion;                 // without dead values
-  std::vector<Attention> attentions;  // of live_fusion, on devices with a library for them
+  bool depends_on_sizes = false;      // true: other sizes may need another program
+  Fusion live_fusion;                 // the fusion without dead values
+  std::vector<Attention> attentions;  // of live_fusion; empty without a library for attention
   comm::JobMonitor* monitor = nullptr;
-  ExecutableOptions shared;  // of all programs
+  ExecutableOptions shared;  // options of all Executables
   mutable std::mutex mutex;
-  std::list<Entry> entries;  // the latest used first
-  // The latest used first. The lists of two ranks may differ. A rank that misses an entry lowers
-  // the fusion again.
+  std::list<Entry> entries;  // most recently used first
+  // Most recently used first. The lists of two ranks may differ: a rank without the element that it
+  // needs only lowers the fusion again.
   std::list<CachedInputs> cached_inputs;
-  Executable::Stats dropped_stats;  // of programs that were dropped
+  Executable::Stats dropped_stats;  // sum over the programs that were dropped from the cache
 };
 
 FusionExecutor::FusionExecutor(Fusion fusion, const Context& context, const CompileOptions& options)

@@ -9,29 +9,31 @@
 
 namespace heddle::host {
 
-// Runs a fusion on one rank. It caches host programs, and compiles a new one if no cached program
-// fits the inputs of a run.
+// Runs a fusion on one rank. A FusionExecutor caches host programs. If no cached program fits the
+// inputs of a run, it compiles a new one.
 //
-// One rank:      a program depends on the layout class of the inputs (memory order and contiguity)
-//                and on the sizes that decide whether a library computes an attention. Other new
-//                sizes, for example a new batch size, only need a new plan.
-// Several ranks: the fusion is compiled with the sizes of the run as its size defaults. The sizes
-//                decide the chunks of collectives, the steps of resharding, and which tensors are
-//                gathered because they do not divide evenly. (For chunks,
-//                CompileOptions::passes.chunk_sizes takes precedence where given.)
-// New sizes:     with several ranks, a run with new sizes lowers the fusion again. This takes
-//                milliseconds for a large fusion and needs no communication. Usually the result
-//                equals a cached program, and only a new plan is built for it. Otherwise all ranks
-//                create a new Executable together. This decision depends only on unsharded sizes,
-//                so all ranks decide alike.
-// No mesh:       in a job of several ranks, a fusion without a mesh is lowered once. It is lowered
-//                again only if the sizes change that decide whether a library computes an
-//                attention.
-// Cache:         of more than kMostPrograms programs, the one that was not used for the longest
-//                time is dropped. All ranks drop the same one, because they begin runs in one
-//                order.
-// Shared:        the programs share the communicators, the job monitor and one stream, which serves
-//                runs without RunOptions::stream.
+// One rank:      a program depends on the memory order and contiguity of the inputs. It also
+//                depends on the sizes that decide whether a library computes an attention. Any
+//                other new size, for example a new batch size, only needs a new plan
+//                (host/plan/plan.h).
+// Several ranks: the fusion is compiled for the sizes of the run. The sizes decide the steps of
+//                resharding, and which tensors are gathered because they do not divide evenly. They
+//                also decide into how many chunks a collective is split. For symbols in
+//                CompileOptions::passes.chunk_sizes, the sizes given there decide the number of
+//                chunks instead.
+// New sizes:     with several ranks, a run with new sizes lowers the fusion again, that is,
+//                translates it to a host program. Lowering takes milliseconds for a large fusion
+//                and needs no communication. Usually the result equals a cached program, which then
+//                only gets a new plan. Otherwise all ranks create a new Executable together. All
+//                ranks decide alike, because the result depends only on unsharded sizes.
+// No mesh:       in a job of several ranks, a fusion without a mesh is lowered once. The exception
+//                is attention: the fusion is lowered again if sizes change that decide whether a
+//                library computes an attention.
+// Cache:         holds up to kMostPrograms programs. When it is full, the least recently used
+//                program is dropped. All ranks drop the same program, because they begin runs in
+//                the same order.
+// Shared:        all programs share the communicators and the job monitor. Runs without
+//                RunOptions::stream share one stream.
 class FusionExecutor {
  public:
   static constexpr size_t kMostPrograms = 64;
@@ -43,15 +45,16 @@ class FusionExecutor {
   // Starts a run. Threads, order, memory and errors are those of Executable::run().
   Outputs run(const std::vector<Argument>& inputs, const RunOptions& options = {});
 
-  // Returns the sums over all programs so far. Exceptions: `programs` counts the programs that are
-  // held now, and `peak_bytes` is the largest value of a program.
+  // Returns the sums over all programs that this object has created. Exceptions: `programs` is the
+  // number of cached programs, and `peak_bytes` is the maximum over the programs.
   Executable::Stats stats() const;
 
-  // Returns, per input, the descriptor that a run on this rank accepts without a copy. The entry of
-  // a scalar is empty. `sizes` gives unsharded sizes; the fusion's defaults complete them. A run
-  // also accepts other descriptors, except for an input that a collective or a send reads directly.
+  // Returns the preferred descriptor of each input on this rank. The entry of a scalar is empty. A
+  // run also accepts other strides, except for an input that a collective or a send reads directly.
+  // `sizes` gives unsharded sizes. Missing sizes are the defaults of the fusion.
   // The call lowers the fusion, but does not communicate.
-  // UserError: `sizes` contains a symbol that no input of the fusion has, or a symbol has no value.
+  // Throws UserError if `sizes` contains a symbol that no input of the fusion has, or if a symbol
+  // has no value.
   std::vector<TensorDesc> inputDescs(const SizeBindings& sizes = {}) const;
 
  private:

@@ -17,16 +17,16 @@ struct RunResult;  // host/run/run_result.h
 class Outputs {
  public:
   explicit Outputs(std::shared_ptr<RunResult> result) : result_(std::move(result)) {}
-  // Blocks the host until the run has completed. If the run failed, every call throws its first
-  // error. The message names the instruction; an error of the device that belongs to no single
-  // instruction (a CUDA fault) names the API call instead.
-  // If the collectives of the run wait on the device, wait() also throws the failure of the job,
-  // even if the work of the run completed before this call. The reason is that an aborted
+  // Blocks the host until the run has completed. If the run failed, every call throws the first
+  // error of the run. The message names the instruction. If the device does not report which
+  // instruction failed (a CUDA fault), the message names the API call instead.
+  // If the collectives of the run wait on the device (NCCL), wait() also throws the failure of the
+  // job. It does so even if the work of the run completed before this call. The reason: an aborted
   // collective looks like a successful one on the device.
   void wait() const;
   size_t size() const;
   // Returns output `i`. Its data is valid after wait(), and for later work on the run's stream.
-  // UserError: there is no output `i`.
+  // Throws UserError if there is no output `i`.
   const Argument& operator[](size_t i) const;
 
  private:

@@ -10,8 +10,8 @@
 namespace heddle::host {
 namespace {
 
-// Describes an input in the memory order that the program expects (its observed layout), which may
-// differ from the slot's allocation order.
+// Describes an input in the memory order that the program expects (Layout::Observed). This order
+// may differ from the allocation order of the slot, which describe() uses.
 TensorDesc describeInput(const Program& program, size_t position, const SizeBindings& sizes,
                          int64_t rank, int64_t ranks) {
   const Slot& slot = program.slots.at(static_cast<size_t>(program.inputs[position]));

@@ -10,23 +10,24 @@
 
 namespace heddle::host {
 
-// Return the local descriptor of input or output `position` of the program: what a caller must pass
-// on `rank` of a job of `ranks`, or what a run returns there. `sizes` gives the symbols of the
-// program; missing symbols take their defaults. Scalars have an empty descriptor.
-// UserError: no such position, a symbol without a value, a failed guard of the program.
+// Return the descriptor of the block that rank `rank` holds of input or output `position` of the
+// program. `ranks` is the number of ranks of the job. `sizes` gives the symbols of the program;
+// missing symbols take their defaults. The descriptor of a scalar is empty.
+// Throw UserError if the position does not exist, a symbol has no value, or a guard of the program
+// fails.
 TensorDesc inputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                      int64_t rank, int64_t ranks);
 TensorDesc outputDesc(const Program& program, size_t position, const SizeBindings& sizes,
                       int64_t rank, int64_t ranks);
 
-// Copies a tensor to memory of the device that this function allocates; the result owns it.
-// `allocator` must outlive the result. Returns when the copy has completed.
-// UserError: `local` and `desc` differ in dtype or sizes, or the memory is exhausted.
+// Allocates device memory, copies a tensor to it, and returns when the copy has completed. The
+// result owns the memory. `allocator` must outlive the result.
+// Throws UserError if `local` and `desc` differ in dtype or sizes, or if the memory is exhausted.
 Tensor toDevice(Device& device, Allocator& allocator, const HostTensor& local,
                 const TensorDesc& desc);
 // Copies a tensor to host memory and returns when the copy has completed. The copy uses the default
-// stream of the device, so call Outputs::wait() before you copy an output. A rank that holds
-// nothing of the tensor (`desc.held` is false) gets a tensor of sizes [0].
+// stream of the device, so call Outputs::wait() before you copy an output. On a rank that holds no
+// part of the tensor (`desc.held` is false), the result has sizes [0].
 HostTensor toHost(Device& device, const Tensor& tensor);
 
 }  // namespace heddle::host

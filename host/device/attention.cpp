@@ -9,13 +9,15 @@
 namespace heddle::host {
 namespace {
 
+// Limits of cuDNN (host/device/attention.h). Versions are as cudnnGetVersion() returns them.
 constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kMostWidth = 128;
 constexpr int64_t kKeyTile = 128;
-constexpr int64_t kVersionOfBackward = 91400;
-constexpr int64_t kVersionOfPartialTiles = 91501;
+constexpr int64_t kVersionOfBackward = 91400;      // the first version that was tested
+constexpr int64_t kVersionOfPartialTiles = 91501;  // the first without the read after the last key
 
+// Returns the value of a size, or nullopt if `sizes` lacks one of its symbols.
 std::optional<int64_t> valueOf(const Size& size, const SizeBindings& sizes) {
   std::vector<std::string> symbols;
   size.collectSymbols(symbols);
@@ -39,8 +41,8 @@ const Size& tokensOf(const Fusion& fusion, ValueId id) {
   return tensor.domain[tensor.rank() - 2].extent;
 }
 
-// Returns why an attention is not selected, or "" if it is. `heddle dump --stage segments` prints
-// the reason.
+// Returns "" if the attention is selected, otherwise the reason why it is not. `heddle dump --stage
+// segments` prints the reason.
 std::string whyNotSizes(const Fusion& fusion, const Attention& attention, const SizeBindings& sizes,
                         int64_t version) {
   for (ValueId id : {attention.q, attention.v}) {
@@ -122,8 +124,8 @@ std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attent
   for (ValueId id : {attention.q, attention.v}) {
     result.push_back(value(fusion.tensor(id).domain.back().extent));
   }
-  // Returns only whether each condition of whyNotSizes() holds, not the numbers of tokens. The
-  // result then stays the same for most new numbers of tokens.
+  // The result contains whether each condition of whyNotSizes() is true, but not the numbers of
+  // tokens. Most new numbers of tokens therefore do not change the result.
   const int64_t keys = value(tokensOf(fusion, attention.k));
   result.push_back(std::min<int64_t>(keys, 1));
   if (!attention.backward) return result;

@@ -11,52 +11,61 @@
 namespace heddle::host {
 
 // Computes scaled_dot_product_attention and its backward pass with one library call each. The
-// library is cuDNN, on CUDA devices, for f16 and bf16. In a fusion, attention is written as several
-// ops (matrix products, a softmax and so on), so that the sharding rules of these ops apply.
-// segment() puts these ops into one group if the library can compute them. Below, "the ops" is a
-// computation without the library, op by op.
+// library is cuDNN, on CUDA devices, for f16 and bf16.
+//
+// In a fusion, attention consists of several ops (matrix products, a softmax and so on), so that
+// the sharding rules of these ops apply. segment() (ir/segment/segment.h) puts these ops into one
+// group if the library can compute them. Below, "the ops" means the computation op by op, without
+// the library.
+//
+// Notation. q, k and v are the operands, o is the result. A row of scores belongs to one row
+// (token) of q; the probabilities are the softmax of a row. The half type is the type of q: f16 or
+// bf16. u is half the distance from 1 to the next larger number of this type: 2^-8 for bf16 and
+// 2^-11 for f16. Errors are differences from exact arithmetic.
 //
 // Rounding. cuDNN and the ops accumulate in f32. cuDNN rounds the probabilities to the half type
-// before it multiplies them by v; the ops keep the probabilities in f32. Let u be 2^-8 for bf16 and
-// 2^-11 for f16. Errors are differences from exact arithmetic.
-// - cuDNN: the error of an element of the result is at most 2 u max|v|.
-// - The ops: the error of an element is at most u times its magnitude.
-// - Both bounds require that f32 can represent the scores. The rounding errors of the scores add to
-//   both bounds: e 2^-22 times the largest product of a row of q and a row of k, where e is the
-//   width of q.
+// before it multiplies them by v. The ops keep the probabilities in f32.
+// - cuDNN: the error of an element of o is at most 2 u max|v|.
+// - The ops: the error of an element of o is at most u times its magnitude.
+// - Both bounds require that the scores are in the range of f32. The rounding of the scores adds to
+//   both bounds: e 2^-22 times the largest product of a row of q and a row of k. e is the width of
+//   q.
 // - If all scores of a row overflow to -inf, the ops return 0. The result of cuDNN is unspecified.
-// - If several heads of q share a head of k and v (grouped-query attention, forward only), k and v
-//   are repeated in the workspace.
 //
-// Backward pass. The library call first computes o and the log-sum-exp of each row again, in the
-// workspace. The ops keep the following three values in f32, but cuDNN rounds them to the half
-// type:
-// - o,
-// - the probabilities p, before they are multiplied by the gradient g of o,
-// - the gradient ds of q k^T, before it is multiplied by k and q.
-// Let c = |scale|, a_id = sum_j p_ij |v_jd| and t_i = 2 sum_d |g_id| a_id. To first order in u, the
-// errors of cuDNN are at most:
+// Grouped-query attention (forward only). If several heads of q share one head of k and v, the
+// workspace holds copies of k and v in which each head is repeated.
+//
+// Backward pass. The library call first computes o and the log-sum-exp of each row of scores again,
+// in the workspace. cuDNN rounds the following three values to the half type. The ops keep them in
+// f32.
+// - o.
+// - The probabilities p, before they are multiplied by g, the gradient of o.
+// - ds, the gradient of q k^T, before it is multiplied by k and q.
+// Index i counts rows of q, j rows of k and v, d columns of v, and x columns of the result. Let c =
+// |scale|, a_id = sum_j p_ij |v_jd| and t_i = 2 sum_d |g_id| a_id. To first order in u, the errors
+// of cuDNN are at most:
 //   dv_jx: u (sum_i p_ij |g_ix| + |dv_jx|)
 //   dq_ix: u (sum_j (|ds_ij| + c p_ij t_i) |k_jx| + |dq_ix|)
 //   dk_jx: u (sum_i (|ds_ij| + c p_ij t_i) |q_ix| + |dk_jx|)
-// The error of the ops is at most u times the magnitude of the element. The statements above about
-// scores also apply to the backward pass.
+// The error of the ops is at most u times the magnitude of the element. The rounding and the
+// overflow of scores have the same effects as in the forward pass.
 //
-// Determinism. The same operands give the same bits, because heddle requests sums without atomics
-// from cuDNN. cuDNN therefore stores ds of all heads, which takes 2 bytes per element of
-// [batch..., queries, keys]. The ops store several such tensors with 4 bytes per element.
+// Determinism. Equal operands give equal bits, because heddle requests sums without atomics from
+// cuDNN. This costs memory: cuDNN stores ds of all heads, with 2 bytes per element of [batch...,
+// queries, keys]. The ops store several tensors of this size, with 4 bytes per element.
 
-// Describes the operands of a call: the memory of each operand on this rank. The axes of each
-// operand are up to two batch axes, then tokens and width. isReadable() says which strides are
-// allowed.
+// Describes the memory of each operand of a call on this rank. An operand has up to two batch axes
+// (usually batch and heads), then an axis of tokens and an axis of width. isReadable() says which
+// strides are allowed.
 struct AttentionSpec {
   TensorDesc q;
   TensorDesc k;
   TensorDesc v;
   TensorDesc o;
-  bool causal = false;  // row i attends to keys 0 to i
-  float scale = 1;
+  bool causal = false;  // true: row i of q uses only keys 0 to i
+  float scale = 1;      // factor of the scores q k^T
 };
+// The members are as in AttentionSpec. A gradient has the name of its tensor with a leading d.
 struct AttentionBackwardSpec {
   TensorDesc grad;  // gradient of o
   TensorDesc q;
@@ -69,34 +78,37 @@ struct AttentionBackwardSpec {
   float scale = 1;
 };
 
-// A call for which everything except the addresses is decided.
+// A prepared call. Only its addresses are missing.
 //
-// Threads:   immutable; several threads may run it.
-// Lifetimes: it must outlive the work that it enqueues, and its device must outlive it.
+// Threads:   a PreparedAttention is immutable; several threads may call run().
+// Lifetimes: a PreparedAttention must outlive the work that it enqueues. The device must outlive
+//            the PreparedAttention.
 class PreparedAttention {
  public:
+  // The addresses of a call.
   struct Memory {
     std::array<void*, 7> operands{};  // the tensors of the spec, in the order of its members
-    void* workspace = nullptr;        // workspaceBytes(), 256-byte aligned
+    void* workspace = nullptr;        // workspaceBytes() bytes with 256-byte alignment
   };
   virtual ~PreparedAttention() = default;
   virtual int64_t workspaceBytes() const = 0;
+  // Enqueues the call on `stream`.
   virtual void run(const Memory& memory, Stream stream, const Issue& issue) const = 0;
 };
 
-// Returns whether cuDNN can read and write a tensor in place. The plan (host/plan) copies every
-// tensor for which the result is false. The conditions are:
+// Returns whether cuDNN can read and write a tensor in place. If it cannot, the plan
+// (host/plan/plan_attention.cpp) copies the tensor. The conditions are:
 // - The width axis has stride 1, or has only one element.
 // - Every other axis with several elements has a stride that is a positive multiple of 16 bytes.
 // - `byte_offset`, the offset of the tensor in its allocation, is a multiple of 16.
 bool isReadable(const TensorDesc& desc, int64_t byte_offset);
 
-// The entry points of libheddle_cudnn, which exports `extern "C" const CudnnModule*
+// The entry points of the module libheddle_cudnn. The module exports `extern "C" const CudnnModule*
 // heddleCudnnModule()`.
 struct CudnnModule {
   int64_t (*version)();  // the result of cudnnGetVersion(): 91501 is 9.15.1
-  // Prepare a call on GPU `device`. Throw UserError with cuDNN's message if cuDNN cannot compute
-  // the call.
+  // Prepare a call on GPU `device`. If cuDNN cannot compute the call, they throw UserError with
+  // cuDNN's message.
   std::shared_ptr<const PreparedAttention> (*prepare)(const AttentionSpec& spec, int device);
   std::shared_ptr<const PreparedAttention> (*prepareBackward)(const AttentionBackwardSpec& spec,
                                                               int device);
@@ -105,27 +117,31 @@ struct CudnnModule {
 // Returns the module, or nullptr with the reason in `why`.
 const CudnnModule* findCudnnModule(std::string& why);
 
-// Returns options that select which attentions of a fusion become one library call on devices of
-// this kind. An attention is selected if all of the following hold:
+// Returns options for segment(). They select the attentions of a fusion that become one library
+// call on devices of this kind. `sizes` contains the known sizes. An attention is selected if all
+// of these conditions are true:
 // - The device is a CUDA device and libheddle_cudnn can be loaded.
 // - The widths of q and v are known and are 8, 16, ... 128.
-// - There is at least one key. For a forward pass, an unknown number of keys is assumed to be
-//   positive.
+// - The number of keys is positive. If a forward pass has an unknown number of keys, it is assumed
+//   to be positive.
 // - For a backward pass, the numbers of tokens are known, and whyNotTokens() returns "".
 SegmentOptions attentionOptions(DeviceKind kind, SizeBindings sizes);
 
-// Returns "" if cuDNN's backward pass is used for these numbers of tokens, otherwise the reason why
-// it is not used. The limits have these reasons:
-// - The kernels process keys in tiles of 128. They give score 0 to the missing keys of the last
-//   tile. If all scores of a row are below -88, the probability of a missing key becomes infinite
-//   and the gradient becomes NaN. This does not happen if the causal mask covers the missing keys.
-// - A single query has the same problem with the missing queries of its tile.
-// - Kernels of cuDNN 9.15.0 and earlier may also read memory after the last key.
+// Returns "" if heddle uses cuDNN's backward pass for these numbers of tokens, otherwise the reason
+// why it does not. The limits have these causes in cuDNN:
+// - The kernels process keys in tiles of 128. If the last tile is incomplete, its missing keys have
+//   score 0. If all scores of a row are below -88, the probability of a missing key becomes
+//   infinite and the gradient becomes NaN. A causal mask that covers the missing keys prevents
+//   this.
+// - If there is a single query, the missing queries of its tile cause the same error.
+// - If the last tile is incomplete, kernels of cuDNN 9.15.0 and earlier may read memory after the
+//   last key.
 // - Versions before 9.14 have not been tested.
 std::string whyNotTokens(bool causal, int64_t queries, int64_t keys, int64_t cudnn_version);
 
-// Returns the properties of the sizes on which the selection of an attention depends. If two sets
-// of sizes have equal properties, the selection is equal too. `sizes` must bind every symbol.
+// Returns the properties of `sizes` that decide whether attentionOptions() selects an attention. If
+// two sets of sizes give equal results, both select the attention or neither does. `sizes` must
+// contain every symbol.
 std::vector<int64_t> decidingSizes(const Fusion& fusion, const Attention& attention,
                                    const SizeBindings& sizes);
 

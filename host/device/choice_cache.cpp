@@ -12,7 +12,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the FNV-1a hash. It is the same in every process; the result of std::hash may differ.
+// Returns the FNV-1a hash, which is the same in every process. The result of std::hash may differ
+// between processes.
 uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -42,8 +43,8 @@ std::optional<std::string> ChoiceCache::find(const std::string& key) {
 void ChoiceCache::put(const std::string& key, const std::string& choice) {
   std::lock_guard lock(mutex_);
   known_[key] = choice;
-  // Writes a temporary file and renames it when it is complete, so that other processes never read
-  // an incomplete file.
+  // Writes a temporary file, and renames it once it is complete. Other processes therefore never
+  // read an incomplete file.
   static std::atomic<int> counter{0};
   const std::string path = pathOf(key);
   const std::string temporary = fmt::format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));

@@ -7,20 +7,23 @@
 
 namespace heddle::host {
 
-// Stores the chosen algorithms, in memory and as files next to the kernel images. `identity` is the
-// device and the library version for which the choices are valid.
-// - Each key has one file. Its name is a hash of identity and key. Its lines are the identity, the
-//   key, and the choice.
+// Stores chosen algorithms in memory and in files.
+// - Each key has one file. The name of the file is a hash of the identity and the key. The file has
+//   three lines: the identity, the key and the choice.
 // - A file that is damaged or belongs to another key is ignored.
 // - If the folder cannot be written, choices last only as long as the process.
-// - Thread-safe. Several processes may share the folder.
+// - The cache is thread-safe. Several processes may share the folder.
 class ChoiceCache {
  public:
+  // `folder` contains the files. `identity` names the device and the version of the library for
+  // which the choices are valid. Choices of other identities are not found.
   ChoiceCache(std::string folder, std::string identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
+  // Returns the choice for a key, or nullopt if there is none.
   std::optional<std::string> find(const std::string& key);
-  void put(const std::string& key, const std::string& choice);  // replaces an earlier choice
+  // Stores the choice for a key. Replaces an earlier choice.
+  void put(const std::string& key, const std::string& choice);
 
  private:
   std::string pathOf(const std::string& key) const;

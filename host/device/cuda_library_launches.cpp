@@ -9,32 +9,36 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kMostBlocks = 4096;  // the blocks loop over the remaining work
-constexpr int64_t kScanChunk = 8192;
-// As in codegen/runtime/cuda_keys.h: the longest line that a warp sorts, and the elements that a
-// block holds.
-constexpr int64_t kWarpLine = 256;
-constexpr int64_t kTile = 4096;
+constexpr int64_t kMostBlocks = 4096;  // limit of a grid; blocks loop over further work
+constexpr int64_t kScanChunk = 8192;   // elements per chunk of a scan
+// These two constants must equal those in codegen/runtime/cuda_keys.h.
+constexpr int64_t kWarpLine = 256;  // elements of the longest line that a warp sorts
+constexpr int64_t kTile = 4096;     // elements that a block holds
 constexpr int64_t kWarps = kLibraryThreads / 32;
-constexpr int64_t kMostChosen = kTile / 4;
-constexpr int64_t kDigits = 256;
-// The most elements and targets of the lines that are sorted together. It limits the workspace.
+constexpr int64_t kMostChosen = kTile / 4;  // argsort: longest result that uses selection
+constexpr int64_t kDigits = 256;            // values of a digit of the radix sort
+// Largest number of elements and targets in the lines that are sorted together. This number limits
+// the workspace.
 constexpr int64_t kGroupElements = int64_t{1} << 25;
 
-// Returns the hdl::Type of a dtype. Both enums list the dtypes in the same order.
+// Returns the number of a dtype in hdl::Type, the enum of the kernels. Both enums list the dtypes
+// in the same order.
 int64_t typeOf(DType dtype) { return static_cast<int64_t>(dtype); }
 
 bool isLong(DType dtype) { return sizeOf(dtype) == 8; }
 
+// Returns the number of bits of a sort key.
 int keyBits(DType dtype) {
   if (isLong(dtype)) return 64;
   return !isFloat(dtype) && sizeOf(dtype) == 1 ? 8 : 32;
 }
 
-// Returns 16 for a half type, whose bits are the upper half of its key.
+// Returns the lowest bit in which keys of a dtype can differ. The bits of a half type are the upper
+// half of its key.
 int firstKeyBit(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16 ? 16 : 0; }
 
-// Splits the workspace into 256-byte aligned parts. Only counts the bytes if the workspace is null.
+// Splits the workspace into parts with 256-byte alignment. If `memory` is nullptr, only counts the
+// bytes.
 class Carver {
  public:
   explicit Carver(void* memory) : memory_(static_cast<std::byte*>(memory)) {}
@@ -68,15 +72,17 @@ LibraryArgs baseArgs(const LibraryCall& call) {
   return args;
 }
 
+// Returns the number of blocks for `items` items.
 int64_t blocksFor(int64_t items, int64_t items_per_block) {
   return std::clamp<int64_t>(ceilDiv(items, items_per_block), 1, kMostBlocks);
 }
 
 // --- cumsum --------------------------------------------------------------------------------------
 
-constexpr int64_t kColumnLines = 4096;  // enough lines to fill the device with one thread per line
-constexpr int64_t kShortScan = 64;
+constexpr int64_t kColumnLines = 4096;  // lines that fill the GPU with one thread per line
+constexpr int64_t kShortScan = 64;      // elements of a line that one thread may always scan
 
+// Returns whether one thread scans each line.
 bool scansColumns(const LibraryArgs& args) {
   const auto inner = static_cast<size_t>(args.lines.axes) - 1;
   const bool side_by_side =
@@ -99,10 +105,11 @@ void scanLines(LibraryArgs args, LibraryLauncher& launcher) {
     args.totals = nullptr;
     return launcher.launch(LibraryKernel::Scan, blocks, args);
   }
-  // Three launches: the total of each chunk, the running sums of these totals, then the scan of
-  // each chunk, which starts from the running sum of the chunks before it.
+  // There are three launches. The first computes the total of each chunk. The second computes the
+  // running sums of these totals. The third scans each chunk, starting from the running sum of the
+  // chunks before it.
   launcher.launch(LibraryKernel::Totals, blocks, args);
-  LibraryArgs totals;  // scanned in place, one line per block
+  LibraryArgs totals;  // each line consists of the totals of one line, and is scanned in place
   totals.in[0] = totals.out = args.totals;
   totals.in_type = totals.out_type =
       typeOf(isFloat(static_cast<DType>(args.in_type)) ? DType::F64 : DType::I64);
@@ -136,25 +143,30 @@ int64_t cumsumWorkspace(const LibraryCall& call) {
 
 // --- sorting -------------------------------------------------------------------------------------
 
-// Sorts lines of keys in groups, and divides the workspace for that.
+// Sorts lines of keys in groups of lines, and divides the workspace.
 struct Sorter {
   LibraryArgs args;
-  bool wide = false;  // the keys have 64 bits
-  int64_t groups = 0;
-  int64_t bytes = 0;
+  bool wide = false;   // true: keys have 64 bits; false: 32 bits
+  int64_t groups = 0;  // number of groups
+  int64_t bytes = 0;   // size of the workspace
 
+  // Launches a kernel in the form for the width of the keys. `narrow` is the form for 32 bits; the
+  // form for 64 bits is the next one in LibraryKernel.
   void launch(LibraryKernel narrow, int64_t blocks, const LibraryArgs& what,
               LibraryLauncher& launcher) const {
     launcher.launch(wide ? static_cast<LibraryKernel>(static_cast<int>(narrow) + 1) : narrow,
                     blocks, what);
   }
+  // Returns whether a warp or a block sorts a line.
   bool isShort() const { return args.n <= kTile; }
+  // Returns whether tiles select candidates, because the result is much shorter than the line.
   bool selects() const { return !isShort() && args.by_index == 0 && args.extent <= kMostChosen; }
-  // Returns how many of the `n` elements of a line one selection step keeps.
+  // Returns how many of `n` candidates of a line remain after one step of selection.
   int64_t chosenOf(int64_t n) const { return ceilDiv(n, kTile) * args.keep; }
-  // Returns whether the sort itself writes the result, so that no further launch is needed.
+  // Returns whether the kernels that sort also write the result. No further launch is then needed.
   bool putsPlaces() const { return args.by_index == 0 && isShort(); }
   void layOut(void* workspace);
+  // Sets the arguments for a group.
   void beginGroup(int64_t index);
   void sort(LibraryLauncher& launcher);
 
@@ -164,8 +176,8 @@ struct Sorter {
   void select(LibraryLauncher& launcher);
 };
 
-// Decides how many lines form a group, and divides the workspace of one group. All groups reuse the
-// same memory, in stream order.
+// Decides how many lines form a group, and divides the workspace of one group. All groups use the
+// same memory one after another, in stream order.
 void Sorter::layOut(void* workspace) {
   constexpr int64_t kMostElements = (int64_t{1} << 32) - 2;
   HEDDLE_USER_CHECK(args.n <= kMostElements && args.extent <= kMostElements,
@@ -203,7 +215,7 @@ void Sorter::beginGroup(int64_t index) {
   args.from = 0;
 }
 
-// Sorts one group. The result is in keys[from] and places[from], unless putsPlaces().
+// Sorts one group. If putsPlaces() is false, the result is in keys[from] and places[from].
 void Sorter::sort(LibraryLauncher& launcher) {
   if (args.n == 0) return;
   if (isShort()) return sortShort(launcher);
@@ -234,8 +246,9 @@ void Sorter::select(LibraryLauncher& launcher) {
 void Sorter::sortByDigits(LibraryLauncher& launcher) {
   const int64_t blocks = blocksFor(args.group * args.chunks, 1);
   launch(LibraryKernel::Keys32, blocks, args, launcher);
-  // The counts are scanned with the digits as the outer and the chunks as the inner axis. The
-  // running sums are the positions at which each chunk writes its keys with each digit.
+  // For each digit of 8 bits, three steps follow: count, scan, move. The counts have the value of
+  // the digit as the outer axis and the chunks as the inner axis. Their running sums are the
+  // positions at which each chunk writes its keys with each value of the digit.
   LibraryArgs counts;
   counts.out = args.counts;
   counts.in[0] = args.counts;
@@ -278,9 +291,10 @@ Sorter scatterOf(const LibraryCall& call) {
   args.by_index = 1;
   args.index_type = typeOf(call.in_descs[1]->dtype);
   args.add = call.function == LibraryFunction::ScatterAdd ? 1 : 0;
-  // The key `extent` means that the index is outside of the result.
+  // A key is an index of the result. The key `extent` stands for every index outside of the result.
   args.bits = std::bit_width(static_cast<uint64_t>(args.extent));
-  // The index with the smallest stride in the result changes fastest, so that stores coalesce.
+  // Neighbouring threads differ in the index with the smallest stride in the result, so that stores
+  // coalesce.
   const auto inner = [](const LineSpace& space) {
     return space.axes == 0 ? INT64_MAX : space.strides[0][static_cast<size_t>(space.axes) - 1];
   };

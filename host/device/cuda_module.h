@@ -10,17 +10,18 @@
 
 namespace heddle::host {
 
-// The entry points of libheddle_cuda, which exports `extern "C" const CudaModule*
-// heddleCudaModule()`. host/device/load_module.h loads it.
+// The entry points of the module libheddle_cuda. The module exports `extern "C" const CudaModule*
+// heddleCudaModule()`. cudaModule() (host/device/load_module.h) loads it.
 struct CudaModule {
   // Returns the number of usable GPUs, or 0 with the reason in `why`.
   int (*deviceCount)(std::string& why);
-  // Creates the device of one GPU. UserError if there is no such GPU.
+  // Creates the device of one GPU. Throws UserError if there is no such GPU.
   std::unique_ptr<Device> (*makeDevice)(int ordinal);
-  // Creates `size` ranks of this process that share GPU `device`. One thread uses each rank.
+  // Creates a job of `size` ranks in this process. All ranks share GPU `device`. Each rank must
+  // have its own thread.
   std::vector<std::unique_ptr<comm::World>> (*makeInProcessWorlds)(int size, int device);
-  // Creates the reduction that these ranks use. It computes the same as comm::reduceOnHost, for
-  // memory of GPU `device`.
+  // Creates a function that reduces buffers in memory of GPU `device`, with the results of
+  // comm::reduceOnHost().
   comm::DeviceReduce (*makeReduce)(int device);
   // Returns the ordinal of a device that makeDevice() created.
   int (*ordinalOf)(const Device& device);

@@ -7,6 +7,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns a text that names the instruction, or "" if it is unknown (-1).
 std::string messagePrefix(int32_t instruction, const std::vector<std::string>* texts) {
   if (instruction < 0) return "";
   if (texts == nullptr || static_cast<size_t>(instruction) >= texts->size()) {
@@ -45,7 +46,7 @@ void ErrorSink::report(std::exception_ptr error, int32_t instruction) noexcept {
 void ErrorSink::rethrow(const std::vector<std::string>* instruction_texts) const {
   std::exception_ptr error;
   int32_t instruction = -1;
-  // Copies the error, so that the mutex is not held while an exception propagates.
+  // Copies the error, so that the mutex is not locked while the exception propagates.
   {
     std::lock_guard lock(mutex_);
     error = error_;

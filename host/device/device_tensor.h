@@ -7,14 +7,14 @@
 
 namespace heddle::host {
 
-// A tensor in device memory. On a rank outside of the tensor's mesh, `desc.held` is false and there
-// is no data.
+// A rank's block of a tensor, in device memory. On a rank outside of the tensor's mesh, `desc.held`
+// is false and there is no data.
 struct Tensor {
   void* data = nullptr;
   TensorDesc desc;
   std::shared_ptr<void> owner;  // keeps the memory alive; empty if the caller owns the memory
-  // Inputs only: `data` is in host memory. The tensor must have no axes. run() reads its single
-  // element before it returns, also on a CPU device.
+  // true: `data` is in host memory. This is allowed only for inputs without axes. run() reads the
+  // single element before it returns, also on a CPU device.
   bool in_host_memory = false;
 };
 

@@ -8,12 +8,13 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kProductTile = 64;
-constexpr int64_t kMostProductBlocks = 65536;
-// The dense extent of an f8 matrix must be a multiple of this (16 bytes). The other extent may have
-// any value.
+constexpr int64_t kProductTile = 64;           // rows and columns of c per block
+constexpr int64_t kMostProductBlocks = 65536;  // limit of a grid; blocks loop over further work
+// The extent of an f8 matrix along its axis of stride 1 must be a multiple of this number. The
+// other extent may have any value.
 constexpr int64_t kFloat8Multiple = 16;
 
+// Returns the arguments for a shape, without addresses.
 ProductArgs productArgs(const MatmulShape& shape) {
   HEDDLE_USER_CHECK(shape.batch.size() <= ProductArgs::kMostBatchAxes,
                     "matmul of {}: {} batch axes are separate in memory; at most {} are supported",
@@ -39,6 +40,7 @@ ProductArgs productArgs(const MatmulShape& shape) {
   return args;
 }
 
+// Returns whether cuBLASLt supports this f8 matrix product on a GPU with f8 tensor cores.
 bool supportsFloat8(const MatmulSpec& spec) {
   const bool types = spec.a.dtype == DType::F8E4M3 || spec.b.dtype == DType::F8E4M3;
   if (!types || isFloat8(spec.c.dtype)) return false;

@@ -7,20 +7,24 @@
 
 namespace heddle::host {
 
-// Splits a matrix product on CUDA into calls of cuBLASLt and launches of heddle's own kernels
-// (codegen/runtime/cuda_product.h). The code here does not use CUDA, so that tests can run it
-// without a GPU. heddle's own kernels compute:
-// - matrix products that cuBLASLt does not support: integers (which wrap), bools, and some f8;
+// Splits a matrix product on CUDA into a part for cuBLASLt and a launch of one of heddle's own
+// kernels (codegen/runtime/cuda_product.h). The functions in this file do not use CUDA, so tests
+// can run them without a GPU. heddle's own kernels compute:
+// - matrix products that cuBLASLt does not support: integers, bools, and some f8 (libraryPart());
 // - gelu of f64, because the gelu of cuBLASLt has f32 constants;
 // - bias and activation of an f8 matrix product with an f32 result, because cuBLASLt has no f32
 //   bias for f8.
 
+// One of heddle's own kernels. Integers, Singles and Doubles compute a full matrix product and
+// accumulate in i64, f32 or f64. FinishSingles and FinishDoubles apply bias and activation.
 enum class ProductKernel : uint8_t { Integers, Singles, Doubles, FinishSingles, FinishDoubles };
 inline constexpr const char* kProductEntries[] = {"hdpIntegers", "hdpSingles", "hdpDoubles",
                                                   "hdpFinishSingles", "hdpFinishDoubles"};
-inline constexpr int kProductThreads = 256;  // of every block
+inline constexpr int kProductThreads = 256;  // threads per block, for all of these kernels
 
-// The argument struct of the kernels. It equals hdp::Args member by member.
+// The argument struct of the kernels. Its members equal those of hdp::Args in the kernels' source.
+// The matrix product is c[m, n] = activation(a[m, k] x b[k, n] + bias[n]) for each batch. Strides
+// are in elements.
 struct ProductArgs {
   static constexpr size_t kMostBatchAxes = 8;
 
@@ -32,35 +36,38 @@ struct ProductArgs {
   int64_t n = 0;
   int64_t k = 0;
   int64_t batches = 1;
-  int64_t axes = 0;
-  int64_t sizes[kMostBatchAxes] = {};       // of the batch axes, outermost first
-  int64_t strides[3][kMostBatchAxes] = {};  // of a, b and c, like the arrays below
-  int64_t row_strides[3] = {};
-  int64_t column_strides[3] = {};
+  int64_t axes = 0;                         // number of batch axes
+  int64_t sizes[kMostBatchAxes] = {};       // sizes of the batch axes, outermost first
+  int64_t strides[3][kMostBatchAxes] = {};  // batch strides of a, b and c
+  int64_t row_strides[3] = {};              // of a, b and c
+  int64_t column_strides[3] = {};           // of a, b and c
   int64_t bias_stride = 0;
-  int64_t types[3] = {};
-  int64_t activation = 0;
+  int64_t types[3] = {};   // DTypes of a, b and c
+  int64_t activation = 0;  // an Activation
 };
 
+// A launch of one of heddle's own kernels.
 struct ProductLaunch {
   ProductKernel kernel = ProductKernel::Integers;
-  int64_t blocks = 0;
-  ProductArgs args;  // without addresses
+  int64_t blocks = 0;  // number of blocks of the grid
+  ProductArgs args;    // its addresses are null; a run fills them in a copy
 };
 
-// Returns the part of the matrix product that cuBLASLt computes: the full matrix product, or the
-// matrix product without the bias or the activation. Returns nullopt if cuBLASLt computes no part.
-// cuBLASLt computes an f8 matrix product if all of these conditions hold:
-// - the GPU has f8 tensor cores (`has_float8`: sm_89 and later),
-// - a or b is e4m3, and c is wider than f8,
-// - k and the dense extent of c are multiples of 16, and k is positive.
+// Returns the part of a matrix product that cuBLASLt computes. The part is the full matrix product,
+// or it lacks the bias or the activation. Returns nullopt if cuBLASLt computes no part.
+// cuBLASLt computes an f8 matrix product if all of these conditions are true:
+// - The GPU has f8 tensor cores (`has_float8`: sm_89 and later).
+// - The dtype of a or b is e4m3, and c is wider than f8.
+// - k is a positive multiple of 16.
+// - The extent of c along its axis of stride 1 is a multiple of 16.
 std::optional<MatmulSpec> libraryPart(const MatmulSpec& spec, bool has_float8);
 
 // Returns the launch that computes the full matrix product. Batch axes that form one axis in memory
-// are merged. Throws UserError if more than ProductArgs::kMostBatchAxes axes remain.
+// are merged. Throws UserError if more than ProductArgs::kMostBatchAxes batch axes remain.
 ProductLaunch fallbackMatmul(const MatmulSpec& spec);
-// Returns the launch that applies the bias and activation of `spec` that `part` does not contain.
-// The kernel changes c in place. c must be f32 or f64, so that the sums are not rounded earlier.
+// Returns the launch that completes the result of `part`, which libraryPart() returned for `spec`.
+// The kernel applies the bias and the activation that `part` lacks, in place. c must be f32 or f64,
+// because other types would round the sums before the bias is added.
 ProductLaunch productFinish(const MatmulSpec& spec, const MatmulSpec& part);
 
 }  // namespace heddle::host

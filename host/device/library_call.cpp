@@ -7,16 +7,19 @@
 namespace heddle::host {
 namespace {
 
+// Returns the descriptor of an operand, numbered as in LineSpace.
 const TensorDesc* descOf(const LibraryCall& call, size_t operand) {
   return operand == 0 ? call.out_desc : call.in_descs[operand - 1];
 }
 
-// Returns 0 for an axis of one element, which is broadcast along that axis of the result.
+// Returns the stride of an operand along an axis. The stride is 0 if the operand has one element
+// there, because the element is broadcast.
 int64_t strideOf(const TensorDesc* desc, size_t axis) {
   if (desc == nullptr || desc->sizes[axis] == 1) return 0;
   return desc->strides[axis];
 }
 
+// Returns whether lineSpaceOf() selects the axis.
 bool isWanted(const LibraryCall& call, size_t axis, LineAxes which) {
   if (static_cast<int64_t>(axis) == call.axis || call.out_desc->sizes[axis] == 1) return false;
   if (which == LineAxes::All) return true;
@@ -24,6 +27,7 @@ bool isWanted(const LibraryCall& call, size_t axis, LineAxes which) {
   return moves == (which == LineAxes::OfIndex);
 }
 
+// Returns whether two axes form one axis in the memory of every operand.
 bool continues(const LineSpace& space, size_t outer, size_t inner) {
   for (const auto& strides : space.strides) {
     if (strides[outer] != strides[inner] * space.sizes[inner]) return false;
@@ -31,7 +35,7 @@ bool continues(const LineSpace& space, size_t outer, size_t inner) {
   return true;
 }
 
-// Inserts the axis after those that have larger strides in the result.
+// Adds an axis to the space, after the axes with larger strides in the result.
 void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   HEDDLE_USER_CHECK(static_cast<size_t>(space.axes) < LineSpace::kMostAxes,
                     "a library function on {} has more than {} axes besides axis {}",
@@ -48,6 +52,7 @@ void insert(LineSpace& space, const LibraryCall& call, size_t axis) {
   }
 }
 
+// Merges adjacent axes that form one axis in the memory of every operand.
 void merge(LineSpace& space) {
   size_t kept = 0;
   for (size_t i = 1; i < static_cast<size_t>(space.axes); ++i) {

@@ -18,6 +18,7 @@ std::string folderOfThisLibrary() {
   return slash == std::string::npos ? "" : file.substr(0, slash);
 }
 
+// Returns the paths at which a module is searched for, in order.
 std::vector<std::string> pathsOf(const char* library) {
   std::vector<std::string> paths;
   const std::string own = folderOfThisLibrary();
@@ -47,9 +48,9 @@ const Module& require(const Module* (*find)(std::string&)) {
 
 }  // namespace
 
-// This function caches nothing, because the loader itself keeps one copy of each library.
-// RTLD_LOCAL prevents the symbols of a module from replacing symbols of the program, for example
-// those of another MPI.
+// No cache is needed, because the loader keeps one copy of each library. RTLD_LOCAL hides the
+// symbols of a module from the program. Otherwise they could replace symbols of the program, for
+// example those of another MPI.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why) {
   why = fmt::format("{} cannot be loaded", library);
   for (const std::string& path : pathsOf(library)) {

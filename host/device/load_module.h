@@ -7,22 +7,24 @@
 
 namespace heddle::host {
 
-// The optional modules. Each is a shared library that is loaded on first use and never unloaded.
-// They are searched for in the folder of libheddle.so, then in $HEDDLE_MODULE_DIR, then on the
-// loader's search path. All functions are thread-safe.
+// Loads the optional modules: the parts of heddle that need CUDA, NCCL or MPI. A module is a shared
+// library that is loaded on first use and never unloaded. It is searched for in the folder of
+// libheddle.so, then in $HEDDLE_MODULE_DIR, then on the loader's search path. All functions are
+// thread-safe.
 
-// Return a module. Throw UserError if the module cannot be loaded. The message names the file and
-// contains the loader's message for each path.
+// Return a module. They throw UserError if the module cannot be loaded. The message names the file
+// and contains the loader's message for each path.
 const CudaModule& cudaModule();
 const comm::NcclModule& ncclModule();
 const comm::MpiModule& mpiModule();
 
-// Return a module, or nullptr with the message of the UserError above in `why`.
+// Return a module, or nullptr with the reason in `why`.
 const CudaModule* findCudaModule(std::string& why);
 const comm::NcclModule* findNcclModule(std::string& why);
 const comm::MpiModule* findMpiModule(std::string& why);
 
-// Loads any library and returns its entry point `symbol`, or nullptr with the reason in `why`.
+// Loads the module `library` and returns its entry point `symbol`, or nullptr with the reason in
+// `why`.
 void* findModuleEntry(const char* library, const char* symbol, std::string& why);
 
 }  // namespace heddle::host

@@ -7,11 +7,13 @@
 namespace heddle::host {
 namespace {
 
+// Returns the value at `position`, counted from the last value (0), or `absent` if there is none.
 int64_t fromRight(const std::vector<int64_t>& values, size_t position, int64_t absent) {
   return position < values.size() ? values[values.size() - 1 - position] : absent;
 }
 
-// Returns the stride of the batch axis at `position`, counted from the rightmost axis (0).
+// Returns the stride of the batch axis at `position`, counted from the rightmost axis (0). The
+// stride is 0 if the operand is broadcast along this axis.
 int64_t batchStride(const TensorDesc& desc, size_t position, int64_t extent, const char* operand) {
   const int64_t size = fromRight(desc.sizes, position, 1);
   HEDDLE_USER_CHECK(size == extent || size == 1,
@@ -52,11 +54,13 @@ void checkDescs(const TensorDesc& a, const TensorDesc& b, const TensorDesc& c) {
                     str(c.sizes));
 }
 
+// Returns whether a batch axis and an inner axis form one axis in memory.
 bool continues(const MatmulShape::Matrix& matrix, size_t axis, int64_t inner_extent,
                int64_t inner_stride) {
   return matrix.batch_strides[axis] == inner_stride * inner_extent;
 }
 
+// Merges adjacent batch axes that form one axis in the memory of a, b and c.
 void mergeBatches(MatmulShape& shape) {
   for (size_t i = shape.batch.size(); i-- > 1;) {
     const int64_t inner = shape.batch[i];
@@ -73,13 +77,14 @@ void mergeBatches(MatmulShape& shape) {
   }
 }
 
-// Returns whether the memory order is [m, batch] without gaps, which is one axis of rows.
+// Returns whether the batch axis is inside of the rows, without gaps. The memory order is then [m,
+// batch], which is one axis of rows.
 bool isWithinRows(const MatmulShape::Matrix& matrix, size_t axis, int64_t extent) {
   return matrix.batch_strides[axis] > 0 && matrix.row_stride == matrix.batch_strides[axis] * extent;
 }
 
-// Merges batch axes into the rows where possible. The innermost batch axis is tried first. After it
-// is merged, the next batch axis may form one axis with the longer rows.
+// Merges batch axes into the rows of a and c, innermost first. After an axis is merged, the next
+// batch axis may form one axis with the merged rows.
 void mergeBatchesIntoRows(MatmulShape& shape) {
   while (!shape.batch.empty()) {
     const size_t last = shape.batch.size() - 1;
@@ -111,7 +116,8 @@ MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& 
   const auto fits = [](int64_t outer, int64_t outer_stride, int64_t inner, int64_t inner_stride) {
     return (inner_stride == 1 || inner <= 1) && (outer <= 1 || outer_stride >= inner);
   };
-  // The stride of a single row may have any value. The library gets the smallest legal `ld`.
+  // The stride of a single row (column) may have any value. `ld` is then the smallest value that
+  // libraries accept.
   if (fits(rows, matrix.row_stride, columns, matrix.column_stride)) {
     return {true, false, std::max<int64_t>(rows <= 1 ? columns : matrix.row_stride, 1)};
   }

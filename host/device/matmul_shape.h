@@ -7,8 +7,8 @@
 
 namespace heddle::host {
 
-// One batched matrix product in the form that libraries need: c[m, n] = activation(a[m, k] x
-// b[k, n] + bias[n]) for each batch. Strides are in elements.
+// A batched matrix product, c[m, n] = activation(a[m, k] x b[k, n] + bias[n]) for each batch, in
+// the form that libraries need. Strides are in elements.
 struct MatmulShape {
   using List = boost::container::small_vector<int64_t, 4>;
   struct Matrix {
@@ -23,7 +23,9 @@ struct MatmulShape {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  List batch;  // outermost first; adjacent axes that form one axis in memory are merged
+  // Sizes of the batch axes, outermost first. Adjacent axes that form one axis in memory are
+  // merged.
+  List batch;
   Matrix a;
   Matrix b;
   Matrix c;
@@ -31,31 +33,37 @@ struct MatmulShape {
   int64_t bias_stride = 0;
   Activation activation = Activation::None;
 
+  // Returns the number of batches: the product of `batch`.
   int64_t batches() const;
 };
 
-// The layout of a matrix in the form of BLAS. Either the rows or the columns are dense. `ld` is the
-// number of elements from the start of one row (or column) to the start of the next.
+// The layout of a matrix in the form of BLAS. Either the rows or the columns are dense, that is,
+// their elements have stride 1.
 struct MatrixLayout {
-  bool fits = false;        // false: a library cannot read the matrix in place
-  bool transposed = false;  // the columns are dense
-  int64_t ld = 1;
+  bool fits = false;        // false: libraries cannot read the matrix in place
+  bool transposed = false;  // true: the columns are dense; false: the rows are dense
+  int64_t ld = 1;           // elements from the start of a dense row (column) to the next one
 };
+// Returns the layout of a matrix with these extents and strides.
 MatrixLayout layoutOf(int64_t rows, int64_t columns, const MatmulShape::Matrix& matrix);
 
-// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree; the
-// message names them.
+// Checks the descriptors and returns the shape. Throws UserError if sizes or dtypes disagree. The
+// message names the wrong sizes or dtypes.
 //
-// A batch axis is merged into the rows if b lacks it, and if the batch axis and the rows form one
-// axis in the memory of a and of c. The batch axis may be outside or inside of the rows. Thus
-// [batch, m, k] x [k, n] is one unbatched matrix product.
+// A batch axis is merged into the rows of a and c if both conditions are true:
+// - b lacks the batch axis or is broadcast along it.
+// - The batch axis and the rows form one axis in the memory of a and of c.
+// The batch axis may be outside or inside of the rows. Thus [batch, m, k] x [k, n] becomes one
+// unbatched matrix product.
 MatmulShape matmulShape(const MatmulSpec& spec);
 
-// Returns the transposed matrix product. If the result of `shape` has dense columns, the transposed
-// result is row-major. `shape` must not have a bias, because the bias would vary along the rows.
+// Returns the transposed matrix product c^T = b^T a^T. If c has dense columns, the rows of c^T are
+// dense. `shape` must not have a bias, because the bias of the transposed product would vary along
+// rows.
 MatmulShape transposed(const MatmulShape& shape);
 
-// Iterates over the batches in order. Holds the offset of each operand, in elements.
+// Iterates over the batches in order. a(), b() and c() return the offset of the current batch in
+// each operand, in elements. next() advances to the next batch.
 class BatchOffsets {
  public:
   explicit BatchOffsets(const MatmulShape& shape) : shape_(shape), index_(shape.batch.size(), 0) {}

@@ -9,14 +9,15 @@ namespace heddle::host {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kNear = 1.15;    // times within this factor of the best one are measured again
-constexpr double kClear = 1.005;  // algorithm 0 is chosen if it is at most this factor slower
-constexpr int kRounds = 4;
-constexpr double kHeatMs = 2;
-constexpr int kMostRepeats = 50;
+// host/device/timed_choice.h explains the short heats and the final.
+constexpr double kNear = 1.15;    // times up to this factor above the best are measured again
+constexpr double kClear = 1.005;  // algorithm 0 wins if its time is at most this factor longer
+constexpr int kRounds = 4;        // of short heats
+constexpr double kHeatMs = 2;     // duration of a short heat, in milliseconds
+constexpr int kMostRepeats = 50;  // runs in a short heat
 constexpr size_t kFinalists = 4;
-constexpr double kFinalMs = 100;
-constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // milliseconds
+constexpr double kFinalMs = 100;                   // duration of a final heat, in milliseconds
+constexpr double kFinalFrom = 0.1, kFinalTo = 25;  // best times with a final, in milliseconds
 
 class TimedChoice {
  public:
@@ -44,7 +45,8 @@ class TimedChoice {
     }
   }
 
-  // Returns algorithm 0, if it can run, and then the others within `near`, fastest first.
+  // Returns algorithm 0, if it can run, followed by the other algorithms whose time is at most
+  // `near`, fastest first.
   std::vector<size_t> finalists(double near) const {
     std::vector<size_t> all(times_.size());
     std::iota(all.begin(), all.end(), size_t{0});
@@ -59,7 +61,7 @@ class TimedChoice {
     return all;
   }
 
-  // Measures the finalists and replaces all times, because only the times of the final count.
+  // Measures the finalists. Replaces all times, because only the times of the final decide.
   void runFinal(const std::vector<size_t>& finalists) {
     if (finalists.size() < 2) return;
     std::vector<double> sustained(times_.size(), kNever);
@@ -68,18 +70,20 @@ class TimedChoice {
     times_ = sustained;
   }
 
+  // Runs an algorithm for kFinalMs. Returns the mean time in the second half.
   double finalHeat(size_t i) {
     const int half = runsFor(kFinalMs / 2, i);
     stopwatch_.mean(i, half);
     return stopwatch_.mean(i, half);
   }
 
+  // Returns how many runs of an algorithm take about `ms` milliseconds.
   int runsFor(double ms, size_t i) const {
     return std::max(1, static_cast<int>(ms / std::max(times_[i], 1e-4)));
   }
 
   AlgorithmStopwatch& stopwatch_;
-  std::vector<double> times_;  // milliseconds
+  std::vector<double> times_;  // milliseconds per run
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 namespace heddle::host {
 namespace {
 
+// Asks for the choice of each question. The result contains no question without a choice.
 AlgorithmChoices answersOf(const std::set<std::string>& questions,
                            const AlgorithmAgreement::Ask& ask) {
   AlgorithmChoices choices;
@@ -18,13 +19,15 @@ AlgorithmChoices answersOf(const std::set<std::string>& questions,
   return choices;
 }
 
-// Joins single lines to one text. Questions and choices contain no line break.
+// Joins lines to one text. A line must not contain a line break; questions and choices contain
+// none.
 std::string joinLines(const std::set<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
   return text;
 }
 
+// Returns the lines of all texts.
 std::set<std::string> allLines(const std::vector<std::string>& texts) {
   std::set<std::string> lines;
   for (const std::string& text : texts) {
@@ -44,13 +47,14 @@ AlgorithmChoices AlgorithmAgreement::choose(const std::set<std::string>& questio
   return choices_;
 }
 
+// Rank 0 collects the questions of all ranks, chooses, and sends its choices to all ranks.
 void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const Ask& ask) {
   const std::set<std::string> all = allLines(world_->exchange(joinLines(questions)));
   std::string mine;
-  // At its first launch, a kernel is loaded, and the load waits for all running work of the GPU.
-  // During a run, this work could be a collective. The collective could wait for a rank that itself
-  // waits for the lock of the loader. Every rank with a GPU therefore loads its kernels here, after
-  // all ranks have posted their earlier runs.
+  // Every rank with a GPU loads its kernels here, when all ranks have posted the collectives of
+  // their earlier runs. The reason: CUDA loads a kernel at its first launch, and the load waits for
+  // all running work of the GPU. In the middle of a run, this work could be a collective that waits
+  // for another rank. The other rank could itself wait for CUDA's lock for loading kernels.
   if (world_->rank() != 0 && world_->transport() == "nccl") answersOf(questions, ask);
   if (world_->rank() == 0) {
     for (const auto& [question, choice] : answersOf(all, ask)) {
@@ -62,7 +66,7 @@ void AlgorithmAgreement::exchange(const std::set<std::string>& questions, const 
     const size_t tab = line.find('\t');
     HEDDLE_CHECK(tab != std::string::npos, "a choice of an algorithm without its question: {}",
                  line);
-    // An earlier choice is kept, because some rank uses it already.
+    // emplace() keeps an earlier choice, because some rank may already use it.
     choices_.emplace(line.substr(0, tab), line.substr(tab + 1));
   }
 }

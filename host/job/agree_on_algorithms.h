@@ -13,28 +13,30 @@ namespace heddle::host {
 
 // Chooses the library algorithms for the matrix products of one Executable.
 //
-// One rank:      the rank asks its own device.
+// One rank:      the rank's own device chooses.
 // Several ranks: rank 0 chooses for all ranks, because replicated results must have equal bits on
-//                all ranks. When the ranks prepare for new sizes, each rank sends its questions
-//                (Device::algorithmQuestions()) to rank 0. Rank 0 sends its choices to all ranks.
-// When:          the ranks exchange questions only if the unsharded sizes are new. These are equal
-//                on all ranks, so either all ranks take part or none. A rank may have a new
-//                question later, because its strides have changed. This question has no choice, and
-//                the rank uses the library's first guess.
-// No exchange:   the ranks of a program that does not communicate need not agree. They exchange
-//                nothing and use the library's first guess.
-// Threads:       thread-safe. In a job, all ranks prepare runs in the same order.
+//                all ranks. When the ranks prepare for new sizes, each rank sends its questions to
+//                rank 0. A question describes one matrix product (Device::algorithmQuestions()).
+//                Rank 0 sends its choices to all ranks.
+// When:          the ranks exchange questions only if the unsharded sizes are new. Unsharded sizes
+//                are equal on all ranks, so either all ranks take part or none. If the strides of
+//                one rank change later, this rank may have a new question. It then uses the
+//                library's first proposal, because no rank has made a choice.
+// No exchange:   if a program does not communicate, its ranks need not agree. They exchange nothing
+//                and use the library's first proposal.
+// Threads:       thread-safe. All ranks of a job must call choose() in the same order.
 class AlgorithmAgreement {
  public:
-  // Device::chooseAlgorithm: returns the choice for one question.
+  // Returns the choice for one question (Device::chooseAlgorithm()).
   using Ask = std::function<std::string(const std::string&)>;
 
-  // `world` nullptr: a job of one rank. `exchanges`: the program communicates and contains matrix
-  // products of a library, and the devices choose algorithms.
+  // - `world`: nullptr means a job of one rank.
+  // - `exchanges`: true means that the program communicates and contains matrix products of a
+  //   library, and that the devices choose algorithms.
   AlgorithmAgreement(comm::World* world, bool exchanges) : world_(world), exchanges_(exchanges) {}
 
-  // Returns the choices for a plan with these questions and unsharded sizes. Collective over the
-  // job if the sizes are new.
+  // Returns the choices for a plan with these questions and unsharded sizes. If the sizes are new,
+  // and the ranks exchange questions, the call is collective over the job.
   AlgorithmChoices choose(const std::set<std::string>& questions, const SizeBindings& sizes,
                           const Ask& ask);
 
@@ -45,7 +47,7 @@ class AlgorithmAgreement {
   bool exchanges_;
   std::mutex mutex_;
   std::set<SizeBindings> agreed_;
-  AlgorithmChoices choices_;  // of the job
+  AlgorithmChoices choices_;  // on which the ranks have agreed so far
 };
 
 }  // namespace heddle::host

@@ -46,8 +46,8 @@ std::string lineAt(const std::vector<std::string>& lines, size_t i) {
 
 }  // namespace
 
-// A split is collective over the job. Every rank therefore lists the teams of all ranks and takes
-// part in each split, even if the split gives this rank no communicator.
+// World::split() is collective over the job. Every rank therefore computes the teams of all ranks
+// and takes part in each split, even if the split creates no communicator for this rank.
 void Communicators::add(const Program& program, comm::World& world) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::pair<Team, comm::Carrier>> seen;
@@ -84,7 +84,8 @@ comm::Communicator& Communicators::of(const std::vector<int>& members,
 
 void checkAgreement(const Program& program, comm::World& world) {
   if (world.size() == 1) return;
-  // The ranks compare digests. They exchange the texts only if the digests differ, for the message.
+  // The ranks exchange digests of their programs. If the digests differ, they also exchange the
+  // texts, for the error message.
   const std::string text = print(program);
   const std::string digest =
       fmt::format("{}:{:x}", text.size(), boost::hash_range(text.begin(), text.end()));

@@ -11,33 +11,37 @@
 
 namespace heddle::host {
 
-// Owns the communicators that programs need: one for each distinct pair of a member list and a
-// carrier (Communicate::carrier). The programs must contain no Call. Communicators are split from
-// the job in the order in which a walk over the program finds their teams. This order is equal on
-// every rank.
+// Owns the communicators that programs need. A team is a list of ranks that take part in a
+// collective. A carrier is the hardware that moves the data (comm::Carrier in comm/communicator.h).
+// There is one communicator for each distinct pair of team and carrier.
 class Communicators {
  public:
-  // Creates the communicators that the program needs and that do not exist yet. Collective over the
-  // job. All programs must belong to one job. No other thread may use this object during the call.
+  // Creates the communicators that the program needs and that do not exist yet. The call is
+  // collective over the job. Every rank creates the communicators in the same order: that of the
+  // instructions that need them.
+  // - The program must contain no Call instruction (inlineCalls() removes them).
+  // - All programs must belong to the same job.
+  // - No other thread may use this object during the call.
   void add(const Program& program, comm::World& world);
 
-  // Returns one communicator. InternalError: no instruction of an added program names it.
+  // Returns the communicator of a team. Throws InternalError if no added program needs it.
   comm::Communicator& of(const std::vector<int>& members, const comm::Carrier& carrier) const;
 
+  // Returns the number of communicators of this rank.
   int64_t made() const { return static_cast<int64_t>(communicators_.size()); }
-  // Returns the time spent in add(), which includes waiting for other ranks.
+  // Returns the time spent in add(), in seconds. It includes the time of waiting for other ranks.
   double seconds() const { return seconds_; }
 
  private:
   using Key = std::pair<std::vector<int>, comm::Carrier>;
   std::map<Key, std::unique_ptr<comm::Communicator>> communicators_;
-  std::set<Key> split_teams_;  // all teams split so far, also those without this rank
+  std::set<Key> split_teams_;  // all teams split so far, including teams without this rank
   double seconds_ = 0;
 };
 
-// Checks that every rank of the job holds the same program. If programs differ, every rank throws
-// UserError with the first line that differs. Collective over the job. Does nothing in a job of one
-// rank.
+// Checks that every rank of the job holds the same program. The call is collective over the job,
+// and does nothing in a job of one rank. If programs differ, every rank throws UserError with the
+// first line that differs.
 void checkAgreement(const Program& program, comm::World& world);
 
 }  // namespace heddle::host

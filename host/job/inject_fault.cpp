@@ -40,6 +40,7 @@ std::optional<InjectedFault::Kind> kindOf(std::string_view text) {
   return std::nullopt;
 }
 
+// Blocks the calling thread for `seconds`, or forever. Throws UserError once ended() returns true.
 void waitOnStream(double seconds, bool forever, const std::function<bool()>& ended) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::duration<double>(seconds);
@@ -52,6 +53,7 @@ void waitOnStream(double seconds, bool forever, const std::function<bool()>& end
 
 }  // namespace
 
+// The fields may come in any order.
 InjectedFault parseFault(std::string_view spec) {
   InjectedFault fault;
   std::optional<InjectedFault::Kind> kind;
@@ -108,7 +110,8 @@ void injectBefore(const InjectedFault& fault, Device& device, Stream stream, con
   }
 }
 
-// Changes the bytes in a host buffer, which works for memory of any device.
+// Copies the bytes to a host buffer, inverts them there, and copies them back. This works for
+// memory of any device.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue) {
   if (fault.kind != InjectedFault::Kind::Corrupt) return;
@@ -123,7 +126,8 @@ void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64
       },
       stream, issue);
   device.copy(memory, staging->data(), count, stream, issue);
-  device.hostTask([staging] {}, stream, issue);  // keeps the buffer until the copy has completed
+  // This task keeps the buffer alive until the copy has completed.
+  device.hostTask([staging] {}, stream, issue);
 }
 
 }  // namespace heddle::host

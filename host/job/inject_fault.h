@@ -10,10 +10,11 @@
 
 namespace heddle::host {
 
-// A deliberate fault for tests of how a job ends. It acts when `rank` issues the instruction.
+// A deliberate fault, for tests of how a job ends. The fault acts when rank `rank` issues
+// instruction `instruction`.
 struct InjectedFault {
   enum class Kind : uint8_t {
-    Die,      // kills the process; a rank that is a thread throws instead
+    Die,      // kills the process; throws instead if the rank is a thread
     Throw,    // the instruction fails
     Stall,    // the stream of the instruction stops until the job has failed
     Delay,    // the stream of the instruction stops for `seconds`
@@ -21,22 +22,26 @@ struct InjectedFault {
   };
   Kind kind = Kind::Throw;
   int rank = 0;
-  InstructionIndex instruction = 0;  // counted in the program without Calls
-  double seconds = 0;
-  bool is_process = false;  // Die: the rank has a process of its own
+  InstructionIndex instruction = 0;  // index in the program after inlineCalls()
+  double seconds = 0;                // duration of a Delay
+  bool is_process = false;           // true: the rank is a separate process, which Die may kill
 };
 
 // Parses a text such as `rank=2,instr=7,die`. The kinds are die, throw, stall, delay=5s and
-// corrupt. UserError naming the field that is wrong.
+// corrupt. Throws UserError that names the wrong field.
 InjectedFault parseFault(std::string_view spec);
 
-// Call this before the work of the instruction is enqueued on `stream`. Die and Throw do not
-// return. Stall and Delay enqueue host work that blocks the stream. Once `ended` returns true,
-// because the job has failed, this work ends with an error.
+// Performs a fault that acts before the instruction. Call this before the work of the instruction
+// is enqueued on `stream`.
+// - Die and Throw do not return.
+// - Stall and Delay enqueue host work that blocks the stream. `ended` must return true once the job
+//   has failed; the host work then ends with an error.
+// - Corrupt does nothing here.
 void injectBefore(const InjectedFault& fault, Device& device, Stream stream, const Issue& issue,
                   std::function<bool()> ended);
-// Call this after the work of the instruction was enqueued on `stream`. Corrupt changes the
-// `bytes` at `memory` that the instruction has written; the other kinds do nothing.
+// Performs a Corrupt fault. Call this after the work of the instruction was enqueued on `stream`.
+// The instruction has written `bytes` bytes at `memory`; the fault inverts the first MiB of them.
+// Other kinds do nothing here.
 void injectAfter(const InjectedFault& fault, Device& device, void* memory, int64_t bytes,
                  Stream stream, const Issue& issue);
 

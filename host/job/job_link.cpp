@@ -40,8 +40,9 @@ void JobLink::end(comm::Activity activity) {
 int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   std::lock_guard lock(mutex_);
   if (monitor_ == nullptr) return 0;
-  // Runs of one Executable that do not communicate end in order, so they form one chain. Its id is
-  // negative, because the ids of chains of communicating runs are not.
+  // The runs of one Executable that do not communicate end in the order in which they began, so
+  // they form one chain. The id of this chain is negative. The ids of chains of communicating runs
+  // are positive.
   if (!communicates) return monitor_->activity().beginLocalRun(program_, -1 - number_);
   size_t plan = program_;
   boost::hash_combine(plan, number_);
@@ -49,8 +50,8 @@ int64_t JobLink::beginRun(uint64_t sizes, bool communicates, int64_t chain) {
   return monitor_->activity().beginRun(program_, plan, chain);
 }
 
-// Compares with the next rank in the first runs and then in every kKeptRuns-th run. It is too slow
-// to read memory that another rank writes in every run of a long series.
+// The ranks compare their runs in the first 16 runs, and later in every kKeptRuns-th run. A
+// comparison in every run would be too slow, because it reads memory that another rank writes.
 void JobLink::endRun(int64_t run) {
   constexpr int64_t kFirst = 16;
   constexpr auto kPeriod = static_cast<int64_t>(comm::kKeptRuns);

@@ -10,44 +10,49 @@
 
 namespace heddle::host {
 
-// Connects the runs of one Executable to the job monitor. Does nothing in a job of one rank, and
-// after close(). Thread-safe.
+// Reports the runs of one Executable to the job monitor (comm/monitor/job_monitor.h). Does nothing
+// in a job of one rank, before open(), and after close(). Thread-safe.
 class JobLink {
  public:
-  // `program` is the hash that was given to JobMonitor::addProgram(). `number` identifies the
-  // Executable, is equal on all ranks, and distinguishes two Executables of one program. `world`
-  // and `monitor` must live until close().
+  // Starts the reports. `world` and `monitor` must exist until close().
+  // - `program`: the hash that was given to JobMonitor::addProgram().
+  // - `number`: the number of the Executable on this job monitor. It is equal on all ranks, and
+  //   differs between two Executables of one program.
   void open(comm::World& world, comm::JobMonitor& monitor, uint64_t program, int64_t number);
+  // Ends the reports.
   void close();
 
-  // Returns nullptr in a job of one rank. The work of streams writes to the status, and must end
-  // before close().
+  // Returns the status of this rank, or nullptr in a job of one rank. Work on streams writes to the
+  // status. This work must end before close().
   comm::RankStatus* status() const { return status_; }
 
-  // Call these around an activity. If the activity throws, do not call end(): the status then shows
-  // where the rank failed.
+  // Report the start and the end of an activity of this rank, such as compiling or waiting. If the
+  // activity throws, do not call end(): the status then shows the activity in which the rank
+  // failed.
   void begin(comm::Activity activity);
   void end(comm::Activity activity);
 
-  // Returns a number for endRun().
+  // Reports the start of a run, and returns a number for endRun().
   //   sizes         hash that distinguishes the plans of one program
-  //   communicates  the program communicates on some rank, so all ranks count its runs
+  //   communicates  true: the program communicates on some rank, so all ranks count its runs
   //   chain         id of a sequence of runs that end in the order in which they began; 0: none
   int64_t beginRun(uint64_t sizes, bool communicates, int64_t chain);
-  // Ends the run with the number that beginRun() returned. Throws UserError if the next rank has
-  // begun different runs. Does nothing if `run` is 0, or after the job has failed, so that the
-  // status still shows where the rank was.
+  // Reports the end of the run with the number `run`, which beginRun() returned. Throws UserError
+  // if the next rank has begun different runs; not every call compares them. Does nothing if `run`
+  // is 0 or if the job has failed. After a failure, the status must still show the last
+  // instruction.
   void endRun(int64_t run);
 
-  // Calls JobMonitor::compareCounts for an all-to-all-v of the run that is being issued. Only one
-  // run may be issued on the job monitor at this time (host/run/run_order.h).
+  // Calls JobMonitor::compareCounts() for an all-to-all-v of the run that is being issued. Requires
+  // that no other run is issued on the job monitor at the same time (host/run/run_order.h).
   void compareCounts(int32_t instruction, int32_t occurrence, const std::vector<int>& members,
                      std::span<const int64_t> sends, std::span<const int64_t> expects);
 
-  // Reports that this rank has failed, and ends its waiting calls.
+  // Reports to the other ranks that this rank has failed. Waiting calls of this rank end too.
   void fail(const std::string& reason) noexcept;
+  // Returns whether any rank of the job has failed.
   bool failed() const;
-  // Returns an empty string unless failed().
+  // Returns the failure of the job, or an empty string if failed() is false.
   std::string failure() const;
 
  private:
@@ -58,7 +63,7 @@ class JobLink {
   uint64_t program_ = 0;
   int64_t number_ = 0;
   int64_t ended_runs_ = 0;
-  int waiting_ = 0;
+  int waiting_ = 0;  // number of Waiting activities that have begun and not ended
 };
 
 }  // namespace heddle::host

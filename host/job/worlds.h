@@ -8,32 +8,34 @@
 
 namespace heddle::host {
 
-// Returns true in a process that mpirun (or another PMI launcher) started.
+// Returns whether mpirun or another PMI launcher started this process.
 bool startedByMpi();
 
-// Creates a job of `size` ranks in this process. The communicators use the memory of devices of
-// `kind`: host memory for Null and Cpu, memory of GPU 0 for Cuda.
+// Creates a job of `size` ranks in this process. Its communicators accept host memory if `kind` is
+// Null or Cpu, and memory of GPU 0 if `kind` is Cuda.
 std::vector<std::unique_ptr<comm::World>> makeInProcessWorldsFor(DeviceKind kind, int size);
 
 // Creates the World of this process's rank.
 //
 // Job:        the job of MPI if mpirun started the process, otherwise a job of one rank. In an MPI
-//             job with Cuda, NCCL provides the communicators on GPU `device_ordinal`, and MPI
+//             job with Cuda, the communicators are those of NCCL on GPU `device_ordinal`; MPI
 //             bootstraps NCCL.
-// Errors:     UserError when a module that the job needs is missing.
-// Exceptions: a program that leaves the job because of an exception must catch it outside the scope
-//             of the World. The destructor of the World then notifies the other ranks, and their
-//             run() or wait() throws. World::fail() tells them the reason.
+// Errors:     UserError if a module that the job needs is missing (host/device/load_module.h).
+// Exceptions: if an exception ends the work of a rank, catch it outside of the scope of the World.
+//             The destructor of the World then notifies the other ranks, and their run() or wait()
+//             throws. Call World::fail() first, so that their error messages contain the reason.
 // After that: after a failure, MPI can only be used to end the process.
 //             - If heddle initialised MPI, the process ends without MPI_Finalize.
-//             - A program that initialised MPI itself calls MPI_Abort, after it has waited for one
-//               second so that the other ranks can report their errors (examples/mpi_job.cpp).
-//               In a failed job, MPI_Finalize calls MPI_Abort with code 2. Otherwise it could wait
-//               forever for ranks that never call it.
+//             - A program that initialised MPI itself should wait for one second and then call
+//               MPI_Abort (examples/mpi_job.cpp). During this second, the other ranks can report
+//               their errors.
+//             - In a failed job, MPI_Finalize calls MPI_Abort with code 2. Otherwise MPI_Finalize
+//               could wait forever for ranks that never call it.
 //             - The process cannot create another World.
 std::unique_ptr<comm::World> makeJobWorld(DeviceKind kind, int device_ordinal);
 
-// Wraps `world` with communicators of NCCL or of copy engines on this rank's GPU `device_ordinal`.
+// Returns a World with the ranks of `world`. Its communicators use NCCL or copy engines, on this
+// rank's GPU `device_ordinal`.
 std::unique_ptr<comm::World> makeNcclWorld(std::unique_ptr<comm::World> world, int device_ordinal);
 
 }  // namespace heddle::host

@@ -27,7 +27,7 @@ class Lowering {
     program_.guards = fusion_.guards;
     for (ValueId id : fusion_.inputs()) program_.inputs.push_back(slotOf(id));
     // Scalars come first, because any group may read them. Padding comes after all groups, because
-    // it depends on every collective of a slot.
+    // the padding of a slot depends on all of its collectives.
     evaluateScalars();
     for (const Group& group : segmented_.groups) lowerGroup(group);
     for (ValueId id : fusion_.outputs()) program_.outputs.push_back(slotOf(id));
@@ -37,6 +37,7 @@ class Lowering {
   }
 
  private:
+  // Returns the slot of a value, and creates the slot at the first call.
   SlotId slotOf(ValueId id) {
     SlotId& slot = slots_[id];
     if (slot >= 0) return slot;
@@ -50,20 +51,21 @@ class Lowering {
     program_.body.push_back({std::move(op), on, line});
   }
 
-  // Returns the mesh for Instruction::on. -1: every rank of the job.
+  // Returns the value of Instruction::on for values on a mesh. kNoMesh means every rank of the job.
   MeshId onMesh(MeshId mesh) const {
     if (!mesh.valid()) return kNoMesh;
     return fusion_.meshes[mesh].size() < job_size_ ? mesh : kNoMesh;
   }
 
-  // The ranks that hold the value.
+  // Returns the value of Instruction::on for instructions that write the value.
   MeshId on(ValueId id) const {
     const std::optional<Sharding>& sharding = fusion_.tensor(id).sharding;
     return sharding ? onMesh(sharding->mesh) : kNoMesh;
   }
 
-  // Returns, per value, whether a group, an output or another needed scalar reads this scalar.
-  // Constants that only groups read are not needed, because kernels repeat them.
+  // Returns, per value, whether the program needs an Evaluate for it. A scalar needs one if a
+  // group, an output of the fusion, or another scalar with an Evaluate reads it. A constant that
+  // only groups read needs none, because kernels repeat constants.
   IdVector<ValueId, char> neededScalars() const {
     IdVector<ValueId, char> needed(fusion_.values().size(), 0);
     for (ValueId id : fusion_.outputs()) needed[id] = 1;
@@ -123,7 +125,7 @@ class Lowering {
   }
 
   void lowerKernel(const Group& group) {
-    if (group.outputs.empty()) return;  // dead code, if the pass removeDead was skipped
+    if (group.outputs.empty()) return;  // dead code; it exists only if removeDead was skipped
     Fusion segment = extract(segmented_, group);
     LaunchKernel launch{static_cast<KernelId>(program_.kernels.size()), {}, {}, 0};
     auto slotsOf = [&](const std::vector<ValueId>& ids) {
@@ -264,21 +266,21 @@ class Lowering {
     return slot.alloc;
   }
 
-  // Allocates the side that holds the blocks of all ranks of the team. It consists of one block per
-  // rank; all blocks have the same size (rounded up).
+  // Sets the allocation of `all`, the input or output of a collective that holds the blocks of all
+  // ranks of the team. It has space for one block per rank; all blocks have the rounded-up size.
   void padAllBlocks(const Collective& c, SlotId all, SlotId block) {
     const auto axis = static_cast<size_t>(c.step.axis);
     const Size blocks = allocOf(block)[axis] * Size(blocksOf(c.step));
     const bool is_first = program_.slots[static_cast<size_t>(all)].alloc.empty();
     Size& alloc = allocOf(all)[axis];
-    // These blocks cover the extent. Only another collective of the slot may need a larger
-    // allocation.
+    // These blocks cover the extent of the axis. Only another collective of this slot may need a
+    // larger allocation.
     alloc = is_first ? blocks : Size::max(alloc, blocks);
   }
 
-  // Sets allocations so that the counts of a collective are equal on all ranks. Inputs that are
-  // split into blocks come first, because an allreduce or a broadcast of such a value copies its
-  // padding.
+  // Sets allocations so that the counts of a collective are equal on all ranks. The first loop
+  // handles inputs that a collective splits into blocks. It must come first, because an output of
+  // an allreduce or a broadcast gets the padded sizes of its input.
   void padForCollectives() {
     for (const Collective& c : collectives_) {
       switch (c.step.kind) {
@@ -308,7 +310,8 @@ class Lowering {
     }
   }
 
-  // Marks the slots that the user wants split into chunks. The passes remove the marks.
+  // Marks the slots that the user wants to be split into chunks (host/passes/chunk). The passes on
+  // the program remove the marks.
   void markStreamSplits() {
     const auto splits = fusion_.annotation<StreamSplits>(kStreamSplits);
     if (!splits) return;

@@ -5,16 +5,17 @@
 
 namespace heddle::host {
 
-// Lowers a segmented fusion to a host program for a job of `job_size` ranks. No other function
-// lowers fusions.
+// Lowers a segmented fusion, that is, translates it to a host program (host/program/program.h) for
+// a job of `job_size` ranks. No other function lowers fusions.
 //
-// - The groups are translated in order, all on stream 0. A group (ir/segment/segment.h) becomes
-//   Allocate and LaunchKernel, Allocate and CallLibrary, Communicate and Wait, or Alias. Scalars
-//   become Evaluate.
-// - The program has no Free and no second stream. The passes of host/passes/pipeline.cpp add them.
-// - Instructions for values on a mesh that is smaller than the job run on the ranks of that mesh.
-// - Every `set` that changes the sharding of a value must be one of the steps of
-//   ir/analysis/reshard_step.h.
+// - Scalars are translated first: each becomes an Evaluate instruction.
+// - The groups (ir/segment/segment.h) are translated in order, all on stream 0. A kernel becomes
+//   Allocate and LaunchKernel. A library call becomes Allocate and CallLibrary. A collective
+//   becomes Allocate, Communicate and Wait. A view becomes Alias.
+// - The program has no Free instruction and uses only stream 0. The passes of
+//   host/passes/pipeline.cpp add Free instructions and streams.
+// - If a mesh is smaller than the job, only its ranks execute the instructions for values on it.
+// - Every `set` op that changes a sharding must be a single step of ir/analysis/reshard_step.h.
 Program lower(const SegmentedFusion& segmented, int64_t job_size);
 
 }  // namespace heddle::host

@@ -16,8 +16,11 @@ class ExchangeWriter {
     block_[joined] = blockAllocation(slot(x_.post.in).tensor, program_.meshes)[joined];
   }
 
-  // Emits the instructions. Each slot differs from the slot before it in one property: the order of
-  // its elements in memory, the order of its axes, the joined axis, or the padding.
+  // Emits the instructions. Each of the slots below differs from the one before it in one property:
+  // - parts to tiles: the order of the elements in memory
+  // - tiles to apart: the order of the axes
+  // - apart to padded: the ranks and the joined axis become one axis
+  // - padded to the result: the padding is left out
   void run() {
     const SlotId parts = addSlot("_parts", partSizes(), partOrder());
     const SlotId tiles = addSlot("_tiles", partSizes(), tileOrder());
@@ -41,20 +44,23 @@ class ExchangeWriter {
 
   Size ranks() const { return Size(devicesOf(x_.step.mesh, x_.step.team)); }
 
-  // Returns the sizes of the received parts: the number of ranks, then the axes of a part.
+  // Returns the sizes of the received parts: the number of ranks, then the sizes of one part.
   std::vector<Size> partSizes() const {
     std::vector<Size> sizes{ranks()};
     sizes.insert(sizes.end(), block_.begin(), block_.end());
     return sizes;
   }
 
+  // Returns the memory order of the received parts: part after part, each in the order of the
+  // input.
   AxisOrder partOrder() const {
     AxisOrder order{0};
     for (int64_t axis : x_.order) order.push_back(axis + 1);
     return order;
   }
 
-  // Returns the memory order of the result, with the ranks directly outside of the joined axis.
+  // Returns the memory order of the result, with the axis of the ranks directly outside of the
+  // joined axis.
   AxisOrder tileOrder() const {
     AxisOrder order;
     for (int64_t axis : out_.tensor.allocationOrder()) {
@@ -64,7 +70,7 @@ class ExchangeWriter {
     return order;
   }
 
-  // Returns the axes in logical order, with the ranks directly before the joined axis.
+  // Returns the axes in logical order, with the axis of the ranks directly before the joined axis.
   std::vector<int64_t> apartAxes() const {
     std::vector<int64_t> axes;
     for (int64_t axis = 0; axis < static_cast<int64_t>(block_.size()); ++axis) {
@@ -104,6 +110,7 @@ class ExchangeWriter {
     return static_cast<SlotId>(program_.slots.size()) - 1;
   }
 
+  // Adds the kernel that copies the parts to the tiles.
   KernelId addKernel(SlotId parts, SlotId tiles) {
     const auto id = static_cast<KernelId>(program_.kernels.size());
     const std::string name = fmt::format("k{}", id);

@@ -7,26 +7,26 @@
 
 namespace heddle::host {
 
-// Returns the sizes that every rank allocates for its block, as symbolic expressions. A sharded
-// axis has the size of the largest block.
+// Returns the sizes that every rank allocates for its block of a tensor, as symbolic expressions.
+// The size of a sharded axis is that of the largest block.
 std::vector<Size> blockAllocation(const TensorView& tensor, const Meshes& meshes);
 
-// The all-to-all of a reshard expression. It splits axis `step.axis` of `post.in` among the ranks
-// of the team, and joins axis `step.joined`.
+// An all-to-all that changes the sharding of a tensor. Axis `step.axis` of the input is split among
+// the ranks of the team. The parts of axis `step.joined` are joined.
 struct Exchange {
-  Communicate post;
+  Communicate post;  // from the slot of the input to the slot of the result
   ReshardStep step;
-  AxisOrder order;
-  MeshId on = kNoMesh;
-  int line = 0;
+  AxisOrder order;      // memory order of the input
+  MeshId on = kNoMesh;  // Instruction::on of all instructions of the exchange
+  int line = 0;         // Instruction::line
 };
 
-// Appends the instructions of the exchange to the program. The parts of the ranks are received one
-// after another, each in the memory order of its sender. A kernel then moves the elements to the
-// memory order of the result:
+// Appends the instructions of the exchange to the program. A rank receives one part from each rank
+// of the team. The parts are stored one after another, in the memory order of the input. A kernel
+// then moves the elements to the memory order of the result `out`. Three slots are used:
 //
-//   %out_parts     received: [ranks, the axes of a part]
-//   %out_tiles     the same elements in the memory order of %out
+//   %out_parts     the received parts; axes: the ranks, then the axes of a part
+//   %out_tiles     the same elements and axes, in the memory order of %out
 //   %out           view of %out_tiles: the ranks and the joined axis become one axis, and the
 //                  padding is left out
 void appendExchange(Program& program, const Exchange& exchange);

@@ -9,7 +9,8 @@
 namespace heddle::host {
 namespace {
 
-// Per symbol, the axis that gave its value, for the message when another input disagrees.
+// Maps each symbol to the axis that gave its value. Messages use it if another input gives another
+// value.
 using Sources = std::map<std::string, std::string>;
 
 std::string axisOf(const Slot& slot, size_t axis) {
@@ -32,8 +33,8 @@ void bindSymbols(const Slot& slot, const std::vector<int64_t>& global, SizeBindi
   }
 }
 
-// Returns " (heads = 4 by default)" for the symbols of an extent whose value no input gives.
-// `given` holds the values that the inputs give.
+// Returns a text such as " (heads = 4 by default)" that lists the symbols of an extent whose values
+// come from defaults. `given` holds the symbols whose values come from inputs.
 std::string defaultsIn(const Size& extent, const SizeBindings& given, const SizeBindings& sizes) {
   std::vector<std::string> symbols;
   extent.collectSymbols(symbols);
@@ -46,8 +47,8 @@ std::string defaultsIn(const Size& extent, const SizeBindings& given, const Size
   return list.empty() ? list : list + " by default)";
 }
 
-// Checks constant and composite extents. Call this when every symbol has its value. `given` holds
-// the values that the inputs give.
+// Checks the extents that are constants or expressions. Requires that every symbol has its value.
+// `given` holds the symbols whose values come from inputs.
 void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const SizeBindings& given,
                   const SizeBindings& sizes) {
   for (size_t axis = 0; axis < global.size(); ++axis) {
@@ -61,7 +62,7 @@ void checkExtents(const Slot& slot, const std::vector<int64_t>& global, const Si
   }
 }
 
-// Computes the values of symbols that occur only in composite extents.
+// Computes the values of symbols that occur only inside expressions, such as h in an extent 2*h.
 void solveSymbols(const Program& program, UnrollRequest& request) {
   std::vector<std::pair<Size, int64_t>> extents;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -73,6 +74,7 @@ void solveSymbols(const Program& program, UnrollRequest& request) {
   solveSizes(extents, request.sizes);
 }
 
+// Returns whether the sharding of the slot splits any axis.
 bool isSplit(const Slot& slot) {
   if (!slot.tensor.sharding) return false;
   for (size_t axis = 0; axis < slot.tensor.rank(); ++axis) {
@@ -105,7 +107,7 @@ void checkMemory(const Slot& slot, const Tensor& tensor) {
                     slot.name, str(tensor.desc.sizes));
 }
 
-// Completes a descriptor, and checks the properties that do not depend on the sizes.
+// Completes a descriptor (see bindInputs()), and checks the properties that do not depend on sizes.
 TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   TensorDesc desc = given;
   HEDDLE_USER_CHECK(desc.dtype == slot.tensor.dtype, "input %{} is {}, got {}", slot.name,
@@ -128,13 +130,14 @@ TensorDesc complete(const Slot& slot, const TensorDesc& given) {
   return desc;
 }
 
-// Returns false if all offsets are zero, because a descriptor without a given offset has zeros too.
+// Returns whether the caller has given an offset. Zeros do not count, because complete() also sets
+// zeros.
 bool isGiven(const std::vector<int64_t>& offset) {
   return std::any_of(offset.begin(), offset.end(), [](int64_t first) { return first != 0; });
 }
 
-// Requires that the descriptor is the block that the sharding of the slot gives to this rank. The
-// caller's strides are kept.
+// Checks that the descriptor is the block that the sharding of the slot gives to this rank. Then
+// sets the offset. The caller's strides do not change.
 void checkBlock(const Slot& slot, const Program& program, const SizeBindings& sizes, int64_t rank,
                 int64_t ranks, TensorDesc& desc) {
   const TensorDesc expected = describe(slot, program.meshes, sizes, rank, ranks);
@@ -157,8 +160,8 @@ void checkBlock(const Slot& slot, const Program& program, const SizeBindings& si
   desc.held = expected.held;
 }
 
-// Checks that the input has the memory order for which the program was compiled. Axes of size 1 may
-// be anywhere in the order.
+// Checks that the input has the memory order and contiguity for which the program was compiled. An
+// axis of size 1 may have any stride.
 void checkObserved(const Slot& slot, const TensorDesc& desc) {
   if (!slot.tensor.layout.observed || desc.numel() == 0) return;
   const Layout::Observed& observed = *slot.tensor.layout.observed;
@@ -167,7 +170,7 @@ void checkObserved(const Slot& slot, const TensorDesc& desc) {
   for (size_t i = observed.order.size(); i-- > 0;) {
     const size_t axis = static_cast<size_t>(observed.order[i]);
     if (desc.sizes[axis] == 1) {
-      inner_span *= desc.alloc[axis];  // can be more than 1, in the last block of a sharded axis
+      inner_span *= desc.alloc[axis];  // may exceed 1 in the last block of a sharded axis
       continue;
     }
     const int64_t stride = desc.strides[axis];
@@ -198,7 +201,7 @@ void completeSizes(const Program& program, SizeBindings& sizes) {
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                          int64_t ranks) {
   checkCount(program, inputs.size());
-  // First the sizes of all inputs, then the checks that need every size.
+  // The first loop finds the sizes of all inputs. The checks of the second loop need every size.
   UnrollRequest request;
   request.rank = rank;
   request.ranks = ranks;

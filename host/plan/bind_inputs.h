@@ -9,22 +9,26 @@
 namespace heddle::host {
 
 // Checks the arguments of a run against the program, and derives the sizes of the program from
-// them. Returns the request for unroll().
+// them. Returns the request to pass to unroll() (host/unroll/unroll.h).
 //
-// Descriptors are completed: empty `global`, `alloc`, `strides` and `offset` take the values of an
-// unpadded row-major tensor. Trailing scalars with defaults may be missing.
+// - If a descriptor leaves `global`, `alloc`, `strides` or `offset` empty, it gets the values of an
+//   unsharded, unpadded, row-major tensor.
+// - Scalars at the end of the list may be missing if they have defaults.
 //
-// UserError naming the input, for
-// - a wrong number of arguments, or a scalar in place of a tensor;
-// - a wrong dtype, rank or size, or a symbol with two values (the message names both inputs);
-// - a tensor with axes in host memory;
-// - a block that is not the block of this rank;
-// - a memory order for which the program was not compiled;
-// - a guard of the program that fails.
+// Throws UserError for any of these faults. The message names the input, if the fault has one.
+// - The number of arguments is wrong, or a scalar is passed for a tensor or a tensor for a scalar.
+// - A dtype, a number of axes or a size is wrong.
+// - Two inputs give different values to one symbol. The message names both inputs.
+// - A tensor with axes is in host memory.
+// - A tensor with elements has no data.
+// - The descriptor of a sharded input has no `global`, or is not the block of this rank.
+// - The strides do not have the memory order for which the program was compiled.
+// - A guard of the program fails, that is, two sizes differ that must be equal.
 UnrollRequest bindInputs(const Program& program, const std::vector<Argument>& inputs, int64_t rank,
                          int64_t ranks);
 
-// Gives symbols without a value their defaults, then checks the guards.
+// Adds the defaults of the program to `sizes` for symbols without a value. Then checks the guards
+// of the program, and throws UserError if one fails.
 void completeSizes(const Program& program, SizeBindings& sizes);
 
 // Returns a copy of the program in which every mesh has its size in a job of `ranks` ranks. This

@@ -6,6 +6,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns the widest type of the category of a dtype.
 DType scalarType(DType dtype) {
   if (dtype == DType::Bool) return dtype;
   return isFloat(dtype) ? DType::F64 : DType::I64;

@@ -6,19 +6,23 @@
 
 namespace heddle::host {
 
-// Kernels take a 0-d input in host memory by value, as a scalar argument. These functions rewrite
-// segments so that such an input becomes a scalar.
+// An input of a run may be a tensor without axes (0-d) in host memory. Kernels take the element of
+// this tensor by value, as a scalar argument. These functions rewrite the segment of a kernel
+// accordingly. A segment is the part of a fusion from which a kernel is generated.
 
-// Returns whether input `position` of a segment may be passed by value: it is a tensor without
-// axes, no op reads it at computed indices, and it is not an output of the segment.
+// Returns whether input `position` of a segment may be passed by value. The conditions are:
+// - The input is a tensor without axes.
+// - No op reads it at computed indices.
+// - It is not an output of the segment.
 bool mayComeByValue(const Fusion& segment, size_t position);
 
-// Returns the segment with some inputs (one flag per input) as scalars. A scalar has the widest
-// type of its category, and the segment computes the 0-d tensor from it. Inputs keep their
-// positions.
+// Returns the segment with some inputs replaced by scalars. `by_value` has one flag per input. A
+// scalar has the widest type of its category (bool, i64 or f64). The returned segment computes the
+// 0-d tensor from the scalar. Inputs keep their positions.
 Fusion withValues(const Fusion& segment, const std::vector<bool>& by_value);
 
-// Returns a segment whose only input is a scalar of that type, and whose output is the 0-d tensor.
+// Returns a segment that stores a scalar to a 0-d tensor of type `dtype`. The scalar is its only
+// input and has the widest type of its category.
 Fusion valueSegment(DType dtype);
 
 }  // namespace heddle::host

@@ -9,8 +9,9 @@ KernelStore::KernelStore(Device& device, codegen::ImageCache* images)
     : device_(device), images_(images) {}
 
 void KernelStore::prepare(const std::vector<const codegen::KernelPlan*>& plans) {
-  // Sources are marked as loaded before the compiler runs. The compiler runs without mutex_, so
-  // that handle() does not wait for it. If the compiler fails, the marks are removed.
+  // New sources are added to loaded_ before the compiler runs. The compiler runs without mutex_, so
+  // that handle() does not wait for the compiler. If the compiler fails, the new sources are
+  // removed.
   std::lock_guard preparing(preparing_);
   std::vector<const codegen::KernelSource*> added;
   {

@@ -12,17 +12,18 @@
 
 namespace heddle::host {
 
-// The kernels of one Executable. Each is compiled and loaded once, for any number of plans.
-// Thread-safe.
+// Holds the kernels of one Executable. A kernel is compiled and loaded only once, even if several
+// plans use it. Thread-safe.
 class KernelStore {
  public:
-  // `images` nullptr: a private cache in the default folder. Both must outlive the store.
+  // `device` and `images` must outlive the store. `images` nullptr: the store creates a private
+  // cache in the default folder.
   KernelStore(Device& device, codegen::ImageCache* images);
 
-  // Compiles all new sources together, and loads every entry point that a stage of the plans names.
-  // If several sources fail, prepare() throws the error of the first one.
+  // Compiles all new sources of the kernel plans together, and loads the entry points of their
+  // launches. If several sources fail to compile, prepare() throws the error of the first one.
   void prepare(const std::vector<const codegen::KernelPlan*>& plans);
-  // Returns a loaded entry. Call prepare() with its source before.
+  // Returns entry point `entry` of a source. Requires that prepare() has loaded it before.
   KernelHandle handle(const std::string& source, const std::string& entry) const;
 
  private:

@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the values of the segment's symbols. They come from the unsharded sizes of the operands,
-// or else from the sizes of the program.
+// Returns the values of the segment's symbols: the unsharded sizes of the operands and, for all
+// other symbols, the sizes of the program.
 SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inputs,
                        const std::vector<TensorDesc>& outputs, const SizeBindings& sizes) {
   SizeBindings bound;
@@ -27,6 +27,7 @@ SizeBindings symbolsOf(const Fusion& segment, const std::vector<TensorDesc>& inp
   return bound;
 }
 
+// Builds the segment of one rank, value by value.
 class Localiser {
  public:
   Localiser(const Fusion& segment, const SizeBindings& sizes, int64_t rank)
@@ -60,6 +61,7 @@ class Localiser {
     new_of_[id] = made;
   }
 
+  // Returns this rank's block of an axis.
   Block blockOfAxis(const TensorView& tensor, size_t axis) const {
     const int64_t n = tensor.domain[axis].extent.evaluate(lookup_);
     if (!tensor.sharding || !tensor.sharding->isSharded(axis)) return {0, n, n};
@@ -67,6 +69,7 @@ class Localiser {
     return blockOf(n, mesh, tensor.sharding->axes[axis], rank_);
   }
 
+  // Returns an attribute of sizes with the constant sizes of this rank's block.
   std::vector<Size> localSizes(const Expression& expr, std::string_view attr) const {
     const auto& sizes = expr.attr<std::vector<Size>>(attr);
     const TensorView& out = segment_.tensor(expr.outputs[0]);
@@ -78,7 +81,8 @@ class Localiser {
     return local;
   }
 
-  // The indices of a block are those within the block plus the index of its first element.
+  // Adds an iota: the indices within this rank's block plus the unsharded index of the block's
+  // first element.
   void addIota(const Expression& expr) {
     const ValueId out = expr.outputs[0];
     const size_t axis = expr.axis();
@@ -91,9 +95,11 @@ class Localiser {
     new_of_[out] = builder_.name(name).pointwise("add", {index, begin});
   }
 
-  // Looks up elements in this rank's block of a table that is sharded along the axis. An index in
-  // the block of another rank gives 0, so that the sum over the ranks is the element. An index
-  // outside of the unsharded table becomes -1, for which the op gives its result for wrong indices.
+  // Adds an op that looks up elements of a table (such as take), for a table that is sharded along
+  // the axis of the op. This rank looks up elements in its own block.
+  // - An index in the block of another rank gives 0. The sum over all ranks is then the element.
+  // - An index outside of the unsharded table is replaced by -1. The op then gives its result for
+  //   wrong indices.
   void addLookup(const Expression& expr) {
     const TensorView& table = segment_.tensor(expr.inputs[0]);
     const size_t axis = expr.axis();
@@ -112,7 +118,8 @@ class Localiser {
     };
     const ValueId wide = b().cast(moved(expr.inputs[1]), DType::I64);
     const ValueId in_table = within(wide, table.domain[axis].extent.evaluate(lookup_));
-    // Wrong indices are replaced by -1 before the subtraction, so that it cannot overflow.
+    // Indices outside of the table are replaced by -1 before the subtraction, so that the
+    // subtraction cannot overflow.
     const ValueId begin = literal(block.begin), invalid = literal(-1);
     const ValueId valid = b().pointwise("where", {in_table, wide, invalid});
     const ValueId shifted = b().pointwise("sub", {valid, begin});
@@ -128,7 +135,8 @@ class Localiser {
     new_of_[expr.outputs[0]] = builder_.name(name).pointwise("where", {mask, none, found});
   }
 
-  // Returns the axes of the result of a take that do not come from its index tensor.
+  // Returns the axes of the result that are axes of the table, not of the index tensor. Only a take
+  // has such axes.
   std::vector<int64_t> axesNotOfIndex(const Expression& expr) const {
     std::vector<int64_t> axes;
     if (expr.op->name != "take") return axes;

@@ -16,19 +16,22 @@ namespace heddle::host {
 
 class PreparedAttention;  // host/device/attention.h
 
-// A plan is an unrolled program bound to a device: a flat list of steps. It fixes every size,
-// offset, kernel and communicator. Only pointers and scalar values are missing. A run writes them
-// to known offsets in its copy of the kernels' argument blocks. A plan is immutable (except
-// `agreed`), and all runs with the same shapes share it.
+// A plan is an unrolled program (host/unroll/unroll.h) bound to a device: a flat list of steps. The
+// plan fixes every size, offset, kernel and communicator. Only pointers and scalar values are
+// missing. A run writes them to known offsets in its copy of the kernels' argument blocks. All runs
+// with the same shapes share the plan. A plan is immutable, except its member `agreed`.
+//
+// In this file, a register is an element of RunState::registers (host/run/run_state.h). It holds a
+// scalar value of the run.
 
-// Index into RunState::pointers, which holds the buffers of the unrolled program, then a workspace
-// for each stream, then the preallocated outputs.
+// Index in RunState::pointers. That list contains first the buffers of the unrolled program, then
+// one workspace per stream, then one entry per output for a preallocated tensor.
 using PointerIndex = int32_t;
 
-// An address that is known in a run: a pointer and an offset. pointer -1: no memory.
+// An address: an offset from a pointer of the run.
 struct Place {
-  PointerIndex pointer = -1;
-  int64_t offset = 0;  // bytes
+  PointerIndex pointer = -1;  // -1: no memory
+  int64_t offset = 0;         // in bytes
 };
 
 struct AllocateStep {
@@ -43,26 +46,26 @@ struct FreeStep {
 };
 struct LaunchStep {
   int32_t stage;          // index in Plan::stages
-  int32_t first_pointer;  // index in Plan::pointer_patches
-  int32_t pointers;       // count
-  int32_t first_scalar;   // index in Plan::scalar_patches
-  int32_t scalars;        // count
+  int32_t first_pointer;  // index of the first patch in Plan::pointer_patches
+  int32_t pointers;       // number of pointer patches
+  int32_t first_scalar;   // index of the first patch in Plan::scalar_patches
+  int32_t scalars;        // number of scalar patches
   StreamId stream;
 };
-struct ReferenceStep {  // evaluates a segment on the host, for a device without a compiler
-  int32_t reference;
+struct ReferenceStep {  // runs a segment in the reference evaluator, if there is no compiler
+  int32_t reference;    // index in Plan::references
   StreamId stream;
 };
 struct MatmulStep {
-  int32_t matmul;
+  int32_t matmul;  // index in Plan::matmuls
   StreamId stream;
 };
 struct LibraryStep {
-  int32_t library;
+  int32_t library;  // index in Plan::libraries
   StreamId stream;
 };
 struct AttentionStep {
-  int32_t attention;
+  int32_t attention;  // index in Plan::attentions
   StreamId stream;
 };
 struct CopyStep {
@@ -73,56 +76,56 @@ struct CopyStep {
 };
 struct CollectiveStep {
   comm::Communicator* communicator;
-  int32_t first;       // index in Plan::operations
-  int32_t operations;  // count; they are posted together
+  int32_t first;       // index of the first operation in Plan::operations
+  int32_t operations;  // number of operations; they are posted together
   StreamId stream;
   int32_t counts = -1;         // index in Plan::counts; -1: not an AllToAllV
-  int32_t team = -1;           // index in Plan::teams
-  comm::Carrier carrier = {};  // of the communicator
+  int32_t team = -1;           // index in Plan::teams: the ranks that take part
+  comm::Carrier carrier = {};  // the hardware that moves the data
 };
 struct RecordStep {
-  int32_t event;
+  int32_t event;  // index in RunState::events
   StreamId stream;
 };
 struct WaitStep {
-  int32_t event;
+  int32_t event;  // index in RunState::events
   StreamId stream;
 };
-struct RegisterStep {
+struct RegisterStep {  // sets register `out` to a constant
   int32_t out;
   Scalar value;
 };
-struct ApplyStep {
+struct ApplyStep {  // applies a scalar op on the host
   const OpDef* op;
-  std::array<int32_t, kMaxOperands> args;
-  int32_t out;
-  DType compute;  // the type in which the op computes
-  DType dtype;    // of the result
+  std::array<int32_t, kMaxOperands> args;  // registers of the operands; -1: no operand
+  int32_t out;                             // register of the result
+  DType compute;                           // the type in which the op computes
+  DType dtype;                             // the type of the result
 };
-struct ReadBackStep {
+struct ReadBackStep {  // copies elements to the host, and waits for the copy
   Place src;
-  int32_t out;
-  int32_t event;
+  int32_t out;    // first register
+  int32_t event;  // index in RunState::events
   StreamId stream;
   DType source_dtype;
   DType dtype;
   int32_t count;  // number of elements; element i is stored in register out + i
 };
-struct BranchStep {  // jumps to step `target` unless registers[lhs] `compare` rhs holds
+struct BranchStep {  // jumps to step `target` if the comparison of register `lhs` with rhs is false
   int32_t lhs;
   Predicate::Compare compare;
   int64_t rhs;
   int32_t target;
 };
 struct GotoStep {
-  int32_t target;
+  int32_t target;  // index of the next step
 };
 struct CheckStep {
-  int32_t watched;
+  int32_t watched;  // index in Plan::watched
   StreamId stream;
 };
 struct PrintStep {
-  int32_t watched;
+  int32_t watched;  // index in Plan::watched
   StreamId stream;
 };
 
@@ -132,164 +135,176 @@ using Step =
                  ApplyStep, ReadBackStep, BranchStep, GotoStep, CheckStep, PrintStep>;
 
 struct Plan {
+  // One launch of a kernel.
   struct Stage {
     codegen::LaunchStage launch;
     KernelHandle kernel = nullptr;
     int32_t args = 0;  // offset of the stage's argument block in Plan::args
   };
+  // A pointer that a run writes to an argument block.
   struct PointerPatch {
     int32_t at;  // offset in Plan::args
     Place place;
   };
+  // A scalar that a run writes to an argument block.
   struct ScalarPatch {
     int32_t at;      // offset in Plan::args
-    int32_t scalar;  // register
-    DType dtype;
+    int32_t scalar;  // register of the value
+    DType dtype;     // the type that the kernel expects
   };
+  // The memory of one operation of a collective.
   struct OperationPlaces {
     Place send;
     Place recv;
   };
-  // The lists of an AllToAllV: how many elements a rank sends to and receives from each rank.
+  // The counts of an AllToAllV: the numbers of elements that a rank sends to each rank of the team,
+  // and the numbers that it receives from each.
   struct Counts {
-    int32_t ranks;
-    int32_t send;           // the first of `ranks` registers
-    int32_t recv;           // likewise
-    int32_t at;             // index of both lists in RunState::counts, send first
-    int64_t send_elements;  // size of the send buffer
-    int64_t recv_elements;  // size of the receive buffer
+    int32_t ranks;          // number of ranks of the team
+    int32_t send;           // first of `ranks` registers with the numbers to send
+    int32_t recv;           // first of `ranks` registers with the numbers to receive
+    int32_t at;             // index of the send list in RunState::counts; the receive list follows
+    int64_t send_elements;  // size of the send buffer, in elements
+    int64_t recv_elements;  // size of the receive buffer, in elements
   };
   struct Matmul {
     Place a;
     Place b;
-    Place bias;  // no pointer: no bias
+    Place bias;  // pointer -1: no bias
     Place c;
     std::shared_ptr<const PreparedMatmul> prepared;  // equal calls share it
   };
   struct Library {
-    LibraryCall call;  // without pointers
+    LibraryCall call;  // its pointers are null; a run fills them in a copy
     std::vector<Place> inputs;
     Place output;
     std::vector<TensorDesc> descs;  // of the inputs, then of the output
   };
   struct Attention {
     static constexpr size_t kMostOperands = 7;
-    std::array<Place, kMostOperands> operands;  // the tensors that it reads, then those it writes
+    std::array<Place, kMostOperands> operands;  // first the tensors read, then those written
     std::shared_ptr<const PreparedAttention> prepared;
   };
+  // A tensor or a scalar.
   struct Operand {
     Place place;
     TensorDesc desc;
-    int32_t scalar = -1;  // register; -1: a tensor
+    int32_t scalar = -1;  // register of a scalar; -1: the operand is a tensor
   };
   struct Reference {
-    Fusion segment;  // with the sizes of this rank
+    Fusion segment;  // localSegment(): all sizes are those of this rank's blocks
     std::vector<Operand> inputs;
     std::vector<Operand> outputs;
   };
-  // What a CheckStep checks or a PrintStep prints.
+  // The tensor or scalar that a CheckStep checks or a PrintStep prints.
   struct Watched {
     std::string name;
     Operand operand;
   };
-  struct BufferInput {
+  struct BufferInput {  // a tensor in device memory
     PointerIndex pointer;
-    int32_t input;
+    int32_t input;  // position of the argument
   };
   struct ScalarInput {
-    int32_t out;  // register
-    int32_t input;
+    int32_t out;    // register that receives the value
+    int32_t input;  // position of the argument
     DType dtype;
-    Scalar default_value;  // used if the caller passes none
+    Scalar default_value;  // used if the caller passes no value
   };
   struct ValueInput {  // a 0-d tensor in host memory
-    int32_t out;       // register
-    int32_t input;
+    int32_t out;       // register that receives its element
+    int32_t input;     // position of the argument
     DType dtype;
   };
-  struct Preallocated {
+  struct Preallocated {  // a caller's tensor that receives an output
     PointerIndex pointer;
-    int32_t output;
+    int32_t output;  // position of the output
   };
   // Facts about a step for timelines and injected faults.
   struct StepNote {
-    StreamId stream = -1;      // -1: no stream, host only
-    int32_t occurrence = 0;    // how often its instruction occurred before, e.g. in a loop
+    StreamId stream = -1;      // -1: the step runs on the host only
+    int32_t occurrence = 0;    // how often the instruction occurred before, for example in a loop
     int64_t bytes = 0;         // bytes that the instruction reads and writes
     Place output;              // the first memory that the instruction writes
-    int64_t output_bytes = 0;  // size of `output`; 0: the instruction writes nothing
-    int32_t team = -1;         // index in Plan::teams; -1: not a collective that is also a barrier
+    int64_t output_bytes = 0;  // bytes at `output`; 0: the instruction writes nothing
+    // Index in Plan::teams if the step is a collective that no rank leaves before all have begun
+    // it; otherwise -1.
+    int32_t team = -1;
   };
   struct Output {
-    int32_t scalar = -1;  // register
+    int32_t scalar = -1;  // register of a scalar; -1: the output is a tensor
     Place place;
     TensorDesc desc;
-    int32_t input = -1;         // the output is a view of the buffer of this input; -1: of no input
+    int32_t input = -1;         // position of the input whose memory the output shares; -1: none
     bool preallocated = false;  // the result is in the caller's tensor
   };
 
   std::vector<Step> steps;
-  std::vector<InstructionIndex> instruction_of;  // per step
+  std::vector<InstructionIndex> instruction_of;  // per step: its instruction; -1: none
   std::vector<StepNote> notes;                   // per step
-  std::vector<std::vector<int>> teams;           // each a list of World ranks
+  std::vector<std::vector<int>> teams;           // teams of collectives, as ranks of the World
   uint64_t sizes_hash = 0;                       // hash of the sizes for which the plan was created
-  // Round of CrossRankMatcher in which the ranks agreed on this plan. Guarded by RunOrder::running.
+  // The round in which the ranks agreed on the operations that this plan posts; 0: not yet
+  // (host/run/match_collectives_across_ranks.h). RunOrder::running guards this member.
   mutable uint64_t agreed = 0;
   std::vector<Stage> stages;
   std::vector<std::byte> args;  // the argument blocks of all stages
   std::vector<PointerPatch> pointer_patches;
   std::vector<ScalarPatch> scalar_patches;
   std::vector<comm::Operation> operations;
-  std::vector<OperationPlaces> operation_places;  // parallel to operations
+  std::vector<OperationPlaces> operation_places;  // memory of each element of `operations`
   std::vector<Counts> counts;
-  int32_t counts_size = 0;     // length of RunState::counts
-  int64_t staging_bytes = 16;  // length of RunState::staging
+  int32_t counts_size = 0;     // required length of RunState::counts
+  int64_t staging_bytes = 16;  // required length of RunState::staging
   std::vector<Matmul> matmuls;
   std::vector<Library> libraries;
   std::vector<Attention> attentions;
   std::vector<Reference> references;
   std::vector<Watched> watched;
   std::vector<Buffer> buffers;
-  std::vector<int64_t> workspace_bytes;  // per stream
+  std::vector<int64_t> workspace_bytes;  // per stream; all steps of a stream share it
   std::vector<BufferInput> buffer_inputs;
   std::vector<ScalarInput> scalar_inputs;
   std::vector<ValueInput> value_inputs;
   std::vector<Preallocated> preallocated;
   std::vector<Output> outputs;
-  int32_t registers = 0;
-  int32_t events = 0;
-  int32_t streams = 1;
+  int32_t registers = 0;                    // number of registers
+  int32_t events = 0;                       // number of events
+  int32_t streams = 1;                      // number of streams
   std::vector<bool> communication_streams;  // Program::communicationStreams()
-  bool communicates = false;
-  // The communicators of the plan whose operations wait on the device (isStreamOrdered()).
+  bool communicates = false;                // the plan posts an operation on this rank
+  // The communicators of the plan whose operations wait on the device
+  // (comm::Communicator::isStreamOrdered()).
   std::vector<comm::Communicator*> stream_ordered;
 
+  // Returns the index of the workspace of a stream.
   PointerIndex workspace(StreamId stream) const {
     return static_cast<PointerIndex>(buffers.size()) + stream;
   }
+  // Returns the index of the caller's tensor that receives a copy of output `output`.
   PointerIndex preallocatedPointer(size_t output) const {
     return static_cast<PointerIndex>(buffers.size()) + streams + static_cast<int32_t>(output);
   }
+  // Returns the length of RunState::pointers.
   size_t pointers() const { return buffers.size() + static_cast<size_t>(streams) + outputs.size(); }
 };
 
-// The resources to which makePlan() binds an unrolled program. All are borrowed.
+// The resources to which makePlan() binds an unrolled program. makePlan() borrows them.
 struct PlanTarget {
   Device& device;
   const Communicators& communicators;
   KernelStore& kernels;
   AlgorithmAgreement& matmuls;
   int64_t ranks = 1;
-  Stream stream = nullptr;  // of the run that needs the plan; library algorithms are timed on it
+  Stream stream = nullptr;  // the stream of the run; library algorithms are measured on it
 };
 
-// Creates a plan, and compiles and loads the kernels that it needs. If the ranks of the job agree
-// on library algorithms (host/job/agree_on_algorithms.h), a call with new sizes is collective over
-// the job.
-//   preallocated  per output the descriptor of the caller's tensor, or nullopt
-//   by_value      per input, whether it is a 0-d tensor in host memory; missing entries are false
-// UserError names the instruction that the device cannot execute, or the output whose preallocated
-// tensor does not fit.
+// Creates a plan, and compiles and loads its kernels. A call with new sizes is collective over the
+// job if the ranks must agree on library algorithms (host/job/agree_on_algorithms.h).
+//   preallocated  per output: the descriptor of the caller's tensor, or nullopt
+//   by_value      per input: whether it is a 0-d tensor in host memory; missing entries are false
+// Throws UserError if the device cannot execute an instruction, or if a preallocated tensor does
+// not fit its output. The message names the instruction or the output.
 std::shared_ptr<const Plan> makePlan(const Program& program, const Unrolled& unrolled,
                                      const SizeBindings& sizes,
                                      const std::vector<std::optional<TensorDesc>>& preallocated,

@@ -11,10 +11,10 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kPartAlignment = 256;
+constexpr int64_t kPartAlignment = 256;  // of the copies in the workspace, in bytes
 
-// Returns k or v with each head repeated `group` times. An axis of stride 0 after the axis of heads
-// repeats them.
+// Returns a descriptor of k or v in which each head is repeated `group` times. It has an additional
+// axis of stride 0 after the axis of heads.
 TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
   const auto after_heads = static_cast<ptrdiff_t>(desc.rank()) - 2;
   for (auto* list : {&desc.global, &desc.sizes, &desc.alloc}) {
@@ -24,7 +24,7 @@ TensorDesc headsRepeated(TensorDesc desc, int64_t group) {
   return desc;
 }
 
-// Returns how many heads of q use one head of k and v.
+// Returns how many heads of q share one head of k and v.
 int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   if (!libraryFlag(call, "gqa")) return 1;
   const TensorDesc& q = step.inputs[0].desc;
@@ -32,11 +32,11 @@ int64_t headsPerHead(const CallLibrary& call, const UnrolledStep& step) {
   return q.sizes[heads] / step.inputs[1].desc.sizes[heads];
 }
 
-// A tensor of a call. cuDNN accesses the memory of the tensor itself, or a copy without gaps.
+// A tensor of an attention call. cuDNN accesses the tensor in place, or a copy without gaps.
 struct Part {
-  View view;        // of the tensor itself
-  TensorDesc seen;  // what cuDNN gets: the tensor or its copy
-  bool is_copied = false;
+  View view;               // the tensor itself
+  TensorDesc seen;         // the memory that cuDNN accesses: the tensor or its copy
+  bool is_copied = false;  // true: cuDNN accesses a copy
 };
 
 // Returns the tensors that the call reads, then those that it writes.
@@ -60,6 +60,7 @@ std::vector<Part> partsOf(const CallLibrary& call, const UnrolledStep& step) {
   return parts;
 }
 
+// Returns the module of cuDNN. Throws UserError if the device cannot use it.
 const CudnnModule& cudnnOn(const Device& device) {
   std::string why;
   const CudnnModule* module = device.kind() == DeviceKind::Cuda ? findCudnnModule(why) : nullptr;
@@ -68,8 +69,8 @@ const CudnnModule& cudnnOn(const Device& device) {
   return *module;
 }
 
-// Checks the numbers of tokens again, because a program may run with other sizes than those for
-// which it was compiled.
+// Checks the numbers of tokens of a backward pass again, because the program may have been compiled
+// for other sizes.
 void checkTokens(const CallLibrary& call, const std::vector<Part>& parts,
                  const CudnnModule& module) {
   if (!isAttentionBackward(call)) return;
@@ -103,9 +104,9 @@ std::shared_ptr<const PreparedAttention> prepared(const CallLibrary& call,
 
 }  // namespace
 
-// Tensors that cuDNN cannot read or write in their own memory are copied to or from the workspace,
-// after the part of it that the call itself needs. Heads of k and v that serve several heads of q
-// are repeated there too.
+// Emits the call, with copies of the tensors that cuDNN cannot access in place. The workspace
+// consists of the part that the call itself needs, followed by these copies. If heads of q share a
+// head of k and v, the copies of k and v contain repeated heads.
 void PlanBuilder::emitAttention(const CallLibrary& call, const UnrolledStep& step) {
   const auto is_empty = [](const View& out) { return out.desc.numel() == 0; };
   if (target_.device.kind() == DeviceKind::Null) return;

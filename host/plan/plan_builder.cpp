@@ -31,10 +31,11 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
     boost::hash_combine(plan_->sizes_hash, symbol);
     boost::hash_combine(plan_->sizes_hash, size);
   }
-  // The order matters. Streams, events and pointers come first, because steps depend on them.
-  // storeValues() emits before the fork, because all streams read the values that it stores. Jumps
-  // are resolved when every step has an index. Matrix products and kernels come last, because all
-  // of one kind are prepared together.
+  // The order matters:
+  // - Streams, events and pointers come first, because steps depend on them.
+  // - storeValues() precedes emitFork(), because all streams read the values that it stores.
+  // - finishJumps() needs the index of every step.
+  // - Matrix products and kernels come last, because all of one kind are prepared together.
   findEventUses();
   bindBuffers();
   bindValues();
@@ -75,7 +76,7 @@ void PlanBuilder::useEvent(const EventKey& key, StreamId stream) {
   use.crosses = use.crosses || use.stream != stream;
 }
 
-// Finds the streams that record and wait for each token and event.
+// Finds out which tokens and events are used on several streams.
 void PlanBuilder::findEventUses() {
   StreamId group_stream = 0;
   for (const UnrolledStep& step : unrolled_.steps) {
@@ -83,7 +84,7 @@ void PlanBuilder::findEventUses() {
     if (step.stream >= 0) streams_used_[static_cast<size_t>(step.stream)] = true;
     const Op& op = step.instruction->op;
     if (kindOf(op) == InstructionKind::Post) group_stream = step.stream;
-    // A GroupEnd names no stream. Its token belongs to the stream of the posts in the group.
+    // GroupEnd has no stream. Its token is recorded on the stream of the posts in the group.
     const StreamId stream = streamOf(op).value_or(group_stream);
     forEachToken(op, [&](TokenId id, FieldRole) { useEvent({true, id}, stream); });
     forEachFieldOfKind<FieldKind::Event>(op, [&](EventId id, FieldRole) {
@@ -92,6 +93,7 @@ void PlanBuilder::findEventUses() {
   }
 }
 
+// Creates the lists of arguments that a run writes to pointers and registers.
 void PlanBuilder::bindBuffers() {
   plan_->buffers = unrolled_.buffers;
   substituted_.assign(unrolled_.buffers.size(), false);
@@ -109,8 +111,8 @@ void PlanBuilder::bindBuffers() {
   }
 }
 
-// Returns whether the program can write directly into the caller's tensor. The output must be a
-// complete allocation of the program, and must have the layout of the tensor.
+// Returns whether the program can write an output directly into the caller's tensor. This requires
+// that the output is a complete allocation of the program, and has the layout of the tensor.
 bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& given) const {
   const Buffer& buffer = unrolled_.buffers.at(static_cast<size_t>(output.place.pointer));
   return buffer.origin == Buffer::Origin::Allocated && output.place.offset == 0 &&
@@ -119,6 +121,7 @@ bool PlanBuilder::landsInPlace(const Plan::Output& output, const TensorDesc& giv
          !substituted_[static_cast<size_t>(output.place.pointer)];
 }
 
+// Finds the memory of each output. Preallocated tensors replace buffers where this is possible.
 void PlanBuilder::bindOutputs() {
   for (size_t i = 0; i < unrolled_.outputs.size(); ++i) {
     Plan::Output output;
@@ -152,7 +155,7 @@ void PlanBuilder::bindOutputs() {
   }
 }
 
-// Emits copies of the preallocated outputs that could not be written in place.
+// Emits copies to the preallocated tensors that the program could not write directly.
 void PlanBuilder::finishOutputs() {
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
     const Plan::Output& output = plan_->outputs[i];
@@ -167,8 +170,8 @@ void PlanBuilder::finishOutputs() {
   }
 }
 
-// A run begins and ends on stream 0. The other streams start after the work that the caller has
-// enqueued there, and stream 0 ends after them (emitJoin).
+// Makes all other streams wait for stream 0. A run begins and ends on stream 0, which is the
+// caller's stream. The other streams must start after the work that the caller has enqueued.
 void PlanBuilder::emitFork() {
   int32_t event = -1;
   for (StreamId stream = 1; stream < plan_->streams; ++stream) {
@@ -181,6 +184,7 @@ void PlanBuilder::emitFork() {
   }
 }
 
+// Makes stream 0 wait for all other streams at the end of the run.
 void PlanBuilder::emitJoin() {
   current_ = -1;
   for (StreamId stream = 1; stream < plan_->streams; ++stream) {
@@ -209,6 +213,7 @@ void PlanBuilder::emitAll() {
   note_ = {};
 }
 
+// Sets note_ for the plan steps of a step of the unrolled program.
 void PlanBuilder::beginNote(const UnrolledStep& step) {
   note_ = {};
   note_.occurrence = occurrences_[step.index]++;
@@ -228,7 +233,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
   std::visit(Overloaded{
                  [&](const Allocate& x) { emit(x, step); },
                  [&](const Free& x) { emit(x, step); },
-                 [](const Alias&) {},  // a view, which the unrolled program has resolved
+                 [](const Alias&) {},  // unroll() has resolved all views
                  [&](const Evaluate& x) { emit(x, step); },
                  [&](const LaunchKernel& x) { emit(x, step); },
                  [&](const CallLibrary& x) { emit(x, step); },
@@ -242,7 +247,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
                  [&](const RecordEvent& x) { emit(x, step); },
                  [&](const WaitEvent& x) { emit(x, step); },
                  [&](const ReadBack& x) { emit(x, step); },
-                 [](const For&) {},  // expanded in the unrolled program
+                 [](const For&) {},  // unroll() has expanded all loops
                  [&](const If& x) { emit(x, step); },
                  [](const Call&) { HEDDLE_CHECK(false, "a Call was not inlined"); },
                  [&](const Check& x) { emit(x, step); },
@@ -251,7 +256,7 @@ void PlanBuilder::emitOne(const UnrolledStep& step) {
              step.instruction->op);
 }
 
-// Replaces the targets of jumps, which are steps of the unrolled program, by steps of the plan.
+// Converts the targets of jumps from steps of the unrolled program to steps of the plan.
 void PlanBuilder::finishJumps() {
   for (Step& step : plan_->steps) {
     if (auto* jump = std::get_if<GotoStep>(&step)) {

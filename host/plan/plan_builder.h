@@ -9,57 +9,63 @@
 
 namespace heddle::host {
 
-// Translates an unrolled program to the steps of a plan. makePlan() creates one for each plan.
+// Translates an unrolled program (host/unroll/unroll.h) to a plan (host/plan/plan.h). makePlan()
+// creates one PlanBuilder per plan.
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Unrolled& unrolled, const SizeBindings& sizes,
               const std::vector<std::optional<TensorDesc>>& preallocated,
               const std::vector<bool>& by_value, const PlanTarget& target);
+  // Returns the plan. Call build() only once.
   std::shared_ptr<const Plan> build();
 
  private:
-  // The uses of one token or event. It needs an event of the device only if it orders two streams.
+  // The uses of one token or event of the program (host/program/instructions.h). A token or event
+  // that orders two streams needs an event of the device. The order within one stream needs none.
   struct EventUse {
-    StreamId stream = -1;  // of its first use
-    bool crosses = false;  // another stream uses it too
-    int32_t event = -1;    // index of the event; assigned when a step first needs it
+    StreamId stream = -1;  // the stream of the first use
+    bool crosses = false;  // true: another stream also uses the token or event
+    int32_t event = -1;    // index of the plan's event; -1: not assigned yet
   };
-  using EventKey = std::pair<bool, int32_t>;  // whether it is a token, and its id
-  // Launches of one segment with equal descriptors share stages and argument blocks.
+  using EventKey = std::pair<bool, int32_t>;  // true: a token, false: an event; then its id
+  // A kernel for operands with these descriptors. Launches of one segment with equal descriptors
+  // share the stages and argument blocks of this kernel.
   struct PlannedKernel {
     const Fusion* segment;
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;
     codegen::KernelPlan kernel;
-    int32_t first_stage = 0;
+    int32_t first_stage = 0;  // index in Plan::stages
   };
+  // A launch of the kernel of a segment.
   struct Launch {
     const Fusion* segment;
     std::vector<Plan::Operand> inputs;
     std::vector<Plan::Operand> outputs;
     StreamId stream;
   };
-  // Matrix products with equal specs share the object that the library prepares.
+  // A matrix product. Calls with equal specs share `prepared`.
   struct PlannedMatmul {
     MatmulSpec spec;
-    const UnrolledStep* first;  // for messages
+    const UnrolledStep* first;  // the first call with this spec; messages name it
     std::shared_ptr<const PreparedMatmul> prepared;
   };
   // A 0-d input in host memory.
   struct HostValue {
-    int32_t scalar;  // register
+    int32_t scalar;  // register that holds the element
     DType dtype;
-    bool in_memory;  // a reader needs it in device memory; kernels take it as an argument
+    bool in_memory;  // true: some reader needs the element in device memory
   };
-  // The operations between GroupBegin and GroupEnd.
+  // The sends and receives between the instructions GroupBegin and GroupEnd. They are posted
+  // together.
   struct Group {
-    bool open = false;
-    comm::Communicator* communicator = nullptr;
+    bool open = false;                           // true: GroupEnd has not come yet
+    comm::Communicator* communicator = nullptr;  // nullptr: no operation so far
     StreamId stream = 0;
-    int32_t first = 0;
+    int32_t first = 0;  // index of the first operation in Plan::operations
   };
 
-  // plan_builder.cpp: the order of all parts; streams, buffers, outputs.
+  // plan_builder.cpp: the order of the work; streams, buffers and outputs.
   void findEventUses();
   void useEvent(const EventKey& key, StreamId stream);
   void bindBuffers();
@@ -78,7 +84,8 @@ class PlanBuilder {
   Place placeOf(const View& view) const;
   Plan::Operand operandOf(const UnrolledStep& step, size_t input) const;
 
-  // plan_steps.cpp: one member per instruction.
+  // plan_steps.cpp: one member per instruction that no other file handles. Exception:
+  // plan_launch.cpp handles LaunchKernel.
   void emit(const Allocate& op, const UnrolledStep& step);
   void emit(const Free& op, const UnrolledStep& step);
   void emit(const Evaluate& op, const UnrolledStep& step);
@@ -92,13 +99,13 @@ class PlanBuilder {
   void emitCopy(const Plan::Operand& out, const Plan::Operand& in, StreamId stream);
   int32_t watch(SlotId slot, const UnrolledStep& step);
 
-  // plan_library.cpp
+  // plan_library.cpp and plan_attention.cpp: library calls.
   void emit(const CallLibrary& op, const UnrolledStep& step);
   void emitLines(const CallLibrary& call, const UnrolledStep& step);
   void emitAttention(const CallLibrary& call, const UnrolledStep& step);
   void prepareMatmuls();
 
-  // plan_communicate.cpp
+  // plan_communicate.cpp: collectives, tokens and events.
   void emit(const Communicate& op, const UnrolledStep& step);
   void emitOneWay(const Communicate& op, const UnrolledStep& step,
                   comm::Communicator* communicator);
@@ -120,7 +127,7 @@ class PlanBuilder {
   int32_t teamOf(comm::Communicator* communicator);
   bool isBarrier(comm::Communicator* communicator, int32_t first) const;
 
-  // plan_values.cpp
+  // plan_values.cpp: 0-d inputs in host memory.
   bool isByValue(int32_t input) const {
     return static_cast<size_t>(input) < by_value_.size() && by_value_[static_cast<size_t>(input)];
   }
@@ -130,7 +137,7 @@ class PlanBuilder {
   void storeValues();
   void passValues(Launch& launch);
 
-  // plan_launch.cpp
+  // plan_launch.cpp: generated kernels.
   void emitLaunch(Launch launch);
   void emitReference(const Launch& launch);
   void emitStage(size_t stage, const Launch& launch);
@@ -146,34 +153,34 @@ class PlanBuilder {
   PlanTarget target_;
   std::shared_ptr<Plan> plan_;
   InstructionIndex current_ = -1;
-  Plan::StepNote note_;  // of the current instruction
-  std::map<InstructionIndex, int32_t> occurrences_;
+  Plan::StepNote note_;                              // of the current instruction
+  std::map<InstructionIndex, int32_t> occurrences_;  // steps so far of each instruction
 
   std::map<EventKey, EventUse> uses_;
   std::vector<bool> streams_used_;
-  std::vector<bool> substituted_;  // per buffer: a preallocated tensor of the caller replaces it
-  std::vector<int32_t> step_of_unrolled_;  // first plan step of each step of the unrolled program
+  std::vector<bool> substituted_;  // per buffer: true if a tensor of the caller replaces it
+  // Per step of the unrolled program: index of its first step in the plan.
+  std::vector<int32_t> step_of_unrolled_;
   std::deque<PlannedKernel> kernels_;
-  std::deque<Fusion> own_segments_;  // segments that are not in the program
+  std::deque<Fusion> own_segments_;  // segments that the program does not contain
   std::map<BufferId, HostValue> values_;
   std::map<std::pair<const Fusion*, std::vector<bool>>, const Fusion*> value_segments_;
   std::vector<PlannedMatmul> planned_matmuls_;
-  // Per entry of Plan::matmuls: index in planned_matmuls_, and stream.
+  // Per element of Plan::matmuls: its index in planned_matmuls_, and its stream.
   std::vector<std::pair<size_t, StreamId>> matmul_uses_;
-  // World ranks and carrier of each communicator used so far.
+  // Per communicator used so far: the World ranks of its team, and its carrier.
   std::map<comm::Communicator*, std::pair<std::vector<int>, comm::Carrier>> members_;
   Group group_;
-  int32_t read_back_event_ = -1;
-  // The communicators and streams on which collectives were posted, the latest last. Some
-  // transports need this list, because on them the collectives of different teams must run in one
-  // order.
+  int32_t read_back_event_ = -1;  // event that all ReadBackSteps share; -1: none yet
+  // The communicators and streams on which collectives have been posted, in order of their latest
+  // post. orderAfterOtherTeams() uses this list for transports whose collectives hold the device.
   struct Posted {
     comm::Communicator* communicator;
     StreamId stream;
     bool operator==(const Posted&) const = default;
   };
   std::vector<Posted> posted_;
-  bool branches_ = false;  // a run may skip some of the posts so far, because of an `if`
+  bool branches_ = false;  // true: the program contains an If so far, so a run may skip posts
 };
 
 }  // namespace heddle::host

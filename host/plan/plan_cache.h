@@ -10,14 +10,14 @@
 
 namespace heddle::host {
 
-// Caches plans. The key consists of the descriptors of inputs and preallocated outputs, and of
-// which inputs are in host memory. Of more than kMost plans, the least recently used one is
-// dropped. Not thread-safe.
+// Caches up to kMost plans (host/plan/plan.h). The key consists of the descriptors of the inputs
+// and of preallocated outputs, and of one flag per input: whether the input is in host memory. A
+// full cache drops the least recently used plan. Not thread-safe.
 class PlanCache {
  public:
   static constexpr size_t kMost = 128;
 
-  // Returns the plan for these arguments, or nullptr. Allocates no memory.
+  // Returns the plan for these arguments, or nullptr if there is none. Allocates no memory.
   std::shared_ptr<const Plan> find(const std::vector<Argument>& inputs,
                                    const std::vector<Tensor>& preallocated);
   void add(const std::vector<Argument>& inputs, const std::vector<Tensor>& preallocated,
@@ -27,18 +27,20 @@ class PlanCache {
   struct Entry {
     size_t hash;
     std::vector<std::optional<TensorDesc>> inputs;        // nullopt: a scalar
-    std::vector<bool> in_host_memory;                     // parallel to inputs
-    std::vector<std::optional<TensorDesc>> preallocated;  // nullopt: no data
+    std::vector<bool> in_host_memory;                     // per input
+    std::vector<std::optional<TensorDesc>> preallocated;  // nullopt: not preallocated
     std::shared_ptr<const Plan> plan;
   };
   static bool matches(const Entry& entry, const std::vector<Argument>& inputs,
                       const std::vector<Tensor>& preallocated);
 
-  std::vector<Entry> entries_;  // the latest used first
+  std::vector<Entry> entries_;  // most recently used first
 };
 
-// Returns, per output, the completed descriptor of the caller's tensor, in the form that makePlan()
-// takes. UserError: an axis of several elements without a positive stride.
+// Returns the descriptors of preallocated outputs in the form that makePlan() takes: one entry per
+// tensor, nullopt for a tensor without data. Empty lists of a descriptor get the values of an
+// unpadded row-major tensor.
+// Throws UserError if an axis with several elements has no positive stride.
 std::vector<std::optional<TensorDesc>> preallocatedDescs(const std::vector<Tensor>& preallocated);
 
 }  // namespace heddle::host

@@ -14,13 +14,15 @@ int64_t allocCount(const TensorDesc& desc) {
   return count;
 }
 
+// Throws UserError if the allocation of a tensor has gaps.
 void checkDense(const TensorDesc& desc, const std::string& slot) {
   HEDDLE_USER_CHECK(allocCount(desc) == 0 || desc.allocElements() == allocCount(desc),
                     "the memory of %{} has gaps: sizes {}, strides {}", slot, str(desc.alloc),
                     str(desc.strides));
 }
 
-// Returns Operation::count: elements of one part, derived from the allocated sizes of the views.
+// Returns Operation::count of a collective: the number of elements of one part. The count is
+// computed from the allocated sizes of the views.
 int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int size) {
   if (kind == comm::CollectiveKind::AllToAllV) return 0;
   if (kind == comm::CollectiveKind::AllToAll) return allocCount(in.desc) / size;
@@ -31,7 +33,8 @@ int64_t partOf(comm::CollectiveKind kind, const View& in, const View& out, int s
 
 }  // namespace
 
-// Returns the communicator of this rank's team; nullptr: this rank is outside of the team's mesh.
+// Returns the communicator of this rank's team, or nullptr if this rank is outside of the team's
+// mesh.
 comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Carrier& carrier) {
   std::vector<int> members = teamMembers(team, program_.meshes, unrolled_.rank, target_.ranks);
   if (members.empty()) return nullptr;
@@ -40,7 +43,7 @@ comm::Communicator* PlanBuilder::communicatorOf(const Team& team, const comm::Ca
   return communicator;
 }
 
-// Returns the index of the members in Plan::teams.
+// Returns the index in Plan::teams of the members of a communicator, and adds them if necessary.
 int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
   const std::vector<int>& members = members_.at(communicator).first;
   const auto found = std::find(plan_->teams.begin(), plan_->teams.end(), members);
@@ -49,7 +52,8 @@ int32_t PlanBuilder::teamOf(comm::Communicator* communicator) {
   return index;
 }
 
-// Returns whether the collective is also a barrier: no member completes before all have begun.
+// Returns whether the collective is also a barrier, that is, no rank completes it before all have
+// begun it.
 bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) const {
   using comm::CollectiveKind;
   const CollectiveKind kind = plan_->operations[static_cast<size_t>(first)].kind;
@@ -59,8 +63,8 @@ bool PlanBuilder::isBarrier(comm::Communicator* communicator, int32_t first) con
           kind == CollectiveKind::Barrier);
 }
 
-// The sizes were checked when the program was unrolled. A view is empty where this rank has no part
-// in the operation.
+// Emits a collective. unroll() has already checked the sizes. If this rank does not send (receive),
+// the view of the input (output) is empty.
 void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
   comm::Communicator* communicator = communicatorOf(op.team, op.carrier);
   if (communicator == nullptr) return;
@@ -81,19 +85,20 @@ void PlanBuilder::emit(const Communicate& op, const UnrolledStep& step) {
     const View& in = step.inputs.at(i);
     const View& out = step.outputs.at(i);
     Plan::OperationPlaces places = {placeOf(in), placeOf(out)};
-    // A root without an output receives in place.
+    // If the root of a broadcast has no output, it receives into its input.
     if (op.kind == comm::CollectiveKind::Broadcast && out.buffer < 0) places.recv = places.send;
     operation.dtype = slot(pairs[i].in).tensor.dtype;
     operation.count = partOf(op.kind, in, out, communicator->size());
     post(places);
   }
-  if (pairs.empty()) post({});  // a barrier
+  if (pairs.empty()) post({});  // a barrier has no tensors
   emitCollective(communicator, first, op.stream);
   if (op.kind == comm::CollectiveKind::AllToAllV) emitCounts(step);
   emitRecord({true, op.token}, op.stream);
 }
 
-// Emits a collective as a group of sends or receives, one part between the root and each rank.
+// Emits a transfer from one rank, or a gather or scatter whose root has no part of its own. These
+// become sends and receives of one part between the root and each other rank.
 void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
                              comm::Communicator* communicator) {
   const bool to_root = op.kind == comm::CollectiveKind::Gather;
@@ -119,7 +124,7 @@ void PlanBuilder::emitOneWay(const Communicate& op, const UnrolledStep& step,
   emitRecord({true, op.token}, op.stream);
 }
 
-// Adds the lists of counts to the collective that was emitted last.
+// Adds the lists of counts to the latest collective, an all-to-all-v.
 void PlanBuilder::emitCounts(const UnrolledStep& step) {
   auto& posted = std::get<CollectiveStep>(plan_->steps.back());
   const int32_t ranks = posted.communicator->size();
@@ -146,6 +151,7 @@ void PlanBuilder::emit(const Recv& op, const UnrolledStep& step) {
   emitPeer(op.team, operation, placeOf(view), view, op.stream, op.token, step);
 }
 
+// Emits a send or a receive. Inside of a group, only adds the operation to the group.
 void PlanBuilder::emitPeer(const Team& team, comm::Operation operation, Place place,
                            const View& view, StreamId stream, const std::optional<TokenId>& token,
                            const UnrolledStep& step) {
@@ -177,18 +183,19 @@ void PlanBuilder::emit(const GroupBegin&, const UnrolledStep&) {
 
 void PlanBuilder::emit(const GroupEnd& op, const UnrolledStep&) {
   group_.open = false;
-  if (group_.communicator == nullptr) return;  // this rank takes no part
+  if (group_.communicator == nullptr) return;  // this rank posts no operation of the group
   emitCollective(group_.communicator, group_.first, group_.stream);
   emitRecord({true, op.token}, group_.stream);
 }
 
-// Orders a post after the earlier posts of other teams. Kernels of a communicator hold the device
-// while they wait for other ranks. Two ranks could run the kernels of two communicators in
-// different orders, and would then wait for each other forever. Therefore all of these kernels run
-// in the order of the program.
+// Orders a post after the earlier posts of other teams, for a transport whose kernels occupy the
+// GPU while they wait for other ranks. All these kernels must run in the order of the program.
+// Otherwise two ranks could run the kernels of two communicators in different orders, and would
+// wait for each other forever.
 void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamId stream) {
-  // Each post is ordered after the post before it, so it is enough to wait for the latest one. If a
-  // branch may have skipped that post, all earlier posts are waited for.
+  // Each post is ordered after the post before it, so waiting for the latest post is usually
+  // enough. After a branch, which may have skipped the latest post, the stream waits for all
+  // earlier posts.
   const size_t needed = branches_ || posted_.empty() ? 0 : posted_.size() - 1;
   for (size_t i = needed; i < posted_.size(); ++i) {
     if (posted_[i].communicator == communicator || posted_[i].stream == stream) continue;
@@ -201,6 +208,7 @@ void PlanBuilder::orderAfterOtherTeams(comm::Communicator* communicator, StreamI
   posted_.push_back(mine);
 }
 
+// Emits a step that posts all operations from index `first` in Plan::operations.
 void PlanBuilder::emitCollective(comm::Communicator* communicator, int32_t first, StreamId stream) {
   if (communicator->isStreamOrdered()) {
     if (communicator->holdsDevice()) orderAfterOtherTeams(communicator, stream);
@@ -232,6 +240,7 @@ void PlanBuilder::emit(const WaitEvent& op, const UnrolledStep&) {
   emitWait({false, op.event}, op.stream);
 }
 
+// Records a token or an event of the program, if another stream uses it.
 void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;
@@ -239,6 +248,7 @@ void PlanBuilder::emitRecord(const EventKey& key, StreamId stream) {
   emit(RecordStep{use.event, stream});
 }
 
+// Waits for a token or an event of the program, if another stream uses it.
 void PlanBuilder::emitWait(const EventKey& key, StreamId stream) {
   EventUse& use = uses_.at(key);
   if (!use.crosses) return;

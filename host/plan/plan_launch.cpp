@@ -36,8 +36,8 @@ void PlanBuilder::emit(const LaunchKernel& op, const UnrolledStep& step) {
 void PlanBuilder::emitLaunch(Launch launch) {
   if (isEmpty(launch.outputs)) return;
   passValues(launch);
-  // The null device needs no kernel, only a step to count. Without a compiler, the reference
-  // evaluator runs the segment.
+  // The null device only counts launches, so its step has an empty stage. If another device has no
+  // compiler, the reference evaluator runs the segment.
   if (target_.device.kind() == DeviceKind::Null) {
     plan_->stages.emplace_back();
     const auto stage = static_cast<int32_t>(plan_->stages.size()) - 1;
@@ -63,8 +63,8 @@ void PlanBuilder::emitReference(const Launch& launch) {
   emit(ReferenceStep{static_cast<int32_t>(plan_->references.size()) - 1, launch.stream});
 }
 
-// Emits the launch of one stage. Its patches say which pointers and scalars of the run go to which
-// offsets of its argument block.
+// Emits the launch of one stage. The patches of the step state at which offset of the argument
+// block a run writes each pointer and scalar.
 void PlanBuilder::emitStage(size_t index, const Launch& launch) {
   const Plan::Stage& stage = plan_->stages[index];
   LaunchStep step{};
@@ -92,7 +92,8 @@ void PlanBuilder::emitStage(size_t index, const Launch& launch) {
   emit(step);
 }
 
-// Returns the kernel of a launch, and plans it if no equal launch came before.
+// Returns the kernel of a launch. Plans the kernel if there was no earlier launch of the segment
+// with equal descriptors.
 PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
   std::vector<TensorDesc> inputs = descsOf(launch.inputs);
   std::vector<TensorDesc> outputs = descsOf(launch.outputs);
@@ -109,6 +110,7 @@ PlanBuilder::PlannedKernel& PlanBuilder::planned(const Launch& launch) {
   return kernel;
 }
 
+// Copies the stages of a kernel and their argument blocks to the plan.
 void PlanBuilder::addStages(PlannedKernel& kernel) {
   kernel.first_stage = static_cast<int32_t>(plan_->stages.size());
   for (const codegen::LaunchStage& launch : kernel.kernel.stages) {
@@ -121,7 +123,8 @@ void PlanBuilder::addStages(PlannedKernel& kernel) {
   }
 }
 
-// Compiles and loads all kernels of the plan at once, because one run of a compiler takes several.
+// Compiles and loads all kernels of the plan together, because one run of a compiler may take
+// several kernels.
 void PlanBuilder::loadKernels() {
   if (kernels_.empty()) return;
   std::vector<const codegen::KernelPlan*> all;

@@ -88,7 +88,7 @@ void PlanBuilder::emit(const CallLibrary& call, const UnrolledStep& step) {
   emit(MatmulStep{static_cast<int32_t>(plan_->matmuls.size()) - 1, call.stream});
 }
 
-// Emits a call of a function that works on full lines along an axis: cumsum, argsort, scatter.
+// Emits a call of cumsum, argsort, scatter or scatter_add (host/device/library_call.h).
 void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   if (step.outputs.at(0).desc.numel() == 0) return;
   Plan::Library library;
@@ -112,8 +112,8 @@ void PlanBuilder::emitLines(const CallLibrary& call, const UnrolledStep& step) {
   emit(LibraryStep{static_cast<int32_t>(plan_->libraries.size()) - 1, call.stream});
 }
 
-// Prepares the matrix products of the plan. The ranks agree on algorithms here, so every rank of a
-// job calls this function, even a rank without any matrix product.
+// Prepares the matrix products of the plan. The ranks agree on algorithms in this function, so
+// every rank of a job must call it, even a rank without a matrix product.
 void PlanBuilder::prepareMatmuls() {
   std::set<std::string> questions;
   const auto namingInstruction = [&](const PlannedMatmul& planned, const auto& work) {

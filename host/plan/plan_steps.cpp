@@ -1,5 +1,5 @@
-// The members of PlanBuilder for the instructions that plan_library.cpp and plan_communicate.cpp do
-// not handle.
+// The members of PlanBuilder for the instructions that plan_launch.cpp, plan_library.cpp and
+// plan_communicate.cpp do not handle.
 #include <algorithm>
 
 #include "host/plan/plan_builder.h"
@@ -11,15 +11,16 @@
 namespace heddle::host {
 namespace {
 
-// Returns the number of elements from the first to the last valid one, both included.
+// Returns the number of elements in memory from the first to the last element of a tensor, both
+// included.
 int64_t validSpan(const TensorDesc& desc) {
   int64_t span = 1;
   for (size_t i = 0; i < desc.rank(); ++i) span += (desc.sizes[i] - 1) * desc.strides[i];
   return span;
 }
 
-// Returns whether a single copy of bytes is enough. This requires that both sides have the same
-// strides, and that the span of `out` contains nothing except this tensor.
+// Returns whether one copy of contiguous bytes is enough. This requires that both sides have the
+// same strides, and that no other data lies between the elements of `out`.
 bool isPlainCopy(const TensorDesc& out, const TensorDesc& in) {
   for (size_t i = 0; i < out.rank(); ++i) {
     if (out.sizes[i] > 1 && out.strides[i] != in.strides[i]) return false;
@@ -61,7 +62,7 @@ void PlanBuilder::emitApply(const Evaluate& op, const Evaluate::Apply& apply,
   ApplyStep out{apply.op, {-1, -1, -1, -1}, step.scalar_out, DType::F64, slot(op.out).tensor.dtype};
   HEDDLE_CHECK(apply.args.size() <= out.args.size(), "{} has {} operands", apply.op->name,
                apply.args.size());
-  // The condition of a `where` has a type of its own; only the other two operands are promoted.
+  // Operands are promoted to a common type, except operand 0 of `where`, the condition.
   const size_t first = apply.op->name == "where" ? 1 : 0;
   DType promoted = slot(apply.args.at(first)).tensor.dtype;
   for (size_t i = 0; i < apply.args.size(); ++i) {
@@ -86,8 +87,8 @@ void PlanBuilder::emitCopy(const Plan::Operand& out, const Plan::Operand& in, St
     emit(CopyStep{out.place, in.place, bytes, stream});
     return;
   }
-  // If the memory orders differ, a generated kernel with a single `set` copies the tensor. All of
-  // its sizes are symbols, so that one source serves copies of all sizes.
+  // Otherwise a generated kernel with a single `set` op copies the tensor. All of its sizes are
+  // symbols, so that all copies of tensors with this number of axes share one source.
   FusionBuilder builder("copy");
   TensorView type;
   type.dtype = in.desc.dtype;
@@ -114,7 +115,7 @@ void PlanBuilder::emit(const ReadBack& op, const UnrolledStep& step) {
 }
 
 void PlanBuilder::emit(const If& op, const UnrolledStep& step) {
-  if (step.jump < 0) return;  // decided when the program was unrolled
+  if (step.jump < 0) return;  // unroll() has decided this branch
   HEDDLE_CHECK(step.known.has_value() && !step.scalar_inputs.empty(),
                "a predicate without its two sides");
   branches_ = true;

@@ -1,6 +1,6 @@
-// The members of PlanBuilder for 0-d inputs in host memory. The run reads their elements when it is
-// issued and writes them to the argument blocks of kernels. For other readers, a kernel writes the
-// element to a buffer at the start of the run.
+// The members of PlanBuilder for tensors without axes (0-d) that are passed in host memory. run()
+// reads the element of such a tensor and writes it to the argument blocks of kernels. If another
+// instruction reads the tensor, a kernel writes the element to a buffer at the start of the run.
 #include <algorithm>
 
 #include "host/plan/by_value_inputs.h"
@@ -9,7 +9,8 @@
 
 namespace heddle::host {
 
-// Gives each 0-d input in host memory a register, and finds out which of them a buffer must hold.
+// Gives each 0-d input in host memory a register, and finds out which of these inputs need a
+// buffer.
 void PlanBuilder::bindValues() {
   for (size_t i = 0; i < unrolled_.buffers.size(); ++i) {
     const Buffer& buffer = unrolled_.buffers[i];
@@ -29,6 +30,7 @@ void PlanBuilder::bindValues() {
   }
 }
 
+// Returns the 0-d input in host memory that a view names, or nullptr.
 PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
   auto found = values_.find(view.buffer);
   return found == values_.end() ? nullptr : &found->second;
@@ -36,7 +38,7 @@ PlanBuilder::HostValue* PlanBuilder::valueOf(const View& view) {
 
 void PlanBuilder::findValueUses(const UnrolledStep& step) {
   const Op& op = step.instruction->op;
-  // An Alias or Free does not read the memory. Only kernels take arguments by value.
+  // Alias and Free do not read the memory. Of all readers, only kernels take the element by value.
   if (std::holds_alternative<Alias>(op) || std::holds_alternative<Free>(op)) return;
   const auto* launch = std::get_if<LaunchKernel>(&op);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -54,8 +56,8 @@ void PlanBuilder::findValueUses(const UnrolledStep& step) {
   }
 }
 
-// Emits kernels that write the elements to buffers, on stream 0 before the other streams start. The
-// run frees these buffers at its end, with all others that are still allocated.
+// Emits kernels that write the elements to buffers. They run on stream 0, before the other streams
+// start. The run frees these buffers at its end, like all buffers that are still allocated.
 void PlanBuilder::storeValues() {
   for (auto& [buffer, value] : values_) {
     if (!value.in_memory) continue;

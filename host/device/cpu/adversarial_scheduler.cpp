@@ -8,13 +8,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Idle times after which tasks run. They are long enough for a host thread to enqueue its next
-// task, and short compared with a test.
+// Tasks run if no task has been enqueued for this time. A host thread needs less time to enqueue
+// its next task, and a test takes much longer.
 constexpr milliseconds kShortIdle{2};
 constexpr milliseconds kLongIdle{50};
-// Limits the length of the queues if the host never waits.
+// Tasks also run if more tasks than this are queued, even if the host never waits.
 constexpr int64_t kMostPending = 1 << 14;
-constexpr uint64_t kShortBurst = 8;
+constexpr uint64_t kShortBurst = 8;  // limit of the length of a short burst
 
 }  // namespace
 
@@ -77,7 +77,7 @@ bool AdversarialScheduler::awaitReason(std::unique_lock<std::mutex>& lock) {
       draining_ = true;
       return true;
     }
-    // The wait uses system_clock, because the thread sanitizer does not support waits on
+    // This wait uses system_clock, because the thread sanitizer does not support waits on
     // steady_clock.
     reason_.wait_until(lock, std::chrono::system_clock::now() + (until - Clock::now()));
   }
@@ -88,7 +88,8 @@ void AdversarialScheduler::releaseWaiters() {
   if (std::erase_if(waiting_, passed) > 0) released_.notify_all();
 }
 
-// The mutex is released while a task runs, because a task may enqueue work or release waiters.
+// The loop of the worker thread. The mutex is not locked while a task runs, because a task may
+// enqueue work or release waiting threads.
 void AdversarialScheduler::serve() {
   std::vector<Entry*> fresh;
   std::vector<Entry*> begun;
@@ -122,17 +123,18 @@ bool AdversarialScheduler::step(CpuStream& stream) {
 }
 
 bool AdversarialScheduler::runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun) {
-  // Polls the started tasks in turn, so that each of several collectives makes progress.
+  // Polls the started tasks one after another, so that all running collectives make progress.
   if (!begun.empty() && (fresh.empty() || chance(8))) {
     return step(*begun[turn_++ % begun.size()]->stream);
   }
   return !fresh.empty() && step(*pick(fresh)->stream);
 }
 
-// Picks the stream of the next task. A burst is a series of tasks of one stream.
-// - If the current burst can continue, picks its stream.
-// - Otherwise starts a burst on a random stream that is not starved. Before that, it may change
-//   which streams are starved. A third of the bursts have no limit of length.
+// A burst is a series of tasks of one stream. This function continues or starts a burst:
+// - If the current burst can continue, it returns the stream of the burst.
+// - Otherwise it starts a burst on a random stream that is not starved. In half of these cases, it
+//   first selects again which streams are starved.
+// - A third of the bursts have no limit of length.
 AdversarialScheduler::Entry* AdversarialScheduler::pick(const std::vector<Entry*>& fresh) {
   const bool can_continue = std::find(fresh.begin(), fresh.end(), burst_) != fresh.end();
   if (can_continue && burst_left_ > 0) {

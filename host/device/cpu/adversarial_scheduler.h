@@ -12,45 +12,51 @@
 
 namespace heddle::host {
 
-// Runs all streams of a device on one thread, in an order that makes a test fail if a wait is
-// missing. The order is random with a given seed. It respects only the waits of the tasks.
-// - The scheduler runs many tasks of one stream in a row while it runs none of other streams.
-// - It delays work as long as it can: it runs tasks only while a host thread waits for a point of a
-//   stream (StreamPoint of host/device/cpu/cpu_task.h).
-// - It also runs tasks if no task has been enqueued for some time, or if very many are queued.
-//   Otherwise another rank, or a host thread that waits by other means, could wait forever.
-// - The order depends only on the seed if there is one rank and its host waits for all work.
+// Runs all streams of a device on one thread, for tests. If a program lacks a wait, the order of
+// the tasks probably makes the test fail. The order is random with a given seed. Only the order
+// within each stream and the waits of the tasks restrict it.
+// - The scheduler often runs many tasks of one stream in a row, and none of other streams.
+// - The scheduler delays work as long as it can. Usually it runs tasks only while a host thread
+//   waits for a point of a stream (StreamPoint in host/device/cpu/cpu_task.h).
+// - The scheduler also runs tasks if no task has been enqueued for some time, or if very many tasks
+//   are queued. Otherwise another rank, or a host thread that waits in another way, could wait
+//   forever.
+// - If there is one rank, and its host waits for all work, the order depends only on the seed.
 // Thread-safe.
 class AdversarialScheduler {
  public:
   explicit AdversarialScheduler(uint64_t seed);
-  // Runs all queued tasks. The streams must still exist.
+  // Runs all queued tasks. Requires that the streams still exist.
   ~AdversarialScheduler();
 
+  // Adds a stream whose tasks the scheduler runs.
   void add(CpuStream& stream);
-  // Announces a task. Call this before the task is enqueued.
+  // Announces that a task will be enqueued. Call this before the task is enqueued.
   void taskComes();
-  // Shortens the idle time after which tasks run. Call this if a host thread polls, or if other
-  // ranks depend on the work.
+  // Shortens the time without new tasks after which the scheduler runs tasks. Call this if a host
+  // thread polls, or if other ranks depend on the work.
   void hurry();
-  // Blocks a host thread until the point is passed.
+  // Blocks the calling host thread until the stream has passed the point.
   void wait(const StreamPoint& point);
 
  private:
   struct Entry {
     CpuStream* stream;
-    bool starved;
+    bool starved;  // true: new tasks of this stream wait while other streams have new tasks
   };
   using Clock = std::chrono::steady_clock;
 
   void serve();
   // Blocks until there is a reason to run a task. Returns false if the worker must end.
   bool awaitReason(std::unique_lock<std::mutex>& lock);
+  // Wakes the host threads whose points have been passed.
   void releaseWaiters();
-  // Polls one task. The first task of each stream in `fresh` has not been polled yet; the first
-  // task of each stream in `begun` has. Returns whether the polled task finished.
+  // Polls the first task of one stream. `fresh` contains the streams whose first task has not been
+  // polled yet, `begun` those whose first task has. Returns whether the polled task has finished.
   bool runOne(std::vector<Entry*>& fresh, std::vector<Entry*>& begun);
+  // Returns the stream of `fresh` whose task runs next.
   Entry* pick(const std::vector<Entry*>& fresh);
+  // Polls the first task of a stream. Returns whether the task has finished.
   bool step(CpuStream& stream);
   bool chance(uint64_t one_in) { return random_() % one_in == 0; }
 
@@ -58,18 +64,18 @@ class AdversarialScheduler {
   std::condition_variable reason_;    // the worker sleeps here
   std::condition_variable released_;  // host threads wait here
   std::vector<std::unique_ptr<Entry>> entries_;
-  std::vector<StreamPoint> waiting_;
-  int64_t pending_ = 0;
-  Clock::time_point last_came_;
+  std::vector<StreamPoint> waiting_;  // the points for which host threads wait
+  int64_t pending_ = 0;               // number of announced tasks that have not finished
+  Clock::time_point last_came_;       // time of the latest announcement
   bool hurry_ = false;
-  bool draining_ = false;  // the idle time has passed; tasks run until a task is announced
+  bool draining_ = false;  // true: the idle time has passed; tasks run until one is announced
   bool stop_ = false;
 
   // Only the worker uses these.
   std::mt19937_64 random_;
-  Entry* burst_ = nullptr;
-  uint64_t burst_left_ = 0;
-  size_t turn_ = 0;
+  Entry* burst_ = nullptr;   // the stream of the current burst, a series of tasks of one stream
+  uint64_t burst_left_ = 0;  // number of tasks that remain in the burst
+  size_t turn_ = 0;          // selects the next started task to poll
   Backoff backoff_;
   std::thread worker_;
 };

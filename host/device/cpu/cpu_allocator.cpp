@@ -11,10 +11,11 @@ namespace heddle::host {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// The most free bytes that the pool keeps. If more are free, trim() gives blocks back to the
+// Largest number of free bytes in the pool. If more bytes are free, trim() returns blocks to the
 // system.
 constexpr int64_t kMostCached = int64_t{4} << 30;
 
+// Fills freed memory with 0xFF bytes.
 class PoisonTask : public TaskBody {
  public:
   PoisonTask(void* memory, int64_t bytes) : memory_(memory), bytes_(bytes) {}
@@ -39,8 +40,8 @@ CpuAllocator::~CpuAllocator() {
   }
 }
 
-// Returns the size class: a multiple of 256 bytes up to 2 KiB, then one of four classes for each
-// power of two. Above 1 KiB less than a fifth of a block is unused.
+// Size classes are multiples of 256 bytes up to 2 KiB. Above that there are four classes between
+// two powers of two. Less than a fifth of a block above 1 KiB is unused.
 int64_t CpuAllocator::classOf(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() / 2) throw std::bad_alloc();
   const auto value = static_cast<uint64_t>(bytes);
@@ -52,7 +53,8 @@ void* CpuAllocator::reuse(int64_t size, const CpuStream& stream) {
   const auto found = free_.find(size);
   if (found == free_.end()) return nullptr;
   std::vector<Block>& blocks = found->second;
-  // The block that was freed last is tried first, because its bytes are most likely in a cache.
+  // The search begins with the block that was freed last, because its bytes are most likely in a
+  // CPU cache.
   for (size_t i = blocks.size(); i-- > 0;) {
     if (blocks[i].freed.stream != &stream && !blocks[i].freed.passed()) continue;
     void* memory = blocks[i].memory;
@@ -98,8 +100,9 @@ std::vector<StreamPoint> CpuAllocator::freePoints() {
 void* CpuAllocator::allocate(int64_t bytes, Stream stream) {
   const int64_t size = classOf(bytes);
   const CpuStream& user = streams_.stream(stream);
-  // Before the second attempt, unused blocks of other sizes are given back to the system. Before
-  // the third attempt, the thread also waits until streams have passed the points of freed blocks.
+  // There are three attempts. The second attempt first returns unused blocks of other sizes to the
+  // system. The third attempt first waits until the streams have passed the points at which blocks
+  // were freed.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
       for (const StreamPoint& point : freePoints()) point.stream->wait(point.tasks);

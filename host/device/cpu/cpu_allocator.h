@@ -10,22 +10,25 @@
 
 namespace heddle::host {
 
-// Finds the stream of a handle.
+// Maps handles to streams.
 class StreamTable {
  public:
   virtual ~StreamTable() = default;
+  // Returns the stream of a handle; nullptr is the default stream of the device.
   virtual CpuStream& stream(Stream handle) = 0;
 };
 
-// The memory pool of a CPU device. A freed block is used for later allocations of the same size
-// class. The stream on which the block was freed may use it at once. Another stream may use it
-// after the first stream has passed the point at which the block was freed.
+// The memory pool of a CPU device. A freed block is used again for later allocations of the same
+// size class (classOf()). An allocation on the stream on which the block was freed may get the
+// block at once. An allocation on another stream may get it once the first stream has passed the
+// point at which the block was freed.
 class CpuAllocator : public Allocator {
  public:
-  // `limit` is the number of bytes that the pool may hold (0: no limit). If `poison` is set, new
-  // memory and freed memory are filled with 0xFF. Freed memory is filled in stream order.
+  // - `limit`: the largest number of bytes that the pool may take from the system; 0: no limit.
+  // - `poison`: true fills new memory and freed memory with 0xFF bytes. Freed memory is filled in
+  //   stream order.
   CpuAllocator(StreamTable& streams, int64_t limit, bool poison);
-  // Requires that all work is done.
+  // Requires that all work on the device is done.
   ~CpuAllocator() override;
 
   void* allocate(int64_t bytes, Stream stream) override;
@@ -34,15 +37,19 @@ class CpuAllocator : public Allocator {
  private:
   struct Block {
     void* memory;
-    StreamPoint freed;
+    StreamPoint freed;  // point at which the block was freed
   };
 
+  // Returns the size of the blocks that serve allocations of `bytes` bytes.
   static int64_t classOf(int64_t bytes);
+  // Returns a free block that `stream` may use now, or nullptr.
   void* reuse(int64_t size, const CpuStream& stream);
+  // Returns a block from the system, or nullptr if there is no memory or the limit is reached.
   void* fresh(int64_t size);
-  // Gives memory back to the system: all free blocks that no stream can still be using. Returns
-  // whether there were any.
+  // Returns to the system all free blocks that no stream can be using. Returns whether there was
+  // such a block.
   bool trim();
+  // Returns the points at which the free blocks were freed.
   std::vector<StreamPoint> freePoints();
 
   StreamTable& streams_;

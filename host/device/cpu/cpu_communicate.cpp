@@ -35,6 +35,7 @@ std::vector<std::byte> packed(std::span<const comm::Operation> group, CpuStream&
   return bytes;
 }
 
+// Posts a group of operations and polls it until it has completed.
 class CommunicateTask : public TaskBody {
  public:
   CommunicateTask(std::shared_ptr<PostOrder> order, int64_t number,
@@ -52,7 +53,8 @@ class CommunicateTask : public TaskBody {
     std::lock_guard lock(order_->mutex);
     if (!posted_) {
       if (order_->posted != number_) return false;
-      // Counts the group before post(), which may throw. Otherwise later groups would wait forever.
+      // Counts the group before post(). If post() throws, later groups must not wait for this
+      // group.
       ++order_->posted;
       posted_ = true;
       ticket_ = communicator_.post(operations(), nullptr);
@@ -62,9 +64,9 @@ class CommunicateTask : public TaskBody {
 
   bool communicates() const override { return true; }
 
-  // If the group is posted, waits for it, because the transport uses its buffers. World::abort()
-  // notifies the other ranks of the failure and ends this wait. If the group is not posted, counts
-  // it when all earlier groups have been counted, so that later groups can follow.
+  // A posted group must be awaited, because the transport uses its buffers. World::abort() notifies
+  // the other ranks of the failure and ends this wait. A group that is not posted is counted after
+  // all earlier groups, so that later groups can be counted too.
   bool skip() override {
     if (posted_) return poll();
     std::lock_guard lock(order_->mutex);

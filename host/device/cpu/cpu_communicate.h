@@ -10,18 +10,19 @@
 
 namespace heddle::host {
 
-// Counts the groups of one communicator, so that a device posts them in the order in which they
-// were enqueued, even on different streams. Without this order, ranks could post in different
-// orders. The order cannot contradict events, because a stream waits only for work that was
-// enqueued earlier.
+// Counts the groups of operations of one communicator. A device uses these counts to post groups in
+// the order in which they were enqueued, even on different streams. Otherwise the ranks could post
+// in different orders. This order causes no deadlock with events, because a stream waits only for
+// work that was enqueued earlier.
 struct PostOrder {
-  std::mutex mutex;    // locked while a group is posted or tested: only one thread may do so
+  std::mutex mutex;    // held while a thread posts or tests a group; only one may do so at a time
   int64_t issued = 0;  // number of groups that have been enqueued
   int64_t posted = 0;  // number of groups that have been posted or skipped
 };
 
-// Holds one PostOrder for each communicator that a device uses. If a new communicator has the
-// address of an old one, it continues with the old counts. Thread-safe.
+// Holds one PostOrder for each communicator that a device uses. A new communicator may have the
+// address of a destroyed one. It then continues with the old counts, which is correct because both
+// counts are equal at this time. Thread-safe.
 class PostOrders {
  public:
   std::shared_ptr<PostOrder> of(const comm::Communicator& communicator);
@@ -31,8 +32,8 @@ class PostOrders {
   std::unordered_map<const comm::Communicator*, std::shared_ptr<PostOrder>> orders_;
 };
 
-// Enqueues a group of collectives. Copies the group with its lists of counts. Throws UserError if
-// the communicator requires device memory.
+// Enqueues a group of operations that are posted together. The group and its lists of counts are
+// copied before the call returns. Throws UserError if the communicator requires device memory.
 void enqueueCommunicate(PostOrders& orders, comm::Communicator& communicator,
                         std::span<const comm::Operation> group, CpuStream& stream,
                         const Issue& issue);

@@ -21,7 +21,7 @@
 namespace heddle::host {
 namespace {
 
-// A task that consists of one call.
+// A task that calls one function.
 template <class Work>
 class WorkTask : public TaskBody {
  public:
@@ -40,6 +40,7 @@ void enqueueWork(CpuStream& stream, const Issue& issue, Work work) {
   stream.enqueue<WorkTask<Work>>(issue, std::move(work));
 }
 
+// A task that runs a kernel on the pool.
 class LaunchTask : public TaskBody {
  public:
   LaunchTask(TilePool& pool, CpuKernelFunction function, std::vector<std::byte> args, int64_t tiles,
@@ -59,6 +60,7 @@ class LaunchTask : public TaskBody {
   CpuStream& stream_;
 };
 
+// A task that ends once a point of another stream is passed.
 class WaitTask : public TaskBody {
  public:
   explicit WaitTask(const StreamPoint& point) : point_(point) {}
@@ -69,7 +71,7 @@ class WaitTask : public TaskBody {
   StreamPoint point_;
 };
 
-// Holds the stream point of the latest recordEvent(), which enqueues no task.
+// Holds the stream point of the latest recordEvent(). Recording an event enqueues no task.
 struct CpuEvent {
   std::mutex mutex;
   StreamPoint point;
@@ -84,8 +86,8 @@ struct CpuKernel {
   CpuKernelFunction function = nullptr;
 };
 
-// Owns the streams of a device. Keeps a destroyed stream, because stream points refer to it, and
-// reuses it for the next stream.
+// Owns the streams of a device. A destroyed stream is kept, because stream points refer to it.
+// createStream() uses it again.
 class CpuStreams : public StreamTable {
  public:
   explicit CpuStreams(std::optional<uint64_t> seed) {
@@ -119,7 +121,7 @@ class CpuStreams : public StreamTable {
   static void waitFor(const StreamPoint& point) {
     if (point.stream != nullptr) point.stream->wait(point.tasks);
   }
-  // Tells the scheduler that a host thread polls or that another rank needs progress.
+  // Notifies the scheduler that a host thread polls, or that another rank waits for this rank.
   void hurry() {
     if (scheduler_) scheduler_->hurry();
   }
@@ -138,8 +140,8 @@ class CpuStreams : public StreamTable {
   CpuStream* default_ = nullptr;
 };
 
-// Writes the image to a file in memory. Returns the file descriptor. The caller must keep it open
-// until the loader has opened the file.
+// Writes the image to a file in memory and returns the file descriptor. The caller must keep the
+// descriptor open until the loader has opened the file.
 int imageFile(const codegen::KernelImage& image) {
   const int file = memfd_create("heddle_kernel", MFD_CLOEXEC);
   HEDDLE_USER_CHECK(file >= 0, "memfd_create: {}", std::strerror(errno));
@@ -158,6 +160,7 @@ int imageFile(const codegen::KernelImage& image) {
   return file;
 }
 
+// Loads the shared object of an image. Returns nullptr if dlopen() fails.
 void* openImage(const codegen::KernelImage& image) {
   if (!image.path.empty()) return dlopen(image.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const int file = imageFile(image);
@@ -171,6 +174,7 @@ int threadsOf(const CpuOptions& options) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+// Returns the name of the widest vector instructions of the CPU.
 const char* vectorUnit() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f")) return "avx512";
@@ -203,7 +207,7 @@ class CpuDevice : public Device {
         streams_(*streams_holder_),
         allocator_(streams_, options.memory_limit, options.adversarial_seed.has_value()) {}
 
-  // Destroys the streams first, because their tasks use the other members and the kernels.
+  // The streams are destroyed first, because their tasks use the other members and the kernels.
   ~CpuDevice() override {
     streams_holder_.reset();
     for (const auto& kernel : kernels_) dlclose(kernel->library);
@@ -241,7 +245,8 @@ class CpuDevice : public Device {
     CpuStreams::waitFor(static_cast<CpuEvent*>(event)->get());
   }
 
-  // Searches for a compiler only when one is needed, because the search starts processes.
+  // The first call searches for a compiler. The constructor does not, because the search starts
+  // processes.
   const codegen::KernelCompiler* compiler() const override {
     std::call_once(compiler_once_, [this] {
       std::string why;

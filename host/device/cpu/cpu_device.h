@@ -9,14 +9,16 @@
 namespace heddle::host {
 
 struct CpuOptions {
-  int threads = 0;  // threads that run kernel tiles; 0: one per core
-  // For tests. If it is not set, each stream has its own thread and runs as soon as it can. If it
-  // is set, one thread runs all streams of the device in a random order with this seed, and delays
-  // work as long as the dependencies allow (AdversarialScheduler). New and freed memory is then
-  // filled with 0xFF bytes, which are NaN for floats.
+  int threads = 0;  // number of threads that run kernels; 0: one per core
+  // Seed of the test mode; nullopt: no test mode.
+  // - Without the test mode, each stream has its own thread and runs its tasks as soon as possible.
+  // - In the test mode, one thread runs the tasks of all streams in a random order with this seed.
+  //   It delays work as long as the dependencies allow (host/device/cpu/adversarial_scheduler.h).
+  // - In the test mode, new and freed memory is filled with 0xFF bytes, which are NaN for floats.
   std::optional<uint64_t> adversarial_seed;
-  int64_t memory_limit = 0;  // bytes of the device's pool; 0: no limit
+  int64_t memory_limit = 0;  // largest size of the device's memory pool in bytes; 0: no limit
 };
+
 // Creates a device that consists of the CPU and host memory.
 std::unique_ptr<Device> makeCpuDevice(const CpuOptions& options = {});
 

@@ -11,8 +11,9 @@
 namespace heddle::host {
 namespace {
 
-// --- elements: sums of floats in double, of integers modulo 2^64 ---------------------------------
+// --- elements: sums of floats are double, sums of integers are computed modulo 2^64 --------------
 
+// An element type has a stored type and a type of sums, with conversions between them.
 template <class T, class SumT>
 struct Plain {
   using Stored = T;
@@ -43,7 +44,7 @@ struct Narrow {
 using ElementBf16 = Narrow<floatFromBf16, bf16FromFloat, uint16_t>;
 using ElementF16 = Narrow<floatFromF16, f16FromFloat, uint16_t>;
 
-// Calls work(E()) with the element type E of the dtype.
+// Calls work(E()), where E is the element type of the dtype.
 template <class Work>
 void withElement(DType dtype, Work work) {
   switch (dtype) {
@@ -72,7 +73,8 @@ void withElement(DType dtype, Work work) {
   HEDDLE_CHECK(false, "{} can be neither summed nor sorted", name(dtype));
 }
 
-// Calls work(E()) with an unsigned type E of the same size, for elements that are only moved.
+// Calls work(E()), where E is an unsigned element type of the same size, for elements that are only
+// moved.
 template <class Work>
 void withBits(DType dtype, Work work) {
   switch (sizeOf(dtype)) {
@@ -89,20 +91,21 @@ void withBits(DType dtype, Work work) {
 
 // --- distribution of the lines -------------------------------------------------------------------
 
-constexpr int64_t kMostLanes = 16;                  // neighbouring lines that run together
-constexpr int64_t kMostScratch = int64_t{4} << 20;  // bytes per tile, unless one line needs more
+constexpr int64_t kMostLanes = 16;  // largest number of lines per block
+// Limit of the workspace of a tile, in bytes. It is exceeded only if a single line needs more.
+constexpr int64_t kMostScratch = int64_t{4} << 20;
 
-// Divides the lines into blocks of `lanes` lines. Tile t computes blocks t, t + tiles, ... and has
-// its own part of the workspace.
+// Divides the lines into blocks of `lanes` neighbouring lines. Tile t of TilePool::run() computes
+// blocks t, t + tiles, t + 2 tiles and so on. Each tile has its own part of the workspace.
 struct Distribution {
   int64_t lanes = 1;
   int64_t blocks = 0;
   int64_t tiles = 0;
-  int64_t scratch = 0;  // bytes per tile
+  int64_t scratch = 0;  // workspace per tile, in bytes
 };
 
-// Returns the scratch bytes of a tile. An argsort stores the keys of one line, a scatter the sums
-// of all lines of a block.
+// Returns the workspace of a tile in bytes. An argsort stores the keys of one line. A scatter
+// stores the sums of all lines of a block.
 int64_t scratchOf(const LibraryCall& call, const LineShape& shape, int64_t lanes) {
   constexpr int64_t kSum = 8;
   if (call.function == LibraryFunction::Cumsum) return 0;
@@ -133,7 +136,7 @@ struct Work {
   Distribution distribution;
 };
 
-// The offset of the first element of each line of one block, by operand.
+// One block of lines: per operand, the offset of the first element of each line.
 struct Block {
   int64_t lanes = 0;
   int64_t at[LineSpace::kMostOperands][kMostLanes];
@@ -165,7 +168,8 @@ void cumsumBlock(const Work& work, const Block& block, std::byte*) {
   }
 }
 
-// Returns an unsigned integer that sorts like the element. -0 equals 0, and NaN is the largest.
+// Returns an unsigned integer with the same order as the number. -0 and 0 have equal keys, and NaN
+// has the largest key.
 uint32_t keyOf(float x) {
   if (std::isnan(x)) return ~uint32_t{0};
   const auto bits = std::bit_cast<uint32_t>(x == 0 ? 0.0F : x);
@@ -176,6 +180,7 @@ uint64_t keyOf(double x) {
   const auto bits = std::bit_cast<uint64_t>(x == 0 ? 0.0 : x);
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
 }
+// Returns the key of a stored element.
 template <class E>
 auto keyOfElement(typename E::Stored x) {
   constexpr bool kLong = sizeof(typename E::Stored) == 8;
@@ -197,8 +202,8 @@ struct LongKey {
   }
 };
 
-// Sorts keys together with their indices. Equal keys are ordered by index, so the result is that of
-// a stable sort. A key of 32 bits and its index are combined into one integer.
+// Sorts keys together with their indices. Equal keys are ordered by index, so the sort is stable. A
+// key of 32 bits and its index form one integer of 64 bits.
 template <class E>
 void argsortLine(const Work& work, int64_t in_at, int64_t out_at, std::byte* scratch) {
   const auto* in = static_cast<const typename E::Stored*>(work.call.in[0]) + in_at;
@@ -238,8 +243,9 @@ int64_t indexAt(const void* index, bool narrow, int64_t at) {
   return narrow ? static_cast<const int32_t*>(index)[at] : static_cast<const int64_t*>(index)[at];
 }
 
-// Adds up sums[target][lane]: first the tensor, then the sources in their order along the axis. The
-// result is stored last, so that sums are rounded once.
+// Computes sums[target][lane] in the workspace: first the elements of the tensor, then the sources
+// in their order along the axis. The sums are stored at the end, so that they are rounded once. If
+// `kAdds` is false, a source replaces the sum.
 template <class E, bool kAdds>
 void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   using Stored = typename E::Stored;
@@ -257,7 +263,8 @@ void scatterBlock(const Work& work, const Block& block, std::byte* scratch) {
   }
   for (int64_t i = 0; i < work.shape.n; ++i) {
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      // Indices before the first target wrap around to large numbers.
+      // If the index is less than that of the first target, the subtraction wraps to a large
+      // number.
       const auto named = static_cast<uint64_t>(
           indexAt(work.call.in[1], narrow, block.at[2][lane] + i * strides[2]));
       const uint64_t local = named - static_cast<uint64_t>(work.shape.first);
@@ -282,6 +289,7 @@ struct Job {
   RunBlock run;
 };
 
+// A CpuKernelFunction that runs tiles of a Job.
 void runTiles(const void* argument, int64_t begin, int64_t end) {
   const Job& job = *static_cast<const Job*>(argument);
   const Distribution& tiles = job.work.distribution;

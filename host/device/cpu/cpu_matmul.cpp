@@ -16,7 +16,7 @@
 namespace heddle::host {
 namespace {
 
-// The types of stored elements of bool and of the dtypes that C++ does not have.
+// The types of stored elements, for bool and for dtypes that C++ does not have.
 struct Bf16 {
   uint16_t bits;
 };
@@ -29,7 +29,7 @@ struct F8e4m3 {
 struct F8e5m2 {
   uint8_t bits;
 };
-// An operand of either f8 type. It is read through a table.
+// An operand of one of the two f8 types. A table maps its bits to numbers.
 struct F8 {
   uint8_t bits;
 };
@@ -43,7 +43,7 @@ double load(double x) { return x; }
 float load(F16 x) { return floatFromF16(x.bits); }
 float load(F8e4m3 x) { return floatFromF8e4m3(x.bits); }
 float load(F8e5m2 x) { return floatFromF8e5m2(x.bits); }
-// Integers are computed modulo 2^64. Narrow ones wrap when they are stored.
+// Integers are computed modulo 2^64. Narrow integers wrap when they are stored.
 template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
 uint64_t load(T x) {
   return static_cast<uint64_t>(x);
@@ -62,10 +62,11 @@ void store(T& to, uint64_t x) {
 }
 void store(Byte& to, uint8_t x) { to.value = x; }
 
-// The largest size that BLAS accepts, because it takes sizes as int.
+// The largest size that BLAS accepts, because BLAS takes sizes as blasint.
 constexpr int64_t kMostBlas = std::numeric_limits<blasint>::max();
-constexpr int64_t kBlasBlock = int64_t{1} << 30;
+constexpr int64_t kBlasBlock = int64_t{1} << 30;  // block size if no operand is packed
 
+// Returns the numbers of all 256 bit patterns of an f8 type.
 const float* float8Table(DType dtype) {
   static const auto tables = [] {
     std::array<std::array<float, 256>, 2> values;
@@ -78,6 +79,7 @@ const float* float8Table(DType dtype) {
   return tables[dtype == DType::F8E4M3 ? 0 : 1].data();
 }
 
+// A block of a matrix in memory that BLAS can read.
 template <class T>
 struct Operand {
   const T* data = nullptr;
@@ -112,7 +114,7 @@ T sumOf(T a, T b) {
 }
 uint8_t sumOf(uint8_t a, uint8_t b) { return a | b; }
 
-// Computes c = a x b, or c += a x b if `adds`. c is row-major. The sizes must fit blasint.
+// Computes c = a x b, or c += a x b if `adds` is true. c is row-major. The sizes must fit blasint.
 template <class T>
 void multiplyBlock(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, int64_t ldc,
                    int64_t m, int64_t n, int64_t k) {
@@ -133,7 +135,8 @@ void multiplyBlock(const Operand<T>& a, const Operand<T>& b, bool adds, T* c, in
   }
 }
 
-// Returns blocks of an operand for multiplyBlock(): in place if possible, otherwise packed.
+// Returns blocks of an operand in a form that multiplyBlock() can read. The block stays in place if
+// possible; otherwise it is copied.
 template <class Stored, class Compute>
 class Reader {
  public:
@@ -153,7 +156,8 @@ class Reader {
   }
 
  private:
-  // Copies a block. Its inner axis is the axis with the smaller stride, so that reads are dense.
+  // Copies a block. The inner axis of the copy is the axis with the smaller stride, so that reads
+  // are dense.
   Operand<Compute> pack(const Stored* data, int64_t rows, int64_t columns) {
     const bool by_column = matrix_.row_stride < matrix_.column_stride;
     const int64_t outer = by_column ? columns : rows;
@@ -184,7 +188,8 @@ class Reader {
   std::vector<Compute> packed_;
 };
 
-// Returns an integer as `Stored` represents it, with its sign. It wraps before the activation.
+// Returns the value that an integer has as a `Stored`. Integers wrap before the activation is
+// applied.
 template <class Stored, class T>
 T wrapped(T x) {
   if constexpr (std::is_integral_v<Stored>) {
@@ -200,7 +205,7 @@ T activated(T x, Activation activation) {
     if constexpr (std::is_unsigned_v<T>) {  // the bits of an int64
       return static_cast<std::make_signed_t<T>>(x) < 0 ? T{0} : x;
     } else {
-      return x < 0 ? T{0} : x;  // NaN stays
+      return x < 0 ? T{0} : x;  // NaN remains NaN
     }
   }
   if constexpr (std::is_floating_point_v<T>) {
@@ -242,9 +247,9 @@ class Multiplication {
  private:
   static constexpr int64_t kPackedBlock = 512;
 
-  // Computes one block of c. BLAS writes the sums directly to c if c has their type and a layout
-  // that BLAS supports. Otherwise BLAS writes them to a scratch block, and they are rounded once
-  // when they are copied to c.
+  // Computes one block of c. If c has the type of the sums and a layout that BLAS supports, BLAS
+  // writes the sums directly to c. Otherwise BLAS writes the sums to a scratch block. They are
+  // rounded once, when they are copied to c.
   void block(const A* a, const B* b, const C* bias, C* c, int64_t i, int64_t rows, int64_t j,
              int64_t columns) {
     int64_t ld = columns;
@@ -273,6 +278,7 @@ class Multiplication {
     }
   }
 
+  // Applies bias and activation to a part of a row.
   void finish(Compute* values, int64_t count, const C* bias) const {
     if (bias != nullptr) {
       for (int64_t j = 0; j < count; ++j) {
@@ -294,7 +300,7 @@ class Multiplication {
   Reader<A, Compute> left_;
   Reader<B, Compute> right_;
   std::vector<Compute> scratch_;
-  bool direct_ = false;  // c is written in place
+  bool direct_ = false;  // true: multiplyBlock() writes to c in place
   int64_t ld_ = 1;
   int64_t block_ = kPackedBlock;
 };
@@ -336,8 +342,8 @@ void multiplyFloat8(const MatmulShape& shape, const MatmulOperands& operands) {
 
 void cpuMatmul(const MatmulShape& shape, const MatmulOperands& operands) {
   if (shape.m == 0 || shape.n == 0 || shape.batches() == 0) return;
-  // A result with dense columns is computed as the transposed matrix product, which writes c in
-  // place.
+  // If the columns of c are dense, the transposed matrix product is computed, because it can write
+  // c in place.
   const MatrixLayout layout = layoutOf(shape.m, shape.n, shape.c);
   if (layout.fits && layout.transposed && !shape.has_bias) {
     MatmulOperands swapped = operands;

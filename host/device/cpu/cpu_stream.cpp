@@ -45,8 +45,7 @@ bool Task::poll() noexcept {
   }
 }
 
-// Each of the first 64 pauses only yields the core. The later pauses sleep for 25 to 200
-// microseconds.
+// The first 64 pauses only yield the core. Later pauses sleep for 25 to 200 microseconds.
 void Backoff::pause() {
   constexpr int kYields = 64;
   constexpr int kLongest = 8;
@@ -120,9 +119,9 @@ Task* CpuStream::head() {
 }
 
 void CpuStream::finishHead(Task& task) {
-  // Destroys the task before completed_ counts it. A thread that waits for the task then finds all
-  // resources of the task released. The mutex is not locked here, because the destructor of a task
-  // may run code of the caller.
+  // The task is destroyed before completed_ counts it. All resources of the task are then released
+  // when a waiting thread continues. The mutex is not locked during this, because the destructor of
+  // a task may run code of the caller.
   task.destroy();
   bool thread_waits = false;
   {
@@ -134,6 +133,7 @@ void CpuStream::finishHead(Task& task) {
   if (thread_waits) done_.notify_all();
 }
 
+// The loop of the stream's own thread.
 void CpuStream::serve() {
   for (;;) {
     Task* task = nullptr;

@@ -14,20 +14,22 @@ namespace heddle::host {
 
 class AdversarialScheduler;
 
-// A queue of tasks that run one after the other. Without a scheduler, each stream has its own
-// thread, so that a blocked stream does not block other streams. With a scheduler, the scheduler's
-// thread runs the tasks.
+// A queue of tasks that run one after another. Without an AdversarialScheduler, each stream has its
+// own thread, so that a blocked stream does not block other streams. With a scheduler, the thread
+// of the scheduler runs the tasks.
 //
 // Threads: enqueue(), end(), passed(), wait(), buffer() and recycle() are thread-safe. Only the
 //          thread that runs the tasks may call head() and finishHead().
 class CpuStream {
  public:
+  // `scheduler` nullptr: the stream has its own thread.
   explicit CpuStream(AdversarialScheduler* scheduler);
   // If the stream has its own thread, runs all queued tasks first.
   ~CpuStream();
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
 
+  // Appends a task with the body Body(args...).
   template <class Body, class... Args>
   void enqueue(const Issue& issue, Args&&... args) {
     announce();
@@ -41,33 +43,36 @@ class CpuStream {
 
   // Returns the point after all tasks that have been enqueued.
   StreamPoint end();
+  // Returns whether the first `tasks` tasks are done.
   bool passed(uint64_t tasks) const { return completed_.load(std::memory_order_acquire) >= tasks; }
   // Blocks the calling thread until the first `tasks` tasks are done.
   void wait(uint64_t tasks);
 
-  // Returns a buffer with a copy of the bytes. It reuses memory that was passed to recycle().
+  // Returns a buffer with a copy of the bytes. Uses memory that was passed to recycle(), if there
+  // is any.
   std::vector<std::byte> buffer(const void* bytes, size_t count);
+  // Takes back a buffer for later use.
   void recycle(std::vector<std::byte> buffer) noexcept;
 
-  // Returns the first task, or nullptr.
+  // Returns the first task, or nullptr if the queue is empty.
   Task* head();
   // Destroys the first task and removes it.
   void finishHead(Task& task);
 
  private:
-  void announce();  // if there is a scheduler, notifies it that a task will be enqueued
-  void serve();
+  void announce();  // tells the scheduler, if there is one, that a task will be enqueued
+  void serve();     // the loop of the stream's own thread
 
   AdversarialScheduler* scheduler_;
   std::mutex mutex_;
-  std::condition_variable ready_;  // a task was enqueued, or stop_ was set
-  std::condition_variable done_;   // a task was finished while a thread waits
+  std::condition_variable ready_;  // notified when a task was enqueued or stop_ was set
+  std::condition_variable done_;   // notified when a task has finished
   TaskQueue queue_;
-  std::vector<std::vector<std::byte>> spare_;
-  size_t buffers_ = 0;  // number of buffers created so far
-  uint64_t enqueued_ = 0;
-  std::atomic<uint64_t> completed_{0};
-  int waiting_ = 0;
+  std::vector<std::vector<std::byte>> spare_;  // recycled buffers
+  size_t buffers_ = 0;                         // number of buffers created so far
+  uint64_t enqueued_ = 0;                      // number of tasks enqueued so far
+  std::atomic<uint64_t> completed_{0};         // number of tasks finished so far
+  int waiting_ = 0;                            // number of threads in wait()
   bool stop_ = false;
   std::thread worker_;
 };

@@ -13,11 +13,11 @@ namespace heddle::host {
 
 class CpuStream;
 
-// A point in a stream: the end of the first `tasks` tasks since the stream was created. A point
-// stays valid as long as the device, because the device keeps its streams, and a reused stream
-// continues to count.
+// A point in a stream: the end of the first `tasks` tasks since the stream was created. A stream
+// has passed the point when these tasks are done. A point is valid as long as the device exists,
+// because the device keeps destroyed streams. A stream that is used again continues to count.
 struct StreamPoint {
-  CpuStream* stream = nullptr;  // nullptr: the point is always passed
+  CpuStream* stream = nullptr;  // nullptr: passed() returns true
   uint64_t tasks = 0;
   bool passed() const;
 };
@@ -26,23 +26,23 @@ struct StreamPoint {
 class TaskBody {
  public:
   virtual ~TaskBody() = default;
-  // Does the work, or checks whether the work is done. Returns false if poll() must be called again
-  // later. Throws if the work has failed.
+  // Performs the work, or starts the work and later checks whether it is done. Returns false if the
+  // work is not done yet; poll() is then called again. Throws if the work has failed.
   virtual bool poll() = 0;
-  // Is called instead of poll() after the run has failed. Returns false if skip() must be called
-  // again later.
+  // Ends the task without its work. It is called instead of poll() if the run has failed. Returns
+  // false if skip() must be called again.
   virtual bool skip() { return true; }
   // Returns whether poll() waits for other ranks.
   virtual bool communicates() const { return false; }
-  // Returns the point that must be passed before poll() is called.
+  // Returns the point that must be passed before the first call of poll().
   virtual StreamPoint waitsFor() const { return {}; }
 };
 
-// A queue entry. Queues reuse entries, and an entry stores its body in place, so that enqueuing
-// allocates nothing.
+// An entry of a queue. Queues use their entries again, and an entry contains its body, so that
+// enqueuing allocates no memory.
 class Task {
  public:
-  static constexpr size_t kBytes = 128;
+  static constexpr size_t kBytes = 128;  // largest size of a body
 
   template <class Body, class... Args>
   void emplace(const Issue& issue, Args&&... args) {
@@ -56,10 +56,11 @@ class Task {
     body_ = nullptr;
   }
 
+  // Returns whether step() was called.
   bool polled() const { return polled_; }
   StreamPoint waitsFor() const { return body_->waitsFor(); }
-  // Polls once, and reports an error to the sink of the issue. Returns true if the task is done or
-  // has failed.
+  // Calls poll() or skip() of the body once, and reports an exception to Issue::errors. Returns
+  // true if the task is done or has failed.
   bool step() noexcept;
 
  private:
@@ -72,12 +73,13 @@ class Task {
   bool polled_ = false;
 };
 
-// A first-in, first-out queue. It never shrinks. The address of a queued task never changes.
+// A first-in, first-out queue of tasks. It keeps the memory of removed tasks. The address of a
+// queued task never changes.
 class TaskQueue {
  public:
   bool empty() const { return size_ == 0; }
   Task& front() { return *ring_[head_]; }
-  // Appends an entry, which the caller must fill with Task::emplace().
+  // Appends an entry. The caller must fill it with Task::emplace().
   Task& pushBack() {
     if (size_ == ring_.size()) grow();
     Task& entry = *ring_[(head_ + size_) % ring_.size()];
@@ -107,8 +109,8 @@ class TaskQueue {
   size_t size_ = 0;
 };
 
-// Pauses between polls. Each pause is longer than the one before, up to a limit. Without pauses, a
-// polled task would occupy the core that the awaited rank needs.
+// Pauses between polls. The pauses become longer, up to a limit. Without pauses, polling could
+// occupy the core that the awaited rank needs.
 class Backoff {
  public:
   void pause();

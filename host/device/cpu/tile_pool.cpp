@@ -9,25 +9,27 @@
 namespace heddle::host {
 namespace {
 
-// The number of parts of a job per thread. Several parts balance tiles of unequal cost.
+// The number of parts per thread into which the tiles of a job are split. Several parts per thread
+// balance the load if tiles have different costs.
 constexpr int64_t kPartsPerThread = 4;
-// The size of a recycled block. It is enough for the queue entry that asio allocates for one
-// Helper. Larger blocks are not recycled.
+// The size of the blocks that the pool keeps for asio's queue. A block is large enough for the
+// queue entry of one Helper. Larger blocks are not kept.
 constexpr size_t kBlockBytes = 256;
 
 }  // namespace
 
+// The state of one call of run(). The calling thread and the helpers take parts of the tiles.
 struct TilePool::Job {
   CpuKernelFunction function = nullptr;
   const void* args = nullptr;
   int64_t tiles = 0;
-  int64_t part = 1;
-  std::atomic<int64_t> next{0};
-  std::atomic<int64_t> finished{0};
-  std::atomic<int> holders{0};
+  int64_t part = 1;                  // tiles per part
+  std::atomic<int64_t> next{0};      // first tile that no thread has taken
+  std::atomic<int64_t> finished{0};  // number of finished tiles
+  std::atomic<int> holders{0};       // threads that may still access the job
   std::atomic<bool> failed{false};
-  // The thread that sets `failed` writes the error once, before it adds to `finished`. The thread
-  // that waits for `finished` may therefore read the error without a lock.
+  // Only the thread that sets `failed` writes the error, and does so before it adds to `finished`.
+  // The thread that waits for `finished` may therefore read the error without a lock.
   std::exception_ptr error;
 
   void work() {
@@ -54,7 +56,7 @@ struct TilePool::Job {
   }
 };
 
-// The allocator of asio's queue. It uses recycled blocks of the pool instead of heap memory.
+// The allocator of asio's queue. It uses blocks that the pool keeps, instead of heap memory.
 template <class T>
 struct TilePool::Recycler {
   using value_type = T;
@@ -67,6 +69,7 @@ struct TilePool::Recycler {
   bool operator==(const Recycler& other) const { return pool == other.pool; }
 };
 
+// The work of one thread of the pool for a job.
 struct TilePool::Helper {
   TilePool* pool;
   Job* job;
@@ -144,8 +147,8 @@ void TilePool::run(CpuKernelFunction function, const void* args, int64_t tiles) 
   job->holders = helpers + 1;
   for (int i = 0; i < helpers; ++i) boost::asio::post(pool_, Helper{this, job});
   job->work();
-  // All tiles have been taken at this point, so a helper that begins later finds no tile. run()
-  // therefore waits only for running tiles, not for a free thread of the pool.
+  // All tiles have been taken now, so a helper that begins later finds no tile. run() therefore
+  // waits only for running tiles, and not until every helper has begun.
   job->awaitAll();
   const std::exception_ptr error = job->error;
   giveBack(job);

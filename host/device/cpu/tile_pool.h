@@ -8,21 +8,22 @@
 
 namespace heddle::host {
 
-// An entry point of the kernels that makeCppCompiler() compiles (codegen/kernel.h).
+// An entry point of a generated C++ kernel (codegen::LaunchStage in codegen/kernel.h). It computes
+// the tiles from `tile_begin` up to, but not including, `tile_end`.
 using CpuKernelFunction = void (*)(const void* args, int64_t tile_begin, int64_t tile_end);
 
 // Runs the tiles of kernels on the calling thread and on the threads of a pool. Several threads may
-// call run() at the same time; they share the pool. Once it has enough buffers, run() allocates no
+// call run() at the same time; they share the pool. After the first runs, run() allocates no
 // memory.
 class TilePool {
  public:
-  // `threads` includes the calling thread.
+  // `threads`: number of threads, including the calling thread of run().
   explicit TilePool(int threads);
   ~TilePool();
 
   int threads() const { return threads_; }
-  // Runs all tiles and returns when they are done. If a tile throws, tiles that have not begun are
-  // skipped, and run() throws the first exception.
+  // Runs all tiles and returns when they are done. If a tile throws, run() skips the tiles that
+  // have not begun and throws the first exception.
   void run(CpuKernelFunction function, const void* args, int64_t tiles);
 
  private:
@@ -32,7 +33,7 @@ class TilePool {
   struct Recycler;
 
   Job* take();
-  void giveBack(Job* job);  // each holder of a job calls this; after the last call the job is idle
+  void giveBack(Job* job);  // every thread that works on a job calls this when it is finished
   void* takeBlock(size_t bytes);
   void giveBackBlock(void* block, size_t bytes) noexcept;
 
@@ -40,7 +41,7 @@ class TilePool {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> idle_jobs_;
-  std::vector<void*> blocks_;  // free memory for asio's queue, all blocks of one size
+  std::vector<void*> blocks_;  // free blocks of memory for asio's queue; all have the same size
   boost::asio::thread_pool pool_;
 };
 

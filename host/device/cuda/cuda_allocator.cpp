@@ -9,6 +9,7 @@
 namespace heddle::host {
 namespace {
 
+// A std::bad_alloc with a message.
 class CudaOutOfMemory : public std::bad_alloc {
  public:
   explicit CudaOutOfMemory(std::string message) : message_(std::move(message)) {}
@@ -27,7 +28,7 @@ CudaAllocator::CudaAllocator(int device) : device_(device) {
   HEDDLE_USER_CHECK(pools != 0, "cuda:{} has no stream-ordered memory pools", device_);
   cudaMemPool_t pool = nullptr;
   HEDDLE_CUDA(cudaDeviceGetDefaultMemPool, &pool, device_);
-  // By default, each synchronization would give all free memory of the pool back to the system.
+  // By default, each synchronization would return the free memory of the pool to the system.
   uint64_t keep = std::numeric_limits<uint64_t>::max();
   HEDDLE_CUDA(cudaMemPoolSetAttribute, pool, cudaMemPoolAttrReleaseThreshold, &keep);
 }
@@ -51,8 +52,8 @@ void* CudaAllocator::allocate(int64_t bytes, Stream stream) {
 
 void CudaAllocator::deallocate(void* memory, int64_t, Stream stream) noexcept {
   if (memory == nullptr) return;
-  // The free fails only if earlier work has failed. The next call that may throw reports that
-  // error.
+  // This call fails only if earlier work on the device has failed. The next call that may throw
+  // reports the error of this work.
   int before = -1;
   cudaGetDevice(&before);
   if (before != device_) cudaSetDevice(device_);

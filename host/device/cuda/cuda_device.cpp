@@ -22,8 +22,9 @@ struct HostTask {
   Issue issue;
 };
 
-// Runs a host task on a thread of the driver. CUDA does not call this function after the device has
-// failed. The function catches all exceptions, because they must not reach the driver.
+// Runs a host task on a thread of the CUDA driver. CUDA does not call this function after the
+// device has failed. The function catches all exceptions, because an exception must not reach the
+// driver.
 void CUDART_CB runHostTask(void* argument) {
   const std::unique_ptr<HostTask> task(static_cast<HostTask*>(argument));
   if (failed(task->issue)) return;
@@ -80,7 +81,7 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal) {
   allocator_ = std::make_unique<CudaAllocator>(ordinal);
 }
 
-// Waits for all work of the device first, because running work uses the kernels.
+// The destructor first waits for all work of the device, because running work uses the kernels.
 CudaDevice::~CudaDevice() {
   int before = -1;
   cudaGetDevice(&before);
@@ -108,8 +109,8 @@ Stream CudaDevice::createUrgentStream() {
   return stream;
 }
 
-// Ignores the status of both calls. If the stream's work has failed, CUDA stores the error and
-// returns it from the next call, which then throws.
+// The status of both calls is ignored. If work of the stream has failed, CUDA also returns the
+// error from the next call, which then throws.
 void CudaDevice::destroyStream(Stream stream) noexcept {
   if (stream == nullptr) return;
   cudaStreamSynchronize(native(stream));
@@ -188,7 +189,7 @@ void CudaDevice::launch(KernelHandle kernel, const codegen::LaunchStage& stage,
   HEDDLE_CHECK(kernel != nullptr, "launch of {} without a kernel", stage.entry);
   if (failed(issue)) return;
   DeviceGuard guard(ordinal_);
-  // Callers hold the kernel as const, but a launch may raise its limit of shared memory.
+  // The handle is const, but a launch may raise the kernel's limit of shared memory.
   auto* loaded = const_cast<CudaKernel*>(static_cast<const CudaKernel*>(kernel));
   loaded->launch({stage.grid, stage.grid_y, stage.block, stage.shared_bytes}, args, native(stream));
 }
@@ -225,8 +226,8 @@ void CudaDevice::library(const LibraryCall& call, Stream stream, const Issue& is
   library_.run(call, *compiler(), native(stream));
 }
 
-// Copies each send buffer to its receive buffer, because a team of one rank needs no transport.
-// Sends are matched with receives in order.
+// A team of one rank needs no transport: each send buffer is copied to its receive buffer. The
+// first send belongs to the first receive, the second send to the second receive, and so on.
 void CudaDevice::communicateAlone(std::span<const comm::Operation> group, Stream stream) {
   comm::checkGroup(group, 0, 1);
   size_t receiver = 0;

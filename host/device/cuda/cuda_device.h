@@ -16,12 +16,13 @@
 
 namespace heddle::host {
 
-// The memory pool of a GPU. It is CUDA's default pool of the device, which is set to keep freed
+// Allocates from CUDA's default memory pool of a GPU. The constructor sets the pool to keep freed
 // memory.
 class CudaAllocator : public Allocator {
  public:
   explicit CudaAllocator(int device);
-  // Throws std::bad_alloc. Its what() contains the CUDA call, the size and the free memory.
+  // Throws std::bad_alloc if there is not enough memory. what() then contains the CUDA call, the
+  // size and the free memory.
   void* allocate(int64_t bytes, Stream stream) override;
   void deallocate(void* memory, int64_t bytes, Stream stream) noexcept override;
 
@@ -31,10 +32,11 @@ class CudaAllocator : public Allocator {
 
 // A GPU, used through the CUDA runtime.
 //
-// Errors: a call throws its own errors. If a kernel fails while it runs, a later call throws the
-//         error, usually synchronize(). CUDA then repeats the error in every call. After
-//         Issue::errors has failed, further work of that run is not enqueued.
-// Host tasks must not call CUDA.
+// Errors:     a call throws its own errors. If a kernel fails while it runs, a later call throws
+//             the error, usually synchronize(). CUDA then returns this error from every call. If
+//             Issue::errors has failed, the device enqueues no more work of this run.
+// Host tasks: the function that is passed to hostTask() must not call CUDA, because CUDA forbids
+//             calls from a host function of a stream.
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal);
@@ -78,6 +80,7 @@ class CudaDevice : public Device {
 
  private:
   CudaMatmul& matmuls();
+  // Performs the operations of a team of one rank.
   void communicateAlone(std::span<const comm::Operation> group, Stream stream);
 
   int ordinal_;

@@ -8,6 +8,7 @@
 namespace heddle::host {
 namespace {
 
+// Returns the source of one of the three parts.
 std::string libraryText(size_t part) {
   std::string text = "#define HDL_PART " + std::to_string(part) + "\n";
   for (std::string_view header :
@@ -49,7 +50,7 @@ void CudaLibrary::clear() {
 }
 
 CudaKernel& CudaLibrary::kernel(LibraryKernel which, const codegen::KernelCompiler& compiler) {
-  // Compiles while the mutex is locked, so that two threads do not compile the same part.
+  // The mutex is locked during compilation, so that two threads do not compile the same part.
   std::lock_guard lock(mutex_);
   const auto index = static_cast<size_t>(which);
   const std::string_view entry = kLibraryEntries[index];

@@ -14,14 +14,16 @@
 
 namespace heddle::host {
 
-// Compiles and launches the kernels of codegen/runtime/cuda_library.h. They are compiled in three
-// parts: kernels for keys of 32 bits, kernels for keys of 64 bits, and all others. Each part is
-// compiled at the first call that needs one of its kernels. Thread-safe.
+// Compiles and launches the kernels of the library functions (codegen/runtime/cuda_library.h).
+// There are three parts: kernels that sort keys of 32 bits, kernels that sort keys of 64 bits, and
+// all others. A part is compiled when one of its kernels is needed for the first time. Thread-safe.
 class CudaLibrary {
  public:
-  // Enqueues the launches of a call. The device for which `compiler` compiles must be current.
+  // Enqueues the launches of a call. The current CUDA device must be the device for which
+  // `compiler` compiles.
   void run(const LibraryCall& call, const codegen::KernelCompiler& compiler, cudaStream_t stream);
-  // Unloads the kernels. The device must be current and idle.
+  // Unloads the kernels. Their device must be the current CUDA device, and must have no running
+  // work.
   void clear();
 
  private:

@@ -8,8 +8,8 @@
 namespace heddle::host::cudnn {
 namespace {
 
-// The sizes and strides of a tensor with four axes. The stride of an axis with one element may have
-// any value; it is replaced by the dense stride.
+// The sizes and strides of an operand, extended to four axes. The given stride of an axis with one
+// element may have any value, so it is replaced by the stride of dense memory.
 struct FourAxes {
   explicit FourAxes(const TensorDesc& desc) : sizes(4, 1), strides(4, 1) {
     HEDDLE_CHECK(desc.rank() >= 2 && desc.rank() <= 4, "attention of rank {}", desc.rank());
@@ -50,8 +50,8 @@ Graph::Tensor AttentionGraph::logSums() {
                        {row_sizes_[1] * row_sizes_[2], row_sizes_[2], 1, 1});
 }
 
-// cuDNN recognises attention by its ops, so the graphs contain exactly the ops that its plans
-// expect.
+// cuDNN recognises attention by the operations of the graph. The graphs must therefore contain
+// exactly the operations that cuDNN expects.
 Graph::Tensor AttentionGraph::maskedScores(Graph::Tensor q, Graph::Tensor transposed_k) {
   scale_ = graph_.number();
   const Graph::Tensor raw = scores(), scaled = scores();
@@ -130,8 +130,9 @@ BackwardGraph::BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc
   addGradients(addProbabilities(maskedScores(q_, k_)), totals, spec.k);
 }
 
-// Adds the row sums of p dp. Computes them as the row sums of g o, which are equal and take less
-// work. cuDNN also expects an operand with the factors of a dropout; they are 1 here.
+// Adds the row sums of p dp, where p are the probabilities and dp = g v^T is their gradient. They
+// equal the row sums of g o, which take less work (g is the gradient of o). cuDNN also expects a
+// multiplication by the factor of a dropout, which is 1 here.
 Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   const Graph::Tensor products = graph_.inner(CUDNN_DATA_FLOAT, FourAxes(o).sizes);
   const Graph::Tensor sums = rows(), totals = rows();
@@ -141,7 +142,7 @@ Graph::Tensor BackwardGraph::addRowTotals(const TensorDesc& o) {
   return totals;
 }
 
-// Adds p = exp(scores - log-sum-exp) and the gradient of v, p^T g.
+// Adds the probabilities p = exp(scores - log-sum-exp) and the gradient of v, which is p^T g.
 Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
   const Graph::Tensor shifted = scores(), probabilities = scores();
   graph_.pointwise(CUDNN_POINTWISE_SUB, {in, log_sums_}, shifted);
@@ -150,7 +151,8 @@ Graph::Tensor BackwardGraph::addProbabilities(Graph::Tensor in) {
   return probabilities;
 }
 
-// Adds ds = p (g v^T - totals) scale and the gradients of k, ds^T q, and of q, ds k.
+// Adds ds = p (g v^T - totals) scale, the gradient of q k^T. Also adds the gradient of k, which is
+// ds^T q, and the gradient of q, which is ds k.
 void BackwardGraph::addGradients(Graph::Tensor probabilities, Graph::Tensor totals,
                                  const TensorDesc& k) {
   const Graph::Tensor raw = scores(), kept = scores(), less = scores(), weighted = scores();

@@ -5,11 +5,12 @@
 
 namespace heddle::host::cudnn {
 
-// The common part of the forward and the backward graph. All tensors have the four axes
-// [batch, heads, tokens, width] for cuDNN. A row is the scores of one query.
+// The common part of the forward and the backward graph of an attention (host/device/attention.h).
+// For cuDNN, all operands have the four axes [batch, heads, tokens, width]. A row means the scores
+// of one query, that is, of one token of q.
 class AttentionGraph {
  public:
-  // Selects how cuDNN computes the graph (Graph::plan()).
+  // Selects how cuDNN computes the graph. See Graph::plan().
   void plan(cudnnHandle_t handle) { graph_.plan(handle); }
   int64_t workspaceBytes() const { return graph_.workspaceBytes(); }
   // Returns the number of rows, over all batches and heads.
@@ -26,11 +27,12 @@ class AttentionGraph {
   Graph::Tensor rows() { return graph_.inner(CUDNN_DATA_FLOAT, row_sizes_); }
   // Adds the tensor of the log-sum-exp of each row, in dense memory.
   Graph::Tensor logSums();
-  // Adds q k^T scale. With a causal mask the score of a masked key is -inf.
+  // Adds the scores q k^T scale. With a causal mask, the score of a masked key is -inf.
   Graph::Tensor maskedScores(Graph::Tensor q, Graph::Tensor transposed_k);
+  // Enqueues the graph. Adds the bindings of the numbers to `bindings`.
   void execute(cudnnHandle_t handle, std::vector<Graph::Binding> bindings, void* workspace) const;
 
-  const cudnnDataType_t half_;
+  const cudnnDataType_t half_;  // type of q
   Graph graph_;
   Graph::Sizes score_sizes_;
   Graph::Sizes row_sizes_;
@@ -39,7 +41,7 @@ class AttentionGraph {
  private:
   const bool causal_;
   const float scale_value_;
-  Graph::Tensor never_;
+  Graph::Tensor never_;  // the number -inf
 };
 
 // Computes o = softmax(q k^T scale) v and the log-sum-exp of each row. cuDNN cannot compute o
@@ -57,11 +59,12 @@ class ForwardGraph : public AttentionGraph {
   Graph::Tensor q_, k_, v_, o_, log_sums_;
 };
 
-// Computes the gradients of q, k and v from the results of a ForwardGraph.
+// Computes the gradients of q, k and v from the operands and the results of a ForwardGraph.
 class BackwardGraph : public AttentionGraph {
  public:
-  // `o` describes the memory of the forward's result.
+  // `o` describes the memory of o, the result of the forward graph.
   BackwardGraph(const AttentionBackwardSpec& spec, const TensorDesc& o);
+  // grad is the gradient of o.
   struct Memory {
     void *grad, *q, *k, *v, *o, *log_sums, *dq, *dk, *dv;
   };

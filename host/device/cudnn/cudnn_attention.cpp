@@ -11,19 +11,20 @@
 namespace heddle::host::cudnn {
 namespace {
 
-constexpr int64_t kAlignment = 256;  // of the parts of the workspace
-constexpr uintptr_t kVectorBytes = 16;
+constexpr int64_t kAlignment = 256;     // of the parts of the workspace, in bytes
+constexpr uintptr_t kVectorBytes = 16;  // the alignment that cuDNN needs for operands
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Returns the number of bytes from the first to the last element of a tensor.
 int64_t spanBytes(const TensorDesc& desc) {
   int64_t last = 0;
   for (size_t i = 0; i < desc.rank(); ++i) last += (desc.sizes[i] - 1) * desc.strides[i];
   return (last + 1) * sizeOf(desc.dtype);
 }
 
-// An operand with an address that cuDNN supports: the given memory if it is aligned, otherwise a
-// temporary aligned copy.
+// Gives cuDNN an aligned operand. This is the given memory if it is aligned, otherwise a temporary
+// copy.
 class AlignedOperand {
  public:
   AlignedOperand(void* memory, const TensorDesc& desc, bool is_read, cudaStream_t stream)
@@ -50,8 +51,7 @@ class AlignedOperand {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
   }
 
-  // Copies row by row. The memory between the rows does not belong to the operand and must not
-  // change.
+  // Copies the operand row by row, because the memory between its rows must not change.
   void copyRowsBack() const {
     const auto size = static_cast<size_t>(sizeOf(desc_.dtype));
     const size_t rows = desc_.rank() - 2;
@@ -80,10 +80,12 @@ class AlignedOperand {
   cudaStream_t stream_;
 };
 
-// A call on a list of tensors. It reads the first `inputs` tensors and writes the others.
+// A prepared attention on a list of tensors. The call reads the first `inputs` tensors and writes
+// the others.
 class PreparedCall : public PreparedAttention {
  public:
-  // The mutex covers setting the stream and enqueuing the call, because the handle is shared.
+  // The mutex is locked while the stream is set and the call is enqueued, because other calls use
+  // the same handle.
   void run(const Memory& memory, Stream stream, const Issue& issue) const final {
     if (issue.errors != nullptr && issue.errors->failed()) return;
     const CurrentDevice current(handle_->device);
@@ -126,8 +128,8 @@ int64_t bytesOfRows(const AttentionGraph& graph) {
 
 std::byte* after(void* memory, int64_t bytes) { return static_cast<std::byte*>(memory) + bytes; }
 
-// The workspace consists of the log-sum-exp of the rows, which are not used, and of the workspace
-// of the graph.
+// The workspace has two parts: the log-sum-exp of the rows, and the workspace of the graph. Nothing
+// reads the log-sum-exp, but cuDNN must compute it.
 class PreparedForward : public PreparedCall {
  public:
   PreparedForward(const AttentionSpec& spec, int device)
@@ -147,13 +149,13 @@ class PreparedForward : public PreparedCall {
   ForwardGraph graph_;
 };
 
-// Returns the layout of o, which the backward computes again in the workspace.
+// Returns the descriptor of o in the workspace. The backward pass computes o again there.
 TensorDesc resultFor(const AttentionBackwardSpec& spec) {
   return denseDesc(spec.grad.dtype, spec.grad.sizes);
 }
 
-// The workspace consists of the log-sum-exp of the rows, of o, and of a part that both graphs use,
-// one after the other.
+// The workspace has three parts: the log-sum-exp of the rows, o, and the workspace of the graphs.
+// Both graphs use the third part, one after the other.
 class PreparedBackward : public PreparedCall {
  public:
   PreparedBackward(const AttentionBackwardSpec& spec, int device)

@@ -6,9 +6,9 @@
 
 namespace heddle::host::cudnn {
 
-// Implement CudnnModule::prepare and prepareBackward. Thread-safe. The first attention that is
-// prepared on a device creates the device's handle. The handle exists as long as one of the
-// prepared attentions.
+// Implement CudnnModule::prepare and prepareBackward (host/device/attention.h). Thread-safe. All
+// prepared attentions of a device share one cuDNN handle. The first one creates the handle, and the
+// last one destroys it.
 std::shared_ptr<const PreparedAttention> prepareAttention(const AttentionSpec& spec, int device);
 std::shared_ptr<const PreparedAttention> prepareAttentionBackward(const AttentionBackwardSpec& spec,
                                                                   int device);

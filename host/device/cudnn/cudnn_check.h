@@ -7,13 +7,14 @@
 
 namespace heddle::host::cudnn {
 
-// Throw UserError unless the call `what` succeeded. The message contains `what`, the status and its
-// text; for cuDNN also the version and the last error message.
+// Throw UserError if the call `what` failed. The message contains `what`, the status and its text.
+// For cuDNN it also contains the version and the last error message of cuDNN.
 void check(cudnnStatus_t status, std::string_view what);
 void check(cudaError_t status, std::string_view what);
 
-// Makes `device` the current device during its lifetime. DeviceGuard of
-// host/device/cuda/kernel/cuda_check.h does the same but belongs to another module.
+// The constructor makes `device` the current CUDA device of the calling thread. The destructor
+// restores the previous one. DeviceGuard (host/device/cuda/kernel/cuda_check.h) does the same, but
+// belongs to another module.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device);

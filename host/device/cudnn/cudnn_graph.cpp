@@ -133,8 +133,9 @@ void Graph::reshape(Tensor operand, Tensor result) {
   ops_.push_back(op);
 }
 
-// The heuristic only proposes. Building a plan shows whether cuDNN supports the proposal, so the
-// proposals are tried in order. The last status explains a failure.
+// A proposal of the heuristic may be unsupported, which only building a plan shows. Therefore this
+// function tries to build plans from the proposals in order. If all fail, the last status becomes
+// the error.
 void Graph::plan(cudnnHandle_t handle) {
   const Handle graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   setAttributes(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, ops_);

@@ -10,10 +10,12 @@
 
 namespace heddle::host::cudnn {
 
+// Owns a descriptor of cuDNN.
 using Descriptor = std::unique_ptr<void, cudnnStatus_t (*)(cudnnBackendDescriptor_t)>;
 
 Descriptor makeDescriptor(cudnnBackendDescriptorType_t type);
 
+// Sets an attribute that is a list of values.
 template <class T>
 void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                    cudnnBackendAttributeType_t type, const std::vector<T>& values) {
@@ -25,44 +27,50 @@ void setAttributes(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeNam
 // A graph of operations on tensors with four axes. cuDNN compiles it to one or a few kernels.
 //
 // Use:       add tensors and operations, call plan() once, then execute().
-// Threads:   only one thread may add tensors and operations.
+// Threads:   only one thread may add tensors and operations and call plan().
 // Lifetimes: the graph owns its descriptors.
 class Graph {
  public:
   using Sizes = std::vector<int64_t>;
   struct Tensor {
     cudnnBackendDescriptor_t descriptor = nullptr;
-    int64_t id = 0;  // Binding::id of its memory
+    int64_t id = 0;  // identifies the tensor in Binding::id
   };
 
   // Adds a tensor in device memory with 16-byte alignment. Strides are in elements.
   Tensor tensor(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
   // Adds an f32 number in host memory.
   Tensor number();
-  // Adds an intermediate tensor, which has no memory. It is row-major unless strides are given.
+  // Add an intermediate tensor, for which the caller provides no memory. The first form is
+  // row-major.
   Tensor inner(cudnnDataType_t type, const Sizes& sizes);
   Tensor inner(cudnnDataType_t type, const Sizes& sizes, const Sizes& strides);
 
   // Adds a matrix product.
   void product(Tensor a, Tensor b, Tensor result);
-  // Adds a pointwise operation with one to three operands. `axis` is the axis of GEN_INDEX.
+  // Adds a pointwise operation with one to three operands. `axis` is needed only for the mode
+  // CUDNN_POINTWISE_GEN_INDEX, which computes indices along this axis.
   void pointwise(cudnnPointwiseMode_t mode, std::initializer_list<Tensor> operands, Tensor result,
                  int64_t axis = -1);
+  // Adds a reduction along the axes on which the result has one element.
   void reduction(cudnnReduceTensorOp_t op, Tensor operand, Tensor result);
-  // Adds a transposition: the same elements with the sizes and strides of the result.
+  // Adds a reshape: the elements of the operand get the sizes and strides of the result. heddle
+  // uses it for transpositions.
   void reshape(Tensor operand, Tensor result);
 
-  // Selects the first proposal of the heuristic from which cuDNN can build a plan. Throws UserError
-  // if there is none. Nothing may be added to the graph afterwards.
+  // Selects how cuDNN computes the graph: the first proposal of its heuristic from which it can
+  // build an execution plan. Throws UserError if there is none. Do not add anything to the graph
+  // afterwards.
   void plan(cudnnHandle_t handle);
   int64_t workspaceBytes() const { return workspace_bytes_; }
 
+  // The memory of one tensor or number.
   struct Binding {
     int64_t id;
     void* memory;
   };
-  // Enqueues the graph on the stream of the handle. `bindings` must name every tensor in memory and
-  // every number.
+  // Enqueues the graph on the stream of the handle. `bindings` must contain every tensor in memory
+  // and every number.
   void execute(cudnnHandle_t handle, const std::vector<Binding>& bindings, void* workspace) const;
 
  private:

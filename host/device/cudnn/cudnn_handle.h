@@ -7,8 +7,10 @@
 
 namespace heddle::host::cudnn {
 
-// A handle of cuDNN for one device. Only one thread at a time may use it: lock `mutex`.
+// A handle of cuDNN for one device. Only one thread at a time may use the handle. Lock `mutex`
+// before every use.
 struct SharedHandle {
+  // Creates a handle for device `on`.
   explicit SharedHandle(int on);
   ~SharedHandle();
   SharedHandle(const SharedHandle&) = delete;
@@ -19,8 +21,8 @@ struct SharedHandle {
   std::mutex mutex;
 };
 
-// Returns the handle of a device. The first call creates it. It is destroyed when the last copy of
-// the shared pointer is released. Thread-safe.
+// Returns the handle of a device, and creates the handle if it does not exist. The handle is
+// destroyed with the last copy of the shared pointer. Thread-safe.
 std::shared_ptr<SharedHandle> handleOf(int device);
 
 }  // namespace heddle::host::cudnn

@@ -80,7 +80,7 @@ class NullDevice : public Device {
   void hostTask(std::function<void()>, Stream, const Issue&) override { ++counts_->host_task; }
 
  private:
-  // Returns a handle that is not null and never dereferenced. Handles of one kind are distinct.
+  // Returns a handle that is not null. Nothing dereferences it. Handles of one kind are distinct.
   static void* handle(int64_t number) {
     return reinterpret_cast<void*>(static_cast<uintptr_t>(number) * kAddressStep);
   }

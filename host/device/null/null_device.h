@@ -8,7 +8,7 @@
 
 namespace heddle::host {
 
-// The numbers of calls that a null device received.
+// The numbers of calls that a null device has received, by function.
 struct NullCounts {
   std::atomic<int64_t> allocate{0};
   std::atomic<int64_t> deallocate{0};
@@ -23,22 +23,22 @@ struct NullCounts {
   std::atomic<int64_t> matmul{0};
   std::atomic<int64_t> library{0};
   std::atomic<int64_t> communicate{0};
-  std::atomic<int64_t> operations{0};  // in all groups passed to communicate()
+  std::atomic<int64_t> operations{0};  // number of operations in all calls of communicate()
   std::atomic<int64_t> copy{0};
   std::atomic<int64_t> copied_bytes{0};
   std::atomic<int64_t> fill{0};
   std::atomic<int64_t> host_task{0};
 };
 
-// Creates a device that does no work and counts calls. It serves to measure host costs alone, and
-// to test programs without a device.
-// - Memory consists of distinct invented addresses that must not be accessed.
+// Creates a device that does no work and counts calls. Use it to measure the host's share of the
+// costs of a run, and to test programs without a device.
+// - Allocations return distinct addresses that are not valid and must not be accessed.
 // - Events are always done.
-// - Host tasks are dropped, not run.
+// - Host tasks are counted and do not run.
 std::unique_ptr<Device> makeNullDevice();
 
 // Creates a null device that counts calls in `counts`. The caller can read the counts at any time,
-// also after the device is destroyed.
+// even after the device is destroyed.
 std::unique_ptr<Device> makeNullDevice(std::shared_ptr<NullCounts> counts);
 
 }  // namespace heddle::host

@@ -8,12 +8,13 @@
 namespace heddle::host {
 
 using comm::checkCuda;
-// Throws UserError with the name of the call and the text and name of the error.
+// Throws UserError if a call of cuBLAS failed. The message contains the name of the call, and the
+// text and name of the error.
 void checkCublas(cublasStatus_t status, const char* api);
 
-// Makes `device` the current device of the calling thread during its lifetime. The destructor
-// restores the former device. The reason: other ranks of the process, and the application that uses
-// heddle, may use other devices from the same thread.
+// The constructor makes `device` the current CUDA device of the calling thread. The destructor
+// restores the previous one. This is necessary because the application, and other ranks of the
+// process, may use other devices from the same thread.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -28,5 +29,6 @@ class DeviceGuard {
 
 }  // namespace heddle::host
 
-// Calls a function of cuBLAS and throws UserError if it fails, as HEDDLE_CUDA does for CUDA.
+// Calls a function of cuBLAS, and throws UserError if the call fails. HEDDLE_CUDA does the same for
+// functions of CUDA.
 #define HEDDLE_CUBLAS(api, ...) ::heddle::host::checkCublas(api(__VA_ARGS__), #api)

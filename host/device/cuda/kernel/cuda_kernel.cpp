@@ -28,7 +28,7 @@ CudaKernel::CudaKernel(const std::vector<std::byte>& cubin, const std::string& e
 
 CudaKernel::~CudaKernel() { cudaLibraryUnload(library_); }
 
-// Raises the kernel's limit of dynamic shared memory, whose default is too small for large blocks.
+// Raises the kernel's limit of dynamic shared memory. CUDA's default is too small for large blocks.
 void CudaKernel::allowShared(int32_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes <= shared_allowed_) return;

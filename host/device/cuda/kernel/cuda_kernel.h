@@ -10,8 +10,8 @@
 
 namespace heddle::host {
 
-// One entry point of a cubin, loaded for the current device. Its only parameter is a struct.
-// Thread-safe.
+// One kernel of a cubin, loaded for the device that is current in the constructor. The kernel has
+// one parameter, a struct. Thread-safe.
 class CudaKernel {
  public:
   CudaKernel(const std::vector<std::byte>& cubin, const std::string& entry);
@@ -20,13 +20,13 @@ class CudaKernel {
   CudaKernel& operator=(const CudaKernel&) = delete;
 
   struct Shape {
-    int64_t grid = 1;
-    int32_t grid_y = 1;
-    int32_t block = 1;
-    int32_t shared_bytes = 0;
+    int64_t grid = 1;          // blocks in x
+    int32_t grid_y = 1;        // blocks in y
+    int32_t block = 1;         // threads per block
+    int32_t shared_bytes = 0;  // dynamic shared memory per block
   };
-  // Enqueues one launch. The driver copies `args` before the call returns. The device that was
-  // current in the constructor must be current.
+  // Enqueues one launch. `args` points to the parameter, which the driver copies before the call
+  // returns. The device of the kernel must be the current CUDA device.
   void launch(const Shape& shape, const void* args, cudaStream_t stream);
 
  private:

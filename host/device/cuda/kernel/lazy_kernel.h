@@ -9,13 +9,13 @@
 
 namespace heddle::host {
 
-// One of heddle's own kernels, compiled when it is first used. Thread-safe.
+// A kernel with a fixed source text, which is compiled when the kernel is first used. Thread-safe.
 class LazyKernel {
  public:
-  // `text` must outlive this object.
+  // `text`: the CUDA source, which must outlive this object. `entry`: the name of the kernel.
   LazyKernel(const char* text, std::string entry) : text_(text), entry_(std::move(entry)) {}
 
-  // Returns the kernel. The device for which `compiler` compiles must be current.
+  // Returns the kernel. The current CUDA device must be the device for which `compiler` compiles.
   CudaKernel& get(const codegen::KernelCompiler& compiler) {
     std::lock_guard lock(mutex_);
     if (!kernel_) {

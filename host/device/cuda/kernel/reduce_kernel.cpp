@@ -9,8 +9,9 @@
 namespace heddle::host {
 namespace {
 
-// The kernel identifies dtypes and ops by the numbers of DType and ReduceOp. A thread computes
-// either products or sums, so the compiler cannot combine them into fused multiply-adds.
+// The kernel identifies dtypes and ops by the numbers of DType and ReduceOp; static_asserts below
+// check these numbers. A thread computes either products or sums, so the compiler cannot use fused
+// multiply-adds, which would change the rounding.
 constexpr const char* kReduceSource = R"cuda(
 struct HeddleReduceArgs {
   void* dst;
@@ -183,7 +184,7 @@ struct Reducer {
     args.ranks = static_cast<int32_t>(srcs.size());
     args.dtype = static_cast<int32_t>(dtype);
     args.op = static_cast<int32_t>(op);
-    // This number of blocks fills any GPU. The blocks loop over the remaining elements.
+    // This number of blocks fills any GPU. The blocks loop over further elements.
     constexpr int64_t kMostBlocks = 2048;
     CudaKernel::Shape shape;
     shape.block = 256;

@@ -15,8 +15,9 @@ class StridedCopy {
   static constexpr size_t kMostAxes = 8;
 
   StridedCopy();
-  // Enqueues a copy. Strides are in elements; `element_bytes` is 1, 2, 4 or 8. UserError if there
-  // are more than kMostAxes axes. The device for which `compiler` compiles must be current.
+  // Enqueues a copy. Strides are in elements; `element_bytes` is 1, 2, 4 or 8. Throws UserError if
+  // there are more than kMostAxes axes. The current CUDA device must be the device for which
+  // `compiler` compiles.
   void run(const codegen::KernelCompiler& compiler, void* dst,
            const std::vector<int64_t>& dst_strides, const void* src,
            const std::vector<int64_t>& src_strides, const std::vector<int64_t>& sizes,

@@ -53,8 +53,8 @@ cublasLtEpilogue_t epilogueOf(const MatmulProblem& problem) {
   HEDDLE_CHECK(false, "activation {} is not in the enum", static_cast<int>(problem.activation));
 }
 
-// Describes a matrix. A row-major matrix [rows, columns] is a column-major matrix [columns, rows],
-// so rows and columns are swapped.
+// Describes a matrix to cuBLASLt. A row-major matrix [rows, columns] has the memory of a
+// column-major matrix [columns, rows], so rows and columns are swapped.
 void initLayout(cublasLtMatrixLayoutOpaque_t& layout, const MatmulProblem::Side& side, int64_t rows,
                 int64_t columns, int64_t batches) {
   if (!side.transposed) std::swap(rows, columns);
@@ -100,6 +100,7 @@ constexpr double kOne64 = 1, kZero64 = 0;
 
 }  // namespace
 
+// Operand A of cuBLASLt is b, and operand B is a, because the class computes c^T = b^T a^T.
 LtMatmul::LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem)
     : handle_(handle), problem_(problem), f64_(problem.c.dtype == DType::F64) {
   HEDDLE_CUBLAS(cublasLtMatmulDescInit, &operation_, computeTypeOf(problem),
@@ -123,8 +124,8 @@ void LtMatmul::setEpilogue(const MatmulProblem& problem) {
   if (problem.bias_alignment == 0) return;
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                static_cast<int32_t>(cudaTypeOf(problem.c.dtype)));
-  // The heuristic uses only the alignment of this address, so any address with this alignment will
-  // do. The alignment itself is used as the address.
+  // The heuristic uses only the alignment of this address. The alignment itself serves as an
+  // address with this alignment.
   setOperation(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                reinterpret_cast<const void*>(static_cast<uintptr_t>(problem.bias_alignment)));
 }
@@ -196,8 +197,8 @@ cublasStatus_t LtMatmul::tryRun(const Algorithm& algorithm, const MatmulOperands
                           stream);
   };
   if (problem_.bias_alignment == 0) return multiply(operation_);
-  // The address of the bias is part of the descriptor. Other threads use the same descriptor, so
-  // this call changes a copy.
+  // The address of the bias is part of the descriptor. This call changes a copy of the descriptor,
+  // because other threads use the original.
   cublasLtMatmulDescOpaque_t own = operation_;
   const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
       &own, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands.bias, sizeof(operands.bias));

@@ -11,28 +11,31 @@
 
 namespace heddle::host {
 
-// The descriptors of one call of cublasLtMatmul. cuBLASLt expects column-major matrices. To get a
-// row-major c, this class computes c^T = b^T a^T, so the first operand of cuBLASLt is b. Immutable
-// after construction. The handle must outlive this object.
+// One call of cublasLtMatmul: its descriptors, without addresses and algorithm. cuBLASLt expects
+// column-major matrices. To get a row-major c, this class computes c^T = b^T a^T. The first operand
+// of cuBLASLt is therefore b. The object is immutable. The handle must outlive it.
 class LtMatmul {
  public:
   struct Algorithm {
     cublasLtMatmulAlgo_t algorithm{};
-    size_t workspace_bytes = 0;
+    size_t workspace_bytes = 0;  // workspace that the algorithm needs
   };
 
-  // For f8, the rows of a and the columns of b must be dense, and each a multiple of 16 bytes.
+  // For f8, the rows of a and the columns of b must be dense, and their length must be a multiple
+  // of 16 bytes.
   LtMatmul(cublasLtHandle_t handle, const MatmulProblem& problem);
 
-  // Returns up to `most` algorithms that the heuristic proposes, the most promising first. Empty if
-  // there is none.
+  // Returns up to `most` algorithms that the heuristic of cuBLASLt proposes, the most promising
+  // first. They need at most `workspace_bytes` of workspace. The result is empty if there is no
+  // such algorithm.
   std::vector<Algorithm> candidates(int most, size_t workspace_bytes) const;
-  // Returns the algorithm that a result of text() describes. Returns nullopt if it cannot compute
-  // this problem on this GPU with `workspace_bytes` of workspace.
+  // Returns the algorithm that a result of text() describes. Returns nullopt if the algorithm
+  // cannot compute this matrix product on this GPU with `workspace_bytes` of workspace.
   std::optional<Algorithm> fromText(const std::string& text, size_t workspace_bytes) const;
+  // Returns a text that identifies the algorithm.
   static std::string text(const Algorithm& algorithm);
 
-  // Enqueues the matrix product and returns the status.
+  // Enqueues the matrix product and returns the status of the call.
   cublasStatus_t tryRun(const Algorithm& algorithm, const MatmulOperands& operands,
                         cudaStream_t stream) const;
   // Does the same as tryRun(), but throws UserError if the call fails.

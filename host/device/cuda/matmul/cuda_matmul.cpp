@@ -14,9 +14,9 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kF8Bytes = 16;  // the alignment that f8 operands need
+constexpr int64_t kF8Bytes = 16;  // the smallest alignment of f8 operands, in bytes
 
-// A matrix product whose result has no elements. cuBLASLt cannot launch it.
+// A matrix product whose result has no elements. cuBLASLt rejects such sizes.
 class NoMatmul : public PreparedMatmul {
  public:
   void run(const MatmulOperands&, Stream, const Issue&) const override {}
@@ -33,6 +33,7 @@ bool isCapturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+// Returns everything on which stored choices depend, except the problem.
 std::string identityOf(int device) {
   cudaDeviceProp properties{};
   HEDDLE_CUDA(cudaGetDeviceProperties, &properties, device);
@@ -40,7 +41,7 @@ std::string identityOf(int device) {
                      properties.minor, cublasLtGetVersion(), kTimedChoice);
 }
 
-// The caller's stream, or a temporary stream if the caller passed the default stream.
+// Holds the caller's stream, or a temporary stream if the caller passed the default stream.
 class TimingStream {
  public:
   explicit TimingStream(cudaStream_t given) : stream_(given), own_(given == nullptr) {
@@ -85,7 +86,7 @@ std::set<std::string> CudaMatmul::questions(const MatmulSpec& spec) const {
 }
 
 // Returns the stored choice if there is one and cuBLASLt accepts it for this problem. Otherwise
-// measures.
+// measures the candidates and stores the fastest one.
 std::string CudaMatmul::choose(const std::string& question, cudaStream_t stream) {
   const MatmulProblem problem = parseProblem(question);
   const LtMatmul matmul(handle_, problem);
@@ -141,8 +142,9 @@ std::shared_ptr<const PreparedMatmul> CudaMatmul::prepare(const MatmulSpec& spec
   MatmulLayout layout = layoutMatmul(*part);
   const bool float8 = isFloat8(spec.a.dtype);
   if (float8 && !hasAlgorithms(layout)) return prepareOwn(spec);
-  // cuBLASLt runs first. One of heddle's own kernels then applies the bias or activation that
-  // cuBLASLt leaves out. Runs with less aligned f8 operands use only heddle's own kernel.
+  // cuBLASLt computes `part`. If `part` lacks the bias or the activation, one of heddle's own
+  // kernels then applies them. For f8, runs with less aligned operands use only heddle's own
+  // kernel.
   std::shared_ptr<const PreparedMatmul> matmul = std::make_shared<PreparedCudaMatmul>(
       device_, handle_, copy_, compiler_, std::move(layout), choices);
   if (*part != spec) {

@@ -20,29 +20,32 @@ namespace heddle::host {
 // Computes the matrix products of one device. Thread-safe.
 //
 // cuBLASLt computes:
-// - f32 (in full f32, unless tf32 is requested), f64, and the half types, which accumulate in f32.
+// - f32, f64, f16 and bf16. f64 accumulates in f64, the others in f32. f32 operands keep their
+//   precision, unless tf32 is requested.
 // - f8, if libraryPart() (host/device/fallback_matmul.h) allows it, without fast accumulation.
-//   cuBLASLt adds partial sums in f32. On sm_90 the tensor cores compute each partial sum with
-//   fewer bits than f32 has.
-// - bias and activation, as epilogues. Exceptions are the gelu of f64, and the bias and activation
-//   of f8 with an f32 result. For these, one of heddle's own kernels runs after cuBLASLt.
+//   cuBLASLt then adds partial sums in f32. On sm_90, the tensor cores compute each partial sum
+//   with fewer bits than f32 has.
+// - bias and activation, as epilogues of these matrix products. There are two exceptions: the gelu
+//   of f64, and the bias and activation of f8 with an f32 result. In these cases, one of heddle's
+//   own kernels runs after cuBLASLt.
 // Operands whose strides cuBLASLt cannot read are packed into the workspace.
 //
 // heddle's own kernels compute integers, bools, and all other f8 matrix products.
 //
 // Choice of algorithms. choose() measures the first kCandidates algorithms that the heuristic of
-// cuBLASLt proposes, once per problem and device. It stores the fastest one in memory and on disk.
-// For large matrix products it measures consecutive runs, which takes about half a second
-// (host/device/timed_choice.h). HEDDLE_MATMUL_TIMING=0 disables the choice. While the stream is
-// captured, choose() measures nothing and uses only stored choices. Without a choice, prepare()
-// uses the first proposal.
+// cuBLASLt proposes, and stores the fastest one in memory and on disk. It does so once per problem
+// (MatmulProblem) and kind of device. For a large matrix product, the measurement takes about half
+// a second (host/device/timed_choice.h).
+// - If the environment variable HEDDLE_MATMUL_TIMING is 0, there are no questions and no choices.
+// - While the stream is captured, choose() only uses stored choices.
+// - If there is no choice, prepare() uses the first proposal of the heuristic.
 class CudaMatmul {
  public:
   static constexpr int kCandidates = 16;
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-  // `compiler` must outlive this object. The device must be current in the constructor and in every
-  // call except PreparedMatmul::run().
+  // `compiler` must outlive this object. `device` must be the current CUDA device in the
+  // constructor and in every call. PreparedMatmul::run() has no such condition.
   CudaMatmul(int device, const codegen::KernelCompiler& compiler);
   ~CudaMatmul();
   CudaMatmul(const CudaMatmul&) = delete;
@@ -55,9 +58,11 @@ class CudaMatmul {
                                                 const AlgorithmChoices& choices);
 
  private:
-  // Returns whether cuBLASLt has an algorithm for each call, for the expected alignments of the
-  // operands and for alignments of 16 bytes, which f8 needs at least.
+  // Returns whether cuBLASLt has an algorithm for each call of an f8 matrix product. The function
+  // checks the expected alignments of the operands and alignments of 16 bytes, the smallest that f8
+  // allows.
   bool hasAlgorithms(const MatmulLayout& layout) const;
+  // Prepares a matrix product for heddle's own kernels.
   std::shared_ptr<const PreparedMatmul> prepareOwn(const MatmulSpec& spec);
 
   int device_;
@@ -66,14 +71,15 @@ class CudaMatmul {
   cublasLtHandle_t handle_ = nullptr;
   StridedCopy copy_;
   FallbackMatmulKernels own_;
-  // Launches the algorithm once per question, so that the GPU loads its kernel now. Otherwise the
-  // first launch of a run would load it, and would wait for the GPU.
+  // Launches the algorithm if this is the first call for the question, so that CUDA loads its
+  // kernel. Otherwise the first launch in a run would load the kernel, and would wait for running
+  // work of the GPU.
   void load(const std::string& question, const LtMatmul& matmul, const MatmulProblem& problem,
             const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
   AlgorithmTimer timer_;
   std::mutex loaded_mutex_;
-  std::set<std::string> loaded_;
+  std::set<std::string> loaded_;  // questions of load()
   std::unique_ptr<ChoiceCache> store_;
 };
 

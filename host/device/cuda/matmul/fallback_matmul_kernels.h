@@ -14,11 +14,11 @@
 
 namespace heddle::host {
 
-// The kernels of codegen/runtime/cuda_product.h. They are compiled together at the first use.
-// Thread-safe.
+// Compiles and holds heddle's own kernels for matrix products (codegen/runtime/cuda_product.h). All
+// kernels are compiled together at the first call of get(). Thread-safe.
 class FallbackMatmulKernels {
  public:
-  // Returns a kernel. The device for which `compiler` compiles must be current.
+  // Returns a kernel. The current CUDA device must be the device for which `compiler` compiles.
   CudaKernel& get(ProductKernel which, const codegen::KernelCompiler& compiler);
 
  private:
@@ -27,9 +27,12 @@ class FallbackMatmulKernels {
   std::array<std::unique_ptr<CudaKernel>, std::size(kProductEntries)> kernels_;
 };
 
-// Launches one of heddle's own kernels. Without `part`, the kernel computes the full matrix
-// product. With `part`, cuBLASLt first computes the matrix product `part`, and the kernel then
-// applies the missing bias and activation. The kernel must outlive this object.
+// A matrix product that one of heddle's own kernels computes or completes.
+// - `part` is nullptr: the kernel computes the full matrix product.
+// - Otherwise cuBLASLt first computes `part`. The kernel then applies the bias and the activation
+//   that `part` lacks.
+// - `adds_bias`: true if the kernel applies the bias.
+// - The kernel must outlive this object.
 class PreparedFallbackMatmul : public PreparedMatmul {
  public:
   PreparedFallbackMatmul(int device, CudaKernel& kernel, ProductLaunch launch, bool adds_bias,
@@ -51,8 +54,8 @@ class PreparedFallbackMatmul : public PreparedMatmul {
   std::shared_ptr<const PreparedMatmul> part_;
 };
 
-// An f8 matrix product. If all operands of a run are aligned to 16 bytes, cuBLASLt computes it.
-// Otherwise heddle's own kernel computes it.
+// An f8 matrix product. If all operands of a run have 16-byte alignment, `library` (cuBLASLt)
+// computes the matrix product. Otherwise `own` (heddle's own kernel) computes it.
 class PreparedFloat8 : public PreparedMatmul {
  public:
   PreparedFloat8(std::shared_ptr<const PreparedMatmul> library,

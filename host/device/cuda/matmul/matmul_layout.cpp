@@ -7,17 +7,17 @@
 namespace heddle::host {
 namespace {
 
-// The most batches per call. Kernels may use a grid axis for the batch, which has this limit.
+// Largest number of batches per call. Kernels may use a grid axis with this limit for the batches.
 constexpr int64_t kMostBatches = 65535;
-constexpr int64_t kAlignment = 256;
-constexpr int64_t kLayoutBytes = 16;
-// The number of zero terms that replace the empty sum if k = 0. Every algorithm supports it.
+constexpr int64_t kAlignment = 256;   // of packed operands, in bytes
+constexpr int64_t kLayoutBytes = 16;  // unit of f8 strides and alignments, in bytes
+// Number of zero terms in each sum if k is 0. Every algorithm supports this number of terms.
 constexpr int64_t kZeroTerms = 16;
 
 int64_t lowestBit(int64_t value) { return value & -value; }
 
-// Returns the packing of an operand, and changes `matrix` to the packed operand. The packed operand
-// has dense columns if `columns_dense`, otherwise dense rows.
+// Returns the packing of an operand, and sets the strides of `matrix` to those of the packed
+// operand. The packed operand has dense columns if `columns_dense` is true, otherwise dense rows.
 Packing packingOf(const MatmulShape::List& batch, MatmulShape::Matrix& matrix, int64_t rows,
                   int64_t columns, bool columns_dense, DType dtype) {
   Packing packing;
@@ -48,6 +48,7 @@ Packing packingOf(const MatmulShape::List& batch, MatmulShape::Matrix& matrix, i
   return packing;
 }
 
+// Creates the layout of one matrix product.
 class Layouting {
  public:
   explicit Layouting(const MatmulSpec& spec)
@@ -84,8 +85,8 @@ class Layouting {
 
   bool isFloat8Product() const { return isFloat8(shape_.a_dtype); }
 
-  // Returns whether cuBLASLt can use an operand of an f8 matrix product in place. It reads f8
-  // matrices only along the terms, and in vectors of 16 bytes.
+  // Returns whether cuBLASLt can use an operand in place. For f8, the terms of a sum must be dense
+  // in a and b. Alignments and strides must be multiples of 16 bytes.
   bool inVectors(const MatrixLayout& layout, bool transposed, const MatmulShape::Matrix& matrix,
                  int64_t alignment, DType dtype) const {
     if (!isFloat8Product()) return true;
@@ -126,6 +127,7 @@ class Layouting {
     }
   }
 
+  // Describes an operand that is packed or can be used in place.
   static MatmulProblem::Side sideOf(int64_t rows, int64_t columns,
                                     const MatmulShape::Matrix& matrix, DType dtype) {
     const MatrixLayout layout = layoutOf(rows, columns, matrix);
@@ -142,8 +144,8 @@ class Layouting {
     problem_.c = sideOf(shape_.m, shape_.n, shape_.c, shape_.c_dtype);
   }
 
-  // Returns the longest batch axis along which the results do not interleave in memory, or -1. Some
-  // algorithms refuse interleaved results when they run.
+  // Returns the longest batch axis along which the results do not interleave in memory, or -1 if
+  // there is none. If results interleave, some algorithms fail when they run.
   std::ptrdiff_t callAxis() const {
     const int64_t span = (shape_.m - 1) * problem_.c.ld + shape_.n;
     std::ptrdiff_t best = -1;
@@ -155,8 +157,8 @@ class Layouting {
     return best;
   }
 
-  // Splits the matrix product into calls. One batch axis becomes the batch of the calls. The
-  // indices of the other batch axes get calls of their own.
+  // Splits the matrix product into calls. The batch axis callAxis() becomes the batch of a call.
+  // Each index of the other batch axes needs a separate call.
   void split() {
     int64_t inner = 1;
     if (const std::ptrdiff_t axis = callAxis(); axis >= 0) {
@@ -178,7 +180,7 @@ class Layouting {
         addCall(offsets, begin, std::min(kMostBatches, inner - begin));
       }
     }
-    // The alignments are set last, because addCall() lowers them to those of the least aligned
+    // The alignments are set last, because addCall() reduces them to those of the least aligned
     // call.
     for (MatmulProblem& problem : layout_.problems) {
       problem.a.alignment = alignment_.a;

@@ -7,14 +7,14 @@
 
 namespace heddle::host {
 
-// One call of cublasLtMatmul without its addresses. It contains everything on which the choice of
-// an algorithm depends. c[m, n] is row-major; a and b may be transposed. Strides are in elements,
-// alignments in bytes.
+// The parameters of one call of cublasLtMatmul, except the addresses. The choice of an algorithm
+// depends only on these parameters and on the kind of device. c[m, n] is row-major; a and b may be
+// transposed. Strides are in elements, alignments in bytes.
 struct MatmulProblem {
   struct Side {
     DType dtype = DType::F32;
-    bool transposed = false;  // the columns are dense
-    int64_t ld = 1;
+    bool transposed = false;  // true: the columns are dense; false: the rows are dense
+    int64_t ld = 1;           // stride from one dense row (column) to the next
     int64_t batch_stride = 0;
     int64_t alignment = 256;
     bool operator==(const Side&) const = default;
@@ -32,17 +32,18 @@ struct MatmulProblem {
   int32_t spare_sms = 0;       // MatmulSpec::spare_sms
   bool operator==(const MatmulProblem&) const = default;
 
-  // Returns all members as one line, "8192 8192 8192 1 bf16 0 8192 ...". parseProblem(text())
-  // equals this problem.
+  // Returns all members as one line of text, such as "8192 8192 8192 1 bf16 0 8192 ...".
+  // parseProblem() parses this text.
   std::string text() const;
-  std::string sizes() const;  // for messages
+  // Returns dtypes and sizes for messages.
+  std::string sizes() const;
 };
 
-// Parses the result of text(). InternalError for any other text.
+// Parses a result of MatmulProblem::text(). Throws InternalError for any other text.
 MatmulProblem parseProblem(const std::string& text);
 
-// Returns the problem with each alignment reduced to `bytes` if it is larger. An alignment is at
-// least the size of an element.
+// Returns the problem with each alignment reduced to at most `bytes`, but not below the size of an
+// element.
 MatmulProblem alignedTo(MatmulProblem problem, int64_t bytes);
 
 }  // namespace heddle::host

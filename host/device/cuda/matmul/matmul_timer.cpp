@@ -29,8 +29,9 @@ extern "C" __global__ void heddleFill(const __grid_constant__ HeddleFillArgs arg
 }
 )cuda";
 
-// The random bits (sign and mantissa) and the fixed bits (exponent) of two consecutive words. The
-// numbers have magnitudes of at least 0.5 and less than 1.
+// Turns two consecutive random words into numbers: `keep` selects the random bits (sign and
+// mantissa), `set` contains the fixed bits (exponent). The magnitude of each number is at least 0.5
+// and less than 1.
 struct Pattern {
   uint32_t keep[2];
   uint32_t set[2];
@@ -51,15 +52,16 @@ struct FillArgs {
   Pattern pattern;
 };
 
-// Returns a number of bytes that is enough for an operand. It counts the full `ld` for each row or
-// column, also for the last one.
+// Returns a number of bytes that is enough for an operand. It may exceed the size of the operand,
+// because the last row or column also counts with the full stride `ld`.
 int64_t bytesOf(const MatmulProblem::Side& side, int64_t rows, int64_t columns, int64_t batches) {
   const int64_t lines = side.transposed ? columns : rows;
   const int64_t elements = (batches - 1) * side.batch_stride + lines * side.ld;
   return std::max<int64_t>(elements, 1) * sizeOf(side.dtype);
 }
 
-// Memory of the device's pool. A failed allocation is no error, because a run needs no measurement.
+// Owns memory from the device's pool. A failed allocation only sets failed(), because runs also
+// work without a measurement.
 class TimerMemory {
  public:
   TimerMemory(int64_t bytes, cudaStream_t stream) : stream_(stream) {
@@ -98,7 +100,8 @@ class EventPair {
   EventPair(const EventPair&) = delete;
   EventPair& operator=(const EventPair&) = delete;
 
-  // Returns the milliseconds that `work` takes on the stream, and waits for it.
+  // Enqueues `work` on the stream, waits until it is done, and returns the time that it took in
+  // milliseconds.
   template <class Work>
   double time(cudaStream_t stream, const Work& work) const {
     HEDDLE_CUDA(cudaEventRecord, begin_, stream);
@@ -187,8 +190,8 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
     if (memory->failed()) return 0;
   }
   const auto fill = [&](const TimerMemory& memory, int64_t bytes, DType dtype) {
-    // The count is rounded up to words. The pool allocates multiples of its granularity, so the
-    // last word is inside the allocation.
+    // The count of words is rounded up. The last word is inside the allocation, because the pool
+    // allocates multiples of its granularity.
     FillArgs args{memory.get(), (bytes + 3) / 4, patternOf(dtype)};
     if (args.words == nullptr) return;
     CudaKernel::Shape shape;
@@ -204,7 +207,6 @@ size_t AlgorithmTimer::fastest(const LtMatmul& matmul, const MatmulProblem& prob
   return fastestAlgorithm(algorithms.size(), stopwatch, !mayHaveFinal(problem));
 }
 
-// Returns whether the limit kFinals allows another final for this problem, and counts the final.
 bool AlgorithmTimer::mayHaveFinal(MatmulProblem problem) {
   problem.m = 0;
   const std::lock_guard lock(mutex_);

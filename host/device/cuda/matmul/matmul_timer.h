@@ -12,38 +12,40 @@
 
 namespace heddle::host {
 
-// Measures the algorithms of matrix products on its own memory. It fills the operands with random
-// numbers between -1 and 1, because zeros would draw less power and allow a higher clock than real
-// data. Thread-safe.
+// Measures algorithms for matrix products. The timer allocates the operands and fills them with
+// random numbers between -1 and 1. Zeros would draw less power, and would allow a higher clock than
+// real data. Thread-safe.
 class AlgorithmTimer {
  public:
   AlgorithmTimer();
 
-  // The most finals (host/device/timed_choice.h) for matrix products that differ only in their
-  // number of rows. Without this limit, a job whose sizes change often would spend half a second on
-  // each new size.
+  // Largest number of finals (host/device/timed_choice.h) for matrix products that differ only in
+  // their number of rows. Without this limit, a job whose sizes change often would spend half a
+  // second on each new size.
   static constexpr int kFinals = 8;
 
   // Returns the index of the fastest algorithm (host/device/timed_choice.h). Returns 0 if no
-  // algorithm can run, or if there is no memory for the operands.
-  // - The measurement of a large matrix product takes about half a second if it includes a final.
-  //   Before the final, an algorithm that takes more than 1 ms runs at most ten times.
-  // - The call waits for the work on `stream`. The stream must not be captured.
+  // algorithm can run, or if there is not enough memory for the operands.
+  // - The measurement takes about half a second if it includes a final. An algorithm that takes
+  //   more than 1 ms runs at most ten times before the final.
+  // - The call waits until all work on `stream` is done. The stream must not be captured.
   size_t fastest(const LtMatmul& matmul, const MatmulProblem& problem,
                  const std::vector<LtMatmul::Algorithm>& algorithms,
                  const codegen::KernelCompiler& compiler, cudaStream_t stream);
 
-  // Launches an algorithm on uninitialised memory and waits for it, so that the GPU loads the
-  // kernel. Does nothing if there is not enough memory.
+  // Launches an algorithm on uninitialised memory and waits until it is done, so that CUDA loads
+  // its kernel now. Does nothing if there is not enough memory.
   static void load(const LtMatmul& matmul, const MatmulProblem& problem,
                    const LtMatmul::Algorithm& algorithm, cudaStream_t stream);
 
  private:
+  // Returns whether the limit kFinals allows another final for this problem, and counts the final.
   bool mayHaveFinal(MatmulProblem problem);
 
   LazyKernel fill_;
   std::mutex mutex_;
-  std::map<std::string, int> finals_;  // finals so far, by the text of the problem with m = 0
+  // Number of finals so far. The key is MatmulProblem::text() of the problem with m = 0.
+  std::map<std::string, int> finals_;
 };
 
 }  // namespace heddle::host

@@ -11,7 +11,7 @@
 namespace heddle::host {
 namespace {
 
-constexpr int64_t kVectorBytes = 16;  // the alignment that most algorithms need
+constexpr int64_t kVectorBytes = 16;  // the alignment that most algorithms need, in bytes
 
 bool aligned(const void* address, uintptr_t mask) {
   return (reinterpret_cast<uintptr_t>(address) & mask) == 0;
@@ -46,6 +46,7 @@ PreparedCudaMatmul::PreparedCudaMatmul(int device, cublasLtHandle_t handle, Stri
   masks_[3] = mask(problem.c.alignment);
 }
 
+// Creates the descriptors for operands with at most this alignment, and selects algorithms.
 PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t workspace_bytes,
                                                      const AlgorithmChoices& choices) const {
   Variant variant;
@@ -68,6 +69,7 @@ PreparedCudaMatmul::Variant PreparedCudaMatmul::bind(int64_t alignment, size_t w
   return variant;
 }
 
+// Returns the descriptors for the alignments of these operands.
 const PreparedCudaMatmul::Variant& PreparedCudaMatmul::variantFor(
     const MatmulOperands& operands) const {
   const auto fits = [&](uintptr_t most) {
@@ -112,7 +114,8 @@ const void* PreparedCudaMatmul::packed(const Packing& packing, const void* opera
   return workspace + packing.workspace;
 }
 
-// Packs the operands into the workspace, computes, and copies a packed result to c.
+// Packs operands into the workspace, computes, and copies a packed result to c. The workspace
+// contains the packed operands, followed by the workspace of cuBLASLt.
 void PreparedCudaMatmul::runPacked(MatmulOperands operands, cudaStream_t stream) const {
   auto* workspace = static_cast<std::byte*>(operands.workspace);
   if (layout_.swapped) std::swap(operands.a, operands.b);

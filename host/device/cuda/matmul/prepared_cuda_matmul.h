@@ -10,13 +10,13 @@
 
 namespace heddle::host {
 
-// A matrix product with its descriptors and algorithms. Usually a run is one call of
-// cublasLtMatmul. If an operand is less aligned than expected, the run needs other descriptors.
-// These are created at the first such run and use the first algorithm that the heuristic proposes.
+// A matrix product with its descriptors and algorithms. Usually run() needs one call of
+// cublasLtMatmul. If an operand is less aligned than expected, run() needs other descriptors. The
+// first run with this alignment creates them, with the first algorithm that the heuristic proposes.
 class PreparedCudaMatmul : public PreparedMatmul {
  public:
-  // UserError if cuBLASLt has no algorithm for this matrix product. The device, `handle`, `copy`
-  // and `compiler` must outlive this object.
+  // Throws UserError if cuBLASLt has no algorithm for this matrix product. `handle`, `copy` and
+  // `compiler` must outlive this object.
   PreparedCudaMatmul(int device, cublasLtHandle_t handle, StridedCopy& copy,
                      const codegen::KernelCompiler& compiler, MatmulLayout layout,
                      const AlgorithmChoices& choices);
@@ -25,14 +25,16 @@ class PreparedCudaMatmul : public PreparedMatmul {
   void run(const MatmulOperands& operands, Stream stream, const Issue& issue) const override;
 
  private:
+  // One call of cublasLtMatmul.
   struct Bound {
     LtMatmul matmul;
     LtMatmul::Algorithm algorithm;
   };
-  // One element for each problem of the layout. The elements of a deque never move.
+  // One element per element of MatmulLayout::problems. (A deque, because its elements never move.)
   using Variant = std::deque<Bound>;
+  // The descriptors for smaller alignments. The first run that needs them creates them.
   struct Fallback {
-    int64_t bytes;  // the alignment
+    int64_t bytes;  // largest alignment of an operand
     std::once_flag once;
     Variant variant;
   };
@@ -51,8 +53,8 @@ class PreparedCudaMatmul : public PreparedMatmul {
   MatmulLayout layout_;
   int64_t library_bytes_ = 0;
   bool packs_ = false;
-  uintptr_t masks_[4];  // the address bits that must be 0 in an aligned a, b, bias and c
-  Variant aligned_;
+  uintptr_t masks_[4];        // address bits that are 0 if a, b, bias and c are aligned as expected
+  Variant aligned_;           // for operands that are aligned as expected
   mutable Fallback less_[2];  // for operands with 16-byte alignment, and with any alignment
 };
 
