@@ -23,19 +23,21 @@ NOTES = {
         "command": "mpirun -n 4 bench_cuda_mlp; mpirun -n 4 bench_cuda_mlp --features 14336; "
                    "mpirun -n 4 bench_cuda_mlp --features 14336 --overlap off,4; MLP_FEATURES=14336 torchrun "
                    "--nproc-per-node 4 bench/peers/torch_mlp.py",
-        "remarks": "The first two commands gave the first table, with lengths of chunks set by hand. Each time is the "
-                   "median of three processes. `host/passes/chunk/cost_constants.h` is fitted to these times. The "
-                   "numbers are the relative lengths of the chunks. *Through both products*: each chunk passes both "
-                   "matrix products. *Of each collective*: each collective is split with the product next to it.",
+        "remarks": "The first two commands gave the first table. The lengths of the chunks were set by hand. Each time "
+                   "is the median of three processes. The constants of the cost model "
+                   "(`host/passes/chunk/cost_constants.h`) are chosen so that the model predicts these times. In the "
+                   "first column, the numbers are the relative lengths of the chunks. *Through both products*: each "
+                   "chunk passes through both matrix products. *Of each collective*: each collective is split together "
+                   "with the matrix product next to it.",
         "more": "The last two commands ran on one machine, one after another. With 14336 features, each of the 4 GPUs "
-                "holds 3584 features, as many as each of 8 GPUs holds of 28672.",
+                "holds 3584 features. On 8 GPUs and with 28672 features, each GPU would hold as many.",
     },
     "2-x-nvidia-h200_2026-11-22": {
         "title": "collectives, the MLP and the transformer block",
         "command": "bench_cuda_collectives 16384 1048576 16777216; bench_cuda_mlp --overlap off,auto,4; bench_cuda_mlp "
                    "--overlap off,auto,4 --batch 4; bench_cuda_mlp --overlap off,auto,4 "
                    "--block examples/transformer_block_tp.fusion",
-        "remarks": "Commit 3296f42.",
+        "remarks": "Measured at commit 3296f42.",
     },
     "2-x-nvidia-h200-lanes_2026-11-22": {
         "title": "collectives beside matrix products, by copy engines and by NCCL",
@@ -43,20 +45,21 @@ NOTES = {
         "command": "bench_cuda_lanes; bench_cuda_mlp 4096 --features 7168 --overlap off,auto,2,4,8; "
                    "bench_cuda_mlp 16384 --features 7168 --overlap off,auto,4,8,16",
         "remarks": "The second command stopped before its last cases because of a deadlock in its first launches. The "
-                   "deadlock has since been fixed. The first program was then named `bench_cuda_lanes`; it is now "
-                   "`bench_cuda_copy_channels`. With 7168 features, each of the 2 GPUs holds 3584 features, as many as "
-                   "each of 8 GPUs holds of 28672.",
+                   "deadlock has since been fixed. `bench_cuda_lanes` was an earlier name of "
+                   "`bench_cuda_copy_channels`. With 7168 features, each of the 2 GPUs holds 3584 features. On 8 GPUs "
+                   "and with 28672 features, each GPU would hold as many.",
     },
     "nvidia-h200_2026-11-22": {
         "title": "attention, indexed ops and launches",
         "command": "bench_cuda_attention 20; bench_cuda_index 20; bench_cuda_dispatch; bench/peers/torch_attention.py; "
                    "bench/peers/torch_index.py",
-        "remarks": "Commit 3296f42. `bench_cuda_dispatch` ran three times.",
+        "remarks": "Measured at commit 3296f42. `bench_cuda_dispatch` ran three times.",
     },
     "kernels-nvidia-h200_2026-11-22": {
         "title": "kernels that heddle generates",
-        "remarks": "For the sums at odd sizes, only a range of times was recorded. For swiglu, Adam and the sums of "
-                   "[65536, 4096], no times were recorded. Memory bandwidth limited these kernels.",
+        "remarks": "For the sums at odd sizes, only a range of bandwidths was recorded. For swiglu, Adam and the sums "
+                   "of [65536, 4096], no times were recorded. Memory bandwidth limited these kernels. The floor is the "
+                   "time to move the bytes at the copy bandwidth.",
     },
     "peers-block-nvidia-h200_2026-11-22": {
         "title": "a transformer block in heddle and PyTorch",
@@ -64,7 +67,7 @@ NOTES = {
     },
     "peers-few-tokens-2-x-nvidia-h200_2026-11-22": {
         "title": "the MLP with few tokens in heddle and PyTorch",
-        "remarks": "heddle's time is that of its fastest setting.",
+        "remarks": "heddle's time is the time of its fastest setting.",
     },
     "peers-cpu_2026-11-22": {
         "title": "heddle and PyTorch on the CPU",
@@ -81,8 +84,8 @@ NOTES = {
         "title": "chunks communicated by NCCL",
         "command": "bench_cuda_mlp --features 7168 --overlap off,4:8,4:16; MLP_FEATURES=7168 torchrun --standalone "
                    "--nproc-per-node 2 bench/peers/torch_mlp.py",
-        "remarks": "With 7168 features, each of the 2 GPUs holds 3584 features, as many as each of 8 GPUs holds of "
-                   "28672.",
+        "remarks": "With 7168 features, each of the 2 GPUs holds 3584 features. On 8 GPUs and with 28672 features, "
+                   "each GPU would hold as many.",
     },
     "peers-nvidia-h200_2026-11-20": {
         "title": "PyTorch on one GPU, and host times of CUDA",

@@ -8,7 +8,7 @@ from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 CAUSES = {
     "main example": "heddle launches three kernels.",
     "transpose + add f32 [16384, 16384]": "The kernel does not transpose through shared memory.",
-    "causal attention backward": "heddle computes the forward pass again. PyTorch keeps its result.",
+    "causal attention backward": "heddle computes the forward pass again. PyTorch keeps the result of the forward pass.",
     "scatter_add": "heddle adds in a fixed order, so its results are bitwise reproducible. PyTorch adds atomically.",
     "host time of a": "heddle adds its own host time to each CUDA call.",
 }
@@ -86,19 +86,21 @@ def slower_list(rows: List[Row]) -> str:
     others = sorted((row for row in slower if row.group != "Collectives"), key=lambda row: -row.ratio)
     collectives = [row for row in rows if row.group == "Collectives"]
     lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that another library also ran: "
-             f"{len(others)} kernels, library calls and models, and {len(slower) - len(others)} collectives.", "",
+             f"{len(others)} kernels, library calls and models, and {len(slower) - len(others)} collectives. The first "
+             "table lists the workloads that are not collectives.", "",
              "| Workload | heddle ÷ other | Cause |", "| --- | ---: | --- |"]
     lines += [f"| {row.workload} | {row.ratio:.2f} | {cause_of(row)} |" for row in others]
     added = [row.ours.result["gpu_us"] - row.ours.result["nccl_us"] for row in collectives if row.slower]
     alone = [row.ours.result["alone_us"] / row.ours.result["nccl_alone_us"] for row in collectives]
     if added:
-        lines += ["", "Collectives, each with heddle ÷ NCCL:", ""] + collective_lines(collectives)
-        lines += ["", f"heddle takes {span(added, '{:.1f}')} us longer than NCCL for each of these collectives. A "
-                  f"program of only one collective takes {span(alone, '{:.2f}')} times as long as one NCCL call, host "
-                  "time included."]
+        lines += ["", "This list has the collectives on which heddle is slower. The number after each size is heddle's "
+                  "time divided by NCCL's time.", ""] + collective_lines(collectives)
+        lines += ["", f"For these collectives, heddle takes {span(added, '{:.1f}')} us longer than NCCL. For all "
+                  f"collectives, a program with only one collective takes {span(alone, '{:.2f}')} times as long as one "
+                  "NCCL call. These two times include the time that the host needs."]
     if equal:
         names = "; ".join(row.workload for row in equal)
-        lines += ["", f"Equal within {EQUAL:.1%}: {names}."]
+        lines += ["", f"The times of heddle and of the other library are equal within {EQUAL:.1%} for: {names}."]
     return "\n".join(lines)
 
 
@@ -108,5 +110,6 @@ def missing_list(rows: List[Row], peers_only: List[str]) -> str:
     others = [name for name in peers_only if name not in eight]
     if eight:
         others.append(f"{len(eight)} collectives and MLPs on 8 GPUs")
-    lines = [f"- Only heddle was measured: {'; '.join(no_peer)}."] if no_peer else []
-    return "\n".join(lines + ([f"- Only another library was measured: {'; '.join(others)}."] if others else []))
+    lines = [f"- For these workloads, only heddle was measured: {'; '.join(no_peer)}."] if no_peer else []
+    return "\n".join(lines + ([f"- For these workloads, only another library was measured: {'; '.join(others)}."]
+                              if others else []))
