@@ -14,8 +14,8 @@ std::vector<int> identity(size_t rank) {
   return map;
 }
 
-// Maps operand axes to the output axes with the same index. An operand axis of extent 1 is
-// broadcast if the output axis is wider; it then maps to no axis.
+// Maps operand axes to the output axes with the same index. If an operand axis has extent 1 and the
+// output axis is wider, the operand axis is broadcast and maps to no axis.
 std::vector<int> stretched(const TensorView& operand, const TensorView& output) {
   std::vector<int> map = identity(operand.rank());
   for (size_t i = 0; i < map.size(); ++i) {
@@ -75,8 +75,9 @@ AxisMap sliceMap(const TensorView& in, const TensorView& out, const Expression& 
   return map;
 }
 
-// Maps the axes that the reshape keeps. Compares both shapes from the left and then from the right,
-// as long as the extents are equal. The axes in between are regrouped and map to no axis.
+// Maps the axes that the reshape keeps. These are found by comparing both shapes from the left and
+// then from the right, as long as the extents are equal. The axes in between are regrouped and map
+// to no axis.
 AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   AxisMap map{out.domain, {std::vector<int>(in.rank(), AxisMap::kNone)}, {identity(out.rank())}};
   size_t left = 0;
@@ -94,8 +95,8 @@ AxisMap reshapeMap(const TensorView& in, const TensorView& out) {
   return map;
 }
 
-// Matches batch axes from the right. A batch axis of extent 1 is broadcast if the output axis is
-// wider; it then maps to no axis.
+// Maps the batch axes of an operand to output axes, counted from the right. If a batch axis has
+// extent 1 and the output axis is wider, the batch axis is broadcast and maps to no axis.
 std::vector<int> batchAxes(const TensorView& operand, const TensorView& out) {
   std::vector<int> axes;
   const size_t missing = out.rank() - operand.rank();
@@ -159,7 +160,8 @@ AxisMap indexMap(const Fusion& fusion, const Expression& expr, const TensorView&
   return map;
 }
 
-// Maps an op that needs all elements along its axis at once. No operand maps to that axis.
+// Maps an op that needs all elements along the attribute `axis` at once. No operand axis maps to
+// this axis.
 AxisMap wholeLinesMap(const Fusion& fusion, const Expression& expr, const TensorView& out) {
   const size_t axis = expr.axis();
   AxisMap map{out.domain, {}, {identity(out.rank())}};

@@ -7,21 +7,21 @@
 
 namespace heddle {
 
-// Describes how an Index op (flip, pad, take, take_along_axis) computes the index at which it reads
-// operand 0, for one logical axis of operand 0.
+// An Index op (flip, pad, take, take_along_axis) reads operand 0 at computed indices. This struct
+// describes how the op computes the index along one logical axis of operand 0.
 struct IndexedAxis {
-  // The axis of the output from whose index the operand's index is computed. kByValue: the
-  // operand's index is the value of an element of operand 1.
+  // The output axis whose index determines the operand's index. kByValue: the operand's index is an
+  // element of operand 1.
   static constexpr int kByValue = -1;
   int output_axis = kByValue;
-  // true: the indices of operand and output are equal along the axis, so both are split over
-  // devices in the same way. false: every rank needs the unsplit axis, unless looksUpInBlocks()
+  // true: the operand's index equals the output's index, so that operand and output are split over
+  // devices in the same way. false: every rank needs the unsplit axis, except if looksUpInBlocks()
   // (ir/analysis/shardable_axes.h) is true for the expression.
   bool together = false;
   bool reversed = false;  // flip: the operand's index is extent - 1 - index
   int64_t low = 0;        // pad: the operand's index is index - low
   int64_t high = 0;       // pad: output elements after the last element of the operand
-  // Returns whether an index may lie outside of the operand.
+  // Returns whether the computed index may be outside of the operand.
   bool mayMiss() const { return output_axis == kByValue || low > 0 || high > 0; }
 };
 
@@ -32,8 +32,8 @@ std::vector<IndexedAxis> indexedAxesOf(const Fusion& fusion, const Expression& e
 // of an Index op. The axes of this operand are not axes of the kernel that reads it.
 bool isIndexed(const Expression& expr, size_t operand);
 
-// Returns the inputs of a kernel segment that an expression reads at computed indices, without
-// duplicates. Each of these inputs must not share memory with an output of the kernel.
+// Returns the inputs of a kernel segment that some expression reads at computed indices, without
+// duplicates. None of these inputs may share memory with an output of the kernel.
 std::vector<ValueId> indexedInputs(const Fusion& segment);
 
 }  // namespace heddle

@@ -66,11 +66,11 @@ std::string whyNotOp(const Fusion& fusion, const Expression& expr) {
   return {};
 }
 
-using AxisNode = Id<struct AxisNodeTag>;      // an axis of a value
-using KernelAxis = Id<struct KernelAxisTag>;  // a class of nodes: an axis of the kernel
+using AxisNode = Id<struct AxisNodeTag>;      // one axis of one value
+using KernelAxis = Id<struct KernelAxisTag>;  // one axis of the kernel: a class of AxisNodes
 
-// The axes of all values that one set of expressions reads and writes, as a union-find structure:
-// axes that correspond in some expression are in one class. Each class is one axis of the kernel.
+// A union-find structure of the axes of all values that some expressions read or write. Axes that
+// correspond in an expression are in one class. Each class is one axis of the kernel.
 class Axes {
  public:
   explicit Axes(const Fusion& fusion) : fusion_(fusion) {}
@@ -83,8 +83,7 @@ class Axes {
     for (size_t i = 0; i < rank; ++i) parent_.push_back(parent_.endId());
   }
 
-  // Returns whether the axis is an axis of the kernel. An axis of one element is not: it is
-  // broadcast or has index 0 only.
+  // Returns whether the axis is an axis of the kernel. Axes of one element are not.
   bool moves(ValueId value, size_t axis) const {
     const IterDomain& domain = fusion_.tensor(value).domain[axis];
     return domain.kind != IterKind::Broadcast && !domain.extent.isConstant(1);
@@ -109,7 +108,8 @@ class Axes {
     parent_[std::max(a, b)] = std::min(a, b);
   }
 
-  // Numbers the classes. Call this after all joins and before count(), numberOf() and classesOf().
+  // Numbers the classes. Call this after the last join() and before count(), numberOf() and
+  // classesOf().
   void number() {
     numbers_.assign(parent_.size(), KernelAxis());
     for (ValueId value : values_) {
@@ -138,14 +138,15 @@ class Axes {
 
  private:
   const Fusion& fusion_;
-  std::unordered_map<ValueId, AxisNode> first_;  // looked up, never iterated
+  std::unordered_map<ValueId, AxisNode> first_;  // first axis of each value; never iterated
   std::vector<ValueId> values_;
   IdVector<AxisNode, AxisNode> parent_;
   IdVector<AxisNode, KernelAxis> numbers_;
   size_t count_ = 0;
 };
 
-// Checks one set of expressions. Call joinAxes() for each expression and then answer() once.
+// Checks whether a set of expressions can be one kernel. Call joinAxes() for each expression and
+// then answer() once.
 class Question {
  public:
   Question(const Fusion& fusion, const std::vector<ExprId>& exprs)
@@ -243,7 +244,7 @@ class Question {
 
   std::string checkAfter() {
     if (reductions_.empty()) return {};
-    std::unordered_map<ValueId, ValueId> source;  // value -> the reduced value that it depends on
+    std::unordered_map<ValueId, ValueId> source;  // value -> the result of a reduction that it uses
     for (ExprId id : exprs_) {
       const Expression& expr = fusion_.expr(id);
       ValueId from = kNoValue;

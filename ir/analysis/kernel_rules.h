@@ -9,37 +9,39 @@
 
 namespace heddle {
 
-// Decides which expressions may form one generated kernel. A kernel has one iteration space, whose
-// axes are the axes of all its values. Axes that correspond in some expression
-// (ir/analysis/axis_map.h) are one axis of the space. Axes of one element do not count.
+// Decides which expressions may form one generated kernel. A kernel has one iteration space
+// ("space"), which contains the axes of all values of the kernel. If axes of two values correspond
+// to each other in an expression (ir/analysis/axis_map.h), they are the same axis of the space.
+// Axes of one element are not in the space.
 //
 //  1. The kernel contains only pointwise, reduction, broadcast, expand, full, iota and index
-//     expressions, and sets that only copy.
-//  2. Each value has the same axes of the space wherever it is read. A kernel may not read both
-//     x[i] and x[j]. The outer product of a value with itself is therefore split.
-//  3. All reductions span the full space and reduce the same axes. No reduction reads the result of
-//     another one.
+//     expressions, and `set` expressions that only copy.
+//  2. No two axes of a value are the same axis of the space. A kernel therefore cannot read x[i]
+//     and x[j] of the same value x, as the outer product of x with itself needs.
+//  3. The operand of each reduction has all axes of the space. All reductions reduce the same axes.
+//     No reduction depends on the result of another reduction.
 //  4. A value that depends on a reduction has no reduced axis. Otherwise the kernel would need a
 //     second pass over the data.
-//  5. A stored value spans the full space or exactly the axes that are not reduced. A value with
-//     fewer axes can be computed where it is read, but not stored.
-//  6. Each axis is an axis of a value that the kernel reads from memory or stores, because the
+//  5. A stored value has all axes of the space, or exactly the axes that are not reduced. A kernel
+//     can compute a value with fewer axes, but cannot store it.
+//  6. Each axis of the space is an axis of a value that the kernel reads from memory or stores. The
 //     kernel takes the extent of the axis from this value. A kernel therefore cannot expand a value
 //     along a new axis and then reduce this axis.
 //  7. An operand that an index expression (flip, pad, take, take_along_axis) reads at computed
 //     indices must be in memory before the kernel starts. The axes of this operand are not axes of
-//     the kernel, and rule 2 does not apply to it: a kernel may read it at any number of indices.
+//     the space, and rule 2 does not apply to it. A kernel may read it at any number of indices.
 class KernelRules {
  public:
-  // Borrows the fusion, which must outlive this object. The axis map of each expression is computed
-  // once.
+  // Borrows the fusion, which must outlive this object. The object computes the axis map of each
+  // expression once.
   explicit KernelRules(const Fusion& fusion);
 
-  // Returns the reason why these expressions cannot be one kernel, with the names of values, or ""
-  // if they can. `exprs` must be in ascending order. A result counts as stored if it is an output
-  // of the fusion or if expressions outside of `exprs` read it.
+  // Returns "" if these expressions can be one kernel. Otherwise returns the reason, with the names
+  // of the values. `exprs` must be in ascending order. The kernel stores a result if the result is
+  // an output of the fusion, or if an expression outside of `exprs` reads it.
   std::string violation(const std::vector<ExprId>& exprs);
-  // Does the same for a given list of stored values, which may include inputs.
+  // Checks the expressions like violation(exprs), but the kernel stores exactly the values in
+  // `stored`. These may include inputs of the fusion.
   std::string violation(const std::vector<ExprId>& exprs, const std::vector<ValueId>& stored);
 
  private:
@@ -51,14 +53,15 @@ class KernelRules {
   IdVector<ExprId, std::optional<AxisMap>> maps_;
 };
 
-// Returns the reason why a fusion cannot be one kernel, or "" if it can. The fusion must be a
+// Returns "" if a fusion can be one kernel. Otherwise returns the reason. The fusion must be a
 // result of extract() (ir/segment/segment.h). It may also contain constants and arithmetic on
 // scalars.
 std::string kernelRuleViolation(const Fusion& segment);
 
-// Returns, for each value, the expressions that read its data, in ascending order. An expression
-// `size` needs only the extents, so it is not in the list. But if all readers of a value are `size`
-// expressions, the list contains them, so that a group computes the value.
+// Returns, for each value, the expressions that read its data, in ascending order. A `size`
+// expression needs only the extent of an axis, so the list omits it. Exception: if only `size`
+// expressions read a value, the list contains them. Segmentation then still creates a group
+// (ir/segment/segment.h) that computes the value.
 IdVector<ValueId, std::vector<ExprId>> readersOf(const Fusion& fusion);
 
 // Returns whether the host evaluates the expression: a constant, a size or arithmetic on scalars.

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether the axis has one element in memory too. Padding may enlarge an axis of one
-// element in a tensor with a sharding.
+// Returns whether the axis has only one element in memory. In a tensor with a sharding, padding may
+// enlarge an axis of one element.
 bool hasOneElement(const TensorView& tensor, int64_t axis) {
   const IterDomain& domain = tensor.domain[static_cast<size_t>(axis)];
   return domain.kind == IterKind::Broadcast || (domain.extent.isConstant(1) && !tensor.sharding);
@@ -38,8 +38,8 @@ AxisOrder permuted(const AxisOrder& order, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// Returns the step of a `set`, but never Relayout. Only reshardStepOf() can detect a Relayout. It
-// cannot be used here, because it calls memoryOrder(), which calls this function.
+// Returns the step of a `set`, but never Relayout. reshardStepOf() detects Relayout, but it cannot
+// be used here, because it calls memoryOrder(), which calls this function.
 ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
   const TensorView& from = fusion.tensor(set.inputs[0]);
   const TensorView& to = fusion.tensor(set.outputs[0]);
@@ -47,8 +47,8 @@ ReshardStep stepOf(const Fusion& fusion, const Expression& set) {
 }
 
 // Returns whether the result of an all-to-all has gaps. The kernel after the all-to-all pads each
-// of the joined blocks. Gaps occur if the joined axis is not the outermost one and its blocks are
-// uneven.
+// of the joined blocks. The padding becomes gaps if the blocks are uneven and the joined axis is
+// not the outermost axis in memory.
 bool hasGaps(const ReshardStep& step, const Sharding& from, const TensorView& to) {
   if (step.kind != ReshardStep::Kind::AllToAll ||
       isOutermost(to.allocationOrder(), step.joined, to)) {

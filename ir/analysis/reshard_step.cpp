@@ -34,11 +34,11 @@ std::vector<MeshAxis> after(const std::vector<MeshAxis>& list, size_t prefix) {
   return {list.begin() + static_cast<std::ptrdiff_t>(prefix), list.end()};
 }
 
-// Describes how the lists of mesh axes of the logical axes change in a step.
+// Describes how the lists of mesh axes change in a step. Each logical axis has one list.
 struct AxesChange {
-  std::vector<size_t> grown;   // mesh axes are appended
-  std::vector<size_t> shrunk;  // the innermost mesh axes are removed
-  bool other = false;
+  std::vector<size_t> grown;   // logical axes to whose lists mesh axes are appended
+  std::vector<size_t> shrunk;  // logical axes whose lists lose their innermost mesh axes
+  bool other = false;          // some list changes in another way
 };
 
 AxesChange changeOf(const AxisLists& from, const AxisLists& to) {
@@ -56,8 +56,8 @@ AxesChange changeOf(const AxisLists& from, const AxisLists& to) {
   return change;
 }
 
-// Returns the partial entries that the step reduces; nullopt if an entry is new, or if the entries
-// have different reductions.
+// Returns the partial entries that the step reduces. Returns nullopt if `to` has an entry that
+// `from` lacks, or if the entries have different reductions.
 std::optional<std::vector<Sharding::Partial>> resolved(const std::vector<Sharding::Partial>& from,
                                                        const std::vector<Sharding::Partial>& to) {
   std::vector<Sharding::Partial> gone;
@@ -96,8 +96,8 @@ struct Change {
   const DeviceMesh& mesh;  // of `from`, or of `to` if `from` has none
 };
 
-// Returns the mesh axes that a logical axis has in `longer` but not in `shorter`; nullopt if
-// blocksAreFlat() is false for them.
+// Returns the mesh axes that a logical axis has in `longer` but not in `shorter`. Returns nullopt
+// if blocksAreFlat() is false for these mesh axes.
 std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
                                               const AxisLists& longer, const AxisLists& shorter) {
   std::vector<MeshAxis> tail = after(longer[axis], shorter[axis].size());
@@ -107,7 +107,7 @@ std::optional<std::vector<MeshAxis>> flatTail(const Change& change, size_t axis,
   return tail;
 }
 
-// Returns the step that reduces partial entries. All entries in `gone` have the same reduction.
+// Returns the step that reduces the partial entries in `gone`, which all have the same reduction.
 ReshardStep reductionStep(const Change& change, const AxesChange& axes,
                           const std::vector<Sharding::Partial>& gone) {
   ReshardStep step;

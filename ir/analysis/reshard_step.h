@@ -8,35 +8,39 @@
 
 namespace heddle {
 
-// Describes the change of sharding or layout that a `set` expression makes. After insertResharding
-// (ir/passes/sharding/insert_resharding.h) each `set` is one step of a kind other than Compound.
+// Describes how a `set` expression changes the sharding or layout of a value. After the pass
+// insertResharding (ir/passes/sharding/insert_resharding.h), no `set` is Compound.
 struct ReshardStep {
   enum class Kind : uint8_t {
-    Same,           // another name for the same data
-    Relayout,       // a copy that changes the memory order, or that packs a view with gaps
-    Slice,          // a view: each rank already holds its part of the result. The meshes may differ
-                    // if they have the same axes and ranks, or if a replicated value moves to some
-                    // of the ranks that hold it
+    Same,      // another name for the same data
+    Relayout,  // a copy that changes the memory order, or that packs a view with gaps
+    // A view: each rank already holds its part of the result. The meshes of operand and result may
+    // differ if they have the same axes and ranks. They may also differ if the operand is
+    // replicated and the mesh of the result contains only ranks of the operand's mesh.
+    Slice,
     Gather,         // an allgather over the innermost mesh axes of one logical axis
-    AllReduce,      // partial -> replicated over the mesh axes
-    ReduceScatter,  // partial -> one logical axis is sharded over the same mesh axes
-    AllToAll,       // the innermost mesh axes move from one logical axis to another
+    AllReduce,      // partial over some mesh axes -> replicated over these mesh axes
+    ReduceScatter,  // partial over some mesh axes -> one logical axis is sharded over them
+    AllToAll,       // the innermost mesh axes of one logical axis move to another one
     // Between meshes:
-    Transfer,     // the same sharding on other devices: device i sends to device i
-    Broadcast,    // replicated -> replicated
-    GatherTo,     // one logical axis is sharded over all of a mesh -> unsharded on one device
-    ScatterFrom,  // replicated -> one logical axis is sharded over all of a mesh
+    Transfer,     // the same sharding on another mesh: device i sends to device i
+    Broadcast,    // replicated on one mesh -> replicated on the other mesh
+    GatherTo,     // one logical axis is sharded over a full mesh -> unsharded on one device
+    ScatterFrom,  // replicated on one mesh -> one logical axis is sharded over the full other mesh
     Compound,     // a change that needs several steps
   };
   Kind kind = Kind::Same;
-  int64_t axis = -1;           // the logical axis whose blocks are joined or split; -1: none
-  std::vector<MeshAxis> team;  // of a collective: mesh axes, outermost first; empty: all
-  std::optional<ReduceOp> reduce;
-  int64_t joined = -1;   // AllToAll: the logical axis that is joined; `axis` is split
-  int root = -1;         // steps between meshes: the sender's position in the team (GatherTo: the
-                         // receiver's position)
+  int64_t axis = -1;  // the logical axis whose blocks are joined or split; -1: none
+  // Collectives: the mesh axes over which the collective runs, outermost first; empty: all axes.
+  // The ranks that take part in one collective are a team (DeviceMesh::team() in ir/types/mesh.h).
+  std::vector<MeshAxis> team;
+  std::optional<ReduceOp> reduce;  // AllReduce, ReduceScatter: the reduction
+  int64_t joined = -1;  // AllToAll: the logical axis whose blocks are joined; `axis` is split
+  // Steps between meshes: the index of the sender in the team. GatherTo: the index of the receiver.
+  int root = -1;
   DeviceMesh mesh = {};  // collectives: the mesh of the team
-  // GatherTo, ScatterFrom: the root holds no block. It is an additional rank, the last of the team.
+  // GatherTo, ScatterFrom: true if the root holds no block. The root is then an additional rank at
+  // the end of the team.
   bool root_apart = false;
   bool operator==(const ReshardStep&) const = default;
 };
@@ -45,15 +49,16 @@ struct ReshardStep {
 // ScatterFrom or a collective within one mesh.
 int64_t blocksOf(const ReshardStep& step);
 
-// Returns the name for dumps: "allgather", "slice", ...
+// Returns the name of the kind in dumps: "allgather", "slice", ...
 std::string_view name(ReshardStep::Kind kind);
 
 // Returns the step of a `set` expression.
 ReshardStep reshardStepOf(const Fusion& fusion, const Expression& set);
 
 // Returns the step between two shardings of the tensor. A missing sharding counts as replicated.
-// Never returns Relayout. A gather, scatter or all-to-all over several mesh axes is one step only
-// if blocksAreFlat() (ir/types/mesh_relations.h); otherwise the result is Compound.
+// The result is never Relayout. A collective that joins or splits blocks along several mesh axes is
+// one step only if blocksAreFlat() (ir/types/mesh_relations.h) is true for these blocks. Otherwise
+// the result is Compound.
 ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional<Sharding>& to,
                         const TensorView& tensor, const Meshes& meshes);
 
@@ -61,7 +66,7 @@ ReshardStep stepBetween(const std::optional<Sharding>& from, const std::optional
 // replicated.
 bool samePlacement(const std::optional<Sharding>& a, const std::optional<Sharding>& b);
 
-// Returns whether ranks exchange data in a step of this kind. Compound counts as communication.
+// Returns whether ranks exchange data in a step of this kind. The result is true for Compound.
 bool isCommunication(ReshardStep::Kind kind);
 
 }  // namespace heddle

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Compares two shardings without their meshes.
+// Returns whether two shardings are equal if their meshes are ignored.
 bool samePlaces(Sharding from, const Sharding& to) {
   from.mesh = to.mesh;
   return samePlacement(from, to);
@@ -29,8 +29,8 @@ ReshardStep apart(ReshardStep::Kind kind, RootedTeam team, size_t axis) {
   return step;
 }
 
-// Returns the logical axis that is sharded. Returns nullopt unless there is exactly one, it is
-// sharded over all of the mesh, and its blocks are flat.
+// Returns the only sharded logical axis if it is sharded over the full mesh and its blocks are
+// flat. Otherwise returns nullopt, also if no axis or several axes are sharded.
 std::optional<size_t> axisOverAll(const Sharding& state, const TensorView& tensor,
                                   const DeviceMesh& mesh) {
   std::optional<size_t> found;
@@ -51,14 +51,15 @@ ReshardStep transferStep(const Sharding& from, const Sharding& to, const DeviceM
   return rooted(ReshardStep::Kind::Transfer, pairTeam(source, target));
 }
 
-// Returns the position of the rank in the team of all ranks of the mesh, in the order of the list.
+// Returns the index of the rank in the team of all ranks of the mesh. `list` gives the order of the
+// mesh axes in the team.
 int positionInTeam(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t rank) {
   const std::vector<int64_t> team = mesh.team(rank, list);
   return static_cast<int>(std::find(team.begin(), team.end(), rank) - team.begin());
 }
 
-// Returns a ScatterFrom. Its root is the first device of the target mesh that holds the value. If
-// there is none, the root is the first device of the source mesh.
+// Returns a step ScatterFrom. The root is the first device of the target mesh that is also in the
+// source mesh. If there is no shared device, the root is the first device of the source mesh.
 ReshardStep scatterStep(const Sharding& to, size_t axis, const DeviceMesh& source,
                         const DeviceMesh& target) {
   const std::vector<int64_t> ranks = ranksOf(target);

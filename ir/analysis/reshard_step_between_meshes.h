@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Returns stepBetween() for shardings over two different meshes.
+// Implements stepBetween() (ir/analysis/reshard_step.h) for shardings on two different meshes.
 ReshardStep stepBetweenMeshes(const Sharding& from, const Sharding& to, const TensorView& tensor,
                               const Meshes& meshes);
 

@@ -8,20 +8,21 @@ namespace heddle {
 namespace {
 
 // Returns whether the output may have axes that correspond to no operand axis, although their
-// elements come from an operand. Such an axis cannot be split without moving data.
+// elements come from an operand. These axes cannot be split without moving data.
 bool cutsOrRegroups(OpKind kind) {
   return kind == OpKind::Reshape || kind == OpKind::Slice || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
-// Returns whether each device may compute a part of the matrix product, to be summed later. f8
-// results cannot be summed.
+// Returns whether each device may compute a partial matrix product, and the partial results are
+// summed later. Results with an f8 type cannot be summed.
 bool isPartialProduct(const Fusion& fusion, const Expression& expr) {
   return expr.op->kind == OpKind::Matmul && !isFloat8(fusion.tensor(expr.outputs[0]).dtype);
 }
 
-// Returns the axes of the space that can be split over devices: every device can compute its block
-// of the result from its blocks of the operands. A broadcast axis has no blocks.
+// Returns, for each axis of the space, whether it can be split over devices. Every device must then
+// be able to compute its block of the result from its blocks of the operands. A broadcast axis
+// cannot be split.
 std::vector<bool> spreadable(const Fusion& fusion, const Expression& expr, const AxisMap& map) {
   std::vector<bool> may(map.space.size(), false);
   bool regroups = cutsOrRegroups(expr.op->kind);
@@ -53,15 +54,15 @@ struct Run {
   size_t from, from_end, to, to_end;
 };
 
-// Returns the products of the extents of the first 0, 1, 2, ... axes from `begin` to `end`.
+// Returns the products of the extents of the first 0, 1, 2, ... axes in [begin, end).
 std::vector<Size> products(const std::vector<IterDomain>& domain, size_t begin, size_t end) {
   std::vector<Size> result{Size(1)};
   for (size_t i = begin; i < end; ++i) result.push_back(result.back() * domain[i].extent);
   return result;
 }
 
-// Splits a run of regrouped axes into shorter runs. It splits at each position up to which the
-// product of the extents is equal in operand and result.
+// Splits a run of regrouped axes into shorter runs. A run is split wherever the extents before this
+// position have equal products in operand and result.
 std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& whole) {
   const std::vector<Size> left = products(in.domain, whole.from, whole.from_end);
   const std::vector<Size> right = products(out.domain, whole.to, whole.to_end);
@@ -80,8 +81,8 @@ std::vector<Run> cutRun(const TensorView& in, const TensorView& out, const Run& 
   return runs;
 }
 
-// Returns the axes that the reshape regroups. The axes to the left and to the right of them are
-// kept.
+// Returns the run of axes that the reshape regroups. The axes to the left and to the right of this
+// run are kept.
 Run regroupedRun(const TensorView& in, const TensorView& out, const std::vector<int>& map) {
   size_t left = 0;
   while (left < map.size() && map[left] == static_cast<int>(left)) ++left;
@@ -118,7 +119,7 @@ bool readsByValue(const Expression& expr) {
 }
 
 void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spread) {
-  if (isFloat8(in.dtype)) return;  // can only be moved
+  if (isFloat8(in.dtype)) return;  // f8 elements cannot be summed
   const size_t axis = expr.axis();
   spread.map.inputs[0][axis] = static_cast<int>(spread.map.space.size());
   spread.map.space.push_back({in.domain[axis].extent, IterKind::Reduction});
@@ -126,8 +127,8 @@ void addLookup(const TensorView& in, const Expression& expr, ShardableAxes& spre
 
 }  // namespace
 
-// If axes merge, `to` is a multiple of `from`, so only `from` is checked. If one axis splits,
-// `from` is a multiple of `to`, so only `to` is checked. Otherwise both are checked.
+// If axes merge, `to` is a multiple of `from`, so checking `from` is enough. If one axis splits,
+// `from` is a multiple of `to`, so checking `to` is enough. Otherwise both are checked.
 bool ShardableAxes::Regrouped::isEven(int64_t devices) const {
   const bool from_is = remainder(from, devices).isConstant(0);
   const bool to_is = remainder(to, devices).isConstant(0);
@@ -148,7 +149,7 @@ ShardableAxes shardableAxesOf(const Fusion& fusion, const Expression& expr) {
   }
   if (expr.op->kind == OpKind::Scatter) {
     const size_t axis = expr.axis();
-    spread.map.inputs[0][axis] = static_cast<int>(axis);  // of the space: the result's
+    spread.map.inputs[0][axis] = static_cast<int>(axis);  // the axis of the space and of the result
   }
   if (readsByValue(expr)) addLookup(fusion.tensor(expr.inputs[0]), expr, spread);
   spread.may = spreadable(fusion, expr, spread.map);

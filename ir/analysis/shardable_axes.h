@@ -6,22 +6,23 @@
 
 namespace heddle {
 
-// Describes which axes of an expression can be split over devices. An axis of the iteration space
-// (ir/analysis/axis_map.h) can be split, because its elements correspond in operands and result. In
-// three more cases only blocks of elements correspond, and the axis can still be split:
-//  - reshape: the outermost of the axes that are regrouped, in operand and result, if the devices
-//    divide both extents evenly. A block of complete outer rows is then the same in both.
-//  - take, take_along_axis: the axis from which the index selects. It becomes an additional axis of
-//    the space, which is reduced by a sum. A rank looks up the indices that are in its block and
-//    gives 0 for all others.
-//  - scatter, scatter_add: the axis along which the index says where to write. A rank writes the
+// Describes which axes of an expression can be split over devices. Every device can then compute
+// its block of the result from its blocks of the operands. Most axes of the iteration space
+// ("space", ir/analysis/axis_map.h) can be split, because their elements correspond in operands and
+// result. In three more cases only blocks of elements correspond, and an axis can still be split:
+//  - reshape: the outermost axis of a group of regrouped axes, in operand and result. The number of
+//    devices must divide both extents. A block then has the same elements in operand and result.
+//  - take, take_along_axis: the axis of operand 0 from which the index selects. The axis becomes an
+//    additional axis of the space, which is reduced by a sum. Each rank looks up the indices that
+//    are in its block, and uses 0 for all other indices.
+//  - scatter, scatter_add: the axis along which the op writes at indices. Each rank writes the
 //    elements whose index is in its block.
 struct ShardableAxes {
   AxisMap map;
   std::vector<bool> may;  // per axis of the space: whether it may be split
-  // An outermost axis that a reshape regroups.
+  // The outermost axis of a group of axes that a reshape regroups.
   struct Regrouped {
-    int space;     // the axis of the space; it is the one of the result
+    int space;     // index of the axis in the space, which is also the axis of the result
     size_t input;  // the axis of the operand
     Size from;     // extent of the operand's axis
     Size to;       // extent of the result's axis
@@ -33,7 +34,7 @@ struct ShardableAxes {
   };
   std::vector<Regrouped> regrouped;
 
-  // Returns the regrouped axis with this index in the space; nullptr: there is none.
+  // Returns the regrouped axis with this index in the space, or nullptr if there is none.
   const Regrouped* regroupedAt(size_t space) const;
 };
 

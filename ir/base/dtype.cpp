@@ -35,8 +35,8 @@ int64_t intOf(DType dtype, const Scalar& scalar) {
   return real != nullptr ? intFrom(dtype, *real) : intFrom(dtype, toInt(scalar));
 }
 
-// Converts to f32. It converts an i64 directly, because a conversion by way of double would round
-// twice.
+// Converts a scalar to f32. An i64 is converted directly, because a conversion through double would
+// round twice.
 float floatOf(const Scalar& scalar) {
   if (const int64_t* i = std::get_if<int64_t>(&scalar)) return static_cast<float>(*i);
   return static_cast<float>(toDouble(scalar));
@@ -100,7 +100,7 @@ std::optional<DType> dtypeFromName(std::string_view text) {
   return std::nullopt;
 }
 
-// The enum lists the types in the order of promotion: integers, then floats.
+// DType lists the types in the order of promotion: integers first, then floats.
 bool isFloat(DType dtype) { return dtype >= DType::F8E4M3; }
 
 bool isFloat8(DType dtype) { return dtype == DType::F8E4M3 || dtype == DType::F8E5M2; }
@@ -151,8 +151,8 @@ int64_t toInt(const Scalar& scalar) {
 }
 
 int64_t intFrom(DType dtype, double value) {
-  // C++ leaves the cast undefined for NaN and for numbers out of range. The largest i64 converts to
-  // 2^63, which is out of range; hence `>=`.
+  // In C++ the cast is undefined for NaN and for numbers out of range. The largest i64 becomes 2^63
+  // as a double, which is out of range. The comparison is therefore `>=`.
   const IntRange range = rangeOf(dtype);
   if (std::isnan(value)) return 0;
   if (value >= static_cast<double>(range.highest)) return range.highest;

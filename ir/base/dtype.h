@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Element types. Every result is rounded or wrapped to its type, even if the next op reads it
-// without storing it in memory:
+// Element types. heddle rounds or wraps every result to its type, even a result that a kernel keeps
+// in registers. Rules for some types:
 //  - F16 and BF16: heddle computes in f32 and rounds each result to nearest even.
 //  - U8, I8 and I32: heddle computes in i64, and each result wraps to its type.
 //  - F8E4M3 and F8E5M2: only casts, data movement and matrix products accept them. F8E4M3 has no
@@ -19,11 +19,11 @@ inline constexpr DType kAllDTypes[] = {DType::Bool, DType::U8,     DType::I8,   
                                        DType::I64,  DType::F8E4M3, DType::F8E5M2, DType::F16,
                                        DType::BF16, DType::F32,    DType::F64};
 
-// Returns the bytes of one element. A Bool takes one byte, which holds 0 or 1.
+// Returns the size of one element in bytes. A Bool takes one byte, which holds 0 or 1.
 int64_t sizeOf(DType dtype);
 
-// Convert between a type and its text form: bool, u8, i8, i32, i64, f8e4m3, f8e5m2, f16, bf16, f32,
-// f64. dtypeFromName() returns nullopt if `text` names no type.
+// Convert between a type and its text form. The text forms are bool, u8, i8, i32, i64, f8e4m3,
+// f8e5m2, f16, bf16, f32 and f64. dtypeFromName() returns nullopt for every other text.
 std::string_view name(DType dtype);
 std::optional<DType> dtypeFromName(std::string_view text);
 
@@ -38,10 +38,10 @@ struct IntRange {
 IntRange rangeOf(DType dtype);
 
 // Returns the common type of two tensors, as PyTorch promotes them:
-//  - The result is the higher type in the order bool < u8, i8 < i32 < i64 < f16, bf16 < f32 < f64.
+//  - The result is the later type in the order bool, u8 or i8, i32, i64, f16 or bf16, f32, f64.
 //  - f16 with bf16 gives f32.
 //  - u8 with i8 gives i32. PyTorch gives i16, which heddle does not have.
-//  - An f8 type with another type is a UserError: the caller must cast one of them.
+//  - An f8 type with a different type throws UserError. The caller must cast one operand.
 DType promote(DType a, DType b);
 
 // Convert between f32 and the bits of a narrower float type. Conversions from f32 round to nearest
@@ -56,11 +56,12 @@ float floatFromF8e4m3(uint8_t bits);
 uint8_t f8e5m2FromFloat(float value);
 float floatFromF8e5m2(uint8_t bits);
 
-// A scalar on the host: the run-time value of a scalar of a fusion.
+// The value of a scalar of a fusion in a run. Scalars are in host memory.
 using Scalar = std::variant<bool, int64_t, double>;
 
 double toDouble(const Scalar& scalar);
-int64_t toInt(const Scalar& scalar);  // a double truncates toward zero and saturates; NaN gives 0
+// Truncates a double toward zero and saturates it at the ends of int64_t. NaN gives 0.
+int64_t toInt(const Scalar& scalar);
 
 // Convert a value to an integer type or bool:
 //  - A double is truncated toward zero and saturates at the ends of the type. NaN gives 0.
@@ -69,15 +70,16 @@ int64_t intFrom(DType dtype, double value);
 int64_t intFrom(DType dtype, int64_t value);
 
 // Read and write element `index` of a dense array of `dtype`. loadElement() returns a bool for
-// Bool, an int64_t for integers and a double for floats. This is exact for every type.
-// storeElement() rounds as roundTo() does.
+// Bool, an int64_t for integers and a double for floats. The returned value is exact for every
+// type. storeElement() rounds the value as roundTo() does.
 Scalar loadElement(const void* data, DType dtype, int64_t index);
 void storeElement(void* data, DType dtype, int64_t index, const Scalar& value);
 
 // Rounds `value` to a number of `dtype`:
-//  - floats: to nearest even. For types narrower than f32 it rounds to f32 first, as PyTorch does.
-//  - bool: true if the value is not 0.
-//  - integers: as intFrom() does.
+//  - floats: rounds to nearest even. For a type narrower than f32 it rounds to f32 first, as
+//    PyTorch does.
+//  - bool: gives true if the value is not 0.
+//  - integers: converts as intFrom() does.
 Scalar roundTo(DType dtype, const Scalar& value);
 
 }  // namespace heddle

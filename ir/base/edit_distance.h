@@ -5,9 +5,9 @@
 
 namespace heddle {
 
-// Returns the Levenshtein distance: the smallest number of letters to insert, delete or replace
-// that turns one text into the other. Error messages use it to suggest names. Time: proportional to
-// the product of the lengths.
+// Returns the Levenshtein distance of two texts. This is the smallest number of insertions,
+// deletions and replacements of letters that turns one text into the other. Error messages use the
+// distance to suggest names. The time is proportional to the product of the lengths.
 size_t editDistance(std::string_view a, std::string_view b);
 
 }  // namespace heddle

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// heddle throws two kinds of errors. A message states the op, value or instruction, what was found,
-// what was expected, and the source line if there is one.
+// heddle throws two kinds of errors. A message names the op, the value or the instruction, and
+// states what was found and what was expected. It also gives the source line if the line is known.
 
 // A fault of the caller: malformed text, shapes that disagree, a missing device.
 class UserError : public std::runtime_error {
@@ -22,7 +22,8 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// Throw an error. These functions are not inline, so that a check costs its caller one branch.
+// Throw an error. These functions are not inline, so that a check adds only one branch to the code
+// of its caller.
 [[noreturn]] void throwUserError(std::string message);
 [[noreturn]] void throwInternalError(const char* file, int line, const char* condition,
                                      std::string message);
@@ -34,9 +35,9 @@ template <class... Args>
 
 }  // namespace heddle
 
-// Throw an error if the condition is false: HEDDLE_CHECK an InternalError, HEDDLE_USER_CHECK a
-// UserError. The message is formatted only if the condition is false. HEDDLE_CHECK also reports the
-// condition, the file and the line.
+// Check a condition and throw an error if it is false. HEDDLE_CHECK throws InternalError and also
+// reports the condition, the file and the line. HEDDLE_USER_CHECK throws UserError. The message is
+// formatted only if the condition is false.
 #define HEDDLE_CHECK(condition, ...)                                                            \
   do {                                                                                          \
     if (!(condition)) [[unlikely]] {                                                            \

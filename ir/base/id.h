@@ -14,8 +14,8 @@
 
 namespace heddle {
 
-// An index into one list, as a type of its own. Each list has its own tag type, so code that uses
-// an id of one list with another list does not compile:
+// An index into a list. Each list has its own Id type with its own tag. Code that uses an id with
+// the wrong list therefore does not compile:
 //
 //   using ValueId = Id<struct ValueTag>;  // index into Fusion::values()
 //
@@ -28,10 +28,11 @@ class Id {
   constexpr explicit Id(std::integral auto index) : number_(static_cast<int32_t>(index)) {}
 
   constexpr bool valid() const { return number_ >= 0; }
-  // Returns the index in the list. Requires valid(). An invalid id gives an index that is larger
-  // than the size of every list.
+  // Returns the index in the list. The index of an invalid id is larger than the size of every
+  // list.
   constexpr size_t index() const { return static_cast<size_t>(number_); }
-  constexpr int32_t number() const { return number_; }  // -1: invalid
+  // Returns the index, or -1 for an invalid id.
+  constexpr int32_t number() const { return number_; }
 
   constexpr auto operator<=>(const Id&) const = default;
 
@@ -39,7 +40,8 @@ class Id {
   int32_t number_ = -1;
 };
 
-// The ids from `first` up to, but not including, `last`. For use in a range-based for loop.
+// The ids from `first` up to, but not including, `last`. A range-based for loop can iterate over
+// them.
 template <class IdType>
 class IdRange {
  public:

@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// These replace <cctype>, which depends on the locale and is undefined for negative chars.
+// These functions replace <cctype>, which depends on the locale and is undefined for negative
+// chars.
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isWordStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isWordChar(char c) { return isWordStart(c) || isDigit(c); }
@@ -65,7 +66,8 @@ class Lexer {
     userError("{}:{}:{}: {}", origin_, where.line, where.column, message);
   }
 
-  bool skipSpace() {  // false at the end
+  // Returns false at the end of the text.
+  bool skipSpace() {
     while (!done()) {
       char c = at();
       if (c == '#') {
@@ -251,7 +253,7 @@ int64_t TokenStream::expectInt(std::string_view expected) {
   if (token.magnitude > kLimit - (negative ? 0 : 1)) {
     failAt(token, fmt::format("integer {} does not fit in 64 bits", token.text));
   }
-  // Computes with unsigned numbers, because int64 has no value for -(-2^63).
+  // Negate the magnitude as an unsigned number, because 2^63 does not fit in int64_t.
   return static_cast<int64_t>(negative ? ~token.magnitude + 1 : token.magnitude);
 }
 

@@ -16,18 +16,19 @@ bool verifyEachByDefault();
 
 // The options that the pipelines of fusion passes and of host passes share.
 struct PassOptions {
-  // Names of the passes to leave out. A name of no pass is a UserError.
+  // Names of the passes to skip. The pipeline throws UserError for a name that no pass has.
   std::vector<std::string> skip;
-  // Called after each pass that changed the fusion or the program, with the new text form.
+  // Called after each pass that changed the fusion or the program. `text` is the text form after
+  // the pass.
   std::function<void(std::string_view pass, const std::string& text)> dump;
   // Called after every pass with its duration. A pass that runs on two versions of a program is
   // reported twice.
   std::function<void(std::string_view pass, double seconds)> timing;
-  // false leaves out the verification at the end of a pipeline, for a caller that verifies the
-  // result itself or that already verified this fusion with other default sizes.
+  // true: the pipeline verifies its result. A caller sets it to false if the caller verifies the
+  // result itself, or if it already verified this fusion with other default sizes.
   bool verify = true;
-  // true verifies the fusion or the program after every pass. If the verification fails, the
-  // pipeline throws InternalError with the name of the pass.
+  // true: the pipeline verifies the fusion or the program after every pass. If a verification
+  // fails, the pipeline throws InternalError with the name of the pass.
   bool verify_each = verifyEachByDefault();
 };
 
@@ -35,11 +36,12 @@ struct PassOptions {
 void checkSkippedPasses(const std::vector<std::string>& skip,
                         const std::vector<std::string_view>& names);
 
-// Throws an InternalError that names the pass as the one that broke the fusion or the program, and
-// that contains the message of `error`.
+// Throws InternalError. The message says that this pass broke the fusion or the program, and
+// contains the message of `error`.
 [[noreturn]] void passIsWrong(std::string_view pass, const std::exception& error);
 
-// Returns work(). Reports its duration in seconds to options.timing as that of pass `name`.
+// Calls work() and returns its result. Reports the duration in seconds to options.timing, as the
+// duration of the pass `name`.
 template <class Work>
 auto timedPass(const PassOptions& options, std::string_view name, const Work& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -49,8 +51,9 @@ auto timedPass(const PassOptions& options, std::string_view name, const Work& wo
   return result;
 }
 
-// Runs passes one by one with the same options, which say whether to skip, time, dump and verify a
-// pass. Ir is Fusion or host::Program. The options must outlive the driver.
+// Runs passes one by one. The options say which passes to skip, and whether to time, dump and
+// verify them. Ir is Fusion (ir/graph/fusion.h) or host::Program. The options must outlive the
+// driver.
 template <class Ir>
 class PassDriver {
  public:
@@ -67,8 +70,8 @@ class PassDriver {
     return false;
   }
 
-  // Returns pass(input), or `input` if the pass is skipped. verify(result) must throw if the result
-  // is not legal after this pass.
+  // Returns pass(input), or `input` if the pass is skipped. verify(result) must throw an exception
+  // if the result is not valid after this pass.
   template <class Pass, class Verify>
   Ir run(std::string_view name, Ir input, const Pass& pass, const Verify& verify) const {
     if (skips(name)) return input;

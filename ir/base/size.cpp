@@ -18,8 +18,8 @@ struct Size::Node {
 
 namespace {
 
-// Computes `a kind b`; nullopt: overflow or division by zero. FloorDiv and CeilDiv round toward
-// minus and plus infinity, and Mod has the sign of b.
+// Returns `a kind b`, or nullopt on overflow or division by zero. FloorDiv rounds toward minus
+// infinity, and CeilDiv toward plus infinity. The result of Mod has the sign of b.
 std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (kind) {
@@ -52,12 +52,13 @@ std::optional<int64_t> apply(Size::Kind kind, int64_t a, int64_t b) {
   HEDDLE_CHECK(false, "size kind {} has no operands", static_cast<int>(kind));
 }
 
-// Simplifies `a kind b` without the values of symbols; nullopt: no rule applies.
+// Returns a simpler form of `a kind b`, without knowing the values of symbols. Returns nullopt if
+// no rule applies.
 std::optional<Size> simplify(Size::Kind kind, const Size& a, const Size& b) {
   using K = Size::Kind;
   if (a.isConstant() && b.isConstant()) {
     if (std::optional<int64_t> value = apply(kind, a.constant(), b.constant())) return Size(*value);
-    return std::nullopt;  // evaluate() reports it with the text of the expression
+    return std::nullopt;  // evaluate() reports the error later
   }
   switch (kind) {
     case K::Add:
@@ -135,7 +136,7 @@ const char* spelling(Size::Kind kind) {
   HEDDLE_CHECK(false, "size kind {} has no operator", static_cast<int>(kind));
 }
 
-// Recursion is safe: the parser limits how deep the sizes in a text nest.
+// Recursion is safe, because the parser limits the depth of the sizes in a text.
 void print(const Size& size, std::string& out) {
   const Size::Kind kind = size.kind();
   if (kind == Size::Kind::Constant) {
@@ -182,8 +183,8 @@ Size Size::symbol(std::string name) {
 
 Size Size::binary(Kind kind, const Size& a, const Size& b) {
   if (std::optional<Size> simple = simplify(kind, a, b)) return *simple;
-  // A constant factor is the left operand and a constant addend the right one. Thus 2*t and t*2 are
-  // equal.
+  // Make a constant factor the left operand, and a constant addend the right operand. Then 2*t and
+  // t*2 are equal.
   const bool one_constant = a.isConstant() != b.isConstant();
   const bool swap = one_constant && ((kind == Kind::Mul && b.isConstant()) ||
                                      (kind == Kind::Add && a.isConstant()));

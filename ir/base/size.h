@@ -16,13 +16,14 @@ namespace heddle {
 // The symbols of a fusion are its extents (`t`, `h`). A host program has further symbols:
 //  - `rank`: the number of this rank in the job
 //  - `ranks`: the number of ranks in the job
-//  - `@m.x`: the extent of mesh axis x, and `@m.x.index`: the coordinate of this rank on it
+//  - `@m.x`: the extent of axis x of mesh @m
+//  - `@m.x.index`: the coordinate of this rank on this axis
 //  - the indices of the loops around an instruction
 //
 // Values:   immutable; copies share one tree. Several threads may use a Size.
-// Equality: structural, after simplification. The constructors fold constants and drop neutral
-//           elements (t + 0, t * 1). They move a constant operand of a sum or product to a fixed
-//           side.
+// Equality: two sizes are equal if their simplified expressions have the same structure. Every new
+//           size is simplified: constants are folded, and neutral elements (t + 0, t * 1) are
+//           dropped. A constant operand of a sum or product is moved to a fixed side.
 // Errors:   evaluate() throws UserError with the expression if int64 overflows.
 class Size {
  public:
@@ -37,22 +38,25 @@ class Size {
   bool isConstant(int64_t value) const;
   int64_t constant() const;               // requires kind() == Constant
   const std::string& symbolName() const;  // requires kind() == Symbol
-  const Size& lhs() const;                // requires a kind with two operands
+  // lhs() and rhs() require a kind with two operands.
+  const Size& lhs() const;
   const Size& rhs() const;
 
   bool operator==(const Size& other) const;  // structural
 
-  // Returns the value of a symbol; nullopt: it has none.
+  // Returns the value of a symbol, or nullopt if the symbol has no value.
   using Lookup = std::function<std::optional<int64_t>(const std::string&)>;
 
   // Returns the value. Throws UserError for a symbol without a value, an overflow or a division by
   // zero. The message names the symbol or the expression.
   int64_t evaluate(const Lookup& lookup) const;
 
-  // Returns the expression with every symbol replaced for which `replace` returns a size.
+  // Returns the expression with its symbols replaced. `replace` returns the new size of a symbol,
+  // or nullopt to keep the symbol.
   Size substitute(const std::function<std::optional<Size>(const std::string&)>& replace) const;
 
-  // Appends the symbols in order of first appearance, without repeats.
+  // Appends the symbols of the expression in order of first appearance. A symbol that `out` already
+  // contains is not appended again.
   void collectSymbols(std::vector<std::string>& out) const;
 
   // Returns infix text that parses back to an equal Size: `t`, `2*h`, `ceildiv(t, 4)`,
@@ -72,7 +76,8 @@ class Size {
   static Size mul(const Size& a, const Size& b) { return binary(Kind::Mul, a, b); }
   static Size floorDiv(const Size& a, const Size& b) { return binary(Kind::FloorDiv, a, b); }
   static Size ceilDiv(const Size& a, const Size& b) { return binary(Kind::CeilDiv, a, b); }
-  static Size mod(const Size& a, const Size& b) { return binary(Kind::Mod, a, b); }  // sign of b
+  // The result has the sign of b.
+  static Size mod(const Size& a, const Size& b) { return binary(Kind::Mod, a, b); }
   static Size min(const Size& a, const Size& b) { return binary(Kind::Min, a, b); }
   static Size max(const Size& a, const Size& b) { return binary(Kind::Max, a, b); }
 };
@@ -84,7 +89,7 @@ inline Size operator*(const Size& a, const Size& b) { return Size::mul(a, b); }
 // Values of symbols. The map is ordered, so that every rank iterates in the same order.
 using SizeBindings = std::map<std::string, int64_t>;
 
-// Returns a lookup in `bindings`, which must outlive it.
+// Returns a Lookup that reads `bindings`. The bindings must outlive the Lookup.
 Size::Lookup lookupIn(const SizeBindings& bindings);
 
 // Returns the product of all sizes, or 1 if there are none.

@@ -22,7 +22,7 @@ Size quotient(const Size& a, const Size& b) {
     left.erase(found);
     right.erase(right.begin() + static_cast<int64_t>(i));
   }
-  // Divide the remaining constant factors: 6*t over 2 is 3*t.
+  // Divide the remaining constant factors, so that 6*t divided by 2 is 3*t.
   auto number = [](const std::vector<Size>& factors) {
     return std::find_if(factors.begin(), factors.end(),
                         [](const Size& f) { return f.isConstant(); });

@@ -7,7 +7,7 @@ namespace heddle {
 // Returns floorDiv(a, b) with common factors cancelled. For example, quotient(t*4, 4) is t.
 Size quotient(const Size& a, const Size& b);
 
-// Returns mod(a, n), simplified to 0 if the factors of `a` show that n divides it. For example,
+// Returns mod(a, n), simplified to 0 if the factors of `a` show that n divides `a`. For example,
 // remainder(t*4, 2) is 0. Requires n > 0.
 Size remainder(const Size& a, int64_t n);
 

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// Returns whether the job, not an input, defines the symbol.
+// Returns whether the job defines the symbol. Other symbols are defined by inputs.
 bool isGiven(const std::string& symbol) {
   return symbol == "rank" || symbol == "ranks" || symbol.starts_with("@");
 }
@@ -20,8 +20,8 @@ std::vector<std::string> unknownIn(const Size& size, const SizeBindings& known) 
   return symbols;
 }
 
-// Returns the unknown operand of an operation whose result is `value` and whose other operand is
-// `other`. nullopt: it overflows, or the kind cannot be solved.
+// Returns the unknown operand of an operation with the result `value` and the other operand
+// `other`. Returns nullopt on overflow, or if the kind cannot be solved.
 std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, bool unknown_left) {
   int64_t result = 0;
   bool fits = false;
@@ -37,14 +37,14 @@ std::optional<int64_t> undone(Size::Kind kind, int64_t value, int64_t other, boo
   return fits ? std::optional<int64_t>(result) : std::nullopt;
 }
 
-// Returns the value of the only unknown symbol of `size`, which must equal `value`. It descends
-// from the root to the symbol and inverts one operation per step.
+// Solves size = value for the only unknown symbol of `size`. The loop descends from the root of the
+// expression to the symbol, and inverts one operation per step.
 std::optional<int64_t> solved(Size size, int64_t value, const SizeBindings& known) {
   while (size.kind() != Size::Kind::Symbol) {
     if (size.isConstant()) return std::nullopt;
     const bool left = !unknownIn(size.lhs(), known).empty();
     const bool right = !unknownIn(size.rhs(), known).empty();
-    if (left == right) return std::nullopt;  // the symbol is on both sides
+    if (left == right) return std::nullopt;  // both operands contain the symbol
     const int64_t other = (left ? size.rhs() : size.lhs()).evaluate(lookupIn(known));
     const std::optional<int64_t> rest = undone(size.kind(), value, other, left);
     if (!rest) return std::nullopt;

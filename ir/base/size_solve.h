@@ -7,15 +7,16 @@
 
 namespace heddle {
 
-// Computes the values of symbols that occur only inside larger extents, and adds them to `known`.
-// For example `heads*width` = 96 and heads = 4 give width = 24. `extents` is a list of extents and
-// their values.
+// Computes values of symbols from the values of extents that contain them, and adds these values to
+// `known`. For example, the extent `heads*width` with the value 96, and heads = 4, give width = 24.
+// `extents` lists the extents with their values.
 //
-// It solves sums, differences and products that contain one unknown symbol. It repeats this until
-// no further symbol gets a value. A symbol gets no value in these cases:
-//  - Its factor is 0 or negative, or the result would not be an integer.
-//  - The result would be negative.
-//  - It is `rank`, `ranks` or the symbol of a mesh: the job defines these.
+// The function solves sums, differences and products that contain exactly one unknown symbol. It
+// repeats this until no further symbol gets a value. A symbol gets no value in these cases:
+//  - It occurs more than once in the extent.
+//  - The other factor of a product is 0 or negative.
+//  - The value would be negative or not an integer.
+//  - It is `rank`, `ranks` or a symbol of a mesh (`@m.x`). The job defines these symbols.
 void solveSizes(const std::vector<std::pair<Size, int64_t>>& extents, SizeBindings& known);
 
 }  // namespace heddle

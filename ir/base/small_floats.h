@@ -5,12 +5,14 @@
 #include <cstdint>
 
 // Conversions between f32 and the floats of 8 and 16 bits, for loops over many elements. They have
-// no branches, so that a compiler can vectorize the loops. ir/base/dtype.h has functions for single
-// numbers. It also states how both round.
+// no branches, so that a compiler can vectorize the loops. ir/base/dtype.h declares functions for
+// single numbers and states the rounding rules, which are the same here.
 namespace heddle {
 
-// A format of 1 sign bit, an exponent with `bias`, and `mantissa` bits. A magnitude that is too
-// large becomes `overflow`: the bits of infinity, or of the largest number if there is no infinity.
+// A float format of `width` bits: a sign bit, an exponent with the bias `bias`, and `mantissa` bits
+// of mantissa. A number that is too large becomes `overflow`. These are the bits of infinity, or of
+// the largest number if the format has no infinity. `nan` has the bits of a quiet NaN. A
+// "magnitude" is the bits of a number without the sign.
 struct SmallFloat {
   int width;
   int mantissa;
@@ -46,17 +48,19 @@ struct SmallFloat {
   }
   constexpr bool isSubnormal(uint32_t magnitude) const { return magnitude < rebias() + (1u << 23); }
 
-  // Rounds a magnitude whose result is a normal number. It adds about half a unit in the last place
-  // and then drops the low bits. The added value is just under half if the last kept bit is 0, and
-  // exactly half if it is 1, so that a tie rounds to even.
+  // Rounds an f32 magnitude whose result is a normal number. The function adds about half a unit in
+  // the last place and then drops the low bits. If the last kept bit is 0, the added value is
+  // slightly less than half a unit. If the bit is 1, the value is exactly half a unit. A tie
+  // therefore rounds to even.
   constexpr uint32_t normal(uint32_t magnitude) const {
     const int dropped = 23 - mantissa;
     const uint32_t half = (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1);
     return (magnitude - rebias() + half) >> dropped;
   }
 
-  // Rounds a magnitude whose result is subnormal or 0. It adds `big`, whose unit in the last place
-  // is the smallest number of the format, so that the float addition does the rounding.
+  // Rounds an f32 magnitude whose result is subnormal or 0. The function adds `big`, a float whose
+  // unit in the last place is the smallest number of the format. The float addition therefore does
+  // the rounding.
   constexpr uint32_t subnormal(uint32_t magnitude) const {
     const uint32_t big = static_cast<uint32_t>(127 + 24 - bias - mantissa) << 23;
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(big);

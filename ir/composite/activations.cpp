@@ -11,7 +11,7 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// Returns gelu(x) / x: Phi(x) or its approximation.
+// Returns gelu(x) / x, which is the normal distribution function Phi(x) or its tanh approximation.
 Term geluGate(Term x, GeluKind kind) {
   if (kind == GeluKind::Tanh) {
     const Term bent = x * x * x * 0.044715;
@@ -21,7 +21,7 @@ Term geluGate(Term x, GeluKind kind) {
   return (composite::call("erf", x * std::sqrt(0.5)) + 1.0) * 0.5;
 }
 
-// Returns d gelu / dx.
+// Returns the derivative of gelu at x.
 Term geluSlope(Term x, GeluKind kind) {
   if (kind == GeluKind::None) {
     const Term density = composite::exp(x * x * -0.5) * (1.0 / std::sqrt(2.0 * M_PI));
@@ -35,7 +35,7 @@ Term geluSlope(Term x, GeluKind kind) {
   return gate + x * (1.0 - inner * inner) * bend * 0.5;
 }
 
-// Returns d silu / dx = s (1 + x (1 - s)), where s is sigmoid(x).
+// Returns the derivative of silu at x: s (1 + x (1 - s)), where s is sigmoid(x).
 Term siluSlope(Term x, Term s) { return s * (x * (1.0 - s) + 1.0); }
 
 struct Pair {
@@ -43,7 +43,7 @@ struct Pair {
   Term c;
 };
 
-// Checks that both operands are float tensors of one shape and dtype.
+// Checks that both operands are float tensors of the same shape and dtype.
 Pair alike(FusionBuilder& b, const char* op_name, ValueId a, ValueId c) {
   const Pair pair{composite::floatOperand(b, op_name, a), composite::floatOperand(b, op_name, c)};
   composite::sameType(b, op_name, pair.a, pair.c);

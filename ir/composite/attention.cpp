@@ -13,9 +13,9 @@ using composite::Result;
 using composite::Term;
 
 struct Halves {
-  Term x;  // as given
-  Term first;
-  Term second;  // both halves are wide
+  Term x;       // the operand
+  Term first;   // first half of the last axis, widened (ir/composite/terms.h)
+  Term second;  // second half, widened
 };
 
 Halves halvesOf(FusionBuilder& b, ValueId x) {
@@ -43,23 +43,23 @@ Term transposed(Term a) { return {a.b, transpose(*a.b, a.id, -2, -1)}; }
 
 Term product(Term a, Term c) { return {a.b, a.b->matmul(a.id, c.id)}; }
 
-// Describes how the heads of q share the heads of k and v with gqa.
+// Describes how heads of q share heads of k and v (AttentionOptions::gqa).
 struct Heads {
   bool shared = false;
   Size of_q, of_k;
-  Size group;  // of_q / of_k
-  Size rows;   // rows of one head of q: l
+  Size group;  // heads of q that share one head of k: of_q / of_k
+  Size rows;   // rows of one head of q, that is, the number of queries l
 };
 
 struct Scores {
-  Term q, k, v;  // wide; q in the form of rowsOfHeads()
+  Term q, k, v;  // widened operands; q as rowsOfHeads() returns it
   DType dtype;
   Term scale;          // f64 scalar
-  Term probabilities;  // wide, [..., l, s]
+  Term probabilities;  // widened, [..., l, s]
   Heads heads;
 };
 
-// Checks an operand of an attention: a float tensor [..., l, e].
+// Checks that an operand of an attention is a float tensor with at least two axes.
 Term attentionOperand(FusionBuilder& b, const char* op_name, ValueId id) {
   const Term term = composite::floatOperand(b, op_name, id);
   HEDDLE_USER_CHECK(term.rank() >= 2, "{}: {} needs two axes or more", b.where(op_name),
@@ -89,7 +89,8 @@ Heads sharedHeads(FusionBuilder& b, const char* op_name, Term q, Term k, Term v)
   return {true, of_q, of_k, group, q.extent(q.rank() - 2)};
 }
 
-// Checks that leading axes are equal or 1. With gqa, sharedHeads() checks the axis of heads.
+// Checks dtypes and extents of the operands. Leading axes must be equal or 1. With gqa,
+// sharedHeads() checks the axis of heads.
 void checkAttention(FusionBuilder& b, const char* op_name, Term q, Term k, Term v, bool gqa) {
   composite::sameType(b, op_name, q, k);
   composite::sameType(b, op_name, q, v);
@@ -115,13 +116,14 @@ Term regrouped(Term x, const Size& heads, const Size& rows) {
   return {x.b, x.b->reshape(x.id, sizes)};
 }
 
-// Reshapes [..., of_q, l, e] to [..., of_k, group * l, e]. The rows of all query heads that share a
-// head then follow one another, so that the matrix products need no copies of k and v.
+// With gqa, reshapes [..., of_q, l, e] to [..., of_k, group * l, e]. The rows of all heads of q
+// that share a head of k are then consecutive. The matrix products therefore need no copies of k
+// and v.
 Term rowsOfHeads(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_k, heads.group * heads.rows) : x;
 }
 
-// Reverses rowsOfHeads().
+// Reverses the reshape of rowsOfHeads().
 Term headsOfRows(Term x, const Heads& heads) {
   return heads.shared ? regrouped(x, heads.of_q, heads.rows) : x;
 }
@@ -208,8 +210,8 @@ Scores scoresOf(FusionBuilder& b, const char* op_name, ValueId q, ValueId k, Val
   return s;
 }
 
-// Checks that dy has the shape of the result: the broadcast leading axes of scores and v, then l
-// and d.
+// Checks that dy has the shape of the result: the broadcast leading axes of the scores and of v,
+// followed by l and d.
 void checkAttentionGrad(FusionBuilder& b, const char* op_name, Term dy, const Scores& s,
                         ValueId q) {
   const size_t rank = std::max(s.probabilities.rank(), s.v.rank());

@@ -11,7 +11,8 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// Returns column - row of the last two axes.
+// Returns, for each element of a tensor of `sizes`, its index along the last axis minus its index
+// along the second to last axis.
 Term diagonalOf(FusionBuilder& b, const std::vector<Size>& sizes) {
   const auto rank = static_cast<int64_t>(sizes.size());
   const Term row = composite::positions(b, sizes, rank - 2);
@@ -38,7 +39,7 @@ ValueId filled(FusionBuilder& b, const char* op_name, Scalar value, std::vector<
 
 bool isInteger(const Scalar& value) { return !std::holds_alternative<double>(value); }
 
-// Returns how many of start, start + step, ... are before stop.
+// Returns how many of the numbers start, start + step, ... are before stop.
 int64_t arangeCount(FusionBuilder& b, const Scalar& start, const Scalar& stop, const Scalar& step) {
   const double from = toDouble(start);
   const double to = toDouble(stop);
@@ -72,8 +73,8 @@ ValueId arange(FusionBuilder& b, Scalar start, Scalar stop, Scalar step,
   Result result(b);
   const bool integers = isInteger(start) && isInteger(stop) && isInteger(step);
   const int64_t n = arangeCount(b, start, stop, step);
-  // As PyTorch, it counts with the given numbers, and converts them to integers before it
-  // multiplies.
+  // As in PyTorch, the number of elements follows from the unconverted arguments. They are
+  // converted to integers before the multiplication.
   const bool in_integers = integers || (dtype && !isFloat(*dtype));
   const DType computed = in_integers ? DType::I64 : DType::F64;
   Term value = composite::cast({&b, b.iota({Size(n)}, 0)}, computed);
@@ -122,7 +123,7 @@ ValueId indexSelect(FusionBuilder& b, ValueId x, ValueId index, int64_t axis) {
   Term places = composite::indexOperand(b, "index_select", index);
   HEDDLE_USER_CHECK(places.rank() <= 1, "{}: the index {} must have one axis",
                     b.where("index_select"), b.typeOf(index));
-  // An index without axes is a list of one index. If x has no axes, the result has none either.
+  // An index without axes counts as a list of one index. If x has no axes, the result has no axes.
   if (along.empty()) {
     HEDDLE_USER_CHECK(places.rank() == 0 || places.extent(0).isConstant(1),
                       "{}: the index {} must have one element, as {} has no axes",

@@ -12,17 +12,19 @@ using composite::Result;
 using composite::Term;
 
 // The operands of cross_entropy, and terms that the forward and the gradient share. To select the
-// logit of a class, they compare the target with the index along the class axis. This takes one
-// pass over the logits, which may be sharded by classes.
+// logit of a class, they compare the target with the index along the class axis. This needs one
+// pass over the logits, and also works if the class axis is sharded.
 struct Entropy {
-  Term x;  // as given
-  Term wide;
-  Term target;            // classes, or probabilities in the shape of x, wide
-  bool probable = false;  // the target holds probabilities
-  Term ignored, invalid;  // classes only: bool, the shape of the target; out of range, not ignored
-  Term is_class;          // classes only: bool, the shape of x
-  Term weight;            // [c] with broadcast axes around, wide; no id: none
-  int64_t axis = 0;       // the axis of the classes
+  Term x;                 // the logits
+  Term wide;              // the logits, widened (ir/composite/terms.h)
+  Term target;            // class indices, or widened probabilities in the shape of x
+  bool probable = false;  // true: the target contains probabilities; false: class indices
+  // Only for class indices, in the shape of the target: whether the class equals ignore_index, and
+  // whether it is out of range and not ignored.
+  Term ignored, invalid;
+  Term is_class;     // only for class indices, in the shape of x: whether x is the target's logit
+  Term weight;       // widened, [c] with broadcast axes for all other axes of x; no id: none
+  int64_t axis = 0;  // the axis of the classes
 };
 
 bool isWeighted(const Entropy& e) { return e.weight.id != kNoValue; }
@@ -92,7 +94,7 @@ Entropy entropyOf(FusionBuilder& b, const char* op_name, ValueId logits, ValueId
 
 Term zero(FusionBuilder& b) { return composite::constant(b, 0.0); }
 
-// Returns the divisor of a mean, in the type in which the loss is computed:
+// Returns the divisor of the mean loss, in the type in which the loss is computed:
 //  - classes: the number of targets that are not ignored, or the sum of their weights
 //  - probabilities: the number of targets
 Term counted(const Entropy& e) {
@@ -143,8 +145,8 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
   return composite::where(e.ignored, zero(b), loss);
 }
 
-// Returns the gradient with respect to the loss of each target, with an axis of extent 1 for the
-// classes.
+// Returns the gradient with respect to the loss of each target. The result has an axis of extent 1
+// in place of the classes.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -169,8 +171,8 @@ Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId 
   return grad.rank() == 0 && e.x.rank() > 1 ? grad : composite::broadcast(grad, {e.axis});
 }
 
-// Returns the row of padding_idx, counted from the front. If the number of rows is known only at
-// run time, a padding_idx above it is accepted. It has no effect, because no index equals it.
+// Returns the row of padding_idx, counted from the front. If the number of rows is symbolic, a
+// padding_idx beyond the last row is accepted. It has no effect, because no valid index equals it.
 int64_t paddingRow(FusionBuilder& b, const Size& rows, int64_t index) {
   const std::string where = b.where("embedding_backward");
   if (!rows.isConstant()) {
@@ -207,7 +209,7 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   Term wanted = e.probable ? e.target : composite::cast(e.is_class, e.wide.dtype());
   wanted = smoothed(e, wanted, options.label_smoothing);
   if (isWeighted(e)) wanted = wanted * e.weight;
-  // Otherwise the sum of `wanted` over the classes is 1.
+  // In the other case the sum of `wanted` over the classes is 1, so the factor is omitted.
   if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }

@@ -154,7 +154,7 @@ BatchNorm batchNorm(FusionBuilder& b, ValueId x, ValueId running_mean, ValueId r
     HEDDLE_USER_CHECK(old.rank() == 1, "{}: {} must have one axis, the channels",
                       b.where("batch_norm"), b.typeOf(running));
     Term mixed = old * (1 - momentum) + now * momentum;
-    // An empty batch has no statistics: keep the old ones.
+    // An empty batch has no statistics, so keep the old statistics.
     if (!never_empty) {
       const Term empty = composite::call("eq", {normal.n, composite::constant(b, int64_t{0})});
       mixed = composite::where(empty, old, mixed);

@@ -10,8 +10,8 @@ using composite::Result;
 using composite::Term;
 
 struct GradPair {
-  Term dy;  // wide
-  Term x;   // as given
+  Term dy;  // widened (ir/composite/terms.h)
+  Term x;   // the second operand
 };
 
 GradPair gradPair(FusionBuilder& b, const char* op_name, ValueId dy, ValueId x) {
@@ -29,8 +29,8 @@ Term parameterGrad(FusionBuilder& b, Term grad, const Axes& over, ValueId parame
   return composite::cast(total, dtype);
 }
 
-// Returns the gradient with respect to x of normal = (x - mean) * scale:
-// scale * (g - mean(g) - normal * mean(g * normal)).
+// Returns the gradient with respect to x of normal = (x - mean) * scale. g is the gradient with
+// respect to normal. The result is scale * (g - mean(g) - normal * mean(g * normal)).
 Term throughNormal(const composite::Normal& normal, Term g, const Axes& over) {
   const Term shift = composite::sum(g, over) / normal.n;
   const Term slope = composite::sum(g * normal.normal, over) / normal.n;

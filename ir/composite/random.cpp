@@ -1,4 +1,5 @@
-// Random tensors: pure functions of seed, offset and the index in the unsharded tensor.
+// Random tensors. Each element depends only on the seed, the offset and its index in the unsharded
+// tensor.
 #include <cmath>
 #include <limits>
 
@@ -52,7 +53,8 @@ Term bitsOf(FusionBuilder& b, const char* op_name, const std::vector<Size>& size
   return composite::call("philox", {{&b, philox.seed}, {&b, philox.offset}, index});
 }
 
-// Returns u in [0, 1) with as many bits as `dtype` has digits. `wide` holds u exactly.
+// Returns u in [0, 1) with as many bits as `dtype` has binary digits. The result has the type
+// `wide`, which represents u exactly.
 Term unitOf(Term bits, DType dtype, DType wide) {
   const int digits = dtype == DType::F64    ? 53
                      : dtype == DType::F32  ? 24
@@ -65,7 +67,7 @@ Term unitOf(Term bits, DType dtype, DType wide) {
 
 Term unitOf(Term bits) { return unitOf(bits, DType::F32, DType::F32); }
 
-// Returns the greatest number of `dtype` below `value`, which is a number of `dtype`.
+// Returns the greatest number of `dtype` below `value`. `dtype` must represent `value` exactly.
 double numberBelow(DType dtype, double value) {
   if (dtype == DType::F64) return std::nextafter(value, -std::numeric_limits<double>::infinity());
   uint32_t bits = 0;
@@ -75,7 +77,7 @@ double numberBelow(DType dtype, double value) {
   return toDouble(loadElement(&bits, dtype, 0));
 }
 
-// Returns low + u (high - low) in f64, without overflow.
+// Returns low + u * (high - low). It avoids an overflow if high - low is infinite.
 Term between(Term u, double low, double high) {
   if (std::isfinite(high - low)) return u * (high - low) + low;
   return u * high + (1.0 - u) * low;
@@ -94,11 +96,12 @@ Term below(Term unit, double p) {
   return composite::call("lt", {unit, composite::constant(*unit.b, p)});
 }
 
-// Returns bits mod range, where the 64 bits are an unsigned number.
+// Returns bits mod range. `bits` counts as an unsigned number of 64 bits.
 Term unsignedRemainder(Term bits, int64_t range) {
   FusionBuilder& b = *bits.b;
   const Term rest = composite::call("remainder", {bits, integer(b, range)});
-  // A number of 2^63 or more, read as a signed number, is 2^64 too low. Add 2^64 mod range.
+  // An unsigned number of 2^63 or more is 2^64 too low if it is read as a signed number. Correct
+  // this by adding 2^64 mod range.
   const auto wrapped = static_cast<int64_t>((UINT64_MAX % static_cast<uint64_t>(range) + 1) %
                                             static_cast<uint64_t>(range));
   const Term overflows = composite::call("ge", {rest, integer(b, range - wrapped)});
@@ -129,7 +132,7 @@ ValueId uniform(FusionBuilder& b, const std::vector<Size>& sizes, Philox philox,
     return result(unitOf(bits, dtype, composite::wideType(dtype)), dtype);
   }
   Term value = between(unitOf(bits, dtype, DType::F64), first, end);
-  // Rounding may give `end` itself.
+  // Limit the value, because rounding may give `end` itself.
   if (first < end) {
     value = composite::call("minimum", {value, composite::constant(b, numberBelow(dtype, end))});
   }

@@ -13,9 +13,9 @@ using composite::Result;
 using composite::Term;
 
 struct Moments {
-  Term mean;  // wide, reduced as the caller asked
+  Term mean;  // in the type widen() gives (ir/composite/terms.h)
   Term m2;    // sum of squared differences from the mean
-  Term n;
+  Term n;     // number of elements per mean
 };
 
 Moments momentsOf(Term x, const Axes& axes, bool keepdim) {
@@ -65,14 +65,15 @@ ValueId extremePlace(FusionBuilder& b, const char* op_name, const char* reductio
                                    b.typeOf(value), along));
   const Term extreme{&b, b.reduce(reduction, x.id, {along}, true)};
   Term hit = composite::call("eq", {x, extreme});
-  // If there is a NaN, the extreme is NaN, which equals no element.
+  // If an element is NaN, the extreme is NaN, which equals no element. The elements that are NaN
+  // count as extremes then.
   if (isFloat(x.dtype())) {
     hit = composite::call("logical_or", {hit, composite::call("isnan", x)});
   }
   const Term place = composite::positions(b, x.tensor().sizes(), along);
   const Term never = composite::constant(b, std::numeric_limits<int64_t>::max());
   const Term places = composite::where(hit, place, never);
-  const bool spread = !axis && keepdim;  // one element, with all axes of the operand
+  const bool spread = !axis && keepdim;  // the result has one element and the operand's rank
   Term least{&b, b.reduce("min", places.id, {along}, keepdim && !spread)};
   if (spread) least = composite::broadcast(least, rowMajor(rank));
   return result(least);

@@ -6,8 +6,8 @@
 #include "ir/composite/composite.h"
 #include "ir/composite/table.h"
 
-// The rows of the table of composite ops, one list per family, and helpers that read attributes.
-// Only ir/composite/rows_*.cpp and ir/composite/table.cpp include it.
+// The rows of the table of composite ops, with one list per family, and helpers that read
+// attributes. Only ir/composite/rows_*.cpp and ir/composite/table.cpp include this header.
 namespace heddle::composite_rows {
 
 std::span<const CompositeDef> reductions();
@@ -36,7 +36,8 @@ T get(A attrs, std::string_view name, T otherwise) {
   return maybe<T>(attrs, name).value_or(otherwise);
 }
 
-// Returns a required attribute. buildComposite() has checked that it is there.
+// Returns a required attribute. buildComposite() (ir/composite/table.h) has checked that the
+// attribute is present.
 template <class T>
 T need(A attrs, std::string_view name) {
   const std::optional<T> value = maybe<T>(attrs, name);

@@ -20,7 +20,8 @@ Operands over(B b, V v, A a) {
   return {Reduce(b, v[0], axes(a), keepdim(a))};
 }
 
-// PyTorch reads an empty list of axes as all axes, but for any and all as none.
+// As in PyTorch, an empty list of axes means no axes for `any` and `all`. For other reductions it
+// means all axes.
 Operands truthOver(B b, V v, A a, const char* op_name, decltype(&any) reduce) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (!given || !given->empty()) return {reduce(b, v[0], axes(a), keepdim(a))};

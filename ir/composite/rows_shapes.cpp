@@ -24,7 +24,7 @@ Operands transposeRow(B b, V v, A a) {
   return {transpose(b, v[0], axes[0], axes[1])};
 }
 
-// As in PyTorch, no list means all axes, and an empty list none.
+// As in PyTorch, a missing list of axes means all axes, and an empty list means no axes.
 Operands squeezeRow(B b, V v, A a) {
   const std::optional<Axes> given = maybe<Axes>(a, "axes");
   if (given && given->empty()) return {b.set(v[0])};

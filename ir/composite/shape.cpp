@@ -13,16 +13,16 @@ using composite::Term;
 
 Axes firstAxes(size_t count) { return rowMajor(count); }
 
-// Returns a bound of a Python slice: a negative one counts from the end, and the result is clamped
-// to the axis.
+// Returns a bound of a slice as Python computes it: a negative bound counts from the end, and the
+// result is clamped to the axis.
 Size clampedBound(const Size& bound, const Size& extent) {
   const bool from_end = bound.isConstant() && bound.constant() < 0;
   const Size place = from_end ? extent + bound : bound;
   return Size::min(Size::max(place, Size(0)), extent);
 }
 
-// Extends `value` to `total` elements along `axis`, with its own elements from `offset` on. The
-// other elements have any value: the caller does not use them.
+// Extends `value` to `total` elements along `axis`. The elements of `value` start at index
+// `offset`. The other elements are arbitrary, because the caller does not use them.
 Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
   FusionBuilder& b = *value.b;
   const auto at = static_cast<size_t>(axis);
@@ -34,7 +34,7 @@ Term indexed(Term value, int64_t axis, const Size& offset, const Size& total) {
     highs[at] = after.constant();
     return {&b, b.pad(value.id, lows, highs, b.constant(false))};
   }
-  // pad accepts only numbers. Sizes that are known only at run time need computed indices.
+  // pad accepts only numbers, so symbolic sizes need computed indices.
   const Term places = Term{&b, b.iota({total}, 0)} - composite::sizeScalar(b, offset);
   return {&b, b.take(value.id, places.id, axis)};
 }
@@ -155,6 +155,8 @@ ValueId select(FusionBuilder& b, ValueId x, int64_t axis, int64_t index) {
   return result(b.reshape(one, composite::without(sizes, along)));
 }
 
+// Extends each tensor to the full extent of the axis. The index along the axis then selects the
+// tensor, from the last tensor to the first.
 ValueId cat(FusionBuilder& b, const std::vector<ValueId>& values, int64_t axis) {
   Result result(b);
   const std::vector<Term> terms = joinable(b, "cat", values, axis);
@@ -203,7 +205,7 @@ std::vector<ValueId> chunk(FusionBuilder& b, ValueId x, int64_t chunks, int64_t 
   std::vector<ValueId> pieces;
   for (int64_t i = 0; i < chunks; ++i) {
     const Size start = piece * Size(i);
-    // PyTorch returns no empty pieces. Only for an empty axis it returns `chunks` empty pieces.
+    // As in PyTorch, omit empty pieces, except that an empty axis gives `chunks` empty pieces.
     const bool past = start.isConstant() && extent.isConstant() && extent.constant() > 0 &&
                       start.constant() >= extent.constant();
     if (past) break;
@@ -219,7 +221,7 @@ ValueId repeat(FusionBuilder& b, ValueId x, const std::vector<int64_t>& repeats)
   HEDDLE_USER_CHECK(repeats.size() >= rank, "{}: {} has {} axes, got {} repeats", b.where("repeat"),
                     b.typeOf(x), rank, repeats.size());
   const Term wide = composite::broadcast({&b, x}, firstAxes(repeats.size() - rank));
-  Axes added;  // a broadcast axis before each repeated axis
+  Axes added;  // one broadcast axis before each repeated axis
   std::vector<Size> expanded;
   std::vector<Size> sizes;
   for (size_t i = 0; i < repeats.size(); ++i) {

@@ -13,13 +13,13 @@ namespace heddle {
 using Operands = std::vector<ValueId>;
 using Attrs = std::vector<std::pair<std::string, Attr>>;
 
-// A composite op (ir/composite/composite.h) as the text form calls it.
+// Describes how the text form calls a composite op (ir/composite/composite.h).
 struct CompositeDef {
   static constexpr size_t kAny = std::numeric_limits<size_t>::max();
 
   std::string_view name;
   std::string_view summary;  // one line for `heddle ops` and docs/ops.md
-  size_t operands;
+  size_t operands;           // the number of required operands
   size_t optional;  // the number of further operands that a call may omit; kAny: any number
   std::span<const AttrSpec> attrs;
   // Appends the ops of the composite to the builder and returns its results. buildComposite() has

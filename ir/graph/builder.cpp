@@ -40,7 +40,8 @@ std::string FusionBuilder::typeOf(ValueId id) const {
   const Value& value = fusion_.value(id);
   if (value.definition != kNoExpr) {
     const Expression& made = fusion_.expr(value.definition);
-    // Show what the caller wrote: a literal, or the tensor before the builder added leading axes.
+    // Show the operand that the caller wrote: a literal, or the tensor to which the builder added
+    // leading axes.
     if (made.op->kind == OpKind::Constant) return printAttr(*made.find("value"));
     if (made.op->kind == OpKind::Broadcast && value.name == fmt::format("T{}", id)) {
       return typeOf(made.inputs[0]);
@@ -266,7 +267,7 @@ ValueId FusionBuilder::reduce(std::string_view op_name, ValueId value, std::vect
       domain.push_back({Size(1), IterKind::Broadcast});
     }
   }
-  // As in PyTorch, sums and products of integers and bools are i64.
+  // As in PyTorch, sums and products of integers and of bools are i64.
   const bool counts = def.reduce_op == ReduceOp::Sum || def.reduce_op == ReduceOp::Prod;
   const DType dtype = counts && !isFloat(tensor.dtype) ? DType::I64 : tensor.dtype;
   Attrs attrs = {{"axes", std::move(axes)}};

@@ -14,16 +14,16 @@ namespace heddle {
 // Options of the matrix products matmul and linear.
 struct ProductOptions {
   std::string activation = "none";  // none, relu, or (only for floats) gelu_tanh
-  std::string precision = "full";   // full, or tf32: may round f32 operands to 10 mantissa bits
+  std::string precision = "full";  // full, or tf32: f32 operands may be rounded to 10 mantissa bits
   std::optional<DType> dtype = {};  // only for f8 operands: the dtype of the result and the bias
 };
 
-// Builds a Fusion. Only the builder creates values.
+// Builds a Fusion (ir/graph/fusion.h). Only the builder creates values.
 //
-// Errors:  every call checks arity, attributes, dtypes and shapes. It throws UserError with the op,
-//          the operands and, if line() was called, the source line.
-// Names:   name() names the next result. A tensor without a name is called T0, T1, ..., a scalar
-//          S0, S1, ...; the number is its index among all values.
+// Errors:  every call checks arity, attributes, dtypes and shapes. It throws UserError with the op
+//          and the operands. If line() was called, the error also contains the source line.
+// Names:   name() names the next result. Other tensors are called T0, T1, ..., and other scalars
+//          S0, S1, ...; the number is the index of the value among all values.
 // Threads: not thread-safe. One builder builds one Fusion.
 //
 //   FusionBuilder b("relu_sum");
@@ -40,13 +40,14 @@ class FusionBuilder {
   ValueId scalarInput(std::string name, DType dtype, std::optional<Scalar> default_value = {});
   void sizeDefault(const std::string& symbol, int64_t value);
 
-  FusionBuilder& name(std::string value_name);  // the name of the next op's first result
-  FusionBuilder& line(int source_line);         // the line of all later values and errors
-  // Returns the name that the last name() gave and that no op has used yet, and forgets it. A
-  // composite calls this before its first op, because the name is meant for its result.
+  FusionBuilder& name(std::string value_name);  // sets the name of the result of the next op
+  FusionBuilder& line(int source_line);         // sets the line of all later values and errors
+  // Returns the name that the last call of name() set and that no op has used yet, or "". Then
+  // forgets the name. A composite op calls this before its first op, because the name is meant for
+  // its result.
   std::string takePendingName() { return std::exchange(pending_name_, ""); }
   void rename(ValueId value, std::string value_name);
-  // Reserves a name for a later call of name(). No value gets it as its default name.
+  // Reserves a name for a later call of name(). No value gets this name by default.
   void keepFree(std::string value_name) { kept_.insert(std::move(value_name)); }
 
   ValueId constant(Scalar value);
@@ -54,39 +55,47 @@ class FusionBuilder {
   // Appends an elementwise op.
   //  - Operands of different rank or with broadcast axes are broadcast as in PyTorch.
   //  - If all operands are scalars, the result is a scalar.
-  //  - If tensors with axes and a 0-d tensor have the same category (bool, integer or float), the
-  //    0-d tensor is first cast to their type.
-  //  - If an i64 or i32 tensor meets an f16 or bf16 tensor, it is first cast to f16 or bf16.
+  //  - A 0-d tensor does not widen the type of tensors with axes that have the same category (bool,
+  //    integer or float). It is first cast to their type.
+  //  - An i64 or i32 tensor beside an f16 or bf16 tensor is first cast to f16 or bf16, except in
+  //    `where`.
   ValueId pointwise(std::string_view op_name, std::vector<ValueId> operands);
   ValueId cast(ValueId value, DType dtype);
-  // Appends a reduction. Negative axes count from the end, and an empty list means all axes. The
-  // result has no reduced axes, or broadcast axes in their place if `keepdim` is true.
+  // Appends a reduction. Negative axes count from the end, and an empty list means all axes. If
+  // `keepdim` is true, the result has broadcast axes in place of the reduced axes. Otherwise it
+  // lacks these axes.
   ValueId reduce(std::string_view op_name, ValueId value, std::vector<int64_t> axes = {},
                  bool keepdim = false);
+  // Inserts broadcast axes of extent 1. `output_axes` are their indices in the result.
   ValueId broadcast(ValueId value, std::vector<int64_t> output_axes);
-  // Stretches axes of extent 1 and adds new axes in front. -1 leaves an extent as it is.
+  // Stretches axes of extent 1 to `sizes` and adds new axes in front. The size -1 keeps the extent
+  // of an axis.
   ValueId expand(ValueId value, std::vector<Size> sizes);
-  // Regroups the elements in row-major order. `gather_uneven` matters only if the reshape splits a
-  // sharded axis and the number of devices does not divide the outermost of the new axes. true: the
-  // axis is gathered. false: this is an error.
+  // Regroups the elements in row-major order. One size may be -1 and follows from the others.
+  // `gather_uneven` matters only if the reshape splits a sharded axis unevenly, that is, if the
+  // number of devices does not divide the outermost new axis. true: heddle gathers the axis before
+  // the reshape. false: compiling the fusion throws UserError.
   ValueId reshape(ValueId value, std::vector<Size> sizes, bool gather_uneven = false);
+  // Axis i of the result is axis axes[i] of `value`.
   ValueId permute(ValueId value, std::vector<int64_t> axes);
-  // Returns, along each axis, the elements start, start + step, ... that come before stop. An empty
-  // list `steps` means steps of 1.
+  // Returns, along each axis, the elements start, start + step, ... that come before stop. If
+  // `steps` is empty, every step is 1.
   ValueId slice(ValueId value, std::vector<Size> starts, std::vector<Size> stops,
                 std::vector<int64_t> steps = {});
-  // Create tensors. full() puts `scalar` into every element. iota() puts the unsharded index along
-  // `axis` into each element (i64).
+  // Create tensors. full() stores `scalar` in every element. iota() stores in each element (i64)
+  // its index along `axis` in the unsharded tensor.
   ValueId full(ValueId scalar, std::vector<Size> sizes, DType dtype);
   ValueId iota(std::vector<Size> sizes, int64_t axis);
-  // Rules of the ops from flip() to scatterAdd():
+  // Rules of the ops from flip() to scatterAdd() below:
   //  - An index out of range reads NaN for float types and 0 for other types.
   //  - Indices are i64 or i32.
   //  - A tensor without axes counts as a tensor with one axis and one element, as in PyTorch. The
-  //    axis is 0 or -1.
+  //    `axis` argument is then 0 or -1.
+
+  // Reverses the elements along each listed axis.
   ValueId flip(ValueId value, std::vector<int64_t> axes);
-  // Adds `lows` and `highs` elements of `fill` (default 0) before and after each axis. Negative
-  // numbers remove elements.
+  // Adds lows[i] elements before and highs[i] elements after the elements of each axis i. The new
+  // elements have the value of the scalar `fill` (kNoValue: 0). Negative numbers remove elements.
   ValueId pad(ValueId value, std::vector<int64_t> lows, std::vector<int64_t> highs,
               ValueId fill = kNoValue);
   // Selects elements along `axis`. In the result, the axes of `index` replace `axis`:
@@ -94,85 +103,94 @@ class FusionBuilder {
   ValueId take(ValueId value, ValueId index, int64_t axis);
   // Computes PyTorch's gather. `index` has the rank of `value`, and the result has the shape of
   // `index`. Along axes other than `axis`, `index` may be smaller than `value` if both extents are
-  // numbers. The rest of `value` is then not read.
+  // numbers. The op then reads only the first elements of `value` along this axis.
   ValueId takeAlongAxis(ValueId value, ValueId index, int64_t axis);
-  // Returns the running sum along the axis, which includes the element itself. Integers and bools
-  // give i64.
+  // Returns the running sum along the axis. Each sum includes the element itself. Integers and
+  // bools give i64.
   ValueId cumsum(ValueId value, int64_t axis);
   // Returns the indices that sort each line along the axis. The sort is stable, and NaN is above
-  // every number. If `first` is given, each line of the result has only its first `first` indices,
-  // or all of them if there are fewer.
+  // every number. If `first` is set, each line of the result has only the first `first` indices, or
+  // all indices if the line has fewer elements.
   ValueId argsort(ValueId value, int64_t axis = -1, bool descending = false,
                   std::optional<int64_t> first = {});
   // Return a copy of `value` in which source[i] is stored (scatter) or added (scatterAdd) at
   // index[i] along `axis`.
-  //  - `index` may be smaller than `source` if the extents are numbers. The rest of `source` is
-  //    then not read.
+  //  - `index` may be smaller than `source` if the extents are numbers. The op then reads only the
+  //    first elements of `source` along this axis.
   //  - Along axes other than `axis`, `index` may be smaller than `value` if the extents are
-  //    numbers. The rest of `value` is then unchanged.
-  //  - With `stretch`, an axis of `index` with extent 1 is stretched to the extent of `source`
-  //    (index_add).
+  //    numbers. The other elements of `value` are then unchanged.
+  //  - With `stretch`, an axis of `index` with extent 1 is stretched to the extent of `source`, as
+  //    in PyTorch's index_add. The other rules about smaller extents then do not apply.
   //  - If several elements have the same index, scatter() keeps the last one in row-major order.
   //    scatterAdd() adds them in row-major order to the element of `value`.
   //  - An index out of range stores nothing.
   ValueId scatter(ValueId value, ValueId index, ValueId source, int64_t axis, bool stretch = false);
   ValueId scatterAdd(ValueId value, ValueId index, ValueId source, int64_t axis,
                      bool stretch = false);
-  // Computes PyTorch's matmul. Batch axes are broadcast from the right. An operand with one axis
-  // counts as a row (a) or a column (b), and the result lacks this axis. The operands must have the
-  // same dtype, or both must have f8 types. matmul accumulates in f32 or wider, applies the
-  // activation, and rounds once. The dtype of the result is that of the operands, or
+  // Computes PyTorch's matmul. Batch axes are broadcast from the right. An `a` with one axis counts
+  // as a row, and a `b` with one axis counts as a column. The result then lacks this axis. The
+  // operands must have the same dtype, or both must have f8 types. matmul accumulates in f32 or
+  // wider, applies the activation, and rounds once. The result has the dtype of the operands, or
   // ProductOptions::dtype for f8 operands.
   ValueId matmul(ValueId a, ValueId b, const ProductOptions& options = {});
   // Computes PyTorch's linear: x[..., k] times the transposed w[n, k], plus bias[n]. A bias of one
-  // element is added for every n. If w is w[k], the result has no axis n, and a bias is an error.
-  // linear rounds once, like matmul.
+  // element is added for every n. If the weight is w[k], the result has no axis n, and a bias is an
+  // error. linear rounds once, like matmul.
   ValueId linear(ValueId x, ValueId w, std::optional<ValueId> bias = std::nullopt,
                  const ProductOptions& options = {});
-  ValueId set(ValueId value);  // the same values; sharding and layout may differ
+  // Copies the values. The result may have another sharding or layout.
+  ValueId set(ValueId value);
 
   // Appends the op of the op table (ir/ops/op.h) with this name. `attrs` are the attributes of the
-  // text form. UserError for an unknown attribute, a missing required one or a wrong type.
+  // text form. Throws UserError for an unknown attribute, a missing required attribute or a value
+  // of the wrong type.
   ValueId apply(std::string_view op_name, std::vector<ValueId> operands,
                 std::vector<std::pair<std::string, Attr>> attrs = {});
 
-  // Sets the sharding that the user wants for a value. Passes never change it. UserError in these
-  // cases:
-  //  - It names an axis that the mesh or the tensor lacks.
+  // Sets the sharding that the user wants for a value. Passes never change this sharding. Throws
+  // UserError in these cases:
+  //  - The sharding names an axis that the mesh or the tensor lacks, or a mesh that the fusion
+  //    lacks.
   //  - It uses a mesh axis twice.
-  //  - The value already has a different sharding.
+  //  - It splits a broadcast axis, or an axis that a reduction kept with `keepdim`.
+  //  - It declares an f8 tensor partial, or an integer or bool tensor partial with avg.
+  //  - Its stream split names an axis that the tensor lacks, or has no parts.
+  //  - The value already has a different sharding from an earlier call.
   void shard(ValueId value, Sharding sharding);
+  // Sets the memory order that the user requires for a value.
   void strideOrder(ValueId value, AxisOrder order);
   void output(ValueId value);
 
   // --- for composites (ir/composite/composite.h) -------------------------------------------
-  // Their errors name the op that the caller wrote: `op_name`.
+  // Errors of these functions name `op_name`, the op that the caller wrote.
 
   std::string where(std::string_view op_name) const;  // "add" or "add at line 7"
   std::string typeOf(ValueId id) const;               // "%x: f32[t, h]"
-  // Returns the tensor of an operand. UserError if the id is not a tensor of this fusion.
+  // Returns the tensor of an operand. Throws UserError if the id is not a tensor of this fusion.
   const TensorView& tensorOf(std::string_view op_name, ValueId id) const;
-  // Returns the axis counted from the front. UserError if it is out of range.
+  // Returns the axis counted from the front. Throws UserError if it is out of range.
   int64_t normalizeAxis(std::string_view op_name, int64_t axis, size_t rank) const;
-  // Returns a list of axes counted from the front and sorted. A repeated axis is an error. For rank
-  // 0, the axes 0 and -1 are valid and the result is empty.
+  // Returns the axes counted from the front and sorted. Throws UserError for a repeated axis. For
+  // rank 0, the axes 0 and -1 are valid, and the result is empty.
   std::vector<int64_t> normalizeAxes(std::string_view op_name, std::vector<int64_t> axes,
                                      size_t rank) const;
   // Throws UserError if a size is a negative number.
   void checkSizes(std::string_view op_name, const std::vector<Size>& sizes) const;
-  // Requires that two axes of operands have equal extents. If both extents are numbers, different
-  // ones are a UserError now. Otherwise a guard of the fusion compares them at run time.
+  // Requires that two axes of operands have equal extents. If both extents are numbers and differ,
+  // it throws UserError. If an extent is symbolic, it adds a guard (SizeGuard) that compares the
+  // extents in every run.
   void agree(std::string_view op_name, ValueId a, size_t a_axis, ValueId b, size_t b_axis);
 
   const Fusion& fusion() const { return fusion_; }
-  Fusion& mutableFusion() { return fusion_; }  // for passes: meshes, guards, defaults
-  Fusion build() &&;                           // UserError if there is no output
+  Fusion& mutableFusion() { return fusion_; }  // passes use it for meshes, guards and defaults
+  Fusion build() &&;                           // throws UserError if there is no output
 
  private:
   using Attrs = std::vector<std::pair<std::string, Attr>>;
 
   std::string takeName(bool scalar);
-  // Returns the dtype of the result. UserError for invalid operands or options of a matrix product.
+  // Returns the dtype of the result. Throws UserError for invalid operands or options of a matrix
+  // product.
   DType checkProduct(std::string_view op_name, const std::vector<ValueId>& operands,
                      const ProductOptions& options) const;
   DType productType(std::string_view op_name, const std::vector<ValueId>& operands,
@@ -189,7 +207,8 @@ class FusionBuilder {
                   int64_t axis, bool stretch);
   ValueId cutToIndex(std::string_view op_name, ValueId value, ValueId index, int64_t whole_axis);
   ValueId grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill);
-  // Returns a tensor without axes as a tensor with one axis and one element, others unchanged.
+  // Returns a tensor without axes as a tensor with one axis and one element. Returns every other
+  // tensor unchanged.
   ValueId asLine(ValueId value) {
     return fusion_.tensor(value).rank() == 0 ? withAxis(value, 0) : value;
   }
@@ -204,7 +223,7 @@ class FusionBuilder {
   ValueId applyStructural(const OpDef& op, const std::vector<ValueId>& operands,
                           const Attrs& attrs);
   // Returns axis `axis` of the result of broadcasting the operands. Adds a guard if the extents can
-  // only be compared at run time.
+  // only be compared in a run.
   IterDomain broadcastAxis(std::string_view op_name, const std::vector<ValueId>& tensors,
                            size_t axis);
 

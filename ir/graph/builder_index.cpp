@@ -1,4 +1,5 @@
-// FusionBuilder: new tensors, and ops that read elements at computed indices.
+// FusionBuilder: ops that create tensors, ops that read elements at computed indices, cumsum and
+// argsort.
 #include <algorithm>
 
 #include "ir/base/error.h"

@@ -106,6 +106,8 @@ void FusionBuilder::addDefaults(const OpDef& def, std::vector<ValueId>& operands
   pending_name_ = std::move(result_name);
 }
 
+// The order of the steps for pointwise ops matters. fitParameters() must run before the common type
+// is computed. fitOperands() needs the common type, and must run before missing axes are added.
 ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> operands, Attrs attrs) {
   const OpDef& def = op(op_name);
   const size_t least = static_cast<size_t>(def.arity) - def.defaults.size();
@@ -141,7 +143,7 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
   }
   if (moves_bits) checkFloat8Operands(op_name, operands, def.bool_operands);
   DType dtype = promoteOperands(types);
-  // If the condition is the only tensor, float scalars give f32, the default type of PyTorch.
+  // If the condition of `where` is the only tensor, float scalars give f32, as in PyTorch.
   const bool only_scalars = std::all_of(types.begin(), types.end(), [](const OperandType& type) {
     return type.kind == OperandKind::Scalar;
   });
@@ -157,7 +159,8 @@ ValueId FusionBuilder::apply(std::string_view op_name, std::vector<ValueId> oper
     return append(def, std::move(operands), std::move(attrs), std::move(result));
   }
 
-  // Missing leading axes are broadcast explicitly, so that later stages see equal ranks.
+  // Add missing leading axes by explicit broadcasts, so that all operands have the same rank in
+  // later stages.
   std::string result_name = std::exchange(pending_name_, "");
   std::vector<ValueId> tensors;
   for (ValueId& id : operands) {
@@ -360,7 +363,7 @@ ValueId FusionBuilder::slice(ValueId value, std::vector<Size> starts, std::vecto
     domain.push_back({Size::ceilDiv(stops[i] - starts[i], Size(step)), IterKind::Iteration});
   }
   Attrs attrs = {{"starts", std::move(starts)}, {"stops", std::move(stops)}};
-  // Write `steps` only if one is not 1, so that equal fusions have equal texts.
+  // Omit `steps` if all steps are 1, so that equal fusions have equal texts.
   if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) {
     attrs.emplace_back("steps", std::move(steps));
   }

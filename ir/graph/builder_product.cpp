@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// Returns the options that are not defaults, so that equal fusions have equal texts.
+// Returns the attributes of the options that differ from their defaults. Defaults are omitted, so
+// that equal fusions have equal texts.
 std::vector<std::pair<std::string, Attr>> attrsOf(const ProductOptions& options, DType of_operands,
                                                   DType result) {
   std::vector<std::pair<std::string, Attr>> attrs;
@@ -27,7 +28,8 @@ Value productResult(DType dtype, std::vector<IterDomain> domain) {
 
 }  // namespace
 
-// Returns the dtype of the result: for f8 operands ProductOptions::dtype, else the operands' dtype.
+// Returns the dtype of the result: ProductOptions::dtype if it is set (f8 operands), otherwise the
+// dtype of the operands.
 DType FusionBuilder::productType(std::string_view op_name, const std::vector<ValueId>& operands,
                                  const ProductOptions& options) const {
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -77,7 +79,7 @@ DType FusionBuilder::checkProduct(std::string_view op_name, const std::vector<Va
   return result;
 }
 
-// Return the value with an axis of one element added or removed.
+// withAxis() adds an axis of one element to a value, and withoutAxis() removes one.
 ValueId FusionBuilder::withAxis(ValueId value, size_t axis) {
   std::vector<Size> sizes = fusion_.tensor(value).sizes();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(axis), Size(1));
@@ -90,7 +92,7 @@ ValueId FusionBuilder::withoutAxis(ValueId value, size_t axis) {
   return reshape(value, std::move(sizes));
 }
 
-// Returns the batch axis of the result, which is broadcast. An operand may lack the axis.
+// Returns a batch axis of the result. Batch axes are broadcast, and an operand may lack the axis.
 IterDomain FusionBuilder::batchAxis(ValueId a, ValueId b, size_t from_right) {
   const size_t a_rank = fusion_.tensor(a).rank();
   const size_t b_rank = fusion_.tensor(b).rank();
@@ -130,7 +132,7 @@ ValueId FusionBuilder::matmul(ValueId a, ValueId b, const ProductOptions& option
   return withoutAxis(result, row ? rank - 2 : rank - 1);
 }
 
-// Returns the bias as bias[n]. A bias of one element is expanded.
+// Returns the bias with the shape [n]. A bias of one element is expanded.
 ValueId FusionBuilder::linearBias(ValueId w, ValueId bias) {
   const TensorView tensor = tensorOf("linear", bias);
   HEDDLE_USER_CHECK(tensor.rank() <= 1, "{}: the bias {} needs one axis", where("linear"),

@@ -16,8 +16,9 @@ bool areNumbers(const Size& a, const Size& b) { return a.isConstant() && b.isCon
 
 }  // namespace
 
-// Slices `value` to the sizes of the index, because the ops do not read the rest. Along
-// `whole_axis` it keeps all elements. Sizes that are not numbers must be equal.
+// Slices `value` to the sizes of the index, because the ops read no other elements. Along
+// `whole_axis` (-1: none) all elements are kept. If one of two sizes is symbolic, the sizes must be
+// equal.
 ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, ValueId index,
                                   int64_t whole_axis) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
@@ -38,8 +39,8 @@ ValueId FusionBuilder::cutToIndex(std::string_view op_name, ValueId value, Value
   return slice(value, std::vector<Size>(sizes.size(), Size(0)), stops);
 }
 
-// Pads `value` with `fill` to the sizes of `model`, except along one axis. The padding follows the
-// elements.
+// Pads `value` with `fill` to the sizes of `model`, except along the axis `but_axis`. The padding
+// comes after the elements.
 ValueId FusionBuilder::grownTo(ValueId value, ValueId model, int64_t but_axis, Scalar fill) {
   const std::vector<Size> sizes = fusion_.tensor(value).sizes();
   std::vector<int64_t> highs(sizes.size(), 0);
@@ -120,8 +121,9 @@ ValueId FusionBuilder::scatterBy(std::string_view op_name, ValueId value, ValueI
   return withoutAxis(lines, 0);
 }
 
-// Slices the source to the sizes of the index, and pads both to the sizes of the value along the
-// other axes. The index is padded with -1, which stores nothing.
+// Slices `source` to the sizes of `index`. Then pads source and index to the sizes of `value` along
+// all axes except `axis`. The index is padded with -1, because an element with index -1 is not
+// stored. With `stretch`, it only checks the sizes.
 void FusionBuilder::fitScatter(std::string_view op_name, ValueId value, ValueId& index,
                                ValueId& source, int64_t axis, bool stretch) {
   if (!stretch) {

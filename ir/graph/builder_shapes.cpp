@@ -1,4 +1,4 @@
-// FusionBuilder: checks of axes and sizes, and expand.
+// FusionBuilder: checks of axes and sizes, and the op expand.
 #include <algorithm>
 
 #include "ir/base/error.h"

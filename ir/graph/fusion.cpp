@@ -104,8 +104,8 @@ bool sameValue(const Value& x, const Value& y) {
          x.user_sharding == y.user_sharding && sameScalar(x.default_value, y.default_value);
 }
 
-// Returns whether two lists of ids refer to equal values. Names identify values, because they are
-// unique in a fusion.
+// Returns whether two lists of ids refer to equal values. Values of two fusions are compared by
+// name, because names are unique in a fusion.
 bool sameIds(const Fusion& a, const std::vector<ValueId>& x, const Fusion& b,
              const std::vector<ValueId>& y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(),
@@ -126,6 +126,8 @@ bool sameGraph(const Fusion& a, const Fusion& b) {
                     sameExpr);
 }
 
+// Walks over the inputs three times. The first walk binds symbols that are extents by themselves.
+// The second one collects all extents for solveSizes(). The third one checks every extent.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs) {
   HEDDLE_USER_CHECK(inputs.size() == fusion.inputs().size(), "fusion {} takes {} inputs, got {}",
                     fusion.name, fusion.inputs().size(), inputs.size());

@@ -21,21 +21,22 @@ using ExprId = Id<struct ExpressionTag>;  // index into Fusion::exprs()
 inline constexpr ValueId kNoValue;
 inline constexpr ExprId kNoExpr;
 
-// An SSA value: a tensor, or a scalar that lives on the host.
+// An SSA value: a tensor, or a scalar in host memory.
 struct Value {
   std::string name;  // without the '%', unique in its fusion
   bool is_scalar = false;
   TensorView tensor;                    // a scalar uses only tensor.dtype
-  std::optional<Scalar> default_value;  // of an input that is a scalar
-  ExprId definition = kNoExpr;          // kNoExpr: an input
+  std::optional<Scalar> default_value;  // only a scalar input may have one
+  ExprId definition = kNoExpr;          // the expression that computes it; kNoExpr: an input
   bool user_sharding = false;           // true: the user wrote the sharding; passes keep it
-  int line = 0;                         // in the source text; 0 if built in C++
+  int line = 0;                         // line in the source text; 0: built in C++
   bool operator==(const Value&) const = default;
 };
 
-// Returns the kind of operand that the value is for promoteOperands() (ir/ops/op.h).
+// Returns the OperandKind of the value. promoteOperands() (ir/ops/op.h) needs it.
 OperandKind kindOf(const Value& value);
 
+// One op applied to operands. `outputs` has exactly one value.
 struct Expression {
   const OpDef* op = nullptr;
   std::vector<ValueId> inputs;
@@ -45,11 +46,11 @@ struct Expression {
   bool operator==(const Expression&) const = default;
 
   const Attr* find(std::string_view name) const;
-  // Returns the attribute. InternalError if it is absent or has another type. The builder ensures
-  // that neither happens.
+  // Returns the attribute. Throws InternalError if it is absent or has another type. FusionBuilder
+  // checks attributes, so this error is a bug in heddle.
   template <class T>
   const T& attr(std::string_view name) const;
-  // Returns the attribute "axis", which the builder has normalized. InternalError when absent.
+  // Returns the attribute "axis", counted from the front. Throws InternalError if it is absent.
   size_t axis() const { return static_cast<size_t>(attr<int64_t>("axis")); }
 };
 
@@ -85,15 +86,15 @@ class Fusion {
   const TensorView& tensor(ValueId id) const { return value(id).tensor; }
   std::optional<ValueId> find(std::string_view name) const;
 
-  // For passes. A pass may change the sharding and the layout of a value, but not its dtype and
-  // domain.
+  // Passes call setSharding() and layout(). A pass may change the sharding and the layout of a
+  // value, but not its dtype or domain.
   void setSharding(ValueId id, std::optional<Sharding> sharding);
   Layout& layout(ValueId id) { return values_.at(id).tensor.layout; }
 
   // Returns, for each value, the expressions that read it, in execution order.
   IdVector<ValueId, std::vector<ExprId>> users() const;
 
-  // For FusionBuilder only. These functions check nothing.
+  // Only FusionBuilder calls these functions. They check nothing.
   ValueId appendValue(Value value);
   ExprId appendExpr(Expression expr);
   void appendInput(ValueId id) { inputs_.push_back(id); }
@@ -102,9 +103,10 @@ class Fusion {
 
   // --- annotations -------------------------------------------------------------------------
   // Annotations are named, typed facts about the fusion. Copies of the fusion keep them. A pass
-  // that rebuilds the fusion changes the ids of values, so a fact that contains ids needs a `remap`
-  // function. Its argument `IdMap` returns the new id of an old one, or nullopt if the value no
-  // longer exists. `remap` returns the fact with new ids, or nullopt to drop the fact.
+  // that rebuilds the fusion changes the ids of values. A fact that contains ids therefore needs a
+  // `remap` function. `remap` receives the fact and an IdMap. It returns the fact with the new ids,
+  // or nullopt to drop the fact. The IdMap returns the new id of an old id, or nullopt if the value
+  // no longer exists.
   using IdMap = std::function<std::optional<ValueId>(ValueId)>;
   template <class T>
   using Remap = std::function<std::optional<T>(const T&, const IdMap&)>;
@@ -112,14 +114,14 @@ class Fusion {
   template <class T>
   void annotate(const std::string& key, T fact, Remap<T> remap = nullptr);
   template <class T>
-  std::optional<T> annotation(const std::string& key) const;  // nullopt: absent or another type
+  std::optional<T> annotation(const std::string& key) const;  // nullopt: absent or of another type
   void dropAnnotation(const std::string& key) { annotations_.erase(key); }
 
-  // Copies the annotations of `from`; for passes that rebuild a fusion. Annotations with a `remap`
-  // function are remapped or dropped. The others are copied unchanged.
+  // Copies the annotations of `from`. A pass that rebuilds a fusion calls this. Annotations with a
+  // `remap` function are remapped or dropped. All other annotations are copied unchanged.
   void inheritAnnotations(const Fusion& from, const IdMap& map);
 
-  // Returns the keys of annotations that refer to a value which does not exist.
+  // Returns the keys of annotations that contain the id of a value that does not exist.
   std::vector<std::string> staleAnnotations() const;
 
  private:
@@ -138,14 +140,17 @@ class Fusion {
 //  - Compared: names, ops, attributes (NaN equals NaN), types, shardings, layouts, meshes, defaults
 //    and the order of expressions.
 //  - Ignored: ids, source lines, annotations and guards. Most guards follow from the ops; only
-//    composites add others.
+//    composite ops (ir/composite/composite.h) add other guards.
 bool sameGraph(const Fusion& a, const Fusion& b);
 
-// Returns the values of symbols for a run. A value comes from the sizes of the inputs, or from the
-// size defaults if no input gives it. `inputs` has the unsharded sizes of each input of the fusion;
-// the entries of scalars are ignored. UserError in these cases:
+// Returns the values of the symbols of a fusion for a run. The value of a symbol comes from the
+// sizes of the inputs, or from the size defaults if no input determines it. `inputs` has the
+// unsharded sizes of each input of the fusion; the entries of scalars are ignored. Throws UserError
+// in these cases:
+//  - The number of inputs, or the number of axes of an input, is wrong.
 //  - Two inputs give a symbol different values. The error names both inputs.
-//  - An input has another size than the constant extent that the fusion declares.
+//  - The size of an input differs from the extent that the fusion declares, or the extent has no
+//    value.
 //  - A guard fails.
 SizeBindings bindSizes(const Fusion& fusion, const std::vector<std::vector<int64_t>>& inputs);
 

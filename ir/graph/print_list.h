@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// Returns the texts of all items with the separator between them: `x, y, z`.
+// Calls print_item for each item and returns the texts with the separator between them: `x, y, z`.
 template <class Items, class PrintItem>
 std::string join(const Items& items, PrintItem print_item, std::string_view separator = ", ") {
   std::string out;

@@ -14,7 +14,7 @@ namespace {
 std::string printDouble(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", value);  // the shortest that reads back exactly
+  std::string text = fmt::format("{}", value);  // the shortest text that parses to the same value
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

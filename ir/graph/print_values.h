@@ -22,9 +22,9 @@ std::string printInts(const std::vector<int64_t>& values);
 // Returns only dtype and extents: `f32[t, 1]`.
 std::string printShape(const TensorView& tensor);
 // Returns sharding and layout, each after a space, or "" if the tensor has neither. If
-// `user_sharding` is false, the text marks the sharding as inferred by a pass.
+// `user_sharding` is false, the text marks the sharding as `inferred`, that is, set by a pass.
 std::string printSuffix(const TensorView& tensor, bool user_sharding, const Meshes& meshes);
-// Returns printShape() and printSuffix().
+// Returns printShape() followed by printSuffix(), with the sharding as one that the user wrote.
 std::string printTensorType(const TensorView& tensor, const Meshes& meshes);
 
 }  // namespace heddle

@@ -25,7 +25,7 @@ std::optional<Scalar> literalOf(const Fusion& fusion, ValueId id) {
   return std::get<double>(*value);
 }
 
-// Returns a scalar rounded to `dtype`. For a literal it returns another literal.
+// Returns a scalar rounded to `dtype`. A literal becomes another literal; any other scalar is cast.
 ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
   const std::optional<Scalar> literal = literalOf(b.fusion(), id);
   if (!literal) return b.fusion().tensor(id).dtype == dtype ? id : b.cast(id, dtype);
@@ -36,10 +36,10 @@ ValueId rounded(FusionBuilder& b, ValueId id, DType dtype) {
 
 // The ways in which an op uses a scalar operand if its tensors are integers.
 enum class ScalarUse : uint8_t {
-  Wraps,   // modulo the width, like the result
-  Number,  // its exact value matters: compares, divides, shifts, selects
-  Lower,   // a lower bound
-  Upper,   // an upper bound
+  Wraps,   // the op wraps, so the scalar may wrap with the result
+  Number,  // the op compares with, divides by, shifts by or selects the exact value
+  Lower,   // the scalar is a lower bound
+  Upper,   // the scalar is an upper bound
 };
 ScalarUse useOf(const OpDef& def, size_t operand) {
   if (def.dtype_rule == DTypeRule::Bool &&
@@ -69,7 +69,8 @@ ValueId besideIntegers(FusionBuilder& b, const OpDef& def, ValueId id, size_t op
   return id;
 }
 
-// Keeps the name that the caller requested for the result, so that no converted operand gets it.
+// Holds the name that the caller requested for the result, so that no converted operand gets this
+// name.
 class KeptName {
  public:
   explicit KeptName(FusionBuilder& b) : b_(b), name_(b.takePendingName()) {}

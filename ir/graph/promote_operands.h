@@ -7,24 +7,28 @@
 
 namespace heddle {
 
-// These functions convert the operands of elementwise ops in cases where PyTorch's common type
-// differs from the type in which heddle computes. Only FusionBuilder calls them.
+// PyTorch computes some elementwise ops with other operand types than heddle's type promotion
+// gives. These functions insert conversions that make the results equal. Only FusionBuilder calls
+// them.
 
-// Converts the parameters of threshold and the value of addcmul from float scalars to integers if
-// all tensors are integers. These scalars never turn the tensors into floats. Other ops stay
-// unchanged. `operands` are the operands of the op `def`.
+// Converts float scalars to integers if all tensors are integers, so that the scalars do not turn
+// the tensors into floats. The function converts the parameters of threshold and the value of
+// addcmul, and changes no other op. `operands` are the operands of the op `def`. Throws UserError
+// if a literal does not fit in i64.
 void fitParameters(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands);
 
 // Converts operands whose common type is `promoted`:
-//  - A 0-d tensor that would widen the type of tensors with axes is cast to `promoted`.
-//  - An i64 or i32 tensor is cast to `promoted` if that is a half type, except in cast and where.
-//  - A scalar that is compared with a half type is rounded to the half type.
+//  - A 0-d tensor is cast to `promoted` if its own type would widen the result.
+//  - An i64 or i32 tensor is cast to `promoted` if `promoted` is a half type (f16, bf16). The ops
+//    cast and where are exceptions.
+//  - A scalar that is compared with a tensor of a half type is rounded to the half type.
 //  - Some ops on u8, i8 and i32 need the exact value of a scalar: they compare with it, divide or
-//    shift by it, or select it. A literal out of the range of the type is then a UserError. Any
-//    other scalar first wraps to the type.
-//  - In sums, products and bit operations, scalars wrap together with the result.
-//  - A bound of clamp, maximum and similar ops may be out of range if it then has no effect.
-//    Otherwise a literal bound out of range is a UserError.
+//    shift by it, or select it. A literal that the type cannot represent throws UserError. A scalar
+//    that is not a literal first wraps to the type.
+//  - In sums, products and bit operations on these types, a scalar is not converted, because the
+//    result wraps.
+//  - A literal bound of clamp, maximum and similar ops may be outside of these types if the bound
+//    then has no effect. Otherwise it throws UserError.
 void fitOperands(FusionBuilder& b, const OpDef& def, std::vector<ValueId>& operands,
                  DType promoted);
 

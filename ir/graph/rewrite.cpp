@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-// Returns whether the name may be one that FusionBuilder gave by default.
+// Returns whether the name may be a default name of FusionBuilder, such as T0 or S0.
 bool mayBeBuilders(const std::string& name) { return name[0] == 'T' || name[0] == 'S'; }
 
 }  // namespace

@@ -10,11 +10,12 @@
 namespace heddle {
 
 // Rebuilds a Fusion with FusionBuilder, expression by expression. A pass can omit expressions,
-// insert others, or let a reader use another value. A copied value keeps its name, line, sharding,
-// layout and Value::user_sharding.
+// insert new expressions, or let an expression read another value. A copied value keeps its name,
+// line, sharding, layout and Value::user_sharding.
 //
-// "Old" refers to the original fusion, "new" to the one that is built. A new value *replaces* an
-// old one if copies of the old value's readers read the new value.
+// "Old" values and expressions are in the original fusion, "new" ones in the fusion that is built.
+// If a new value *replaces* an old value, copied expressions that read the old value read the new
+// value instead.
 //
 //   FusionRewriter r(old);
 //   r.inputs();
@@ -32,34 +33,36 @@ class FusionRewriter {
   // Copies an expression. The copy reads the values that replace the old operands, and its result
   // replaces the old result.
   ValueId copy(ExprId old);
-  // Does the same, but the copy reads the given operands (new ids).
+  // Copies an expression like copy(), but the copy reads `operands` (new ids).
   ValueId copyOn(ExprId old, std::vector<ValueId> operands);
-  // Does the same as copyOn(), but the result replaces no value. It has the given name, and no
-  // sharding or layout.
+  // Copies an expression like copyOn(), but the result replaces no value. The result has the name
+  // `name`, and no sharding or layout.
   ValueId copyAside(ExprId old, std::vector<ValueId> operands, const std::string& name);
 
-  // Appends a `set` of a new value. Its result is named `wanted`, or wanted_2, wanted_3, ... if the
-  // name is taken.
+  // Appends a `set` expression that reads the new value `value`. The result is named
+  // freeName(wanted).
   ValueId set(ValueId value, const std::string& wanted, int line);
-  // Does the same, but the result replaces the old value and gets its name, sharding, layout and
-  // line.
+  // Appends a `set` expression that reads the new value `value`. The result replaces `old` and gets
+  // the name, sharding, layout and line of `old`.
   ValueId setAs(ValueId value, ValueId old);
 
-  // Returns the builder, for all other new values. They have no sharding or layout.
+  // Returns the builder, which can append other new values. These values have no sharding or
+  // layout.
   FusionBuilder& builder() { return builder_; }
-  // Lets the new value `now` replace `old`, and copies sharding, layout and line to it. Requires
-  // that both have the same name. InternalError if the types differ.
+  // Lets the new value `now` replace `old`, and copies sharding, layout and line of `old` to `now`.
+  // Requires that both have the same name. Throws InternalError if their types differ.
   void adopt(ValueId now, ValueId old);
   // Lets the new value `now` replace `old`, and copies nothing.
   void stand(ValueId old, ValueId now) { map_.at(old) = now; }
   bool has(ValueId old) const { return map_.at(old) != kNoValue; }
-  ValueId at(ValueId old) const;  // the value that replaces `old`; InternalError if none does
-  void output(ValueId old);
+  // Returns the new value that replaces `old`. Throws InternalError if there is none.
+  ValueId at(ValueId old) const;
+  void output(ValueId old);  // makes the value that replaces `old` an output
 
   Fusion& fusion() { return builder_.mutableFusion(); }
   const Fusion& fusion() const { return builder_.fusion(); }
-  // Returns a name that neither fusion has: `wanted`, or `wanted` with a number. It never returns
-  // the same name twice.
+  // Returns `wanted`, or wanted_2, wanted_3, ... if the old fusion has this name or if freeName()
+  // already returned it.
   std::string freeName(const std::string& wanted);
 
   // Returns the new fusion, with all outputs, guards, defaults and annotations of the old one.
@@ -72,7 +75,7 @@ class FusionRewriter {
   const Fusion& from_;
   FusionBuilder builder_;
   IdVector<ValueId, ValueId> map_;         // old id -> new id or kNoValue
-  std::unordered_set<std::string> names_;  // of the old fusion, and those that freeName() returned
+  std::unordered_set<std::string> names_;  // names in the old fusion, and results of freeName()
 };
 
 }  // namespace heddle

@@ -16,7 +16,7 @@ class Verifier {
  public:
   explicit Verifier(const Fusion& fusion) : fusion_(fusion) {}
 
-  // Each check relies on the checks before it.
+  // The order matters: each check relies on the checks before it.
   void run() {
     meshes();
     names();
@@ -87,7 +87,8 @@ class Verifier {
     }
   }
 
-  // Checks that each value is one input or the output of one expression, and refers to it.
+  // Checks that each value is exactly one input, or the output of exactly one expression to which
+  // Value::definition refers.
   void definitions() const {
     IdVector<ValueId, int> defined(fusion_.values().size(), 0);
     for (ValueId id : fusion_.inputs()) {
@@ -202,8 +203,8 @@ class Verifier {
 
   // --- types -------------------------------------------------------------------------------------
 
-  // Copies an operand that is a literal, because the rules of ops depend on its value. Returns
-  // nullopt if the operand is not a literal.
+  // If an operand is a literal, appends the same literal to `builder`, because the rules of ops
+  // depend on its value. Returns nullopt if the operand is not a literal.
   std::optional<ValueId> literalAgain(FusionBuilder& builder, const Value& operand) const {
     if (operand.definition == kNoExpr) return std::nullopt;
     const Expression& definition = fusion_.expr(operand.definition);
@@ -211,7 +212,8 @@ class Verifier {
     return builder.apply("constant", {}, definition.attrs);
   }
 
-  // Builds the op again. The builder has the rules of each op, so the result must be equal.
+  // Builds the op again and compares the result. FusionBuilder contains the rules of each op, so
+  // the results must be equal.
   void replay(ExprId i) const {
     const Expression& old = expr(i);
     FusionBuilder builder("verify");
@@ -237,7 +239,8 @@ class Verifier {
     compare(i, operands, builder.fusion(), literals);
   }
 
-  // Compares with the fusion `again`, in which the op follows `literals` constants.
+  // Compares expression i with the last expression of the fusion `again`. `again` contains
+  // `literals` constants before this expression.
   void compare(ExprId i, const std::vector<ValueId>& operands, const Fusion& again,
                size_t literals) const {
     const Value& value = fusion_.value(expr(i).outputs[0]);
@@ -262,7 +265,7 @@ class Verifier {
   static bool sameAttrs(const std::vector<std::pair<std::string, Attr>>& a,
                         const std::vector<std::pair<std::string, Attr>>& b) {
     if (a == b) return true;
-    // Compare as text, because NaN equals NaN there.
+    // Compare the texts, because the text of NaN equals itself.
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
       return x.first == y.first && x.second.index() == y.second.index() &&
              printAttr(x.second) == printAttr(y.second);

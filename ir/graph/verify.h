@@ -4,19 +4,19 @@
 
 namespace heddle {
 
-// Checks between passes that a fusion is legal. Throws InternalError with the value or expression
-// if one of these conditions does not hold:
+// Checks that a fusion is valid. Pipelines call it between passes. Throws InternalError, which
+// names the value or expression, if one of these conditions is false:
 //  - ids are in range, and each value is defined before it is read (SSA order)
 //  - each value has one definition and a unique name
 //  - attributes have the types of the op
 //  - shapes and dtypes follow the rules of the op
 //  - a sharding uses axes of its mesh, each at most once
 //  - layouts are permutations of the axes
-//  - no annotation is stale
+//  - no annotation contains the id of a value that does not exist
 void verify(const Fusion& fusion);
 
 // Throws UserError if a size of the fusion uses a symbol of host programs: `rank`, `ranks` or
-// `@m.x`. A fusion must mean the same in every job and on every rank.
+// `@m.x`. The reason: a fusion must compute the same in every job and on every rank.
 void checkSizeSymbols(const Fusion& fusion);
 
 }  // namespace heddle

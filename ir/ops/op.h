@@ -14,9 +14,9 @@
 
 namespace heddle {
 
-// The structure of an op. Code that depends on the structure switches over the kind. If a new kind
-// is added, the build therefore fails wherever its case is missing. A new pointwise or reduction op
-// needs only a row of the table.
+// The structure of an op. Code that depends on the structure switches over the kind without a
+// default case. If a new kind is added, the build therefore fails wherever the case for it is
+// missing. A new pointwise or reduction op needs no new kind, only a row of the op table.
 enum class OpKind : uint8_t {
   Constant,   // a scalar literal: attribute `value`
   SizeOf,     // an i64 scalar: the unsharded extent of axis `axis` of the operand
@@ -26,22 +26,22 @@ enum class OpKind : uint8_t {
   Expand,     // stretches broadcast axes to `sizes`
   Reshape,    // regroups the elements in row-major order to `sizes`
   Permute,    // output axis i is input axis `axes`[i]
-  Slice,      // `starts`, `stops` and optional `steps` > 0 per axis
+  Slice,      // selects elements `starts`, `starts` + `steps`, ... before `stops` along each axis
   Full,       // a new tensor of `sizes` with a scalar in every element
   Iota,       // a new i64 tensor of `sizes`: the unsharded index of each element along `axis`
   Index,      // elements of operand 0 at computed indices: flip, pad, take, take_along_axis
   Matmul,     // matmul and linear: accumulate in f32 or wider, apply an activation, round once
-  Scan,       // each line along `axis` by itself: cumsum, argsort
-  Scatter,    // a copy of operand 0 with operand 2 stored or added at indices (operand 1), along
-              // `axis`
-  Set,        // the same values; the output may have another sharding or layout
+  Scan,       // computes each line along `axis` separately: cumsum, argsort
+  Scatter,  // a copy of operand 0 in which elements of operand 2 are stored or added along `axis`,
+            // at the indices in operand 1
+  Set,      // the same values; the output may have another sharding or layout
 };
 
-// The rule that gives the dtype of the result.
+// The rule that determines the dtype of the result.
 enum class DTypeRule : uint8_t {
-  Promote,       // the promoted type of the operands
-  PromoteFloat,  // the promoted type, or f32 if that is an integer type or bool
-  Bool,          // bool; the op computes in the promoted type
+  Promote,       // the common type of the operands (promoteOperands())
+  PromoteFloat,  // the common type of the operands, or f32 if the common type is no float type
+  Bool,          // bool; the op computes in the common type of the operands
   Attribute,     // the value of attribute `dtype`
   Wide,          // i64; the operands must be integers
 };
@@ -65,14 +65,14 @@ struct OpDef {
   OpKind kind;
   int arity;
   DTypeRule dtype_rule;
-  // The expression that a kernel contains for the op. For a pointwise op, {0}, {1}, ... are the
-  // operands, converted to the compute type. For a reduction, {0} is the accumulator and {1} the
-  // next element. The runtime headers of kernels define the functions `hd::...`, with the same
-  // names for CUDA and C++.
+  // The C++ expression that a kernel contains for the op. For a pointwise op, {0}, {1}, ... are the
+  // operands, converted to the compute type. For a reduction, {0} is the accumulator and {1} is the
+  // next element. The runtime headers of kernels (codegen/runtime) define the functions `hd::...`
+  // for CUDA and for C++.
   std::string_view text;
   // Functions of the reference evaluation (ir/reference/reference.h) for floats and for integers.
-  // null: the op does not accept such operands. Bools use on_bools if it is set; otherwise they
-  // compute as the integers 0 and 1.
+  // If on_floats (on_ints) is nullptr, the op does not accept floats (integers). For bools the
+  // reference calls on_bools if it is set, otherwise on_ints with 0 and 1.
   double (*on_floats)(const double*) = nullptr;
   int64_t (*on_ints)(const int64_t*) = nullptr;
   std::span<const AttrSpec> attrs = {};
@@ -83,16 +83,16 @@ struct OpDef {
   int bool_operands = 0;
   bool takes_bools = true;  // false: bool operands are an error, as in PyTorch
   int64_t (*on_bools)(const int64_t*) = nullptr;
-  // The reference function for f32 operands. An op needs it if its result jumps when an
-  // intermediate result is rounded differently. For other ops the reference computes f32 in double
-  // and rounds the result.
+  // The reference function for f32 operands. An op needs it if a small rounding difference of an
+  // intermediate result can change its result a lot, as in trunc(a / b). For other ops the
+  // reference computes in double and rounds the result to f32.
   float (*on_singles)(const float*) = nullptr;
   // Default values of the trailing operands, which a call may omit.
   std::span<const Scalar> defaults = {};
-  // A note for docs/ops.md. It states what the name does not say, and how the op differs from the
-  // one of PyTorch.
+  // A note for docs/ops.md. It states what the name of the op does not say, and how the op differs
+  // from PyTorch's op.
   std::string_view note = {};
-  // The largest number of operands that may follow the first `arity`. A call may omit them.
+  // The number of additional operands after the first `arity` operands. A call may omit them.
   int optional_operands = 0;
 };
 
@@ -102,7 +102,7 @@ std::span<const OpDef> opTable();
 // Returns the op of this name, or nullptr if there is none.
 const OpDef* findOp(std::string_view name);
 
-// Returns the op of this name. Throws UserError with the nearest name if there is none.
+// Returns the op of this name. Throws UserError if there is none, and suggests the nearest name.
 const OpDef& op(std::string_view name);
 
 // Returns the identity element of a reduction in `dtype`:
@@ -122,14 +122,14 @@ DType resultType(const OpDef& op, DType promoted);
 
 // Returns the type to which a pointwise op converts its operands before it computes. `result` is
 // the dtype of the result, `promoted` the common type of the operands. Comparisons and casts
-// compute in the compute type of `promoted`, other ops in that of `result`.
+// compute in computeType(promoted). Other ops compute in computeType(result).
 DType operandType(const OpDef& op, DType result, DType promoted);
 
 // Returns the common type of operands by PyTorch's rules. The kinds of operands are, in this order:
-// tensors with axes, 0-d tensors, host scalars. Operands of one kind affect the type only if their
-// category (bool < integer < float) is higher than the category of all earlier kinds. A float
-// scalar that affects the type gives f32. If all operands are scalars, the result is promote() of
-// them.
+// tensors with axes, 0-d tensors, host scalars. The category of a type is bool, integer or float,
+// in ascending order. Operands of one kind affect the result only if their category is higher than
+// the category of all earlier kinds. A float scalar that affects the type gives f32. If all
+// operands are scalars, the result is their promote() type (ir/base/dtype.h).
 enum class OperandKind : uint8_t { Tensor, ZeroDim, Scalar };
 struct OperandType {
   DType dtype;

@@ -7,8 +7,9 @@
 #include "ir/ops/op.h"
 
 // The rows of the op table. Each family of ops has one file, rows_<family>.cpp. A new pointwise or
-// reduction op needs a row in one of these files and reference results from PyTorch. If its math
-// function is not in the runtime headers of kernels, add the function there.
+// reduction op needs a row in one of these files, and reference results from PyTorch for its test.
+// If the runtime headers of kernels (codegen/runtime) lack its math function, add the function
+// there.
 namespace heddle::op_rows {
 
 std::span<const OpDef> structuralOps();

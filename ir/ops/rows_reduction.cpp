@@ -1,4 +1,4 @@
-// Reductions. In the kernel text, {0} is the accumulator and {1} the element.
+// Reductions. In the kernel text, {0} is the accumulator and {1} is the next element.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {

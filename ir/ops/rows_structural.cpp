@@ -1,4 +1,5 @@
-// Constants, new tensors, ops that change shapes or move elements, and ops that libraries compute.
+// Ops that are not pointwise: constants, new tensors, changes of shape, moves of elements, and
+// library calls.
 #include "ir/ops/rows.h"
 
 namespace heddle::op_rows {
@@ -34,7 +35,7 @@ constexpr OpDef padding() {
   return row;
 }
 
-// Returns the row of matmul, or of linear, whose bias is optional.
+// Returns the row of matmul or linear. linear has an optional operand, the bias.
 constexpr OpDef product(std::string_view name, int optional_operands, std::string_view note) {
   OpDef row{name, K::Matmul, 2, R::Promote, "", nullptr, nullptr, kProduct};
   row.optional_operands = optional_operands;

@@ -1,4 +1,4 @@
-// Pointwise ops with one operand, and those whose other operands are parameters.
+// Pointwise ops with one tensor operand. The other operands of some of these ops are parameters.
 #include "ir/ops/rows.h"
 #include "ir/ops/scalar_functions.h"
 
@@ -13,7 +13,7 @@ const Scalar kBetaThreshold[] = {1.0, 20.0};
 
 int64_t same(const int64_t* a) { return a[0]; }
 
-// Ops that are exact in every type: casts, signs, rounding and tests.
+// Returns the rows of ops that are exact in every type: casts, signs, rounding and tests.
 std::vector<OpDef> exactOps() {
   return {
       Row(

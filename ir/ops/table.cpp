@@ -79,7 +79,8 @@ DType resultType(const OpDef& op, DType promoted) {
 }
 
 DType operandType(const OpDef& op, DType result, DType promoted) {
-  // A cast needs the unconverted operand: an f32 saturates in i8, but an i64 wraps.
+  // A cast needs the unconverted operand, because the type of the operand matters: to i8, an f32
+  // saturates, but an i64 wraps.
   const bool of_operands =
       op.dtype_rule == DTypeRule::Bool || op.dtype_rule == DTypeRule::Attribute;
   return computeType(of_operands ? promoted : result);

@@ -5,8 +5,8 @@
 namespace heddle {
 namespace {
 
-// Returns whether this is a matrix product [..., k] x [k, n]. Each row of its first operand then
-// gives one row of the result.
+// Returns whether the expression is a matrix product [..., k] x [k, n]. In this form, each row of
+// the first operand gives one row of the result.
 bool isRowsTimesMatrix(const Fusion& fusion, const Expression& expr) {
   if (expr.op->kind != OpKind::Matmul) return false;
   const TensorView& rows = fusion.tensor(expr.inputs[0]);
@@ -26,8 +26,8 @@ bool spansAllAxes(const TensorView& tensor, size_t rank) {
                       [](const IterDomain& axis) { return axis.kind == IterKind::Broadcast; });
 }
 
-// Returns the hinted order that the operands share; nullopt if there is none, if it is row-major,
-// or if the last axis is not innermost.
+// Returns the hinted order that the operands share. Returns nullopt if there is none, if it is
+// row-major, or if the last axis is not innermost.
 std::optional<AxisOrder> orderToFollow(const Fusion& fusion, const Expression& expr) {
   const size_t rank = fusion.tensor(expr.outputs[0]).rank();
   std::optional<AxisOrder> order;

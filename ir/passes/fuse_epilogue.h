@@ -5,12 +5,13 @@
 namespace heddle {
 
 // Fuses a relu into the matrix product that computes its operand, if nothing else reads the matrix
-// product. The relu becomes its attribute `activation`. The results are bit-identical:
+// product. The relu becomes the attribute `activation` of the matrix product. The results are
+// bit-identical:
 //  - floats: the library applies relu before it rounds, and rounding keeps the sign.
 //  - integers: the library applies relu after wrapping.
-// Other activations and a bias stay separate expressions, because fusing them would remove one
-// rounding. The pass runs after insertResharding, because that pass may insert a reduction between
-// the matrix product and the relu.
+// Other activations, and additions of a bias, stay separate expressions, because fusing them would
+// remove one rounding. The pass runs after insertResharding, because that pass may insert a
+// reduction between the matrix product and the relu.
 Fusion fuseEpilogue(const Fusion& fusion);
 
 }  // namespace heddle

@@ -7,12 +7,13 @@
 
 namespace heddle {
 
-// A request of the user to compute a value in chunks, written `stream(0: 4)` in the text form. It
-// does not affect which device holds which data. The fusion therefore keeps it as an annotation,
-// and the lowering copies it to the slots of the host program.
+// A request of the user to compute a value in several parts, written `stream(0: 4)` in the text
+// form. The request does not affect which device holds which data. The fusion therefore keeps it as
+// an annotation, and the lowering (host/lower) copies it to the slots (registers) of the host
+// program.
 struct StreamRequest {
   ValueId value;     // kNoValue: a pass has removed the value
-  std::string name;  // as the user wrote it
+  std::string name;  // name of the value in the user's fusion
   MeshId mesh;
   Sharding::StreamSplit split;
   bool operator==(const StreamRequest&) const = default;

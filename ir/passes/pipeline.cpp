@@ -34,28 +34,32 @@ Fusion epilogues(const Fusion& fusion, int64_t) { return fuseEpilogue(fusion); }
 Fusion orders(const Fusion& fusion, int64_t) { return followOrders(fusion); }
 Fusion views(const Fusion& fusion, int64_t) { return materializeViews(fusion); }
 
-// The comment at each pass states why it is at this position. The result of every pass passes
-// verify().
+// The comment at each pass states why the pass is at this position. The result of every pass
+// satisfies verify().
 constexpr Pass kPasses[] = {
-    // First: all passes below compare meshes and count their devices.
+    // First, because all passes below compare meshes and count their devices.
     {"concretizeMeshes", meshes},
-    // Before shardings: expressions without readers must not influence them.
+    // Before shardings are chosen, because expressions that no output needs must not influence
+    // them.
     {"removeDead", dead},
-    // Before shardings are chosen, because those passes do not accept stream splits.
+    // Before propagateSharding, because the passes that choose shardings do not accept stream
+    // splits.
     {"noteStreamSplits", streams},
     // Chooses the sharding of every value, and moves no data.
     {"propagateSharding", shardings},
-    // After shardings are chosen: only then it is known which sums are split over devices.
+    // After shardings are chosen, because the shardings determine which sums are split over
+    // devices.
     {"splitLinear", split},
-    // Inserts a `set` for each data movement. After it all other expressions need no communication.
+    // Inserts a `set` for each data movement. After this pass, only `set` expressions communicate.
     {"insertResharding", resharding},
-    // After resharding: it joins the reductions that resharding inserted.
+    // After insertResharding, because it joins the reductions that insertResharding inserted.
     {"joinReductions", join},
-    // After resharding: a collective may be between a matrix product and its activation.
+    // After insertResharding, because a collective may be between a matrix product and its
+    // activation.
     {"fuseEpilogue", epilogues},
-    // After epilogues are fused: a fused expression has no memory order that must be propagated.
+    // After fuseEpilogue, because a fused expression no longer needs a memory order of its own.
     {"followOrders", orders},
-    // Last: only now are all memory orders known.
+    // Last, because it needs the final memory orders.
     {"materializeViews", views},
 };
 
@@ -72,7 +76,8 @@ Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& opti
   std::vector<std::string_view> names = passNames();
   names.insert(names.end(), other_passes.begin(), other_passes.end());
   checkSkippedPasses(options.skip, names);
-  if (options.verify_each) verify(fusion);  // an illegal input is no fault of the first pass
+  // Verify the input too; otherwise the first pass would be blamed for an invalid input.
+  if (options.verify_each) verify(fusion);
   const PassDriver<Fusion> driver(options, sameGraph, print);
   Fusion result = fusion;
   for (const Pass& pass : kPasses) {

@@ -10,12 +10,14 @@
 namespace heddle {
 
 // Runs the passes of ir/passes/pipeline.cpp in order for a job of `job_size` ranks. The result is
-// ready for segment():
-//  - meshes have their sizes, and no expression is dead;
+// ready for segment() (ir/segment/segment.h):
+//  - the sizes of all meshes are known;
+//  - each expression is needed by an output;
 //  - if the fusion has shardings, each tensor has one; each expression except `set` needs no
 //    communication; and each `set` is one ReshardStep (ir/analysis/reshard_step.h).
-// `other_passes` are the names of passes of later pipelines. options.skip may contain them too.
-// UserError if the fusion cannot be lowered, or if options.skip contains the name of no pass.
+// `other_passes` are the names of passes of later pipelines; options.skip may contain them too.
+// Throws UserError if the fusion cannot be lowered, or if options.skip contains a name that no pass
+// has.
 Fusion runPasses(const Fusion& fusion, int64_t job_size, const PassOptions& options = {},
                  const std::vector<std::string_view>& other_passes = {});
 

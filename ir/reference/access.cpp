@@ -11,7 +11,8 @@ HostTensor scalarTensor(DType dtype, const Scalar& value) {
   return tensor;
 }
 
-// Returns the start of a slice along each axis. UserError if the slice is outside its tensor.
+// Returns the start of a slice along each axis. Throws UserError if the slice is outside of its
+// tensor.
 std::vector<int64_t> sliceStarts(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<int64_t>& sizes) {
   const auto& starts = expr.attr<std::vector<Size>>("starts");
@@ -41,7 +42,7 @@ void checkReshape(const ReferenceContext& context, const Expression& expr) {
                     context.fusion.value(expr.outputs[0]).name, str(from), str(to));
 }
 
-// Returns the strides of an operand along the axes of `map.space`. Only the map decides them.
+// Returns the strides of an operand along the axes of `map.space`.
 std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Expression& expr,
                                   const AxisMap& map, size_t operand) {
   std::vector<int64_t> strides(map.space.size(), 0);
@@ -55,7 +56,7 @@ std::vector<int64_t> spaceStrides(const ReferenceContext& context, const Express
   return strides;
 }
 
-// Splits the strides into two lists: for the axes of the output and for the reduced axes.
+// Splits the strides into two lists: one for the axes of the output, and one for the reduced axes.
 Access splitStrides(const AxisMap& map, const std::vector<int64_t>& strides) {
   Access access;
   for (int axis : map.outputs[0]) {
@@ -117,7 +118,7 @@ HostTensor leafValue(const ReferenceContext& context, const Expression& expr) {
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr) {
   const AxisMap map = axisMapOf(context.fusion, expr);
   Accesses result;
-  if (expr.op->kind == OpKind::Reshape) {  // the same elements in the same order
+  if (expr.op->kind == OpKind::Reshape) {  // the same elements in row-major order
     checkReshape(context, expr);
     result.operands.push_back({0, denseStrides(context.sizesOf(expr.outputs[0])), {}});
     return result;

@@ -12,9 +12,10 @@
 namespace heddle {
 namespace {
 
-// Calls task(begin, end) for parts of 0 .. count, on several threads if there is enough work. The
-// lengths of parts are multiples of `grain`. The parts must be independent, so that the result does
-// not depend on the number of threads.
+// Splits the range [0, count) into parts and calls task(begin, end) for each part, on several
+// threads if there is enough work. The length of each part, except the last one, is a multiple of
+// `grain`. The parts must be independent, so that the result does not depend on the number of
+// threads.
 void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {
   const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, 16);
   const int64_t grains = (count + grain - 1) / grain;
@@ -28,8 +29,9 @@ void inParallel(int64_t count, int64_t grain, const std::function<void(int64_t, 
   for (std::thread& worker : workers) worker.join();
 }
 
-// Walks over the elements of a row-major shape, and computes the index of each in several strided
-// operands. It merges neighbouring axes that are one axis in every operand, so that rows are long.
+// Walks over the elements of a row-major shape, and computes the index of each element in several
+// strided operands. Neighbouring axes are merged if every operand can be read along them with one
+// stride. Rows then become longer and the walk becomes faster.
 class Walk {
  public:
   Walk(std::vector<int64_t> sizes, std::vector<Access> operands)
@@ -41,8 +43,9 @@ class Walk {
     merge();
   }
 
-  // Calls visit(first, count, places) for `count` elements, at most kBlock, from linear index
-  // `first`. Their indices in operand i are places[i], places[i] + stride(i), ...
+  // Calls visit(first, count, places) for blocks of at most kBlock elements. A block has `count`
+  // elements from the linear index `first` on. The indices of these elements in operand i are
+  // places[i], places[i] + stride(i), ...
   template <class Visit>
   void run(int64_t begin, int64_t end, Visit visit) const {
     std::vector<int64_t> places(operands_.size());
@@ -70,7 +73,8 @@ class Walk {
                    return operand.strides[i] == operand.strides[i + 1] * sizes_[i + 1];
                  });
       if (!one) continue;
-      // The stride of an axis of one element is meaningless.
+      // Keep the stride of the axis with more elements, because the stride of an axis of one
+      // element is meaningless.
       const size_t kept = sizes_[i + 1] == 1 ? i : i + 1;
       for (Access& operand : operands_) {
         operand.strides[i] = operand.strides[kept];
@@ -116,7 +120,7 @@ HostTensor pointwise(const ReferenceContext& context, const Expression& expr,
   return out;
 }
 
-// Evaluates expand, permute and slice. It only copies bytes.
+// Evaluates expand, permute and slice, which only copy elements.
 HostTensor gather(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
   const Walk walk(out.sizes, accessesOf(context, expr).operands);
@@ -143,8 +147,8 @@ HostTensor share(const ReferenceContext& context, const Expression& expr, const 
   return out;
 }
 
-// Reads the input in order. Every output therefore accumulates in row-major order of the reduced
-// axes, as in the sparse evaluation.
+// Reduces the input, which it reads in row-major order. Every output element therefore accumulates
+// its operands in row-major order of the reduced axes, as in the sparse evaluation.
 template <class T>
 HostTensor reduce(const ReferenceContext& context, const Expression& expr, const HostTensor& value,
                   HostTensor out) {
@@ -176,15 +180,17 @@ HostTensor reduce(const ReferenceContext& context, const Expression& expr, const
   return out;
 }
 
-// Computes rows of one matrix product, in tiles of kRows by kColumns.
+// Computes rows of one matrix product, in tiles of kRows by kColumns elements.
 template <class T>
 class MatrixProduct {
  public:
-  struct Left {  // dense
+  // The left operand, which is dense.
+  struct Left {
     const std::byte* data;
     DType dtype;
   };
-  struct Right {  // strided along rows (k) and columns (n)
+  // The right operand, with strides along its rows (k) and columns (n).
+  struct Right {
     const std::byte* data;
     DType dtype;
     int64_t row_stride;
@@ -276,7 +282,7 @@ HostTensor matmul(const ReferenceContext& context, const Expression& expr,
   const int64_t m = out.sizes[rank - 2];
   const int64_t n = out.sizes[rank - 1];
   const int64_t element = sizeOf(out.dtype);
-  // Walk over the leading axes as a separate shape. Each of its elements is one matrix product.
+  // Walk over the leading axes alone. Each combination of their indices is one matrix product.
   std::vector<Access> batches = accesses.operands;
   for (Access& batch : batches) batch.strides.resize(rank - 2);
   const std::vector<int64_t> batch_sizes(out.sizes.begin(), out.sizes.end() - 2);

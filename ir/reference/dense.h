@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// Evaluates all elements of one expression. The expression must not be a leaf: a Constant or
-// SizeOf. values[i] is the value of expr.inputs[i].
+// Evaluates all elements of one expression. The expression must not be a Constant or SizeOf.
+// values[i] is the value of expr.inputs[i].
 HostTensor evaluateDense(const ReferenceContext& context, const Expression& expr,
                          const std::vector<HostTensor>& values);
 

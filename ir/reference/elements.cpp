@@ -20,7 +20,7 @@ void convertRun(const ElementRun& run, int64_t count, Out* out, Convert convert)
   }
 }
 
-// Converts elements, integers or floats, to the type Out without rounding to the compute type.
+// Converts elements of any dtype to the type Out, without rounding them to the compute type.
 template <class Out>
 void convertPlain(const ElementRun& run, int64_t count, Out* out) {
   auto plain = [](auto v) { return static_cast<Out>(v); };
@@ -120,7 +120,8 @@ void applyOp(T (*function)(const T*), int arity, const T* operands, int64_t coun
   }
 }
 
-// Applies the f32 function of an op. Its operands are doubles that are exact in f32.
+// Applies the f32 function of an op (OpDef::on_singles). The operands are doubles that f32
+// represents exactly.
 void applySingles(const OpDef& op, const double* operands, int64_t count, double* out) {
   for (int64_t i = 0; i < count; ++i) {
     float all[kMaxOperands];
@@ -132,7 +133,8 @@ void applySingles(const OpDef& op, const double* operands, int64_t count, double
 }  // namespace
 
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out) {
-  if (compute == DType::F32 && run.dtype == DType::I64) {  // directly, to round only once
+  if (compute == DType::F32 &&
+      run.dtype == DType::I64) {  // convert directly, so that the value is rounded only once
     return convertRun<int64_t>(
         run, count, out, [](int64_t v) { return static_cast<double>(static_cast<float>(v)); });
   }
@@ -180,7 +182,7 @@ ElementCore::ElementCore(const Fusion& fusion, const Expression& expr)
 }
 
 void ElementCore::run(std::span<const ElementRun> operands, int64_t count, std::byte* out) const {
-  // A condition is always bool; the other operands have the compute type.
+  // A condition is always bool. All other operands are converted to the compute type.
   auto typeOf = [&](size_t i) {
     return static_cast<int>(i) < op_->bool_operands ? DType::Bool : compute_;
   };

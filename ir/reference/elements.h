@@ -9,23 +9,26 @@
 
 namespace heddle {
 
-// Functions that both reference evaluations share: the dense one, which computes all elements
-// (ir/reference/dense.h), and the sparse one, which computes selected elements (sparse.cpp).
+// Functions that the two reference evaluations share. The dense evaluation computes all elements
+// (ir/reference/dense.h). The sparse evaluation computes selected elements
+// (ir/reference/sparse.cpp).
 
 // --- elements ------------------------------------------------------------------------------------
 
-// The number of elements that are converted together. A block of this size fits on the stack and in
-// the L1 cache.
+// The number of elements that are converted together. A buffer of this size fits on the stack and
+// in the L1 cache.
 inline constexpr int64_t kBlock = 512;
 
-// A sequence of elements in memory. Consecutive ones are `stride` elements apart.
+// A sequence of elements in memory. Consecutive elements of the sequence are `stride` elements
+// apart.
 struct ElementRun {
   const std::byte* data = nullptr;
   DType dtype = DType::F32;
   int64_t stride = 1;
 };
 
-// Round `count` elements to the type `compute` and convert them to double or int64.
+// Round `count` elements of a run to the type `compute`, convert them to double or int64, and store
+// them densely in `out`.
 void loadFloats(const ElementRun& run, int64_t count, DType compute, double* out);
 void loadInts(const ElementRun& run, int64_t count, DType compute, int64_t* out);
 // Round `count` values to `dtype` and store them densely.
@@ -94,17 +97,19 @@ struct ReferenceContext {
   std::vector<int64_t> sizesOf(ValueId id) const;
 };
 
-// Returns the value of an input. A scalar becomes a 0-d tensor; if it is missing, its default is
-// used. UserError if there is no value, or if its type or sizes differ from the declaration.
+// Returns the value of an input. A scalar becomes a 0-d tensor. If a scalar is missing, the
+// function uses its default. Throws UserError if an input has no value, or if the type or the sizes
+// of the value differ from the declaration.
 HostTensor inputValue(const ReferenceContext& context, ValueId id);
 
 // Returns the value of a Constant or SizeOf expression as a 0-d tensor.
 HostTensor leafValue(const ReferenceContext& context, const Expression& expr);
 
 // Describes which elements of one operand an expression reads, as linear indices into the dense
-// operand. The output element at coordinates c reads element offset + sum(c[i] * strides[i]). A
-// reduction or matrix product reads many elements per output element. It starts at this one and
-// takes every combination of steps along the inner axes, which are the reduced ones.
+// operand. The output element at coordinates c reads element offset + sum over i of c[i] *
+// strides[i]. A reduction or matrix product reads more elements per output element: this element,
+// and every element that is reached from it by steps along the inner axes. The inner axes are the
+// reduced axes.
 struct Access {
   int64_t offset = 0;
   std::vector<int64_t> strides;        // per output axis
@@ -114,8 +119,9 @@ struct Accesses {
   std::vector<int64_t> inner_sizes;  // the reduced axes; empty for other ops
   std::vector<Access> operands;
 };
-// Returns the accesses of an expression of any kind, except leaves and the kinds for which
-// isIndexed() (ir/reference/indexed.h) is true. UserError if a slice is outside of its tensor.
+// Returns the accesses of an expression. The expression must not be a Constant or SizeOf, and
+// isIndexed() (ir/reference/indexed.h) must be false for its kind. Throws UserError if a slice is
+// outside of its tensor, or if a reshape changes the number of elements.
 Accesses accessesOf(const ReferenceContext& context, const Expression& expr);
 
 // Returns the row-major strides of a dense tensor.

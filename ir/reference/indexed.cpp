@@ -10,7 +10,8 @@
 namespace heddle {
 namespace {
 
-// Calls visit(linear index, coordinates) for every element of a row-major shape.
+// Calls visit(linear, at) for every element of a row-major shape: `linear` is its linear index,
+// `at` has its coordinates.
 template <class Visit>
 void forElements(const std::vector<int64_t>& sizes, Visit visit) {
   int64_t count = 1;
@@ -25,7 +26,7 @@ void forElements(const std::vector<int64_t>& sizes, Visit visit) {
   }
 }
 
-// Returns the row-major index of the coordinates `at`, or -1 if one is out of range.
+// Returns the row-major index of the coordinates `at`, or -1 if a coordinate is out of range.
 int64_t linearOf(const std::vector<int64_t>& sizes, const std::vector<int64_t>& at) {
   int64_t linear = 0;
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
@@ -106,7 +107,8 @@ HostTensor takeAlongAxis(const Expression& expr, const HostTensor& value, const 
   });
 }
 
-// Calls visit(linear index of element 0, step) for every line along `axis`.
+// Calls visit(first, step) for every line along `axis`: `first` is the linear index of its element
+// 0, `step` the distance between its elements.
 template <class Visit>
 void forLines(const std::vector<int64_t>& sizes, size_t axis, Visit visit) {
   int64_t step = 1;
@@ -134,8 +136,8 @@ HostTensor cumsum(size_t axis, const HostTensor& value, HostTensor out) {
   return out;
 }
 
-// Returns whether a sorts before b. It does not compare integers as doubles, because large integers
-// are not exact in double.
+// Returns whether `a` sorts before `b`. Integers are not compared as doubles, because double cannot
+// represent all large integers.
 bool below(const Scalar& a, const Scalar& b) {
   if (!std::holds_alternative<double>(a)) return toInt(a) < toInt(b);
   const double x = std::get<double>(a);
@@ -166,7 +168,7 @@ HostTensor scatter(const Expression& expr, const std::vector<HostTensor>& values
   const HostTensor& index = values[1];
   const HostTensor& source = values[2];
   const bool adds = expr.op->name == "scatter_add";
-  // Keep sums unrounded until the end, so that they are rounded once.
+  // Accumulate without rounding, so that each sum is rounded only once, at the end.
   std::vector<double> floats;
   std::vector<uint64_t> ints;
   for (int64_t i = 0; i < values[0].numel(); ++i) {

@@ -4,16 +4,18 @@
 
 namespace heddle {
 
-// Returns true for kinds whose reads are not described by strides (Accesses in
-// ir/reference/elements.h). These are ops that create elements (Full, Iota) and ops that read or
-// write at computed indices.
+// Returns true for kinds whose reads cannot be described by strides (Accesses in
+// ir/reference/elements.h). These are:
+//  - ops that create elements (Full, Iota)
+//  - ops that read or write at computed indices (Index, Scatter)
+//  - ops that need complete lines (Scan)
 inline bool isIndexed(OpKind kind) {
   return kind == OpKind::Full || kind == OpKind::Iota || kind == OpKind::Index ||
          kind == OpKind::Scan || kind == OpKind::Scatter;
 }
 
 // Evaluates all elements of an expression for which isIndexed() is true. values[i] is the value of
-// expr.inputs[i]. ir/graph/builder.h states the effect of an index out of range.
+// expr.inputs[i]. ir/graph/builder.h describes the effect of an index out of range.
 HostTensor evaluateIndexed(const ReferenceContext& context, const Expression& expr,
                            const std::vector<HostTensor>& values);
 

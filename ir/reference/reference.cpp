@@ -11,7 +11,8 @@ bool isLeaf(const Expression& expr) {
   return expr.op->kind == OpKind::Constant || expr.op->kind == OpKind::SizeOf;
 }
 
-// Returns the index of the last expression that reads each value. For outputs it is past the end.
+// Returns, for each value, the last expression that reads it. For outputs this is the id after the
+// last expression.
 IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
   IdVector<ValueId, ExprId> last(fusion.values().size());
   for (ExprId user : fusion.exprs().ids()) {
@@ -21,7 +22,7 @@ IdVector<ValueId, ExprId> lastUses(const Fusion& fusion) {
   return last;
 }
 
-// Evaluates all expressions in order, or only scalars.
+// Evaluates all expressions in order. With `only_scalars`, it evaluates only scalars.
 IdVector<ValueId, HostTensor> evaluateAll(const ReferenceContext& context, bool only_scalars) {
   const Fusion& fusion = context.fusion;
   IdVector<ValueId, HostTensor> values(fusion.values().size());

@@ -9,15 +9,15 @@
 namespace heddle {
 namespace {
 
-// Some elements of a value. data[i] is element indices[i] of the dense value. The indices are
+// Selected elements of a value. data[i] is element indices[i] of the dense value. The indices are
 // sorted and unique.
 struct SparseValue {
   std::vector<int64_t> indices;
   HostTensor data;
 };
 
-// Returns the offsets of all combinations of steps along the inner axes of an operand, in row-major
-// order.
+// Returns the offsets that all combinations of indices along the inner axes (elements.h) of an
+// operand give, in row-major order.
 std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
                                   const std::vector<int64_t>& strides) {
   std::vector<int64_t> offsets = {0};
@@ -33,9 +33,10 @@ std::vector<int64_t> innerOffsets(const std::vector<int64_t>& sizes,
 }
 
 // The elements of the operands that one expression reads to compute the selected elements of its
-// output. operands[i] has their linear indices in operand i: inner[i] of them per output element.
+// output. operands[i] contains linear indices into operand i. For each output element it contains
+// inner[i] consecutive entries.
 struct Needs {
-  std::vector<size_t> inner;  // per operand: how many elements one output element reads
+  std::vector<size_t> inner;
   std::vector<std::vector<int64_t>> operands;
 };
 
@@ -69,13 +70,13 @@ void sortUnique(std::vector<int64_t>& indices) {
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
 }
 
-// Returns the listed elements as a dense list, in this order.
+// Returns the elements at `indices` as a dense list, in the order of `indices`.
 HostTensor pick(const SparseValue& value, const std::vector<int64_t>& indices) {
   HostTensor out(value.data.dtype, {static_cast<int64_t>(indices.size())});
   const auto element = static_cast<size_t>(sizeOf(out.dtype));
   size_t at = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
-    // Fast path: mostly the next element in the list is wanted.
+    // Fast path: usually the next element of `value` is the wanted one.
     if (at >= value.indices.size() || value.indices[at] != indices[i]) {
       auto found = std::lower_bound(value.indices.begin(), value.indices.end(), indices[i]);
       HEDDLE_CHECK(found != value.indices.end() && *found == indices[i],
@@ -153,7 +154,8 @@ class SparseEvaluator {
     return out;
   }
 
-  // Demands all elements of a value, because the elements that are read depend on data.
+  // Demands all elements of a value, for expressions whose reads depend on data or span complete
+  // lines.
   void addAll(ValueId id) {
     int64_t count = 1;
     for (int64_t size : context_.sizesOf(id)) count *= size;

@@ -11,7 +11,8 @@ class ForwardMatch : public AttentionMatch {
  public:
   using AttentionMatch::AttentionMatch;
 
-  // Matches the forward. `product` multiplies these probabilities by a matrix.
+  // Matches a forward attention. `product` is the matrix product that reads `probabilities` as its
+  // first operand.
   Attention run(ValueId probabilities, bool regrouped, ExprId product) {
     found_.gqa = regrouped;
     found_.results = {fusion_.expr(product).outputs[0]};
@@ -42,7 +43,8 @@ class ForwardMatch : public AttentionMatch {
   }
 };
 
-// Adds the attentions that read a softmax, directly or through one reshape (shared heads).
+// Adds the attentions that read a softmax, directly or through one reshape (grouped-query
+// attention).
 void addAttentions(const Fusion& fusion, const AttentionMatch::Readers& readers, ValueId softmax,
                    ValueId probabilities, std::vector<Attention>& found) {
   const bool regrouped = softmax != probabilities;

@@ -9,23 +9,23 @@
 namespace heddle {
 
 // An attention (scaled_dot_product_attention) or its backward that was found in a fusion. The
-// fusion contains it as single ops. Operands and results are f16 or bf16. With p = softmax(q k^T
-// scale):
+// fusion contains it as single ops. Operands and results are f16 or bf16. The formulas use the
+// probabilities p = softmax(q k^T scale):
 //   forward:  o = p v
 //   backward: dq = ds k scale, dk = ds^T q scale, dv = p^T g, where g is the gradient of o,
 //             ds = p (dp - sum(p dp, keys)) and dp = g v^T
 // The fusion computes all of this in f32 and rounds each result once, at the end.
 struct Attention {
-  std::vector<ExprId> exprs;  // the expressions of the attention, ascending; no scalars
+  std::vector<ExprId> exprs;  // expressions of the attention, ascending, without host scalars
   bool backward = false;
   ValueId q = kNoValue;  // [batch..., tokens, width]
   ValueId k = kNoValue;
   ValueId v = kNoValue;
   ValueId grad = kNoValue;       // backward only: g
   std::vector<ValueId> results;  // {o}, or {dq, dk, dv}
-  bool causal = false;
-  // Grouped-query attention: consecutive heads of q share one head of k and v. The number of heads
-  // (axis -3) of q and of the result is a multiple of the number of heads of k and v.
+  bool causal = false;           // query i attends only to the keys 0 .. i
+  // true: grouped-query attention. Consecutive heads of q share one head of k and v. The number of
+  // heads (axis -3) of q and of the result is a multiple of the number of heads of k and v.
   bool gqa = false;
   std::optional<double> scale;  // nullopt: 1 / sqrt(width)
   // The reason why no library can compute the attention as one call, or "" if a library may. If
@@ -33,7 +33,8 @@ struct Attention {
   // incomplete.
   std::string why_not;
 
-  // Returns the operands of the library call: q, k and v, preceded by g for a backward.
+  // Returns the operands of the library call: q, k and v for a forward; g, q, k and v for a
+  // backward.
   std::vector<ValueId> operands() const {
     if (backward) return {grad, q, k, v};
     return {q, k, v};
@@ -41,14 +42,16 @@ struct Attention {
 };
 
 // Finds the attentions of a fusion and their backwards, in the order of the fusion. A forward is a
-// softmax as ir/composite/attention.cpp writes it, followed by a matrix product. A backward is the
-// gradient of this softmax and matrix product. Attention::why_not is empty if all of this holds:
+// softmax in the form that ir/composite/attention.cpp writes, followed by a matrix product. A
+// backward is the gradient of this softmax and matrix product. Attention::why_not is empty if all
+// of these conditions are true:
 //  - Operands and results have the same type, f16 or bf16, and at most two axes before tokens
 //    and width.
-//  - There is no mask except the causal one, and the scale is a constant or 1 / sqrt(width).
+//  - The mask, if there is one, is the causal mask. The scale is a constant or 1 / sqrt(width).
 //  - No axis is broadcast. The axes tokens and width are not sharded. The other axes have the same
 //    sharding in all operands and results.
-//  - No intermediate value is read elsewhere or is an output of the fusion.
+//  - No expression outside of the attention reads an intermediate value, and no intermediate value
+//    is an output of the fusion.
 //  - For a backward: all three results are read, and gqa is false.
 std::vector<Attention> attentionsOf(const Fusion& fusion);
 

@@ -4,7 +4,8 @@
 namespace heddle {
 namespace {
 
-// Starts at the probabilities p and follows their readers to the gradients of v, q and k:
+// Starts at the probabilities p and follows their readers to the gradients of v, q and k. g is the
+// gradient of the result of the forward:
 //   dv = p^T g;  weighted = (g v^T) p;  ds = (weighted - p sum(weighted)) scale;
 //   dq = ds k;   dk = ds^T q
 class BackwardMatch : public AttentionMatch {
@@ -44,8 +45,8 @@ class BackwardMatch : public AttentionMatch {
     return whyNotIndexed();
   }
 
-  // Takes a matrix product and the rounding of its result. Returns the rounded value. If the result
-  // is no gradient, it returns kNoValue and sets not_half_ to the reason.
+  // Takes a matrix product and the cast that rounds its result, and returns the rounded value. If
+  // the result is not a rounded gradient, it returns kNoValue and sets not_half_ to the reason.
   ValueId takeGradient(const Expression& product) {
     take(product.outputs[0], "matmul");
     const ValueId rounded = takeRounded(product);
@@ -56,8 +57,8 @@ class BackwardMatch : public AttentionMatch {
     return kNoValue;
   }
 
-  // Takes the ops of ds and returns ds times the scale. Returns kNoValue if the ops do not match;
-  // why_no_ds_ then says why.
+  // Takes the ops that compute ds, and returns ds. If the ops do not match, it returns kNoValue and
+  // sets why_no_ds_ to the reason.
   ValueId takeScoreGradient(ValueId p, ValueId wide_grad) {
     why_no_ds_ = "the gradients of q and k are not read";
     const Expression* raw = reader(wide_grad, "matmul", 0);

@@ -91,8 +91,8 @@ std::string AttentionMatch::takeProbabilities(ValueId id) {
   return isScale(scale_) ? "" : "its scale is neither a constant nor rsqrt of the width";
 }
 
-// Takes where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum) and returns x; kNoValue if
-// the ops do not match.
+// Takes the ops of where(top == -inf, 0, exp(x - where(top == -inf, 0, top)) / sum) and returns x,
+// or kNoValue if the ops do not match.
 ValueId AttentionMatch::takeSoftmax(ValueId id) {
   const Expression& safe = *take(id, "where");
   const Expression* shares = take(safe.inputs[2], "div");
@@ -167,7 +167,7 @@ bool AttentionMatch::turnsLast(const Expression& permute) const {
   return std::is_sorted(axes.begin(), axes.end());
 }
 
-// Takes the mask and returns whether it is where(column <= row, scores, -inf).
+// Takes the ops of the mask, and returns whether `select` is where(column <= row, scores, -inf).
 bool AttentionMatch::isCausal(const Expression& select) {
   const auto rank = static_cast<int64_t>(fusion_.tensor(select.outputs[0]).rank());
   const std::optional<double> never = literal(select.inputs[2]);
@@ -177,8 +177,8 @@ bool AttentionMatch::isCausal(const Expression& select) {
          isIndexOf(scores, keep->inputs[1], rank - 2);
 }
 
-// Takes an iota along `axis` and returns whether its extent is that of the scores. A broadcast iota
-// of one element would have index 0 everywhere.
+// Takes an iota along `axis`, and returns whether it has the extent of the scores. The check is
+// needed because a broadcast iota of one element would have index 0 everywhere.
 bool AttentionMatch::isIndexOf(ValueId scores, ValueId id, int64_t axis) {
   const Expression* spread = take(id, "broadcast");
   const Expression* iota = spread == nullptr ? nullptr : take(spread->inputs[0], "iota");
@@ -222,9 +222,12 @@ bool AttentionMatch::isSameScale(ValueId id) const {
   return id == scale_ || (found_.scale && literal(id) == found_.scale);
 }
 
-// Returns whether the axis is broadcast: either it or the same axis of the operand that decides the
-// extent has one element, but not both. q decides batch axes, queries and the width of q and k; k
-// decides keys, and with gqa the heads of k and v; v decides the width of v, g and o.
+// Returns whether the axis is broadcast. One operand determines the full extent of the axis. The
+// axis is broadcast if either this operand or `id` has one element along the axis, but not both.
+// The operands that determine extents are:
+//  - q: batch axes, queries, and the width of q, k, dq and dk
+//  - k: keys, and with gqa the heads of k, v, dk and dv
+//  - v: the width of all other tensors (v, g, o, dv)
 bool AttentionMatch::isStretched(ValueId id, size_t axis) const {
   const TensorView& each = fusion_.tensor(id);
   const size_t from_end = each.rank() - axis;
@@ -275,8 +278,8 @@ void AttentionMatch::finish() {
   if (found_.why_not.empty()) found_.why_not = whyNotAlone();
 }
 
-// Returns the reason why a library call does not suffice: an expression outside of the attention
-// reads an intermediate value, so this value must be computed anyway.
+// Returns the reason why a library call is not enough, or "". An intermediate value that is an
+// output, or that is read outside of the attention, must be computed anyway.
 std::string AttentionMatch::whyNotAlone() const {
   const auto holds = [](const std::vector<ValueId>& ids, ValueId id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();

@@ -15,8 +15,8 @@
 namespace heddle {
 namespace {
 
-// Limits the size of kernels. Compile time grows faster than linearly with the length of a kernel,
-// and long kernels need too many registers.
+// The largest number of expressions in a kernel. Compile time grows faster than linearly with the
+// length of a kernel, and long kernels need too many registers.
 constexpr size_t kMaxKernelExprs = 256;
 
 GroupKind kindOfSet(const Fusion& fusion, const Expression& expr) {
@@ -82,8 +82,8 @@ class Segmenter {
     }
   }
 
-  // Attentions come first, because kernels must not absorb their expressions. Boundaries and
-  // reasons follow when all groups are final.
+  // The order matters. Attentions come first, because kernels must not absorb their expressions.
+  // Inputs, outputs and reasons come last, because they need the final groups.
   SegmentedFusion run(const SegmentOptions& options) {
     if (options.attention) takeAttentions(options);
     for (ExprId id : fusion_.exprs().ids()) joinProducers(id);
@@ -99,9 +99,9 @@ class Segmenter {
     return kinds_[id] == GroupKind::Kernel && !isHostScalar(fusion_, fusion_.expr(id));
   }
 
-  // Makes each attention one group that is a library call. An attention cannot be one group if its
-  // operands depend on its results, directly or through other groups. The search then starts again
-  // without it.
+  // Makes each attention one group, which becomes a library call. An attention cannot be one group
+  // if its operands depend on its results, directly or through other groups. In this case the
+  // merging starts again without this attention.
   void takeAttentions(const SegmentOptions& options) {
     for (Attention& one : attentionsOf(fusion_)) {
       const std::string why = one.why_not.empty() ? options.attention(fusion_, one) : one.why_not;
@@ -127,8 +127,9 @@ class Segmenter {
     result_.notes.push_back(whatItIs(fusion_, one) + " is not one library call: " + why);
   }
 
-  // Merges the expressions, in the order of the fusion, with the producers of their operands.
-  // Returns false if another group would have to run between them.
+  // Merges all expressions in `exprs` into one group. Each expression, in the order of the fusion,
+  // is merged with the producers of its operands. Returns false if another group would have to run
+  // between two of them.
   bool mergeAll(const std::vector<ExprId>& exprs) {
     for (ExprId user : exprs) {
       for (ValueId input : fusion_.expr(user).inputs) {
@@ -149,8 +150,9 @@ class Segmenter {
     return nullptr;
   }
 
-  // Joins a kernel expression with the groups of its operands, one after the other, as far as one
-  // kernel can hold them. Called in the order of the fusion, this is a greedy algorithm.
+  // Joins a kernel expression with the groups of its operands, one after the other, if the result
+  // can be one kernel. run() calls this function in the order of the fusion, so segmentation is a
+  // greedy algorithm.
   void joinProducers(ExprId user) {
     if (!isKernel(user)) return;
     for (ValueId input : fusion_.expr(user).inputs) {
@@ -234,7 +236,7 @@ class Segmenter {
 
   int indexOf(ExprId id) const { return result_.group_of[id]; }
 
-  // Adds one reason for each value that another group reads.
+  // Adds one reason for each operand of `user` that another group computes.
   void tellCuts(ExprId user) {
     int to = indexOf(user);
     if (to < 0) return;
@@ -258,7 +260,7 @@ class Segmenter {
     return whatItIs(fusion_, fusion_.expr(other));
   }
 
-  // Adds the reason for kernels that share no value with another group.
+  // Adds a reason to each kernel that shares no value with another group.
   void tellLoners() {
     std::vector<bool> bound(result_.groups.size(), false);
     size_t kernels = 0;

@@ -13,15 +13,15 @@ namespace heddle {
 enum class GroupKind : uint8_t { Kernel, Library, Communication, Metadata };
 std::string_view name(GroupKind kind);
 
-// A segment of a fusion: expressions that together become one generated kernel (Kernel), library
-// call (Library), collective (Communication) or view (Metadata).
+// A segment of a fusion. Its expressions together become one generated kernel (Kernel), one library
+// call (Library), one collective (Communication) or one view (Metadata).
 struct Group {
   GroupKind kind = GroupKind::Kernel;
   std::vector<ExprId> exprs;       // in the order of the fusion
-  std::vector<ValueId> inputs;     // values that it reads and does not compute, in order of use
+  std::vector<ValueId> inputs;     // values that only other groups compute, in order of use
   std::vector<ValueId> outputs;    // computed values that other groups read or the fusion returns
-  std::vector<std::string> joins;  // why expressions were joined, one reason per join
-  std::vector<std::string> cuts;   // why the group ends where it does, one reason per split
+  std::vector<std::string> joins;  // why expressions were joined: one reason per join
+  std::vector<std::string> cuts;   // why other groups are separate: one reason per value or group
   // Set if the group is a library call that replaces several expressions.
   std::optional<Attention> attention;
 };
@@ -33,15 +33,14 @@ struct SegmentedFusion {
   Fusion fusion;
   std::vector<Group> groups;
   IdVector<ExprId, int> group_of;  // -1 for host scalars
-  // For each attention or backward that is not one library call: the reason. Empty if
-  // SegmentOptions::attention is not set.
+  // One text for each attention or backward that is not one library call, with the reason. The list
+  // is empty if SegmentOptions::attention is not set.
   std::vector<std::string> notes;
 };
 
 struct SegmentOptions {
-  // Returns the reason why the library of the device does not compute this attention as one call,
-  // or
-  // "" if it does. The function must return the same on every rank of a job. If it is not set, the
+  // Returns "" if the library of the device computes this attention as one call, otherwise the
+  // reason why not. The function must return the same on every rank of a job. If it is not set, the
   // ops of attentions are treated like all other ops.
   std::function<std::string(const Fusion&, const Attention&)> attention;
 };
@@ -51,7 +50,7 @@ SegmentedFusion segment(const Fusion& fusion, const SegmentOptions& options = {}
 
 // Returns the group as a separate fusion. Inputs and outputs keep their names. Constants that the
 // group reads are copied; all other scalars become scalar inputs. Meshes and shardings are copied
-// too, because only they say which axes of a value are split over devices.
+// too, because they determine which axes of a value are split over devices.
 Fusion extract(const SegmentedFusion& segmented, const Group& group);
 
 // Returns the text of the fusion, with the number of the group before each expression. A list of

@@ -113,8 +113,8 @@ std::string typedList(const Fusion& fusion, const std::vector<ValueId>& ids) {
   return out.empty() ? "nothing" : out;
 }
 
-// Returns a text as a JSON or Graphviz string. Both accept these escapes. Control characters become
-// \u00XX.
+// Returns a text as a string literal for JSON and Graphviz, which both accept the escapes. Control
+// characters become \u00XX.
 std::string quotedText(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {

@@ -29,9 +29,9 @@ Graph dataflow(const Fusion& fusion) {
 
 }  // namespace
 
-// Keeps a topological order of the groups while they merge (after Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs", 2007). A merge visits and moves only the
-// groups between the two.
+// Keeps a topological order of the groups while they are merged. The algorithm follows Pearce and
+// Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007. A merge visits
+// and moves only the groups between the two merged groups in this order.
 struct SegmentGraph::Impl {
   explicit Impl(const Fusion& fusion) : graph(dataflow(fusion)), sets(rank.data(), parent.data()) {
     size_t count = fusion.exprs().size();
@@ -63,8 +63,8 @@ struct SegmentGraph::Impl {
     }
   }
 
-  // Returns the groups that depend on `a` and precede `b` in the order. Sets `cycle` if `b` depends
-  // on one of them.
+  // Returns the groups that depend on `a` and precede `b` in the order. Sets `cycle` to true if `b`
+  // depends on one of these groups.
   std::vector<size_t> between(size_t a, size_t b, bool& cycle) {
     ++epoch;
     std::vector<size_t> found;
@@ -83,9 +83,9 @@ struct SegmentGraph::Impl {
     return found;
   }
 
-  // Reorders the groups at the positions from .. to. First come the groups that do not depend on
-  // the merged group, then the merged group, then the groups in `late`, which depend on the merged
-  // group.
+  // Reorders the groups at the positions `from` to `to`. First come the groups that do not depend
+  // on the merged group. The merged group follows, and then the groups in `late`, which depend on
+  // it.
   void reorder(size_t from, size_t to, size_t merged, std::vector<size_t> late) {
     std::sort(late.begin(), late.end(),
               [&](size_t x, size_t y) { return position[x] < position[y]; });
@@ -129,11 +129,11 @@ struct SegmentGraph::Impl {
   Graph graph;
   Sets sets;
   std::vector<bool> in_group;
-  std::vector<std::vector<ExprId>> members;  // per representative
-  std::vector<size_t> position;              // of each representative in the order
-  std::vector<size_t> at;                    // the inverse; kNobody: a gap
-  std::vector<int> mark;
-  int epoch = 0;
+  std::vector<std::vector<ExprId>> members;  // expressions of each representative's group
+  std::vector<size_t> position;              // position of each representative in the order
+  std::vector<size_t> at;                    // representative at each position; kNobody: none
+  std::vector<int> mark;                     // the last epoch in which between() found the group
+  int epoch = 0;                             // number of calls of between()
 };
 
 SegmentGraph::SegmentGraph(const Fusion& fusion) : impl_(std::make_unique<Impl>(fusion)) {}
@@ -150,7 +150,7 @@ bool SegmentGraph::merge(ExprId a, ExprId b) {
   return impl_->merge(a.index(), b.index());
 }
 
-// Computes the order from the final groups alone, so that it does not depend on the order of
+// The order is computed only from the final groups, so that it does not depend on the order of
 // merges.
 std::vector<ExprId> SegmentGraph::order() {
   std::vector<size_t> waits(impl_->members.size(), 0);

@@ -17,8 +17,8 @@ class SegmentGraph {
   SegmentGraph(const SegmentGraph&) = delete;
   SegmentGraph& operator=(const SegmentGraph&) = delete;
 
-  // Returns the id of the group that contains the expression. The id is that of one expression of
-  // the group. merge() may change it.
+  // Returns the id of the group that contains the expression. The id of a group is the id of one of
+  // its expressions. merge() may change it.
   ExprId groupOf(ExprId expr);
   const std::vector<ExprId>& members(ExprId group) const;  // ascending
 
@@ -26,7 +26,7 @@ class SegmentGraph {
   // group would have to run after one of them and before the other.
   bool merge(ExprId a, ExprId b);
 
-  // Returns the groups in an order in which they can run. If several groups can be next, the one
+  // Returns the groups in an order in which they can run. If several groups can be next, the group
   // whose first expression is earliest in the fusion is next.
   std::vector<ExprId> order();
 

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Prints the text form of a fusion (grammar: docs/text_format.md). Printing and parsing lose
-// nothing:
+// Prints the text form of a fusion (grammar: docs/text_format.md). The text omits annotations and
+// the guards that only a composite op added. Everything else is preserved:
 //  - print(parseFusion(x)) == x for every text x that print() returned.
 //  - sameGraph(parseFusion(print(f)), f) is true for every fusion f.
 //  - A float is printed with the fewest digits that parse to the same value.
@@ -18,11 +18,11 @@ std::string print(const Fusion& fusion);
 // the name of the file.
 Fusion parseFusion(std::string_view text, std::string_view origin = "<text>");
 
-// Print parts of the text form. They also occur in the text form of a host program.
+// Print parts of the text form. The text form of a host program contains the same parts.
 std::string printExpression(const Fusion& fusion, const Expression& expr);  // `%a = add(%x, %y)`
 std::string printMeshes(const Meshes& meshes);                              // one line per mesh
-std::string printFusionBody(
-    const Fusion& fusion);  // `fusion name(...) {...}` without header, meshes
+// Prints `fusion name(...) {...}`, without the version line and the meshes.
+std::string printFusionBody(const Fusion& fusion);
 
 // The version line, which is the first line of every file.
 inline constexpr std::string_view kVersionLine = "heddle 1";

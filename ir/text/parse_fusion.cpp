@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-// Returns "an attribute of sum: axes or keepdim".
+// Returns the expected text of an error, for example "an attribute of sum: axes or keepdim".
 std::string attrsOf(const std::string& op, const CallShape& shape) {
   if (shape.attrs.empty()) return fmt::format("')', because {} has no attributes", op);
   std::string out = fmt::format("an attribute of {}: ", op);
@@ -55,8 +55,8 @@ class FusionParser {
  private:
   const Fusion& fusion() const { return builder_.fusion(); }
 
-  // Calls `build` and prepends the file and line to its errors, because the builder does not know
-  // the file.
+  // Calls `build` and prepends the file and line to the UserErrors that it throws, because the
+  // builder does not know the file.
   template <class Build>
   std::invoke_result_t<Build> guarded(int line, Build build) {
     try {
@@ -66,8 +66,8 @@ class FusionParser {
     }
   }
 
-  // Collects the names in the text. Values that the parser names itself must not use a name that
-  // appears later.
+  // Collects all names in the text before parsing. The parser names some values itself, and must
+  // not use a name that appears later in the text.
   void reserveNames() {
     int depth = 0;
     for (size_t i = in_.position(); i < in_.tokens().size(); ++i) {
@@ -152,7 +152,7 @@ class FusionParser {
 
   // --- statements ----------------------------------------------------------------------------
 
-  // One result on the left of '=': its name, and its type if the text states it.
+  // A result on the left of '=', with its name, and with its type if the text states the type.
   struct Target {
     Token at;
     std::string name;
@@ -182,8 +182,8 @@ class FusionParser {
       define(targets[i].at, targets[i].name, ids[i]);
       if (targets[i].type) checkType(targets[i].type_at, ids[i], *targets[i].type);
     }
-    // A suffix belongs to a single result. Several results have theirs in their types or at
-    // `return`.
+    // A suffix after the call belongs to the only result. If there are several results, their
+    // suffixes are in their types or at `return`.
     if (ids.size() == 1) suffix(ids[0]);
   }
 
@@ -253,10 +253,10 @@ class FusionParser {
     return id;
   }
 
-  // Names the new values of a call. There may be several: composites consist of many ops, and other
-  // ops may broadcast their operands. Names are assigned after the call, because a name that the
-  // builder chose must not equal a name that appears later. A result that existed before the call
-  // keeps its name, and the name in the text is an alias.
+  // Names the new values of a call. There may be several new values: composite ops consist of many
+  // ops, and other ops may broadcast their operands. Names are assigned after the call, because a
+  // name that the builder chose might equal a name that appears later in the text. A result that
+  // existed before the call keeps its name, and the name in the text is an alias.
   void nameNewValues(ValueId before, const std::vector<ValueId>& results,
                      const std::vector<Target>& targets) {
     for (ValueId id : IdRange(before, fusion().values().endId())) {

@@ -12,7 +12,8 @@ MeshAxis parseMeshAxis(TokenStream& in) {
   in.fail("a mesh axis: x, y or z");
 }
 
-std::vector<MeshAxis> parseMeshAxes(TokenStream& in) {  // `x` or `[y, x]`
+// Parses `x` or `[y, x]`.
+std::vector<MeshAxis> parseMeshAxes(TokenStream& in) {
   if (!in.acceptSymbol("[")) return {parseMeshAxis(in)};
   std::vector<MeshAxis> axes;
   do {
@@ -30,8 +31,9 @@ int64_t parseMeshSize(TokenStream& in) {
   return size;
 }
 
-// Returns the number of devices of the listed axes, or nullopt if it follows from the size of the
-// job. Throws UserError for too many devices here, because the parser knows the line and column.
+// Returns the number of devices of the listed axes, or nullopt if it depends on the size of the
+// job. The check for too many devices is here, because the parser knows the line and column for the
+// error.
 std::optional<int64_t> deviceCount(TokenStream& in, const Token& at, const DeviceMesh& mesh) {
   std::optional<int64_t> count = knownDevices(mesh);
   if (!count) in.failAt(at, fmt::format("mesh @{} has too many devices", mesh.name));

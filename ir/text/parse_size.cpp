@@ -5,8 +5,8 @@ namespace {
 
 using Combine = Size (*)(const Size&, const Size&);
 
-// A chain `a + b + ...` gives a tree as deep as the chain is long. Its length is therefore limited,
-// like the nesting.
+// The largest number of operators in a size. A sum `a + b + ...` becomes a tree whose depth is the
+// number of terms, so this limits the depth of recursion over sizes.
 constexpr int kMaxOperators = 1000;
 
 struct Function {
@@ -37,8 +37,8 @@ class SizeParser {
   Size term() {
     Size left = unary();
     for (;;) {
-      // The lexer reads `t%h` as t and the value %h. A value never follows a size without a space,
-      // so this means `t % h`.
+      // The lexer reads `t%h` as t and the value %h. In valid texts a space separates a size and a
+      // following value, so `t%h` means `t % h`.
       if (in_.at(TokenKind::Value) && adjacent()) {
         Token at = in_.next();
         left = combine(at, &Size::mod, left, Size::symbol(at.text));
@@ -98,7 +98,8 @@ class SizeParser {
     return combine(at, operation, left, right);
   }
 
-  Size meshSymbol() {  // @m.x or @m.x.index
+  // Parses @m.x or @m.x.index.
+  Size meshSymbol() {
     std::string symbol = "@" + in_.next().text;
     in_.expectSymbol(".");
     symbol += "." + in_.expectName(TokenKind::Word, "a mesh axis: x, y or z");
@@ -114,7 +115,7 @@ class SizeParser {
       in_.failAt(at, fmt::format("a size of more than {} operators", kMaxOperators));
     }
     Size result = operation(a, b);
-    // Constants fold on construction, except on overflow or division by zero.
+    // Size folds constants, except if the result overflows or divides by zero.
     if (a.isConstant() && b.isConstant() && !result.isConstant()) {
       in_.failAt(at, fmt::format("the size {} overflows or divides by zero", result.str()));
     }

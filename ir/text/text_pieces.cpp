@@ -51,7 +51,7 @@ class SuffixParser {
   bool part() {
     Token at = in_.peek();
     if (at.kind != TokenKind::Word) return false;
-    // A statement starts with a value, so none of these words can start the next statement.
+    // Each statement starts with a value, so a word here cannot be the start of the next statement.
     if (in_.atWord("inferred") || atSharding(in_)) {
       once(at, "sharding");
       suffix_.inferred = in_.acceptWord("inferred");

@@ -11,8 +11,8 @@
 namespace heddle {
 
 // Parsers for the parts of the grammar that fusions and host programs share (docs/text_format.md).
-// Each parser consumes its tokens from the stream. At an unexpected token it throws UserError with
-// the file, line and column.
+// Each parser consumes its tokens from the stream. It throws UserError with the file, line and
+// column if it finds an unexpected token.
 
 // Parses `heddle 1`.
 void parseVersion(TokenStream& in);
@@ -25,7 +25,8 @@ std::vector<Size> parseSizes(TokenStream& in);    // `[t, 2*h]`
 std::vector<int64_t> parseInts(TokenStream& in);  // `[0, -1]`
 std::vector<bool> parseBools(TokenStream& in);    // `[true, false]`
 
-// Check for and parse a scalar: 1.0, -3, true, inf, -inf or nan.
+// atScalar() returns whether the next tokens are a scalar: 1.0, -3, true, inf, -inf or nan.
+// parseScalar() parses a scalar.
 bool atScalar(const TokenStream& in);
 Scalar parseScalar(TokenStream& in);
 
@@ -44,14 +45,15 @@ Meshes parseMeshes(TokenStream& in);
 // Parses `@m` and returns the id of this mesh in `meshes`.
 MeshId parseMeshRef(TokenStream& in, const Meshes& meshes);
 
-// Check for and parse a sharding: `shard(@m, 0: [z, y]) partial(sum: x) stream(0: 4)`, in this
-// order. At least one of the three parts must be present. Without `shard`, the sharding is on the
-// only mesh of `meshes`. `rank` is the number of axes of the tensor.
+// atSharding() returns whether the next tokens are a sharding. parseSharding() parses a sharding,
+// for example `shard(@m, 0: [z, y]) partial(sum: x) stream(0: 4)`. The parts must be in this order,
+// and at least one part must be present. Without `shard`, `meshes` must contain exactly one mesh,
+// which the sharding uses. `rank` is the number of axes of the tensor.
 bool atSharding(const TokenStream& in);
 Sharding parseSharding(TokenStream& in, const Meshes& meshes, size_t rank);
 
-// The text that may follow a type or a statement: a sharding, `order=`, `contiguous=`,
-// `stride_order=` and `hint_order=`, in any order, each at most once.
+// The text that may follow a type or a statement. It consists of a sharding, `order=`,
+// `contiguous=`, `stride_order=` and `hint_order=`, in any order and each at most once.
 struct Suffix {
   std::optional<Sharding> sharding;
   bool inferred = false;  // `inferred shard(...)`: set by a pass, not by the user

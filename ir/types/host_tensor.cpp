@@ -35,10 +35,11 @@ uint64_t hashOf(const std::string& text) {
   return hash;
 }
 
-// Sums four uniform integers of 16 bits, centres the sum and scales it to deviation 1. All steps
-// but the last multiplication are exact, so that the bits do not depend on a math library.
+// Sums four uniform integers of 16 bits, centres the sum and scales it to standard deviation 1. All
+// steps except the last multiplication are exact, so the result does not depend on a math library.
 double normalFrom(uint64_t bits) {
-  constexpr double kScale = 1.7320508075688772 / 65536.0;  // a uniform has variance 1/12
+  // sqrt(3) / 2^16: a uniform number in [0, 1) has variance 1/12, so four of them have 1/3.
+  constexpr double kScale = 1.7320508075688772 / 65536.0;
   uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
   return (static_cast<double>(sum) - 2 * 65535.0) * kScale;
 }
@@ -50,10 +51,10 @@ void fillElements(HostTensor& tensor, uint64_t stream, Fill fill) {
   for (int64_t i = 0; i < count; ++i) fill(i, mix(stream + kGolden * static_cast<uint64_t>(i + 1)));
 }
 
-// Copies a box of `sizes` elements between two strided memory regions.
+// Copies a block of `sizes` elements between two strided memory regions.
 struct StridedCopy {
   const std::vector<int64_t>& sizes;
-  int64_t element;  // bytes
+  int64_t element;  // bytes per element
   const std::byte* src;
   const std::vector<int64_t>& src_strides;  // in elements
   std::byte* dst;

@@ -29,20 +29,19 @@ struct HostTensor {
   }
 };
 
-// Returns a tensor of pseudorandom values. Each value depends only on (seed, name, linear index),
-// so a tensor of a given name has the same values on every rank and every device.
+// Returns a tensor of pseudorandom values. Each value depends only on the dtype, the seed, the name
+// and the linear index. A tensor therefore has the same values on every rank and every device.
 //  - Floats are nearly normal, with mean 0 and standard deviation 1.
-//  - Integers are uniform in [-8, 8), u8 in [0, 16).
+//  - Integers are uniform in [-8, 8), except u8, which is uniform in [0, 16).
 //  - Bools are true with probability 1/2.
 HostTensor randomTensor(DType dtype, std::vector<int64_t> sizes, uint64_t seed,
                         const std::string& name);
 
-// Returns a dense copy of the block of the unsharded tensor `whole` that one rank holds. `desc` is
-// the descriptor of this block: it starts at desc.offset and has desc.sizes elements.
+// Returns a dense copy of one rank's block of the unsharded tensor `whole`. `desc` describes the
+// block: the block starts at the index desc.offset and has desc.sizes elements along each axis.
 HostTensor localBlock(const HostTensor& whole, const TensorDesc& desc);
 
-// Copy between a dense tensor with desc.sizes elements and host memory that has the strides of
-// `desc`.
+// Copy between a dense tensor of sizes desc.sizes and host memory with the strides of `desc`.
 void packInto(void* dst, const TensorDesc& desc, const HostTensor& src);
 HostTensor unpackFrom(const void* src, const TensorDesc& desc);
 

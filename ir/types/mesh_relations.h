@@ -8,55 +8,61 @@
 #include "ir/base/size.h"
 #include "ir/types/mesh.h"
 
-// Compares two meshes of one fusion, and computes the teams that move data between them. All meshes
-// must have their sizes (ir/passes/concretize_meshes.h).
+// Functions that compare meshes of a fusion and compute the teams that move data between them. A
+// team is the group of ranks that take part in one collective. The sizes of all mesh axes must be
+// known (ir/passes/concretize_meshes.h).
 namespace heddle {
 
 std::vector<int64_t> ranksOf(const DeviceMesh& mesh);  // in row-major order
 
-bool sameAxes(const DeviceMesh& a, const DeviceMesh& b);     // names and sizes; ranks may differ
+bool sameAxes(const DeviceMesh& a, const DeviceMesh& b);  // same names and sizes; ranks may differ
 bool sameDevices(const DeviceMesh& a, const DeviceMesh& b);  // same axes and ranks
 bool isWithin(const DeviceMesh& inner,
               const DeviceMesh& outer);  // `outer` has all ranks of `inner`
 bool isDisjoint(const DeviceMesh& a, const DeviceMesh& b);
 
 int64_t devicesOf(const DeviceMesh& mesh,
-                  const std::vector<MeshAxis>& axes);  // product of their sizes
+                  const std::vector<MeshAxis>& axes);  // product of the sizes of `axes`
 
-// Returns whether the list has all axes of the mesh that have more than one device.
+// Returns whether the list contains every axis of the mesh that has more than one device.
 bool coversMesh(const std::vector<MeshAxis>& list, const DeviceMesh& mesh);
 
 // Returns the id of the first mesh with the same axes and ranks, or kNoMesh if there is none.
 MeshId findMesh(const Meshes& meshes, const DeviceMesh& mesh);
 
-// A team with a root. The team consists of all ranks of a mesh, or of the ranks along some of its
-// axes.
+// A team with a root rank, which sends or receives for the others. DeviceMesh::team() of `mesh`
+// over `axes` gives the ranks of the team.
 struct RootedTeam {
   DeviceMesh mesh;             // one of the two meshes, or a new one with both names
-  std::vector<MeshAxis> axes;  // empty: all axes of the mesh
-  int root = 0;                // position of the root in the team
+  std::vector<MeshAxis> axes;  // mesh axes over which the team runs; empty: all axes
+  int root = 0;                // index of the root in the team
 };
 
 // Returns the team that broadcasts a value to all ranks of `to`. Every rank of `from` holds the
-// value. If the meshes share a rank, the team is `to` itself. Otherwise it consists of the first
-// rank of `from` and the ranks of `to`.
+// value. If the meshes share a rank, the team consists of the ranks of `to`, and the root is a
+// shared rank. Otherwise the team consists of the first rank of `from`, which is the root, and the
+// ranks of `to`.
 RootedTeam broadcastTeam(const DeviceMesh& from, const DeviceMesh& to);
 
-// Returns a mesh with teams of two ranks: device i of `from` and device i of `to` form one team.
-// The meshes must be disjoint and have the same size.
+// Returns a mesh with teams of two ranks: device i of `from`, which is the root, and device i of
+// `to`. The meshes must be disjoint and have the same number of devices.
 RootedTeam pairTeam(const DeviceMesh& from, const DeviceMesh& to);
 
 // Returns a team of the ranks of `mesh`, followed by the root, which must not be a rank of `mesh`.
-// The ranks of `mesh` are in the order of their blocks when an axis is split over the mesh axes
-// `list`. The name of the team is composed of the names of `from` and `to`.
+// `list` contains the mesh axes over which an axis of a tensor is split. The ranks of `mesh` are in
+// the order of the blocks of this axis. The name of the new mesh consists of the names of `from`
+// and `to`.
 RootedTeam teamWithRoot(const DeviceMesh& mesh, const std::vector<MeshAxis>& list, int64_t root,
                         const DeviceMesh& from, const DeviceMesh& to);
 
-// Takes an extent that is split over the mesh axes in `list`, and returns whether its blocks over
-// the last `count` of these axes are flat. Flat blocks have the same size and follow each other
-// without gaps, except that the last ones may be short or empty. Blocks are flat if at most one of
-// the axes has more than one device, or if the extent divides evenly. If uneven blocks are split
-// again, gaps occur.
+// Returns whether the blocks of an extent are flat. The extent is split over the mesh axes in
+// `list`, and the function considers the blocks along the last `count` of these axes. Flat blocks
+// have the same size and follow each other without gaps; only the last blocks may be short or
+// empty. Blocks are flat in two cases:
+//  - At most one of the last `count` axes has more than one device.
+//  - The number of devices along all axes in `list` divides the extent for all sizes.
+// In all other cases uneven blocks may be split again, which leaves gaps between the smaller
+// blocks.
 bool blocksAreFlat(const Size& extent, const DeviceMesh& mesh, const std::vector<MeshAxis>& list,
                    size_t count);
 

@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kAlignment = 64;  // of the data, in bytes, as NumPy aligns it
+constexpr size_t kAlignment = 64;  // bytes to which NumPy aligns the data in the file
 
 std::string_view descrOf(DType dtype) {
   switch (dtype) {
@@ -63,7 +63,8 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-// The header is a Python dict literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Parses the header, which is a Python dict literal: {'descr': '<f4', 'fortran_order': False,
+// 'shape': (3, 4), }
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
@@ -232,11 +233,13 @@ HostTensor readNpy(const std::string& path, std::optional<DType> wanted) {
 void writeNpy(std::ostream& out, const HostTensor& tensor) {
   std::string shape;
   for (int64_t size : tensor.sizes) shape += fmt::format("{}, ", size);
-  if (tensor.sizes.size() > 1) shape.resize(shape.size() - 2);  // a single size keeps its comma
+  if (tensor.sizes.size() > 1)
+    shape.resize(shape.size() - 2);  // a shape of one size keeps its comma
   if (tensor.sizes.size() == 1) shape.pop_back();
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                    descrOf(tensor.dtype), shape);
-  // Version 1 stores the length of the header in two bytes. This is enough for thousands of axes.
+  // Format version 1 stores the length of the header in two bytes, which is enough for thousands of
+  // axes.
   const size_t prefix = kMagic.size() + 4;
   header.append((kAlignment - (prefix + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';

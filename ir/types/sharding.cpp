@@ -78,7 +78,8 @@ Block blockOf(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& ax
     const int64_t devices = mesh.size(axis);
     const int64_t ceil = block.alloc / devices + (block.alloc % devices != 0);
     const int64_t index = mesh.coordinate(rank, axis);
-    // index * ceil may overflow int64 if the tensor ends before it.
+    // Compare before the multiplication: if the tensor ends before this block, index * ceil may
+    // overflow.
     const int64_t begin = ceil == 0 || index > block.valid / ceil ? block.valid : index * ceil;
     block.begin += begin;
     block.valid = std::min(ceil, block.valid - begin);

@@ -14,19 +14,20 @@ enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Avg };  // Avg: floats only
 std::string_view name(ReduceOp op);
 std::optional<ReduceOp> reduceOpFromName(std::string_view text);
 
-// Describes how one tensor is split over the devices of a mesh. A mesh axis appears at most once in
-// a sharding. Devices along a mesh axis that does not appear hold the same data.
+// Describes how one tensor is split over the devices of a mesh. Each mesh axis appears at most once
+// in a sharding. Devices along a mesh axis that does not appear in the sharding hold the same data.
 struct Sharding {
-  // Each device along `axis` holds a partial value. The reduction `op` of these is the value.
+  // Each device along `axis` holds a partial value. The reduction of the partial values with `op`
+  // gives the value of the tensor.
   struct Partial {
     MeshAxis axis;
     ReduceOp op;
     bool operator==(const Partial&) const = default;
   };
-  // A request to compute the tensor in chunks along one logical axis.
+  // A request to compute the tensor in `chunks` parts along one logical axis.
   struct StreamSplit {
-    int64_t axis;  // logical axis
-    int64_t chunks;
+    int64_t axis;    // logical axis
+    int64_t chunks;  // number of parts
     bool operator==(const StreamSplit&) const = default;
   };
 
@@ -40,27 +41,29 @@ struct Sharding {
   bool isReplicated() const;  // neither sharded, partial nor stream split
   bool isPartial() const { return !partial.empty(); }
   bool isSharded(size_t logical_axis) const;
-  // Returns the logical axis that `axis` shards, or -1.
+  // Returns the logical axis that is split over the mesh axis `axis`, or -1 if there is none.
   int logicalAxisOf(MeshAxis axis) const;
 
   // Returns the text form: `shard(@m, 1: x)`, `shard(@m, 0: [y, x])`, or `shard(@m)` if no axis is
-  // sharded. ` partial(sum: x)` and ` stream(0: 4)` follow if the tensor is partial or stream
-  // split.
+  // sharded. The text continues with ` partial(sum: x)` for a partial tensor, and with
+  // ` stream(0: 4)` for a stream split.
   std::string str(const DeviceMesh& mesh) const;
 };
 
-// One rank's block of an axis of extent n that is split over an ordered list of mesh axes. The
-// first mesh axis splits the extent into blocks of ceil(n / devices) elements. Each further mesh
-// axis splits the blocks of the mesh axis before it in the same way. An allgather over the
-// innermost mesh axis therefore yields exactly the block of the next outer one.
+// The block that one rank holds of an axis of extent n. The axis is split over an ordered list of
+// mesh axes. The first mesh axis, with d devices, splits the extent into blocks of ceil(n / d)
+// elements. Each further mesh axis splits the blocks of the mesh axis before it in the same way. An
+// allgather over the innermost mesh axis therefore yields exactly the block of the next outer mesh
+// axis.
 struct Block {
-  int64_t begin = 0;  // global index of the first valid element (<= n)
+  int64_t begin = 0;  // index of the first valid element in the unsharded axis (<= n)
   int64_t valid = 0;  // elements of the block; 0 if the rank has none
-  int64_t alloc = 0;  // elements that every rank allocates: the ceil size
+  int64_t alloc = 0;  // elements that every rank allocates: the rounded-up block size
 };
 Block blockOf(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank);
 
-// Returns the Block::alloc that blockOf() computes, as a symbolic size. It is equal on all ranks.
+// Returns the Block::alloc that blockOf() computes, as a symbolic size. It is the same on all
+// ranks.
 Size allocBlock(const Size& n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes);
 
 }  // namespace heddle

@@ -60,7 +60,7 @@ std::vector<int64_t> stridesFor(const std::vector<int64_t>& alloc, const AxisOrd
   for (size_t i = order.size(); i-- > 0;) {
     const auto axis = static_cast<size_t>(order[i]);
     strides[axis] = stride;
-    // An extent of 0 must not make the strides of the outer axes 0.
+    // Count an extent of 0 as 1, so that the strides of the outer axes are not 0.
     stride *= alloc[axis] > 0 ? alloc[axis] : 1;
   }
   return strides;

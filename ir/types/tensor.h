@@ -11,10 +11,11 @@
 namespace heddle {
 
 enum class IterKind : uint8_t {
-  Iteration,
+  Iteration,  // an ordinary axis
   Broadcast,  // extent 1; stretches to any extent; layouts and shardings ignore the axis
-  Reduction,  // only in the iteration space of an expression (ir/analysis/axis_map.h), never in a
-              // tensor
+  // An axis that an expression reduces. It occurs in the iteration space of the expression
+  // (ir/analysis/axis_map.h), never in a tensor.
+  Reduction,
 };
 
 struct IterDomain {
@@ -31,13 +32,14 @@ using AxisOrder = std::vector<int64_t>;
 struct Layout {
   struct Observed {
     AxisOrder order;
-    std::vector<bool>
-        contiguous;  // per logical axis: its stride is stride * extent of the next inner
+    // For each logical axis: whether its stride equals stride * extent of the next inner axis.
+    std::vector<bool> contiguous;
     bool operator==(const Observed&) const = default;
   };
-  std::optional<Observed> observed;           // the layout of an input; every run checks it
-  std::optional<AxisOrder> stride_order;      // required order; an output must have it
-  std::optional<AxisOrder> allocation_order;  // the hint of a pass; a later pass may change it
+  std::optional<Observed> observed;       // the layout of an input; every run checks it
+  std::optional<AxisOrder> stride_order;  // the order that the user requires
+  std::optional<AxisOrder>
+      allocation_order;  // the order that a pass chose; a later pass may change it
 
   bool operator==(const Layout&) const = default;
 };
@@ -53,31 +55,33 @@ struct TensorView {
 
   size_t rank() const { return domain.size(); }
   std::vector<Size> sizes() const;
-  // Returns the required order if there is one, else the hinted one, else row-major.
+  // Returns layout.stride_order if it is set, otherwise layout.allocation_order if it is set,
+  // otherwise row-major order.
   AxisOrder allocationOrder() const;
 };
 
 AxisOrder rowMajor(size_t rank);
 
 // Describes one tensor at run time: an input, an output, a preallocated output or an argument of a
-// kernel. Sizes, strides and offsets are in elements, one per logical axis.
+// kernel. Sizes, strides and offsets are in elements, with one entry per logical axis.
 struct TensorDesc {
   DType dtype = DType::F32;
   std::vector<int64_t> global;   // unsharded logical sizes
   std::vector<int64_t> sizes;    // valid elements on this rank
   std::vector<int64_t> alloc;    // allocated elements on this rank; >= sizes
   std::vector<int64_t> strides;  // of the allocation; 0 for a stretched broadcast axis
-  std::vector<int64_t> offset;   // global index of local element 0. For an input, an empty list or
-                                 // zeros mean the offset that follows from its sharding
+  // The index of local element 0 in the unsharded tensor. For an input, an empty list or zeros mean
+  // the offset that follows from the sharding of the input.
+  std::vector<int64_t> offset;
   bool held = true;  // false: this rank is outside of the tensor's mesh and holds no data
 
   bool operator==(const TensorDesc&) const = default;
 
   size_t rank() const { return sizes.size(); }
   int64_t numel() const;          // product of sizes; 0 if not held
-  int64_t allocElements() const;  // from the first to the last allocated element, both included
+  int64_t allocElements() const;  // elements from the first to the last allocated element
   int64_t allocBytes() const;
-  bool isContiguous() const;  // sizes == alloc and row-major strides without gaps
+  bool isContiguous() const;  // whether sizes == alloc, and strides are row-major without gaps
 };
 
 // Returns the strides of a dense allocation of `alloc` elements per axis in the given memory order.

@@ -63,7 +63,7 @@ class Resharding {
       }
     }
     Fusion result = std::move(rewriter_).finish();
-    if (remade_) result = removeDead(result);  // the originals may have no readers
+    if (remade_) result = removeDead(result);  // some originals may have no readers now
     result.guards.insert(result.guards.end(), guards_.begin(), guards_.end());
     if (!moves_.empty()) result.annotate(kReshardingAnnotation, std::move(moves_));
     return result;
@@ -107,7 +107,8 @@ class Resharding {
     chain(aside, result, wanted, result, expr.line);
   }
 
-  // Returns the value in the wanted sharding. All readers share the moved value.
+  // Returns the value in the wanted sharding. All readers that need this sharding share the moved
+  // value.
   ValueId inState(ValueId old, const Sharding& wanted, int line) {
     if (samePlacement(states_[old], wanted)) return rewriter_.at(old);
     std::string key = wanted.str(old_.meshes[wanted.mesh]);
@@ -119,8 +120,8 @@ class Resharding {
     return value;
   }
 
-  // Returns whether the value is a full or an iota. They are computed in the wanted sharding,
-  // because that is cheaper than to move them.
+  // Returns whether the value is a full or an iota. These values are computed again in the wanted
+  // sharding, because this is cheaper than moving them.
   bool isNew(ValueId old) const {
     const ExprId definition = old_.value(old).definition;
     if (definition == kNoExpr) return false;
@@ -140,8 +141,9 @@ class Resharding {
     return again;
   }
 
-  // Appends the cheapest path of sets that leads `value` to the sharding `wanted`. `value` holds
-  // the data of the old value `of`. If there is a `target`, the last set writes its new value.
+  // Appends the cheapest path of `set` expressions from the sharding of `value` to `wanted`.
+  // `value` contains the data of the old value `of`. If `target` is valid, the result of the last
+  // `set` replaces the old value `target`.
   ValueId chain(ValueId value, ValueId of, const Sharding& wanted, ValueId target, int line) {
     Sharding from = now().tensor(value).sharding.value();
     const std::string& name = old_.value(target == kNoValue ? of : target).name;
@@ -199,7 +201,7 @@ class Resharding {
     AxisOrder order = memoryOrder(now(), value).value();
     collective_inputs_.insert(baseOf(now(), value));
     if (pads(step, tensor)) padded_.insert(baseOf(now(), value));
-    // A kernel after the all-to-all reorders the parts. It can write any memory order.
+    // A kernel after the all-to-all reorders the blocks, and can write any memory order.
     if (step.kind == ReshardStep::Kind::AllToAll)
       return finish(value, to, wanted_name, target, line, {});
     if (required && !sameOrder(*required, order, tensor)) {
@@ -209,15 +211,16 @@ class Resharding {
     return finish(value, to, wanted_name, target, line, order);
   }
 
-  // Returns whether the value is computed and the view is on another mesh. Such a view would keep
-  // the memory alive on its own ranks only, but all ranks must free a buffer at the same
-  // instruction.
+  // Returns whether a view of the value might outlive it: the value is computed, and the view is on
+  // another mesh. The view would keep the memory alive only on the ranks of its mesh, but all ranks
+  // must free a buffer at the same instruction.
   bool outlives(ValueId value, const Sharding& to) const {
     return now().tensor(value).sharding->mesh != to.mesh &&
            now().value(baseOf(now(), value)).definition != kNoExpr;
   }
 
-  // Adds the team of a step between two meshes as a mesh. Its name consists of both names.
+  // Adds the mesh of the step's team to the meshes of the fusion, if no mesh has the same devices.
+  // If the name is taken, a number is appended.
   void addMesh(const ReshardStep& step) {
     Meshes& meshes = rewriter_.fusion().meshes;
     if (findMesh(meshes, step.mesh).valid()) return;
@@ -247,8 +250,8 @@ class Resharding {
     }
   }
 
-  // Returns the data of the value without gaps and with the axis of the step outermost in memory.
-  // This is the value itself, which may get an order hint, or a copy.
+  // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
+  // in memory. It is `value` itself, which may get an order hint, or a copy.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -267,8 +270,8 @@ class Resharding {
     return packed;
   }
 
-  // Returns a copy. A `set` that does not change the order copies nothing. In that case the copy is
-  // a cast to the same dtype.
+  // Returns a copy. If the memory order does not change, the copy is a cast to the same dtype,
+  // because a `set` would then copy nothing.
   ValueId copied(ValueId value, const std::string& name, int line, bool same_order) {
     if (!same_order) return rewriter_.set(value, name + "_packed", line);
     FusionBuilder& b = rewriter_.builder();
@@ -276,10 +279,12 @@ class Resharding {
     return b.apply("cast", {value}, {{"dtype", now().tensor(value).dtype}});
   }
 
-  // Returns whether two collectives would read the same memory, and one of them needs it padded.
+  // Returns whether two collectives would read the same memory, and one of them needs padded
+  // memory.
   bool sizesConflict(ValueId value, const ReshardStep& step, const TensorView& tensor) const {
     const ValueId base = baseOf(now(), value);
-    if (step.kind == ReshardStep::Kind::AllReduce) return false;  // reads memory of any size
+    if (step.kind == ReshardStep::Kind::AllReduce)
+      return false;  // accepts padded and unpadded memory
     return padded_.count(base) != 0 ||
            (pads(step, tensor) && (collective_inputs_.count(base) != 0 || isView(value)));
   }
@@ -301,8 +306,8 @@ class Resharding {
     }
   }
 
-  // Returns whether the step splits an axis unevenly. Its operand is then allocated as blocks of
-  // the ceil size, which together are larger than the axis.
+  // Returns whether the step splits an axis unevenly. The operand is then allocated as equal blocks
+  // of the rounded-up size, which together are larger than the axis.
   bool pads(const ReshardStep& step, const TensorView& tensor) const {
     const bool cuts = step.kind == ReshardStep::Kind::ReduceScatter ||
                       step.kind == ReshardStep::Kind::AllToAll ||
@@ -316,8 +321,8 @@ class Resharding {
     return !remainder(tensor.domain[axis].extent, blocks).isConstant(0);
   }
 
-  // Returns whether the pass may choose the order of the value: a kernel or a library computes it,
-  // and its order is neither required nor hinted nor fixed by a collective.
+  // Returns whether the pass may choose the memory order of the value. A kernel or a library must
+  // compute the value. Its order must not be required, hinted or fixed by a collective.
   bool mayHint(ValueId id) const {
     const Value& value = now().value(id);
     if (value.definition == kNoExpr || value.tensor.layout.stride_order ||
@@ -354,8 +359,9 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  std::set<ValueId> collective_inputs_;  // new ids, from baseOf(); their order is fixed
-  std::set<ValueId> padded_;             // those of them whose memory is padded
+  // The base values (baseOf(), new ids) that collectives read. Their memory order is final.
+  std::set<ValueId> collective_inputs_;
+  std::set<ValueId> padded_;  // the collective_inputs_ whose memory is padded
   std::vector<SizeGuard> guards_;
   std::vector<ReshardMove> moves_;
   bool remade_ = false;

@@ -11,7 +11,8 @@
 namespace heddle {
 namespace {
 
-// For each old value: the step that reduces it, or that will reduce the sum to which it belongs.
+// For each old value, the step that reduces it, or that will reduce the sum to which the value
+// belongs.
 using Steps = IdVector<ValueId, std::optional<ReshardStep>>;
 
 class ReductionJoiner {
@@ -62,7 +63,8 @@ class ReductionJoiner {
     return old_.value(id).name;
   }
 
-  // Updates the annotation of moves. Of several moves that were joined, only the first one stays.
+  // Updates the annotation of moves (reshard_moves.h). Of several moves that were joined, only the
+  // first move remains.
   void tell(Fusion& fusion) const {
     auto moves = fusion.annotation<std::vector<ReshardMove>>(kReshardingAnnotation);
     if (!moves) return;
@@ -93,9 +95,9 @@ class ReductionJoiner {
 
   bool isReadOnce(ValueId id) const { return users_[id].size() == 1 && !isOutput(id); }
 
-  // Returns whether the sum may be the operand of a collective, directly or through a view. The sum
-  // would then be the result of a collective, whose memory is padded for that collective and not
-  // for the next one.
+  // Returns whether the sum may be the operand of a collective, directly or through a view. Joining
+  // would make the sum the result of a collective. Its memory would be padded for this collective,
+  // and the next collective may need other padding.
   bool feedsCollective(ValueId id) const {
     const std::vector<ExprId>& users = users_[id];
     return std::any_of(users.begin(), users.end(), [&](ExprId user) {
@@ -134,7 +136,8 @@ class ReductionJoiner {
         rewriter_.copyAside(id, {a, b}, rewriter_.freeName(old_.value(result).name + "_partial"));
     Fusion& fusion = rewriter_.fusion();
     fusion.setSharding(sum, fusion.tensor(a).sharding);
-    // A collective does not reorder memory, so sum and result keep the order of the operand.
+    // A collective does not reorder memory, so the sum and the result keep the memory order of the
+    // operand.
     const AxisOrder order = memoryOrder(fusion, a).value();
     std::optional<AxisOrder> hint;
     if (order != rowMajor(order.size())) hint = order;
@@ -149,8 +152,9 @@ class ReductionJoiner {
   const Fusion& old_;
   IdVector<ValueId, std::vector<ExprId>> users_;
   Steps steps_;
-  IdVector<ExprId, bool> joined_;       // per expression
-  IdVector<ValueId, ValueId> partial_;  // per old value that waits: the new value to add
+  IdVector<ExprId, bool> joined_;  // whether the expression adds partial values
+  // For each old value that is reduced later: the new partial value to add.
+  IdVector<ValueId, ValueId> partial_;
   FusionRewriter rewriter_;
 };
 

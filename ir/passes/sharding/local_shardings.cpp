@@ -14,8 +14,8 @@ using SpaceAxes = std::vector<std::vector<MeshAxis>>;
 
 const std::optional<Sharding>& stateOf(const States& states, ValueId id) { return states[id]; }
 
-// Returns whether blocks of a regrouped axis may be even on both sides. False if they are known to
-// be uneven. If the axis can be gathered instead, false also if they are uneven at the size
+// Returns false if the blocks of a regrouped axis are known to be uneven in operand or result. If
+// the axis can be gathered instead, it also returns false if the blocks are uneven at the size
 // defaults.
 bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_gather,
                const ReshardPaths& paths) {
@@ -28,13 +28,15 @@ bool mayBeEven(const ShardableAxes::Regrouped& axis, int64_t devices, bool can_g
   return divides(axis.from) && divides(axis.to);
 }
 
-// Returns whether an uneven axis that the reshape splits is gathered. Otherwise such a reshape is
-// an error (checkReshapeSharding). A sharding that the user wrote for the result allows the gather.
+// Returns whether heddle may gather an axis that the reshape splits unevenly. If not,
+// checkReshapeSharding() reports an error. A sharding that the user wrote for the result also
+// allows the gather.
 bool maySplitGathered(const Fusion& fusion, const Expression& expr) {
   return fusion.value(expr.outputs[0]).user_sharding || gathersUneven(expr);
 }
 
-// The mesh axes that each axis of the space has. The first value that claims a mesh axis gets it.
+// The mesh axes that have been granted to each axis of the space. The first value that claims a
+// mesh axis gets it.
 class SpaceGrants {
  public:
   SpaceGrants(const ShardableAxes& spread, const DeviceMesh& mesh, const ReshardPaths& paths,
@@ -45,8 +47,8 @@ class SpaceGrants {
         splits_gathered_(splits_gathered),
         space_(spread.map.space.size()) {}
 
-  // Grants the claims of one value to axes that are still free. Returns whether it granted all
-  // claims. `asked`: the axes of the value that the user asked to be sharded.
+  // Grants the claims of one value if the mesh axes are still free. Returns whether it granted all
+  // claims. `asked` says which axes of the value the user asked to be sharded.
   bool grant(const Sharding& state, const std::vector<int>& axes, const std::vector<bool>& asked) {
     bool all = true;
     for (size_t axis = 0; axis < axes.size(); ++axis) {

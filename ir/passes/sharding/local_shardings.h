@@ -21,38 +21,43 @@ struct LocalShardings {
 // The sharding of each value; nullopt if it is not known yet.
 using States = IdVector<ValueId, std::optional<Sharding>>;
 
-// Chooses the LocalShardings of an expression. Operands and the wanted result claim mesh axes for
-// the axes of the iteration space ("space axes", ir/analysis/axis_map.h): each one claims the mesh
-// axes over which its own axes are split. ir/analysis/shardable_axes.h says which space axes may be
-// split.
+// Chooses the LocalShardings of an expression. Each operand, and the result with its wanted
+// sharding, claims mesh axes for axes of the iteration space ("space axes",
+// ir/analysis/axis_map.h). The claimed mesh axes are those over which the operand or result is
+// already split. ir/analysis/shardable_axes.h determines which space axes may be split.
 //
-//  - Operands claim mesh axes in order of size, largest first; the result claims last. An operand
-//    or result whose claim conflicts with an earlier one is resharded. A claim conflicts if the
-//    space axis has other mesh axes already, or if another space axis uses the mesh axis.
-//  - If any claim conflicts, the planner tries each claimant as the first one and keeps the choice
-//    that moves the fewest bytes. Ties keep the default order.
-//  - If the shardings are on several meshes, the planner tries each mesh, that of the result first.
+//  - Operands claim mesh axes in order of size, largest first; the result claims last. If a claim
+//    conflicts with an earlier claim, the operand or result is resharded. A claim conflicts if the
+//    space axis already has other mesh axes, or if another space axis already uses the mesh axis.
+//  - If any claim conflicts, the planner tries each operand and the result as the first claimant.
+//    It keeps the choice that moves the fewest bytes. Ties keep the default order.
+//  - If the shardings are on several meshes, the planner tries each mesh. It tries the mesh of the
+//    result first.
 //  - An axis that a slice shortens is not split.
-//  - Axes that a reshape regroups are split only if their blocks are even. How much must be known
-//    about the sizes depends on the claim:
-//     - The result claims, or the user did not ask for the operand's axis to be sharded
-//       (ir/passes/sharding/user_sharded_axes.h): blocks must be even for all sizes.
-//     - The user asked for it: blocks must not be known to be uneven.
-//     - The user asked for it, and the axis may be gathered instead: blocks must also be even at
-//       the size defaults. An axis may be gathered if the reshape merges it, splits it with
-//       gather_uneven, or splits it and the user wrote the sharding of the result.
+//  - Axes that a reshape regroups are split only if all their blocks are equal ("even"). Sizes may
+//    be symbolic, so the rule depends on the claim:
+//    - A claim of the result requires even blocks for all sizes. A claim of an operand requires the
+//      same if the user did not ask for this axis to be sharded
+//      (ir/passes/sharding/user_sharded_axes.h).
+//    - If the user asked for the operand's axis to be sharded, the claim is rejected if blocks are
+//      uneven for all sizes.
+//    - If heddle may gather this axis instead, the claim is also rejected if blocks are uneven at
+//      the size defaults. heddle may gather an axis that the reshape merges. If the reshape splits
+//      an axis, heddle may gather it only with gather_uneven or if the user wrote the sharding of
+//      the result.
 class LocalShardingPlanner {
  public:
   explicit LocalShardingPlanner(const Fusion& fusion)
       : fusion_(fusion), paths_(fusion), user_sharded_(userShardedAxes(fusion)) {}
 
-  // Returns the choice for the shardings in `states` of the operands and of the result.
+  // Returns the choice for this expression. `states` contains the shardings of its operands and of
+  // its result.
   LocalShardings plan(const Expression& expr, const States& states) const;
 
   const ReshardPaths& paths() const { return paths_; }
 
-  // Returns, for each axis of the value, whether the user asked for it to be sharded. Empty if the
-  // fusion has no reshape.
+  // Returns, for each axis of the value, whether the user asked for it to be sharded. The list is
+  // empty if the fusion has no reshape.
   const std::vector<bool>& asked(ValueId value) const { return user_sharded_[value]; }
 
  private:

@@ -17,9 +17,10 @@ class Propagation {
     for (const Value& value : fusion.values()) states_.push_back(value.tensor.sharding);
   }
 
-  // Operands decide shardings before readers do. The second forward walk propagates the shardings
-  // that readers decided. New tensors follow their readers last, because any sharding of them costs
-  // nothing.
+  // The order of the walks matters. First, operands determine the shardings of results; then
+  // readers determine the shardings that are still missing. The second forward walk propagates the
+  // shardings from the readers. New tensors (full, iota) follow their readers last, because they
+  // cost nothing in any sharding.
   Fusion run() {
     forward();
     backward();
@@ -36,7 +37,8 @@ class Propagation {
  private:
   std::optional<Sharding>& state(ValueId id) { return states_[id]; }
 
-  // Gives results the sharding that follows from their operands, if any operand has one.
+  // Gives each result without a sharding the sharding that follows from its operands, if an operand
+  // has a sharding.
   void forward() {
     for (const Expression& expr : fusion_.exprs()) {
       ValueId result = expr.outputs[0];
@@ -46,7 +48,8 @@ class Propagation {
     }
   }
 
-  // Returns the sharding that the readers of a value want; nullopt if they disagree or want none.
+  // Returns the sharding that the readers of a value want, or nullopt if they disagree or want
+  // none.
   std::optional<Sharding> wish(ValueId id) {
     std::optional<Sharding> common;
     for (ExprId user : users_[id]) {
@@ -63,8 +66,9 @@ class Propagation {
     return common;
   }
 
-  // Gives values without a sharding the one that their readers want. Results that would be partial
-  // follow their readers too, so that their reduction leads directly to the wanted sharding.
+  // Gives values without a sharding the sharding that their readers want. Results that would be
+  // partial also follow their readers, so that their reduction leads directly to the wanted
+  // sharding.
   void backward() {
     for (ExprId id : fusion_.exprs().ids().reversed()) {
       const Expression& expr = fusion_.expr(id);
@@ -75,8 +79,9 @@ class Propagation {
     }
   }
 
-  // Lets full, iota and values computed only from them follow their readers. Any sharding of them
-  // costs nothing, so the other operands decide the shardings of the readers first.
+  // Gives new tensors the sharding that their readers want. New tensors are full, iota and values
+  // that are computed only from them. They cost nothing in any sharding, so the other operands
+  // determine the shardings of the readers first.
   void backwardToNew() {
     IdVector<ValueId, bool> is_new(states_.size(), false);
     for (const Expression& expr : fusion_.exprs()) {
@@ -133,8 +138,8 @@ class Propagation {
     forward();
   }
 
-  // Returns the mesh of the first reader whose result has a mesh. Inputs and new tensors for which
-  // no rule gives a sharding are replicated on this mesh.
+  // Returns the mesh of the first reader whose result has a sharding. Inputs and new tensors that
+  // no rule gave a sharding are replicated on this mesh.
   std::optional<MeshId> meshOfReaders(ValueId id) {
     for (ExprId user : users_[id]) {
       const Expression& expr = fusion_.expr(user);

@@ -4,18 +4,19 @@
 
 namespace heddle {
 
-// Gives every tensor a sharding if at least one tensor has one. It never changes a sharding that
-// the user wrote.
-//  - First it walks forward: a result gets a sharding that fits its operands.
-//  - Then it walks backward: a value that has no sharding yet gets one that fits its readers.
-//    Outputs of the fusion do not.
-//  - Inputs that still have no sharding are replicated.
-//  - Only the user can declare a value partial. Every other partial result is reduced where it is
-//    computed.
+// Gives every tensor a sharding if at least one tensor has a sharding. The pass never changes a
+// sharding that the user wrote. It works as follows:
+//  - First the pass walks forward: a result gets a sharding that fits its operands.
+//  - Then the pass walks backward: a value without a sharding gets a sharding that fits its
+//    readers. Outputs of the fusion are excluded.
+//  - Inputs and new tensors (full, iota) that still have no sharding are replicated.
+//  - A value is partial only if the user declared it partial. Every other partial result is reduced
+//    right after the expression that computes it.
 //
-// This pass only chooses shardings; insertResharding inserts the data movement later. The passes
-// are separate, because a choice depends on both operands and readers, and must not see inserted
-// moves. UserError if a sharding has a stream split. This happens if noteStreamSplits was skipped.
+// This pass only chooses shardings; insertResharding inserts the data movement later. The two
+// passes are separate, because the choice of a sharding depends on operands and readers, but must
+// not depend on inserted moves. Throws UserError if a sharding has a stream split, which happens if
+// noteStreamSplits was skipped.
 Fusion propagateSharding(const Fusion& fusion);
 
 }  // namespace heddle

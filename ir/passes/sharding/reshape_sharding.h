@@ -6,17 +6,22 @@
 
 namespace heddle {
 
-// Returns whether the reshape has gather_uneven=true. If it has, a sharded axis that the reshape
-// splits unevenly is gathered. If not, such an axis is an error.
+// Returns whether the reshape has gather_uneven=true. If it has, heddle gathers a sharded axis that
+// the reshape splits unevenly. Otherwise this axis is an error, as checkReshapeSharding()
+// describes.
 bool gathersUneven(const Expression& reshape);
 
 // Checks a reshape whose operand 0 has the sharding `operand`. propagateSharding must have run on
-// the fusion. If the reshape regroups axes that stay sharded, operand and result must have even
-// blocks. If this depends on symbols, the function appends a guard to `guards`.
+// the fusion. If the reshape regroups axes that stay sharded, the number of devices must divide
+// their extents in operand and result. If symbolic extents leave this open, the function appends a
+// guard to `guards`.
 //
-// asked[i] says whether the user asked for axis i of operand 0 to be sharded. UserError if the
-// reshape splits such an axis unevenly, unless the user wrote a sharding for the result or set
-// gather_uneven.
+// asked[i] says whether the user asked for axis i of operand 0 to be sharded. Throws UserError if
+// all of these conditions are true:
+//  - The reshape splits an axis that the user asked to be sharded.
+//  - The number of devices is known not to divide the extent of this axis or of the corresponding
+//    axis of the result.
+//  - The user neither wrote a sharding for the result nor set gather_uneven.
 void checkReshapeSharding(const Fusion& fusion, const Expression& reshape, const Sharding& operand,
                           const std::vector<bool>& asked, std::vector<SizeGuard>& guards);
 

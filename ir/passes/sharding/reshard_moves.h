@@ -7,17 +7,18 @@
 
 namespace heddle {
 
-// Describes one data movement that insertResharding inserted, as text for dumps. The resulting
-// fusion has the list of all moves as an annotation.
+// Describes one data movement that insertResharding inserted, as text for dumps. insertResharding
+// stores the list of all moves as an annotation of its result.
 struct ReshardMove {
+  // One path of steps from one sharding to another.
   struct Way {
-    std::vector<std::string> steps;
-    double bytes = 0;  // the bytes that one device sends, at the size defaults
+    std::vector<std::string> steps;  // in the form of describeStep() (reshard_path.h)
+    double bytes = 0;                // the bytes that one device sends, at the size defaults
     bool operator==(const Way&) const = default;
   };
-  std::string value;  // name of the result, or of the value that is moved
-  std::string from;
-  std::string to;
+  std::string value;              // name of the result, or of the value that is moved
+  std::string from;               // text form of the sharding before the move
+  std::string to;                 // text form of the sharding after the move
   Way way;                        // the path that was taken
   std::vector<Way> alternatives;  // paths with other first steps, cheapest first
   bool operator==(const ReshardMove&) const = default;
@@ -25,7 +26,7 @@ struct ReshardMove {
 
 inline constexpr const char* kReshardingAnnotation = "resharding";
 
-// Returns one line per move and per alternative; empty if nothing was moved:
+// Returns one line per move and one line per alternative, or "" if nothing was moved. For example:
 //   %y: partial(sum: x) -> shard(@m): allreduce over x (98304 bytes)
 //       or reduce_scatter of axis 0 over x, allgather of axis 0 over x (98304 bytes)
 std::string dumpResharding(const Fusion& fusion);

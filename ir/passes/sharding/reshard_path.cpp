@@ -13,7 +13,7 @@ namespace {
 
 using Key = std::vector<int>;
 
-// Returns a key that is equal for shardings that place the data in the same way.
+// Returns a key that is equal for two shardings if every rank holds the same data with both.
 Key keyOf(const Sharding& state) {
   Key key{state.mesh.number()};
   for (const std::vector<MeshAxis>& list : state.axes) {
@@ -46,11 +46,11 @@ bool isPrefix(const std::vector<MeshAxis>& list, const std::vector<MeshAxis>& of
   return list.size() <= of.size() && std::equal(list.begin(), list.end(), of.begin());
 }
 
-// Returns the share of a buffer that one device of a ring sends.
+// Returns the fraction of a buffer that one device sends in a ring algorithm with `team` devices.
 double share(double team) { return (team - 1) / team; }
 
-// Returns the sharding without these partial entries; nullopt if one is missing or if they have
-// different reductions.
+// Returns the sharding without the partial entries over `axes`. Returns nullopt if an entry is
+// missing or if the entries have different reductions.
 std::optional<Sharding> without(Sharding state, const std::vector<MeshAxis>& axes) {
   std::optional<ReduceOp> op;
   for (MeshAxis axis : axes) {
@@ -63,7 +63,7 @@ std::optional<Sharding> without(Sharding state, const std::vector<MeshAxis>& axe
   return state;
 }
 
-// Returns all non-empty subsets of the partial axes. The first one has all axes.
+// Returns all non-empty subsets of the partial axes. The first subset contains all axes.
 std::vector<std::vector<MeshAxis>> subsets(const Sharding& state) {
   std::vector<std::vector<MeshAxis>> result;
   size_t count = state.partial.size();
@@ -94,8 +94,8 @@ double ReshardPaths::bytes(const TensorView& tensor) const {
   return total;
 }
 
-// Returns the extent at the size defaults. Symbols without a default are 4096. If the extent
-// exceeds 64 bits, smaller values replace 4096.
+// Returns the extent at the size defaults. Symbols without a default are 4096 (kNominalExtent). If
+// the extent then exceeds 64 bits, the function tries smaller values.
 double ReshardPaths::nominal(const Size& extent) const {
   for (int64_t each = kNominalExtent; each > 1; each /= 8) {
     const auto lookup = [&](const std::string& symbol) -> std::optional<int64_t> {
@@ -170,7 +170,8 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds all-to-all steps. They move mesh axes to this axis from an axis that has them innermost.
+// Adds all-to-all steps. Each step moves the mesh axes `added` to this axis from another axis that
+// has them innermost.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -184,7 +185,7 @@ void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis
 }
 
 // Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. The new mesh
-// axes are the next ones in the list of the goal.
+// axes are the next mesh axes in the list of the goal.
 void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
              std::vector<Sharding>& to) {
   const std::vector<MeshAxis>& list = state.axes[axis];
@@ -207,7 +208,7 @@ void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wa
 
 }  // namespace
 
-// Returns candidates for the next sharding. cost() rejects those that are not one step away.
+// Returns candidates for the next sharding. cost() rejects candidates that need more than one step.
 std::vector<Sharding> ReshardPaths::neighbours(const Sharding& state, const Sharding& goal) const {
   std::vector<Sharding> to;
   addGathers(state, to);
@@ -229,7 +230,8 @@ std::vector<Sharding> ReshardPaths::neighbours(const Sharding& state, const Shar
   return to;
 }
 
-// Runs Dijkstra's algorithm over shardings.
+// Runs Dijkstra's algorithm on the graph whose vertices are shardings and whose edges are single
+// steps.
 ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& from,
                                       const Sharding& to) const {
   Path path;
@@ -238,10 +240,10 @@ ReshardPaths::Path ReshardPaths::find(const TensorView& tensor, const Sharding& 
   using NodeId = Id<Node>;
   struct Node {
     Sharding state;
-    NodeId previous;  // none: the start
+    NodeId previous;  // invalid: this is the start
   };
   IdVector<NodeId, Node> nodes;
-  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node: earlier found first
+  using Entry = std::tuple<double, int, NodeId>;  // bytes, steps, node; ties: older node first
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   queue.emplace(0.0, 0, nodes.push_back({from, NodeId()}));
   std::set<Key> done;

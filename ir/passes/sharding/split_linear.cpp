@@ -66,7 +66,7 @@ class LinearSplitter {
     rewriter_.adopt(value, result);
   }
 
-  // Gives all new tensors the sharding of the result.
+  // Gives all tensors from `first` on the sharding of the result, without splitting broadcast axes.
   void place(ValueId first, ValueId result) {
     Fusion& fusion = rewriter_.fusion();
     const Sharding& wanted = states_[result].value();

@@ -6,11 +6,13 @@
 
 namespace heddle {
 
-// Returns, for each value and logical axis, whether the user asked for this axis to be sharded. The
-// user asked for it if the user wrote the sharding of the value, or if the value inherits the
-// sharding of the axis from its operands. An axis may also be sharded because its readers are. The
-// user did not ask for that sharding, so it must not add conditions on sizes. Only the passes that
-// treat reshapes use the result: if the fusion has no reshape, all lists are empty.
+// Returns, for each value and logical axis, whether the user asked for this axis to be sharded.
+// This is true in two cases:
+//  - The user wrote a sharding of the value that splits the axis.
+//  - The user asked for the corresponding axis of an operand to be sharded.
+// An axis may also be sharded only because the readers of the value are sharded. The user did not
+// ask for this sharding, so it must not add conditions on sizes. Only the passes that treat
+// reshapes use the result. If the fusion has no reshape, all lists are empty.
 IdVector<ValueId, std::vector<bool>> userShardedAxes(const Fusion& fusion);
 
 }  // namespace heddle
