@@ -1,6 +1,5 @@
-// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU, and compares it
-// with the copy bandwidth of the same number of threads, measured in the same run. Prints one JSON
-// object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the CPU. Compares it with
+// the copy bandwidth of the same number of threads in the same run. Prints one JSON object.
 //
 //   bench_cpu_main_example [FILE [THREADS]]
 #include <fmt/format.h>
@@ -21,7 +20,7 @@ namespace {
 
 using namespace heddle;
 
-// Copies between two large buffers on several threads; each thread copies its part.
+// Copies between two large buffers on several threads. Each thread copies one part.
 class ParallelCopy {
  public:
   explicit ParallelCopy(int threads) : threads_(threads), from_(kBytes, 1), to_(kBytes, 2) {}
@@ -57,7 +56,7 @@ void run(const std::string& path, int threads) {
   bench::MainExample example(path, *device);
   ParallelCopy copy(threads);
   const auto fusion = [&] { example.executable->run(example.arguments).wait(); };
-  // The measurements alternate, so that other work on the machine slows both.
+  // Alternate the measurements, so that other work on the machine slows both.
   std::vector<double> copy_ms;
   std::vector<double> fusion_ms;
   for (int i = 0; i < 5; ++i) {

@@ -1,7 +1,7 @@
 // Times causal attention of bf16 [16, 32, 2048, 128] and its backward, which computes the forward
-// again, through a FusionExecutor on GPU 0. bench/peers/torch_attention.py times the same in
-// PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that the runs take:
-// results, workspace, and memory for code that the library loads.
+// again, through a FusionExecutor on GPU 0. bench/peers/torch_attention.py times the same attention
+// in PyTorch. Prints one JSON object per line. taken_mib is the GPU memory that the runs allocate
+// for results, workspace and code that the library loads.
 //
 //   bench_cuda_attention [ROUNDS]
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@ constexpr int kRepeats = 5;
 struct Case {
   const char* name;
   std::vector<const char*> inputs;
-  int products;  // matrix products of [tokens, tokens] with the width, over the lower triangle
+  int products;  // number of matrix products over the lower triangle of [tokens, tokens]
   Fusion fusion;
 };
 
@@ -64,7 +64,7 @@ double timeOf(host::FusionExecutor& executor, const std::vector<host::Argument>&
                          [&] { executor.run(inputs, options); });
 }
 
-// Returns the GPU memory in use, by all processes.
+// Returns the GPU memory in bytes that all processes use.
 size_t usedBytes() {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");

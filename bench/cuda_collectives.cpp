@@ -1,8 +1,9 @@
-// Times collectives of a host program and the same calls of NCCL, alternating, on all GPUs of the
-// machine, with one thread and one rank per GPU. Prints one JSON object per kind and size:
-// - gpu_us: GPU time by events of one collective among several in a program
+// Times collectives of a host program and the same collectives as plain NCCL calls. The two are
+// measured alternately, on all GPUs of the machine, with one thread and one rank per GPU. Prints
+// one JSON object per kind and size:
+// - gpu_us: GPU time of one collective in a program of several collectives, measured by events
 // - alone_us: GPU time of a program with only this collective, including the start of the run
-// - host_us: host time of one Communicate with its Wait
+// - host_us: host time of one Communicate instruction with its Wait
 // - nccl_*: the same for plain calls of NCCL
 //
 //   bench_cuda_collectives [BYTES ...]     default 16 KiB to 1 GiB; bytes of the larger buffer
@@ -37,9 +38,9 @@ void check(ncclResult_t status, const char* call) {
 
 struct Kind {
   const char* name;
-  const char* input;  // the types of the two sides
-  const char* output;
-  const char* reduce;  // in the text
+  const char* input;   // type of the send buffer in the host program
+  const char* output;  // type of the receive buffer
+  const char* reduce;  // reduction in the text of the host program
   std::function<void(const void*, void*, size_t part, int ranks, ncclComm_t, cudaStream_t)> raw;
 };
 
@@ -49,7 +50,7 @@ void rawAllToAll(const void* in, void* out, size_t part, int, ncclComm_t comm,
   check(ncclAlltoAll(in, out, part, ncclFloat, comm, stream), "ncclAlltoAll");
 }
 #else
-// Sends from every rank to every rank, because this NCCL has no all-to-all.
+// Sends from every rank to every rank. NCCL versions before 2.28 have no all-to-all.
 void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t comm,
                  cudaStream_t stream) {
   const auto at = [&](auto* base, int rank) { return base + static_cast<size_t>(rank) * part; };
@@ -63,7 +64,7 @@ void rawAllToAll(const void* in, void* out, size_t part, int ranks, ncclComm_t c
 }
 #endif
 
-// Sizes are in parts: an unsplit tensor consists of one part per rank.
+// Sizes are in parts. A full tensor consists of one part per rank.
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"allreduce", "f32[@m.x, c] shard(@m)", "f32[@m.x, c] shard(@m)", " op=sum",
@@ -167,8 +168,8 @@ class Rank {
     return {memory, desc, std::shared_ptr<void>(memory, [](void* p) { cudaFree(p); })};
   }
 
-  // Returns the median GPU time of each in microseconds, measured alternately. The slowest rank
-  // counts.
+  // Returns the median GPU times of `ours` and of plain NCCL in microseconds, measured alternately.
+  // The time of the slowest rank counts.
   std::pair<double, double> gpuPair(const std::function<void()>& ours,
                                     const std::function<void()>& raw, int64_t bytes) {
     const int runs = bytes > (64 << 20) ? 10 : 40;
@@ -208,7 +209,7 @@ class Rank {
 
   std::unique_ptr<comm::World> world_;
   std::unique_ptr<host::Device> device_;
-  ncclComm_t raw_ = nullptr;  // lives until the process ends
+  ncclComm_t raw_ = nullptr;  // exists until the process ends
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<bench::GpuTimer> timer_;
 };

@@ -1,12 +1,12 @@
-// Measures how much a collective slows a matrix product that runs at the same time: by copy engines
-// (Communicate::carrier) and by NCCL's kernels. Uses all GPUs of the machine, with one thread and
-// one rank per GPU. Prints the GPU time of 16 matrix products, of 8 collectives, and of both on
-// separate streams, as one JSON object per case.
+// Measures how much a collective slows a matrix product that runs at the same time. The collective
+// uses copy engines (Communicate::carrier) or NCCL's kernels. Uses all GPUs of the machine, with
+// one thread and one rank per GPU. Prints the GPU time of 16 matrix products, of 8 collectives, and
+// of both on separate streams, as one JSON object per case.
 //
 //   bench_cuda_copy_channels [--mib LIST] [ROWS ...]
 //
-// ROWS: rows of a matrix product with [3584, 8192] in bf16, default 1024. --mib: the collectives'
-// longer buffer, default 16.
+// ROWS: rows of the first operand of a matrix product with [3584, 8192] in bf16, default 1024.
+// --mib: MiB of the longer buffer of the collectives, default 16.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ constexpr int kCollectives = 8;
 
 struct Kind {
   const char* name;
-  bool cuts_in, cuts_out;  // the buffer is one part of the longer buffer
+  bool cuts_in, cuts_out;  // whether the buffer is only one part of the longer buffer
   const char* more;
 };
 constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},

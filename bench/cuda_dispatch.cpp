@@ -1,5 +1,5 @@
-// Times the host work of a launch in a steady run on GPU 0, and of a plain loop of
-// cudaLaunchKernelExC with the same kernel, grid and arguments. Prints one JSON object.
+// Times the host work of a kernel launch in a repeated run on GPU 0. Compares it with a plain loop
+// of cudaLaunchKernelExC with the same kernel, grid and arguments. Prints one JSON object.
 //
 //   bench_cuda_dispatch [RUNS]
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ namespace {
 using namespace heddle;
 using bench::check;
 
-constexpr int kLaunches = 200;  // fewer than the driver queues before the host has to wait
+constexpr int kLaunches = 200;  // the driver can queue more without blocking the host
 
 host::Program programOfLaunches() {
   return host::parseProgram(fmt::format(R"(heddle 1
@@ -42,7 +42,7 @@ program bench(%x: f32[n], %y: f32[n]) -> (%z) with n = 16 {{
                             "bench");
 }
 
-// The kernel that the program launches, but loaded without heddle's device.
+// The kernel that the program launches, loaded without heddle's device.
 class RawKernel {
  public:
   RawKernel(const codegen::KernelPlan& plan, const codegen::KernelCompiler& compiler,

@@ -1,8 +1,8 @@
 // Times sort, topk, lookups, scatter_add and cumsum through a FusionExecutor on GPU 0. Prints one
-// JSON object per line with the GPU time and the bytes per second if inputs and outputs moved once.
-// bench/peers/torch_index.py times the same ops in PyTorch.
+// JSON object per line with the GPU time and the bytes per second, where each input and output
+// counts once. bench/peers/torch_index.py times the same ops in PyTorch.
 //
-//   bench_cuda_index [ROUNDS [FILTER]]   only cases whose name contains FILTER
+//   bench_cuda_index [ROUNDS [FILTER]] FILTER selects cases whose name contains it
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct Case {
   const char* name;
   const char* inputs;  // the fusion that creates them on the device
   const char* fusion;
-  double bytes;  // read and written at least
+  double bytes;  // the bytes that must at least be read and written
   int repeats;
 };
 

@@ -1,5 +1,5 @@
-// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the GPU, and compares it
-// with the copy bandwidth of the same GPU, measured in the same run. Prints one JSON object.
+// Times examples/gelu_backward_bias_grad.fusion at its default sizes on the GPU. Compares it with
+// the copy bandwidth of the same GPU in the same run. Prints one JSON object.
 //
 //   bench_cuda_main_example [FILE]
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// Times matrix products through an Executable on GPU 0 (bench/peers/torch_matmul.py times the same
-// ones), and the host work of a CallLibrary against a plain loop of cublasLtMatmul with the same
-// operands. Prints one JSON object per line.
+// Times matrix products through an Executable on GPU 0. bench/peers/torch_matmul.py times the same
+// matrix products in PyTorch. Also times the host work of a CallLibrary instruction and of a plain
+// loop of cublasLtMatmul with the same operands. Prints one JSON object per line.
 //
 //   bench_cuda_matmul [ROUNDS]
 #include <cublasLt.h>
@@ -65,10 +65,10 @@ void timeOnGpu(host::Device& device, const Case& each, cudaStream_t stream, int 
   std::fflush(stdout);
 }
 
-constexpr int kCalls = 200;  // fewer than the driver queues before the host has to wait
+constexpr int kCalls = 200;  // the driver can queue more without blocking the host
 constexpr int64_t kSize = 64;
 
-// A square matrix product, called directly on cuBLASLt.
+// A square matrix product, computed by a direct call of cuBLASLt.
 class RawMatmul {
  public:
   RawMatmul() {

@@ -1,18 +1,19 @@
 // Times the tensor-parallel and the sequence-parallel MLP of a transformer on all GPUs of the
-// machine, with one thread and one NCCL rank per GPU, or under mpirun with one process per rank.
-// Measures the GPU time with communication on the main stream, beside the computation, and split
-// into chunks. Prints one JSON object per case. bench/peers/torch_mlp.py times the same in PyTorch.
+// machine. There is one thread and one NCCL rank per GPU. Under mpirun there is one process per
+// rank. Measures the GPU time in three ways: with communication on the main stream, with
+// communication on other streams, and split into chunks that overlap. Prints one JSON object per
+// case. bench/peers/torch_mlp.py times the same MLP in PyTorch.
 //
 //   [mpirun -n N] bench_cuda_mlp [--overlap LIST] [--gpus LIST] [--features N] [--batch N]
 //                                [--block FILE] [TOKENS ...]
 //
 // TOKENS: default 4096 16384. The hidden size is 8192, features are 28672 by default, in bf16.
-// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1.
-// --overlap: for example off,auto,4,4:16; the second number is the number of thread blocks that
-// NCCL uses for the chunks, in place of copy engines.
+// --batch: tensors are [batch, TOKENS / batch, ...], and sp_mlp shards axis 1. --overlap: a list
+// such as off,auto,4,4:16. A number is the number of chunks. A number after the colon makes NCCL's
+// kernels carry out the chunks with this number of thread blocks, instead of copy engines.
 //
-// gelu is the epilogue of the first matrix product ("epilogue"), or an op of the fusion and
-// therefore a kernel of its own ("op").
+// gelu is the epilogue of the first matrix product ("epilogue"), or a separate op of the fusion and
+// therefore a separate kernel ("op").
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -54,7 +55,8 @@ fusion mlp(%x: bf16[{4}t, h] shard(@m{0}), %w1: bf16[h, f] shard(@m, 1: x),
 }}
 )";
 
-// Returns device memory filled with random numbers. With zeros the GPU would clock higher.
+// Returns device memory filled with random numbers. With zeros the GPU would run at a higher clock
+// rate.
 host::Tensor randomOn(host::Device& device, const TensorDesc& desc) {
   const int64_t part = std::min<int64_t>(desc.numel(), int64_t{1} << 20);
   const HostTensor values = randomTensor(desc.dtype, {part}, 1, "bench");
@@ -84,7 +86,8 @@ double medianMs(cudaStream_t stream, comm::World& world, const std::function<voi
 struct Case {
   std::string name;
   std::string text;
-  std::vector<std::pair<std::string, int64_t>> sizes;  // replace the defaults of the text
+  std::vector<std::pair<std::string, int64_t>>
+      sizes;  // sizes that replace the defaults of the text
   std::string gelu;
 };
 
@@ -129,7 +132,7 @@ struct Times {
   double host_ms;  // host time to issue a run
 };
 
-// Returns the largest times of all ranks.
+// Returns the times of the slowest rank.
 Times runCase(const Case& bench, const std::string& overlap, host::Device& device,
               comm::World& world) {
   host::CompileOptions options;
@@ -181,7 +184,7 @@ void runRank(const std::vector<Case>& cases, const std::vector<std::string>& ove
   world->barrier();
 }
 
-// Returns the cases. With `batch` 0, tensors have two axes.
+// Returns the cases. If `batch` is 0, tensors have two axes.
 std::vector<Case> casesOf(const std::vector<std::string>& all_tokens, int64_t features,
                           int64_t batch) {
   const std::string spread = batch > 0 ? ", 1: x" : ", 0: x";

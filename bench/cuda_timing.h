@@ -11,8 +11,8 @@ inline void check(cudaError_t status, const char* call) {
   if (status != cudaSuccess) userError("{}: {}", call, cudaGetErrorString(status));
 }
 
-// Times the work that is enqueued on a stream between two events. The host's time does not count,
-// unless the host is slower than the GPU.
+// Times the work that is enqueued on a stream between two events. Host time counts only if the host
+// is slower than the GPU.
 class GpuTimer {
  public:
   explicit GpuTimer(cudaStream_t stream) : stream_(stream) {
@@ -56,8 +56,8 @@ double medianMs(cudaStream_t stream, int rounds, int repeats, const Work& work) 
          repeats;
 }
 
-// Returns the median host time in nanoseconds to issue one of the `calls` of `issue`. The stream is
-// idle before each measurement.
+// `issue` makes `calls` calls. Returns the median host time in nanoseconds of one of these calls.
+// The stream is idle before each measurement.
 template <class Issue>
 double medianIssueNs(cudaStream_t stream, int rounds, int calls, const Issue& issue) {
   const auto idle = [&] { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); };

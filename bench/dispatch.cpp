@@ -1,5 +1,5 @@
-// Times the host work of an instruction in a steady run: a program of many instructions on a device
-// that does nothing. Prints one JSON object per line.
+// Times the host work of one instruction in a repeated run. The program has many instructions, and
+// the device does nothing. Prints one JSON object per line.
 //
 //   bench_dispatch [RUNS]
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ using namespace heddle;
 
 constexpr int kInstructions = 1000;
 
-// Plans and loads kernels of the CPU device but launches none. Thus the cost of filling argument
-// blocks counts, and the cost of kernels does not.
+// A device that plans and loads the kernels of the CPU device but launches none. The measured time
+// includes the cost of filling argument blocks, but not the cost of kernels.
 class DryDevice : public host::Device {
  public:
   host::DeviceKind kind() const override { return host::DeviceKind::Cpu; }

@@ -13,11 +13,11 @@
 
 namespace heddle::bench {
 
-// A fusion file at its default sizes on one device, with random inputs.
+// A fusion from a file, with its default sizes and random inputs, on one device.
 struct MainExample {
   std::unique_ptr<host::Executable> executable;
   std::vector<host::Argument> arguments;
-  double bytes = 0;  // of its inputs and outputs, each counted once
+  double bytes = 0;  // size of the inputs and outputs, each counted once
 
   MainExample(const std::string& path, host::Device& device) {
     std::ifstream file(path);

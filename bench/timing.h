@@ -8,8 +8,8 @@
 #include <exception>
 #include <vector>
 
-// The benchmarks report the median of several rounds. The first rounds do not count, because they
-// plan, compile and fill pools.
+// Helpers of the benchmarks, which report the median of several rounds. The first rounds do not
+// count, because they plan, compile and fill memory pools.
 namespace heddle::bench {
 
 constexpr int kWarm = 3;
@@ -19,8 +19,8 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Returns the median of `rounds` calls of `time`, which returns one time. `warm` calls before them
-// do not count.
+// Calls `time`, which measures one time, `warm` + `rounds` times. Returns the median of the last
+// `rounds` times.
 template <class Time>
 double medianOf(int rounds, int warm, const Time& time) {
   std::vector<double> times;
@@ -39,8 +39,8 @@ double hostNs(Work&& work) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Runs main() of a benchmark: an exception of `run` is printed to stderr, and the exit code is then
-// 1.
+// Runs the body of main() of a benchmark and returns the exit code. If `run` throws an exception,
+// prints it to stderr and returns 1.
 template <class Run>
 int runGuarded(const Run& run) {
   try {

@@ -1,11 +1,12 @@
-// heddle inside an MPI program that starts MPI itself and continues to use it. Each rank holds its
-// columns of one weight and its rows of another. heddle multiplies by both and sums over the ranks.
-// The program checks the result with loops and an allreduce of its own.
+// Shows heddle inside an MPI program that starts MPI itself and also communicates itself. Each rank
+// holds some columns of one weight and some rows of another weight. heddle multiplies the input by
+// both weights and sums over the ranks. The program computes the same with loops and its own
+// allreduce, and compares the results.
 //
 //   mpirun -n 4 build/release/bin/mpi_job
 //
-// heddle calls MPI from its own thread, so the program requests MPI_THREAD_MULTIPLE. heddle does
-// not finalize an MPI that it has not started.
+// heddle calls MPI from its own thread, so the program requests MPI_THREAD_MULTIPLE. heddle
+// finalizes MPI only if it has started MPI.
 #include <mpi.h>
 
 #include <algorithm>
@@ -54,7 +55,8 @@ Fusion buildFusion(int ranks) {
   return std::move(b).build();
 }
 
-// Returns an element of the unsharded tensor, so that no rank has to send weights.
+// Returns an element of the unsharded tensor `which`. Every rank can compute it, so no rank sends
+// weights.
 float element(int which, int64_t row, int64_t column) {
   return static_cast<float>(std::sin(0.37 * which + 0.11 * static_cast<double>(row) +
                                      0.23 * static_cast<double>(column)));
@@ -71,7 +73,8 @@ HostTensor block(int which, int64_t row, int64_t rows, int64_t column, int64_t c
   return tensor;
 }
 
-// Computes the same with loops: this rank's part, then the program's own allreduce.
+// Computes the expected result: this rank's part with loops, and then the sum with the program's
+// own allreduce.
 std::vector<double> expected(const HostTensor& x, const HostTensor& w1, const HostTensor& w2) {
   std::vector<double> y(static_cast<size_t>(kTokens * kHidden), 0.0);
   for (int64_t t = 0; t < kTokens; ++t) {
@@ -112,7 +115,7 @@ double runOn(host::Device& device, comm::World& world) {
   const auto place = [&](const HostTensor& local, std::vector<int64_t> whole,
                          std::vector<int64_t> offset) {
     TensorDesc desc = denseDesc(DType::F32, local.sizes);
-    desc.global = std::move(whole);  // tells heddle that this is a block
+    desc.global = std::move(whole);  // says that the tensor is a block of a larger tensor
     desc.offset = std::move(offset);
     return host::toDevice(device, device.allocator(), local, desc);
   };
@@ -123,7 +126,7 @@ double runOn(host::Device& device, comm::World& world) {
   double error = 0;
   for (int run = 0; run < 3; ++run) {
     const host::Outputs outputs = executor.run(arguments);
-    // The program may communicate meanwhile.
+    // The program may use MPI while heddle runs.
     MPI_Barrier(MPI_COMM_WORLD);
     outputs.wait();
     const HostTensor y = host::toHost(device, std::get<host::Tensor>(outputs[0]));
@@ -147,7 +150,7 @@ int main(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    // One GPU per rank if there are enough, else the CPU.
+    // Use one GPU per rank if there are enough GPUs, otherwise the CPU.
     std::string why;
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -158,7 +161,7 @@ int main(int argc, char** argv) {
     try {
       error = runOn(*device, *world);
     } catch (const std::exception& e) {
-      world->fail(e.what());  // so that the other ranks report the reason too
+      world->fail(e.what());  // the other ranks then report the reason too
       throw;
     }
     if (rank == 0) {
@@ -166,14 +169,15 @@ int main(int argc, char** argv) {
                   error);
     }
   } catch (const std::exception& e) {
-    // The World is already destroyed, and the other ranks have been notified: their run() or wait()
-    // throws. MPI_Finalize would wait for them, and they may wait for this rank in MPI calls of
-    // their own. So a failed job ends with MPI_Abort, after all ranks have printed what they know.
+    // End a failed job with MPI_Abort. The World is already destroyed, and the other ranks have
+    // been notified, so their run() or wait() throws. MPI_Finalize would wait for the other ranks,
+    // but they may wait for this rank in their own MPI calls. All ranks have already printed what
+    // they know.
     std::fprintf(stderr, "mpi_job: rank %d: %s\n", rank, e.what());
     std::this_thread::sleep_for(std::chrono::seconds(1));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  // The program owns MPI, which stays usable after heddle is gone.
+  // The program owns MPI and can still use it after the objects of heddle are destroyed.
   MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
   return error < 1e-3 ? 0 : 1;

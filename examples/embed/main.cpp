@@ -1,6 +1,6 @@
-// heddle inside another application: a fusion built in C++, which runs on the application's own
-// stream with memory from its own allocator. No MPI, no files. Runs on the CPU, and on GPU 0 if
-// there is one.
+// Shows heddle inside another application. The fusion is built in C++ and runs on the application's
+// own stream, with memory from the application's own allocator. The program needs no MPI and no
+// files. It runs on the CPU, and on GPU 0 if there is a GPU.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +23,7 @@ using namespace heddle;
 constexpr int64_t kRows = 6;
 constexpr int64_t kColumns = 1000;
 
-// y[r] = sum over c of gelu(x[r, c] + bias[c]) * scale
+// Builds y[r] = sum over c of gelu(x[r, c] + bias[c]) * scale.
 Fusion buildFusion() {
   FusionBuilder b("bias_gelu_sum");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("r"), Size::symbol("c")});
@@ -46,8 +46,9 @@ std::vector<double> plainLoop(const HostTensor& x, const HostTensor& bias, doubl
   return y;
 }
 
-// The application's memory: one slab, allocated from the front. Work on the stream may still use a
-// deallocated block, so the memory is reused only after reset(), when the work has completed.
+// The application's allocator, which allocates blocks of one slab from front to back. Work on the
+// stream may still use a deallocated block. The memory is therefore reused only after reset(),
+// which the application calls when the work has completed.
 class Arena : public host::Allocator {
  public:
   Arena(host::Allocator& source, int64_t bytes)
@@ -71,7 +72,8 @@ class Arena : public host::Allocator {
     std::lock_guard lock(mutex_);
     --blocks_;
   }
-  // Returns the number of blocks that were not deallocated. If it is 0, the slab is free again.
+  // Returns the number of blocks that were not deallocated. If this number is 0, the slab is free
+  // again.
   int64_t reset() {
     std::lock_guard lock(mutex_);
     if (blocks_ == 0) used_ = 0;

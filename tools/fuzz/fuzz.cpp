@@ -1,7 +1,7 @@
-// heddle-fuzz: mutates the text of the examples and passes it to every reader of text. If a reader
-// crashes or throws anything but UserError, the input is written to a file, and its path is
-// printed. With a build that uses a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
-// UBSAN_OPTIONS, so that findings of the sanitizer are crashes too.
+// heddle-fuzz changes the text of the examples at random and passes it to every reader of text. If
+// a reader crashes or throws another exception than UserError, heddle-fuzz writes the input to a
+// file and prints its path. In a build with a sanitizer, set abort_on_error=1 in ASAN_OPTIONS and
+// UBSAN_OPTIONS, so that errors found by the sanitizer count as crashes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ std::vector<std::string> seedsOf(const Target& target, const std::string& folder
   return seeds;
 }
 
-// Words that change the meaning of a text more often than random bytes do.
+// Words that are inserted into the text. They change its meaning more often than random bytes do.
 constexpr std::string_view kWords[] = {"%",
                                        "(",
                                        ")",
@@ -143,8 +143,8 @@ class Mutator {
   size_t below(size_t limit) { return limit == 0 ? 0 : random_() % limit; }
   const std::string& pick(const std::vector<std::string>& list) { return list[below(list.size())]; }
 
-  // Returns begin and length of a token near a random position: a run of word characters, or one
-  // other byte.
+  // Returns the begin and the length of a token at a random position. A token is a sequence of word
+  // characters, or one other byte.
   std::pair<size_t, size_t> token(const std::string& text) {
     auto isWord = [&](size_t i) { return std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
     size_t begin = below(text.size());
@@ -254,7 +254,7 @@ extern "C" void onCrash(int signal_number) {
 }
 
 void watchCrashes() {
-  // After a stack overflow, the handler needs a stack of its own.
+  // The handler needs its own stack, because it also runs after a stack overflow.
   static char stack[65536];
   stack_t alternative = {};
   alternative.ss_sp = stack;

@@ -49,7 +49,7 @@ random::GeneratorOptions generatorOf(const SoakOptions& options) {
   return generator;
 }
 
-// A new cache folder, because images of random fusions are used only once.
+// Owns a new cache folder, because compiled kernels of random fusions are used only once.
 struct Images {
   fs::path folder = fs::temp_directory_path() / fmt::format("heddle-fuzz-{}", ::getpid());
   codegen::ImageCache cache{folder.string()};

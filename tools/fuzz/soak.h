@@ -12,17 +12,17 @@ struct SoakOptions {
   uint64_t seed = 1;
   std::string device = "cpu";  // cpu, cuda, or none: only checks that need no device
   std::string out = "fuzz-failures";
-  bool reduces = true;
-  std::vector<std::string> without;  // kinds of ops to leave out: scan, scatter, index, ...
-  int most_failures = 10;
+  bool reduces = true;               // true: also writes a reduced form of a failing fusion
+  std::vector<std::string> without;  // kinds of ops that are not used: scan, scatter, index, ...
+  int most_failures = 10;            // soak() ends after this number of failures
 };
 
 // Runs random fusions, one per seed, on a device and compares the results with the reference. A
 // failing fusion is reduced and written to a file. Returns 1 if a fusion failed.
 int soak(const SoakOptions& options);
 
-// Writes fusions with their inputs, the outputs of the reference and the bounds of each element as
-// .npy files, for tests/goldens/torch_fusions.py.
+// Writes random fusions for tests/goldens/torch_fusions.py. The inputs, the outputs of the
+// reference and the bounds of each element are written as .npy files.
 int writeCases(const SoakOptions& options);
 
 // Runs one case that soak() wrote, with the same memory layouts.

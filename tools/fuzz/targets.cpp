@@ -11,8 +11,8 @@
 namespace heddle::fuzz {
 namespace {
 
-// Requires that a text that parses also verifies, and that its printed form parses to the same
-// graph.
+// Checks a fusion text: if it can be parsed, verify() must accept it, and its printed form must
+// parse to the same graph.
 void checkFusion(const std::string& text) {
   const Fusion fusion = parseFusion(text, "fuzz");
   verify(fusion);
@@ -25,12 +25,12 @@ void checkFusion(const std::string& text) {
   }
   HEDDLE_CHECK(print(again) == printed, "printing the parsed text differs:\n{}\n{}", printed,
                print(again));
-  // A NaN attribute differs from itself.
+  // Texts with NaN are excluded.
   HEDDLE_CHECK(sameGraph(fusion, again) || printed.find("nan") != std::string::npos,
                "the parsed graph differs:\n{}", printed);
 }
 
-// Requires the same of a host program, except that verify may reject it.
+// Checks the text of a host program in the same way, except that verify() may reject the program.
 void checkProgram(const std::string& text) {
   const host::Program program = host::parseProgram(text, "fuzz");
   const std::string printed = host::print(program);
@@ -47,8 +47,8 @@ void checkProgram(const std::string& text) {
   host::verify(program);
 }
 
-// Returns the host programs that the examples are lowered to. Examples of host programs show what
-// people write; these show what lowering creates.
+// Returns the host programs to which the fusion examples are lowered. The examples of host programs
+// contain only what users write; these programs contain what lowering creates.
 constexpr int64_t kRanks = 4;  // all examples support this number
 std::vector<std::string> loweredPrograms(const std::vector<std::string>& fusions) {
   std::vector<std::string> programs;

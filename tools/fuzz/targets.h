@@ -8,12 +8,13 @@
 namespace heddle::fuzz {
 
 // One reader of text. `check` returns normally, or throws UserError for invalid text. Any other
-// exception, and a crash, is a failure.
+// exception is a failure, and so is a crash.
 struct Target {
   std::string_view name;
   std::string_view extension;  // seeds are the files examples/*<extension>
   void (*check)(const std::string& text);
-  // Creates further seeds from the texts of the fusion examples; null: none.
+  // Creates further seeds from the texts of the fusion examples. nullptr: there are no further
+  // seeds.
   std::vector<std::string> (*more_seeds)(const std::vector<std::string>& fusions);
 };
 

@@ -11,8 +11,8 @@ namespace heddle::tools {
 namespace {
 
 constexpr int64_t kSample = 4096;
-// Limit on the elements of each intermediate value that the reference evaluates for one sampled
-// output.
+// The largest number of elements of an intermediate value that the reference evaluates for the
+// samples of one output.
 constexpr int64_t kSampleReads = int64_t{1} << 22;
 constexpr int64_t kLeastSample = 64;
 
@@ -24,7 +24,8 @@ double tolerance(DType dtype) {
     case DType::I32:
     case DType::I64:
       return 0;
-    // A value cast to f8 may differ by a rounding, which is one unit in the last place.
+    // A value that is cast to f8 may differ by one rounding, that is, by one unit in the last
+    // place.
     case DType::F8E4M3:
       return 0.125;
     case DType::F8E5M2:
@@ -41,8 +42,8 @@ double tolerance(DType dtype) {
   return 0;
 }
 
-// Returns for each value the longest reduction that it depends on: the number of elements read for
-// one of its elements.
+// Returns, for each value, the length of the longest reduction on which it depends. The length is
+// the number of elements that one element of the result reads.
 IdVector<ValueId, int64_t> readsOf(const Fusion& fusion, const SizeBindings& sizes) {
   const auto numel = [&](ValueId id) {
     int64_t count = 1;
@@ -64,8 +65,8 @@ IdVector<ValueId, int64_t> readsOf(const Fusion& fusion, const SizeBindings& siz
   return reads;
 }
 
-// Returns the bound of each value: that of the loosest type in which an op before it computes and
-// rounds. Ops that only move elements do not round.
+// Returns the relative tolerance of each value. It is the largest tolerance of the types in which
+// the value and its intermediate values are rounded. Ops that only move elements do not round.
 IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   IdVector<ValueId, double> loosest(fusion.values().size(), 0);
   for (const Expression& expr : fusion.exprs()) {
@@ -83,8 +84,8 @@ IdVector<ValueId, double> tolerancesOf(const Fusion& fusion) {
   return loosest;
 }
 
-// Returns sample indices over the full range, with a stride that is not a multiple of usual row
-// lengths, and the first index at which each copy differs.
+// Returns indices of samples over the full range, and the first index at which each copy differs.
+// The samples are shifted from step to step, so that they do not fall into the same columns.
 std::vector<int64_t> sampleOf(int64_t numel, int64_t reads,
                               const std::vector<Gathered::Difference>& differences) {
   std::vector<int64_t> picked;
@@ -118,9 +119,9 @@ bool isRight(double got, double expected, double allowed) {
 // The reference values of all or some elements of one output.
 struct Expected {
   HostTensor values;           // all elements; without data if only some were evaluated
-  std::vector<int64_t> at;     // linear indices of these elements in the output, ascending
-  std::vector<Scalar> picked;  // parallel to `at`
-  double tolerance = 0;        // relative
+  std::vector<int64_t> at;     // ascending linear indices of the evaluated elements in the output
+  std::vector<Scalar> picked;  // picked[i] is the value of element at[i]
+  double tolerance = 0;        // relative tolerance
   double largest = 0;          // largest magnitude of a finite element
 
   bool isWhole() const { return values.data != nullptr; }
@@ -165,7 +166,7 @@ void compare(OutputCheck& check, const HostTensor& got, const Expected& expected
   }
 }
 
-// Checks the gathered output, then each copy that differs from it.
+// Checks the gathered output and then each copy that differs from the gathered output.
 void checkOutput(std::vector<OutputCheck>& checks, const std::string& name, const Gathered& output,
                  Expected& expected) {
   expected.findLargest();

@@ -9,32 +9,36 @@
 
 namespace heddle::tools {
 
-// The result of comparing one output, or one rank's copy of it, with the reference evaluator.
+// The result of comparing one output, or one rank's copy of the output, with the reference
+// evaluation (ir/reference/reference.h).
 struct OutputCheck {
   std::string name;
-  int rank = -1;         // the rank whose copy it is, if copies differ; -1: the gathered output
-  int64_t compared = 0;  // elements
-  int64_t wrong = 0;
+  int rank = -1;         // the rank that holds this copy; -1: the gathered output
+  int64_t compared = 0;  // number of compared elements
+  int64_t wrong = 0;     // number of wrong elements
   double max_error = 0;  // largest |got - expected|
-  std::string first_wrong =
-      {};  // "[3, 5]: got 1.5, expected 1.25", or why nothing could be compared
+  // The first wrong element, as in "[3, 5]: got 1.5, expected 1.25", or the reason why nothing
+  // could be compared.
+  std::string first_wrong = {};
   bool passed() const { return wrong == 0 && first_wrong.empty(); }
 };
 
 // Compares gathered (unsharded) outputs with the reference.
-// - Mode "full" compares every element. Otherwise about 4096 elements of each output are compared,
-//   including the first and the last. If an element depends on a long reduction, fewer are
-//   compared, at least 64.
-// - A float is right if |got - expected| <= r * (|expected| + largest |expected|) with r = 1e-11
-//   for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125 for f8e4m3 and 0.25 for f8e5m2. r
-//   belongs to the loosest type of the output and of the values that it is computed from.
+// - Mode "full" compares every element. Other modes compare about 4096 elements of each output,
+//   including the first and the last element. If elements depend on a long reduction, fewer
+//   elements are compared, but at least 64.
+// - A float is right if |got - expected| <= r * (|expected| + m), where m is the largest |expected|
+//   of the output. The factor r is 1e-11 for f64, 2e-5 for f32, 3e-3 for f16, 2e-2 for bf16, 0.125
+//   for f8e4m3 and 0.25 for f8e5m2. r is the largest factor of the types in which the output and
+//   its intermediate values are computed.
 // - Integers and bools must be equal. NaN matches NaN, and inf matches inf of the same sign.
-// - The bound is too strict for an output that is a small difference of much larger terms, such as
-//   a gradient that is zero except for rounding.
+// - The bound is too strict for an output that is a small difference of much larger terms. An
+//   example is a gradient that is zero except for rounding.
 //
-// If ranks hold copies of an output that differ in a bit, the gathered output contains the copy of
-// the lowest rank. Its check is followed by one check of each other copy, which also compares the
-// first element that differs. Thus the checks show which rank is wrong.
+// If copies of an output on several ranks differ in a bit, the gathered output contains the copy of
+// the lowest rank. The check of the gathered output is then followed by one check of each copy that
+// differs. These checks also compare the first element that differs, and so show which rank is
+// wrong.
 std::vector<OutputCheck> checkOutputs(const Fusion& fusion, const Inputs& inputs,
                                       const std::vector<Gathered>& outputs,
                                       const std::string& mode);

@@ -24,7 +24,7 @@
 namespace heddle::tools {
 namespace {
 
-// One piece of a dump: a file of --dump-dir, or a paragraph on stdout.
+// One part of a dump. It is written to a file in --dump-dir or printed on stdout.
 struct Piece {
   std::string file;  // "03_kernel_k0_rank1.cu"
   std::string title;
@@ -59,13 +59,14 @@ std::vector<TensorDesc> descsOf(const std::vector<host::View>& views) {
   return descs;
 }
 
-// Returns what libraries compute on the device whose kernels are shown.
+// Returns options that say which attentions a library computes on the device whose kernels are
+// shown.
 SegmentOptions libraryOptions(const Source& source, const Options& options) {
   const auto kind = options.device == "cuda" ? host::DeviceKind::Cuda : host::DeviceKind::Cpu;
   return host::attentionOptions(kind, settingsOf(source, options).sizes);
 }
 
-// Adds schedule and source of every kernel of one rank, each kernel once.
+// Adds the schedule and the source of every kernel of one rank. Each kernel is added once.
 void dumpKernels(const host::Program& program, const SizeBindings& sizes, int rank, int ranks,
                  const Options& options, std::vector<Piece>& pieces) {
   host::UnrollRequest request{sizes, {}, rank, ranks};
@@ -121,8 +122,8 @@ void dumpFusion(const Fusion& fusion, int ranks, const Options& options,
   }
 }
 
-// Returns comments that say, for each collective next to a matrix product, into how many chunks it
-// is split and why.
+// Returns one comment for each collective next to a matrix product. It says into how many chunks
+// (parts that overlap) the collective is split, and why.
 std::string chunkNotes(const Fusion& fusion, int ranks, const Options& options,
                        const host::PassOptions& passes) {
   if (std::find(options.skip.begin(), options.skip.end(), "chunk_collectives") !=
@@ -170,7 +171,7 @@ int dumpCommand(const Options& options) {
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
-    // If a program is compiled below, its compilation is timed.
+    // If a program is compiled below, that compilation is timed instead.
     const bool is_last = options.stage == "segments";
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }
@@ -183,7 +184,7 @@ int dumpCommand(const Options& options) {
     if (wants(options, "schedule") || wants(options, "kernel")) {
       const SizeBindings sizes = settingsOf(source, options).sizes;
       requireSizes(source, sizes);
-      // Only --dump-dir writes every rank; on stdout, rank 0 serves as the example.
+      // --dump-dir writes files for every rank, but stdout shows only rank 0.
       const int shown = options.dump_dir.empty() ? 1 : ranks;
       for (int rank = 0; rank < shown; ++rank) {
         dumpKernels(program, sizes, rank, ranks, options, pieces);
@@ -203,7 +204,7 @@ int dumpCommand(const Options& options) {
     return 0;
   }
   for (const Piece& piece : pieces) {
-    // A single piece is printed without a title, so that its text can be parsed.
+    // A single part is printed without a title, so that its text can be parsed.
     if (pieces.size() > 1) std::fputs(("# ==== " + piece.title + "\n").c_str(), stdout);
     std::fputs(piece.text.c_str(), stdout);
   }

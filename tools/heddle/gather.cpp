@@ -5,8 +5,8 @@
 namespace heddle::tools {
 namespace {
 
-// Encodes a block for the exchange: offsets, sizes, elements. A rank that holds no block sends an
-// empty string.
+// Encodes a block for the exchange between ranks as offsets, sizes and elements. A rank that holds
+// no block sends an empty string.
 std::string encode(const HostTensor& local, const TensorDesc& desc) {
   std::string bytes;
   if (!desc.held) return bytes;
@@ -34,8 +34,8 @@ Block decode(const std::string& bytes, int rank, const TensorDesc& desc) {
   return block;
 }
 
-// Copies block `index` into the gathered tensor and records where it differs. `filled` says which
-// elements are already set.
+// Copies block `index` into the gathered tensor, and records where it differs from elements that
+// are already set. `filled` says which elements are set.
 void place(Gathered& all, std::vector<bool>& filled, size_t index) {
   const Block& block = all.blocks[index];
   const auto width = static_cast<size_t>(sizeOf(all.whole.dtype));

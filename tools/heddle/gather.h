@@ -11,31 +11,33 @@ namespace heddle::tools {
 
 // One output, gathered from all ranks.
 struct Gathered {
-  HostTensor whole;           // unsharded; each element comes from the lowest rank that holds it
-  std::vector<Block> blocks;  // in rank order, of the ranks that hold elements
-  // Blocks that differ from `whole` in a bit, with the first element that differs.
+  HostTensor whole;  // the unsharded output; each element comes from the lowest rank that holds it
+  std::vector<Block> blocks;  // blocks of the ranks that hold elements, in rank order
+  // Describes a block that differs from `whole` in a bit.
   struct Difference {
-    size_t block = 0;
-    int64_t first = 0;  // row-major in `whole`
-    int64_t count = 0;
+    size_t block = 0;   // index into `blocks`
+    int64_t first = 0;  // row-major index in `whole` of the first element that differs
+    int64_t count = 0;  // number of elements that differ
   };
   std::vector<Difference> differences;
 
-  std::string reduced;  // the reductions that combined the parts of ranks; empty: none
+  std::string reduced;  // the reductions that combined partial values of ranks; empty: none
 
-  // Returns the rank from which `whole` has the element; -1: no rank holds it.
+  // Returns the rank from which `whole` has the element, or -1 if no rank holds the element.
   int holderOf(int64_t linear) const;
 };
 
-// Converts a linear index of `whole` to an index in the block; -1: the block does not hold it.
+// Converts a linear index into the unsharded tensor of sizes `whole` to a linear index into the
+// block. Returns -1 if the block does not contain the element.
 int64_t indexInBlock(const Block& block, int64_t linear, const std::vector<int64_t>& whole);
-// Converts an index in the block to a linear index of `whole`.
+// Converts a linear index into the block to a linear index into the unsharded tensor of sizes
+// `whole`.
 int64_t indexInWhole(const Block& block, int64_t local, const std::vector<int64_t>& whole);
 
 // Gathers the blocks of one output on rank 0; the other ranks get an empty result. If several ranks
-// hold an element, their copies are compared bit by bit. Parts of a partial value are reduced
-// first; the result counts as one copy, held by the first rank of their team. Collective over the
-// job.
+// hold an element, their copies are compared bit by bit. Partial values are first reduced over each
+// team (the ranks that hold parts of the same block). The reduced block counts as one copy on the
+// first rank of the team. All ranks of the job must call this function.
 Gathered gatherOutput(comm::World& world, const HostTensor& local, const TensorDesc& desc,
                       const std::optional<PartialState>& partial = std::nullopt);
 

@@ -63,7 +63,8 @@ const char* firstSet(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-// Selects the GPU by the rank's index on its machine.
+// Returns the index of the GPU for this process: the index of its rank among the ranks on this
+// machine.
 int gpuOfThisProcess(host::DeviceKind kind) {
   if (kind != host::DeviceKind::Cuda) return 0;
   const char* local_rank =
@@ -136,9 +137,10 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Does `work` on every process of the job. Returns whether it failed nowhere. The first rank with
-// an error prints it for all ranks with the same error, before any rank continues: as soon as one
-// process exits with an error code, mpirun ends the others.
+// Does `work` on every process of the job, and returns whether it succeeded on all of them. The
+// first rank with an error prints the error for all ranks with the same error. All ranks wait until
+// the errors are printed, because mpirun ends all processes as soon as one process exits with an
+// error code.
 bool agreed(comm::World& world, const std::function<void()>& work) {
   const std::string mine = errorOf(work);
   const std::vector<std::string> all = world.exchange(mine);
@@ -153,7 +155,8 @@ bool agreed(comm::World& world, const std::function<void()>& work) {
   return false;
 }
 
-// Throws a UserError that names the first setting that differs. All ranks throw the same error.
+// Throws UserError if a setting differs between ranks. All ranks throw the same error, which names
+// the first such setting.
 void checkSettings(const std::map<std::string, std::string>& mine, comm::World& world) {
   using Settings = std::map<std::string, std::string>;
   std::vector<Settings> all;
@@ -177,8 +180,8 @@ void checkSettings(const std::map<std::string, std::string>& mine, comm::World& 
   }
 }
 
-// Runs the rank of this process. An error ends the process at once, because no transport can then
-// be closed in an orderly way.
+// Runs the rank of this process. An error ends the process at once, because the transports cannot
+// be closed normally after an error.
 void runRankOfProcess(comm::World& world, host::Device& device, comm::JobMonitor& monitor,
                       const Body& body) {
   int code = 2;

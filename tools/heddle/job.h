@@ -12,7 +12,7 @@
 
 namespace heddle::tools {
 
-// One rank of the job, as its thread sees it. Only rank 0 prints.
+// The rank of the calling thread in the job. Only rank 0 prints.
 struct Rank {
   int rank = 0;
   int ranks = 1;
@@ -24,41 +24,43 @@ struct Rank {
 struct JobOptions {
   std::string device;        // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
   int ranks = 0;             // 0: one rank, or all ranks of an mpirun job
-  int64_t adversarial = -1;  // CPU: seed, or -1
+  int64_t adversarial = -1;  // CPU: seed of the adversarial scheduler; -1: off
   int64_t memory_limit = 0;  // CPU: bytes of each rank's device; 0: no limit
-  double deadline = 10;      // seconds; JobMonitorOptions::deadline
-  double patience = 600;     // seconds; JobMonitorOptions::patience
+  double deadline = 10;      // seconds; see JobMonitorOptions::deadline (comm/monitor)
+  double patience = 600;     // seconds; see JobMonitorOptions::patience (comm/monitor)
   double start = 60;         // seconds within which all ranks must start; 0: no limit
-  // Settings that must be equal on all ranks of an mpirun job, by name. They are compared after
-  // `prepare`.
+  // Returns the settings that must be equal on all ranks of an mpirun job, by name. runJob()
+  // compares them after `prepare`.
   std::function<std::map<std::string, std::string>()> settings;
 };
 
-// Prints `heddle: reason` to stderr in one write, so that lines of several ranks do not mix.
+// Prints `heddle: reason` to stderr in one write, so that the lines of several ranks do not mix.
 void say(const std::string& reason);
 
-// Thrown for a fault of the caller that this or another process of the job has already printed.
+// The exception for a fault of the caller that a process of the job has already printed.
 struct AlreadySaid : std::exception {};
 
-// The rank of a process that mpirun started. It is known before the job has started.
+// The rank of a process that mpirun started. processRank() returns it before the job has started,
+// or nullopt without mpirun.
 struct ProcessRank {
   int rank = 0;
   int ranks = 1;
 };
 std::optional<ProcessRank> processRank();
 
-// Runs `prepare` once per process, then runs `body` for every rank of the process, each on its own
-// thread, and waits for all of them.
+// Runs `prepare` once per process. Then runs `body` for every rank of the process, each on its own
+// thread, and waits for all ranks.
 // - `prepare` receives the number of ranks and returns the program, which must be the same on all
-//   ranks. It should do all work that fails on all ranks alike.
-// - An error before `body` is printed by the first rank that has it, and MPI is finalized normally.
+//   ranks. It should do all work whose errors occur on all ranks.
+// - If an error occurs before `body`, the first rank with this error prints it, and MPI is
+//   finalized normally.
 // - A rank is lost if its `body` throws, or if its process is killed, is stopped or leaves. All
 //   other ranks then end.
-// - In a job of one process, runJob throws the cause again. The message names the rank if there are
-//   several.
-// - In an mpirun job, each process prints the cause and exits with code 2, or with 3 for a bug in
-//   heddle. The same applies if mpirun tells the process to end; before the start and at the end
-//   of the job the code is then 128 + signal.
+// - In a job of one process, runJob throws the cause again. If there are several ranks, the message
+//   names the rank.
+// - In an mpirun job, each process prints the cause and exits with code 2, or with code 3 for a bug
+//   in heddle. A process that mpirun ends by a signal also prints the cause. Before the start and
+//   at the end of the job, its exit code is then 128 + signal.
 // - CUDA ranks of one process share GPU 0. If there are enough GPUs, each rank gets its own GPU,
 //   and NCCL connects them.
 void runJob(const JobOptions& options,

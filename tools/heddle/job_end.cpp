@@ -17,10 +17,10 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kLostCode = 2;
-constexpr int kSignalCode = 128;  // plus the signal number, as in a shell
+constexpr int kSignalCode = 128;  // the exit code is this plus the signal number, as in a shell
 constexpr auto kStartGoodbye = std::chrono::milliseconds(500);
-// Time for the other ranks to print: a part of the deadline, and at most this many seconds. mpirun
-// grants two seconds.
+// The time for the other ranks to print is this part of the deadline, and at most kLongestGoodbye
+// seconds. mpirun waits two seconds before it kills processes.
 constexpr double kGoodbyePart = 0.2;
 constexpr double kLongestGoodbye = 2;
 constexpr auto kNap = std::chrono::milliseconds(10);
@@ -29,18 +29,18 @@ std::atomic<int> end_signal{0};
 std::atomic<bool> signal_is_polled{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// The message of the signal handler. It is formatted before the handler may run, and it stays valid
-// after the destructors of statics, because the handler may still run then.
+// The message of the signal handler. It is formatted before the handler can run. It has no
+// destructor, because the handler can still run after the destructors of static objects.
 char last_words[128];
 size_t last_words_bytes = 0;
 
-// A thread has started to end the process.
+// true: a thread has started to end the process.
 std::atomic<bool> ends{false};
-// on_failure has printed everything that there is to print.
+// true: the failure has been printed.
 std::atomic<bool> told{false};
-// Set while a WatcherPoll lives.
+// The job monitor while a WatcherPoll exists, otherwise nullptr.
 std::atomic<comm::JobMonitor*> job_monitor{nullptr};
-std::atomic<double> goodbye{0};  // seconds
+std::atomic<double> goodbye{0};  // seconds that the other ranks get to print
 
 void sayLastWords() {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, last_words, last_words_bytes);
@@ -56,9 +56,8 @@ void onEndSignal(int signal) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-// Ends the process. Only the thread that has set `ends` calls this. If this rank only follows
-// another rank's failure, the thread of the job monitor prints which rank failed, so this thread
-// waits for it.
+// Ends the process. Only the thread that has set `ends` calls this function. If another rank failed
+// first, the thread of the job monitor prints the failure, and leave() waits for this.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();
@@ -79,7 +78,7 @@ void onEndSignal(int signal) {
   _exit(code);
 }
 
-// Returns the lines of the ranks, which follow the first line.
+// Returns the lines after the first line, one per rank.
 std::string positionsIn(const comm::JobFailure& failure) {
   const size_t line = failure.text.find('\n');
   return line == std::string::npos ? std::string() : failure.text.substr(line);
@@ -94,9 +93,9 @@ void RankErrors::keep(std::exception_ptr error, int rank, const comm::JobMonitor
   if (!failure_ && monitor != nullptr && monitor->failed()) failure_ = monitor->failure();
 }
 
-// Chooses the cause. If the job monitor names a rank that has reported its own error, that error is
-// the cause. If the monitor has found the failure in another way, its text is the cause, because
-// the errors of the ranks only follow from it.
+// Chooses the cause to throw. If the job monitor names a rank that has reported its own error, this
+// error is the cause. If the monitor has detected the failure itself, its text is the cause. The
+// errors of the ranks are then only consequences.
 void RankErrors::rethrow(int ranks) {
   if (errors_.empty()) return;
   if (ranks == 1) std::rethrow_exception(errors_.begin()->second);
@@ -131,7 +130,8 @@ const std::atomic<int>& endSignal() { return end_signal; }
 void endBeforeStart(const std::string& text, int signal) {
   const std::optional<ProcessRank> process = processRank();
   say(fmt::format("rank {} ends: {}", process ? process->rank : 0, text));
-  // mpirun ends all processes when the first one exits. This leaves time for the others to print.
+  // Wait before exiting, so that the other processes can print: mpirun ends all processes when the
+  // first one exits.
   std::this_thread::sleep_for(kStartGoodbye);
   _exit(signal != 0 ? kSignalCode + signal : kLostCode);
 }
@@ -149,18 +149,19 @@ WatcherPoll::~WatcherPoll() {
     told.store(true);
     leave(kSignalCode + signal);
   }
-  // This order ensures that a thread that sets `ends` later finds no job monitor.
+  // Clear job_monitor before reading `ends`, so that a thread that sets `ends` later finds no job
+  // monitor.
   job_monitor.store(nullptr);
   if (ends.load()) waitForEnd();
 }
 
 void endProcess(int rank, const comm::JobFailure& failure) {
-  // The rank that caused the failure prints only the error that it has thrown itself.
+  // If this rank itself has thrown the error, endFailedProcess() prints it.
   if (failure.rank != rank || failure.told)
     say(fmt::format("rank {} ends: {}", rank, failure.text));
   told.store(true);
   if (ends.exchange(true)) return;
-  // Uses a new thread, because the job monitor's thread still has to send what it knows to other
+  // Use a new thread, because the thread of the job monitor must still send rank statuses to other
   // machines.
   std::thread([] { leave(kLostCode); }).detach();
 }

@@ -8,17 +8,17 @@
 
 #include "comm/monitor/job_monitor.h"
 
-// How the ranks of a job end after a failure.
+// Functions that end the ranks of a job after a failure.
 namespace heddle::tools {
 
 // Collects the errors of ranks that are threads of this process, and the failure that their job
-// monitors report.
+// monitors (comm/monitor) report.
 class RankErrors {
  public:
   // Stores an error of `rank`. `monitor` is nullptr if the rank failed before it created one.
   void keep(std::exception_ptr error, int rank, const comm::JobMonitor* monitor);
-  // Throws the cause if an error was stored. In a job of several ranks the message has a line per
-  // rank.
+  // Throws the cause if an error was stored. In a job of several ranks, the message has one line
+  // per rank.
   void rethrow(int ranks);
 
  private:
@@ -28,17 +28,18 @@ class RankErrors {
   std::optional<comm::JobFailure> failure_;
 };
 
-// Catches SIGTERM from now on. The handler stores the signal for endSignal(), which
-// comm::StartTimeout and then the job monitor poll. After the last WatcherPoll is destroyed, the
-// handler ends the process itself.
+// Installs a handler for SIGTERM. The handler stores the signal for endSignal(). First
+// comm::StartTimeout polls endSignal(), and later the job monitor does. After the last WatcherPoll
+// is destroyed, the handler itself ends the process.
 void catchEndSignal();
-// Prints why the job has not started and ends this process. Runs on a thread of comm::StartTimeout.
+// Prints why the job has not started, and ends this process. A thread of comm::StartTimeout calls
+// this function.
 [[noreturn]] void endBeforeStart(const std::string& text, int signal);
-// Returns the caught signal, or 0, for JobMonitorOptions::end_signal.
+// Returns the signal that was caught, or 0. JobMonitorOptions::end_signal points to the result.
 const std::atomic<int>& endSignal();
-// While this object lives, the job monitor of this process polls endSignal(), and the functions
-// that end the process ask the monitor whether other ranks have printed. The monitor must outlive
-// this object. If the process is already ending, the destructor does not return.
+// While this object exists, the job monitor of this process polls endSignal(). The functions that
+// end the process then ask the monitor whether the other ranks have printed. The monitor must
+// outlive this object. If the process is already ending, the destructor does not return.
 class WatcherPoll {
  public:
   // `deadline` is JobMonitorOptions::deadline, in seconds.
@@ -48,14 +49,14 @@ class WatcherPoll {
   WatcherPoll& operator=(const WatcherPoll&) = delete;
 };
 
-// A process that is one rank waits before it ends until the other ranks have printed, but at most
-// for a part of the deadline. The reason is that mpirun kills all other processes as soon as one is
-// gone. Compilers that the process has started end first.
+// If a process is one rank of an mpirun job, the next functions first end the compilers that the
+// process has started. They then wait until the other ranks have printed, but at most for a part of
+// the deadline. The reason: as soon as one process has ended, mpirun kills all other processes.
 
-// Prints the failure and lets a new thread end the process. Serves as
-// JobMonitorOptions::on_failure.
+// Prints the failure and starts a thread that ends the process. JobMonitorOptions::on_failure calls
+// this function.
 void endProcess(int rank, const comm::JobFailure& failure);
-// Prints why the rank has thrown and ends the process.
+// Prints `reason`, the error of this rank, and ends the process.
 [[noreturn]] void endFailedProcess(const comm::JobMonitor& monitor, const std::string& reason,
                                    int code);
 

@@ -11,7 +11,7 @@
 namespace heddle::tools {
 namespace {
 
-// Accepts integers from `least` on.
+// Returns a validator that accepts integers of at least `least`.
 CLI::Validator atLeast(int64_t least) {
   return CLI::Validator(
       [least](std::string& text) {
@@ -70,7 +70,7 @@ void addRun(CLI::App& app, Options& o) {
                   "from the seed");
   run->add_option("--output-dir", o.output_dir, "write every output as NAME.npy into this folder");
   run->add_option("--seed", o.seed, "seed for the inputs that are not given");
-  // This is a flag, so that `--check FILE` does not take the file as its value.
+  // Make --check a flag, so that `--check FILE` does not take the file as its value.
   run->add_flag("--check{sample}", o.check,
                 "compare with the reference: --check=full, or --check for a sample of elements")
       ->check(CLI::IsMember({"full", "sample"}));
@@ -139,7 +139,7 @@ void addOthers(CLI::App& app, Options& o) {
 
 int dispatch(const CLI::App& app, Options options) {
   if (app.got_subcommand("run")) return runCommand(options);
-  // The other commands do not communicate: under mpirun only rank 0 runs them.
+  // All commands except `run` need no communication, so under mpirun only rank 0 executes them.
   if (const std::optional<ProcessRank> process = processRank()) {
     if (process->rank != 0) return 0;
     if (options.ranks == 0) options.ranks = process->ranks;
@@ -159,8 +159,9 @@ std::string faultOf(const CLI::App& app, const CLI::ParseError& error, int argc,
                      argc > 1 ? fmt::format(", found {}", argv[1]) : " (see --help)");
 }
 
-// Prints help or a fault of the command line. Under mpirun most such faults occur on all ranks.
-// Rank 0 prints its fault at once, and its exit ends the other ranks while they wait.
+// Prints the help text or a fault of the command line. Under mpirun most faults of the command line
+// occur on all ranks. Rank 0 prints the fault at once, while the other ranks wait; its exit then
+// ends them.
 int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const std::optional<ProcessRank> process = processRank();
   const bool waits = process && process->rank != 0;

@@ -20,7 +20,7 @@ struct Options {
   std::string output_dir;
   uint64_t seed = 0;
   std::string check;      // "", "sample", "full"
-  std::string reference;  // the fusion to compare with; empty: the default
+  std::string reference;  // file of the fusion to compare with; empty: the default
   int repeat = 1;
   bool json = false;
   bool verify = true;
@@ -50,12 +50,12 @@ int devicesCommand(const Options& options);
 int opsCommand(const Options& options);
 
 // Converts --skip, --overlap, --verify-each and --time-passes to options of the passes. `sizes` are
-// the values of --set, for the cost model. If --time-passes is given, `times` gets the seconds of
-// each pass; it must outlive the result.
+// the values of --set, which the cost model needs. If --time-passes is given, `times` receives the
+// seconds of each pass. `times` must outlive the result.
 host::PassOptions passOptions(const Options& options, const SizeBindings& sizes,
                               PassTimes* times = nullptr);
 
-// Returns the requested device, or the default: cuda if there is a GPU, else cpu.
+// Returns the requested device. If `asked` is empty, returns cuda if there is a GPU, otherwise cpu.
 host::DeviceKind chooseDevice(const std::string& asked);
 
 }  // namespace heddle::tools

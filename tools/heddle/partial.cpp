@@ -13,8 +13,9 @@
 namespace heddle::tools {
 namespace {
 
-// Returns the part of a float element. `distance` counts the parts from the one with the special
-// value of this element; that one differs from element to element.
+// Returns one part of a float element. One part of each element has a special value, and this part
+// differs from element to element. `distance` is the number of parts from the special part to this
+// part.
 double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   const double twice = toDouble(roundTo(dtype, 2 * whole));
   switch (op) {
@@ -34,7 +35,7 @@ double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   return whole;
 }
 
-// Returns the part of an integer element. Sums and products wrap.
+// Returns one part of an integer element, like floatPart(). Sums and products wrap.
 int64_t integerPart(ReduceOp op, DType dtype, int64_t whole, int64_t distance) {
   const auto bits = static_cast<uint64_t>(whole);
   switch (op) {
@@ -62,7 +63,7 @@ Scalar partOfElement(ReduceOp op, DType dtype, const Scalar& whole, int64_t dist
   return roundTo(dtype, floatPart(op, dtype, std::get<double>(whole), distance));
 }
 
-// Returns the part at `position` along one axis.
+// Returns part number `position` of `parts` parts along one mesh axis.
 HostTensor partAlong(const HostTensor& whole, ReduceOp op, int64_t position, int64_t parts) {
   HostTensor part(whole.dtype, whole.sizes);
   for (int64_t i = 0; i < whole.numel(); ++i) {

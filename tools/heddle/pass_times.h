@@ -10,9 +10,9 @@ namespace heddle::tools {
 // The seconds of each compiler pass, for --time-passes.
 class PassTimes {
  public:
-  // Adds to the time of the pass, which may run several times.
+  // Adds seconds to the time of a pass. A pass may run several times.
   void add(std::string_view pass, double seconds);
-  // Returns one line per pass, in the order in which they first ran, and their sum.
+  // Returns one line per pass, in the order in which the passes first ran, and a line with the sum.
   std::string table() const;
 
  private:

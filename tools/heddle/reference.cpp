@@ -23,7 +23,8 @@ class ReferenceFitter {
     countsFit();
     for (ValueId id : reference_.fusion.inputs()) addInput(id);
     for (const auto& [symbol, size] : reference_.fusion.size_defaults) {
-      const auto said = given_.sizes.find(symbol);  // used for a symbol that no input determines
+      const auto said =
+          given_.sizes.find(symbol);  // the value for a symbol that no input determines
       reference_.inputs.sizes.emplace(symbol, said == given_.sizes.end() ? size : said->second);
     }
     for (size_t i = 0; i < program_.outputs.size(); ++i) outputFits(i);
@@ -85,7 +86,8 @@ class ReferenceFitter {
     inputs.tensors.back() = whole;
   }
 
-  // Gives the symbol of an axis its value. If the symbol already has one, the sizes must agree.
+  // Gives the symbol of an axis its value. If the symbol already has a value, both values must be
+  // equal.
   void bind(const Value& value, size_t axis, int64_t got) {
     const Size& extent = value.tensor.domain[axis].extent;
     SizeBindings& sizes = reference_.inputs.sizes;

@@ -14,9 +14,9 @@ struct Reference {
   Inputs inputs;  // in the order of the fusion, with its sizes
 };
 
-// Reads the reference of --reference PATH for a job of `ranks` ranks. Tensors of `inputs` without
-// data are filled from the seed, with the same values that the ranks use for their parts. Throws a
-// UserError that names the first difference between the fusion and the program.
+// Reads the file of --reference for a job of `ranks` ranks. Fills tensors of `inputs` that have no
+// data with values from the seed, which are the values that the ranks use for their blocks. If the
+// fusion does not fit the program, throws UserError with the first difference.
 Reference readReference(const std::string& path, const host::Program& program, Inputs& inputs,
                         uint64_t seed, int ranks);
 

@@ -18,11 +18,11 @@ struct Report {
   std::vector<std::string> segments;  // "g0 kernel: ..."
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
-  std::vector<double> seconds;  // per timed run, until the device has finished
-  double prepare_seconds = 0;   // the first run: planning, compiling and running
+  std::vector<double> seconds;  // of each timed run, until the device has finished
+  double prepare_seconds = 0;   // of the first run, which plans, compiles and runs
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was requested
-  std::string reference;   // the file of the reference, if it is not the fusion itself
+  std::string reference;   // file of the reference; empty: the fusion itself
   std::vector<OutputCheck> checks;
 
   bool passed() const;

@@ -39,7 +39,7 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the program of a file. `sizes` are the sizes of the run.
+// Returns the program of a file for a run with the sizes `sizes`.
 host::Program programOf(const Source& source, const SizeBindings& sizes, int ranks,
                         const Options& options, PassTimes& times) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
@@ -49,7 +49,7 @@ host::Program programOf(const Source& source, const SizeBindings& sizes, int ran
                        host::attentionOptions(chooseDevice(options.device), sizes));
 }
 
-// Copies this rank's part of every input to its device.
+// Copies this rank's block of every input to the rank's device.
 std::vector<host::Argument> placeInputs(const Rank& rank, const host::Program& program,
                                         const Inputs& inputs, uint64_t seed) {
   std::vector<host::Argument> arguments;
@@ -141,7 +141,7 @@ struct Job {
   host::Program program;
   PassTimes pass_times;
   std::string reference_file;
-  std::optional<Reference> reference;  // if it is not the fusion itself
+  std::optional<Reference> reference;  // nullopt: the fusion itself
   std::unique_ptr<codegen::ImageCache> images;
 };
 
@@ -156,8 +156,8 @@ host::InjectedFault faultOf(const std::string& spec, int ranks) {
   return fault;
 }
 
-// Checks the fault before anything runs, so that all ranks reject it. Errors that only a plan
-// reveals are reported by the faulty rank.
+// Checks the injected fault before anything runs, so that all ranks reject an invalid fault. Errors
+// that are visible only in the plan are reported by the faulty rank.
 void checkInjected(const host::InjectedFault& fault, const host::Program& program,
                    const SizeBindings& sizes, int ranks) {
   const host::Program inlined = host::inlineCalls(host::concretized(program, ranks));
@@ -172,8 +172,8 @@ void checkInjected(const host::InjectedFault& fault, const host::Program& progra
                     fault.instruction, texts[static_cast<size_t>(fault.instruction)]);
 }
 
-// Returns the settings that must be equal on all ranks, because a difference would give a wrong
-// result or none.
+// Returns the settings that must be equal on all ranks. If they differed, the result would be
+// wrong, or the job would not end.
 std::map<std::string, std::string> sharedSettings(const Options& options) {
   std::map<std::string, std::string> settings = {
       {"--device", std::string(host::name(chooseDevice(options.device)))},
@@ -193,8 +193,9 @@ std::map<std::string, std::string> sharedSettings(const Options& options) {
   return settings;
 }
 
-// Returns the file of the reference if it is not the source itself: --reference, or for a host
-// program the fusion of the same name in the same folder. Empty: there is none.
+// Returns the file of the reference, or "" if the reference is the source itself or does not exist.
+// The file is the argument of --reference, or, for a host program, the fusion with the same name in
+// the same folder.
 std::string referenceOf(const Source& source, const Options& options) {
   if (options.check.empty()) {
     HEDDLE_USER_CHECK(options.reference.empty(), "--reference {}: it has no effect without --check",
@@ -232,7 +233,7 @@ Job prepareJob(const Options& options, int ranks) {
   return job;
 }
 
-// Writes one timeline of all ranks. Collective.
+// Writes one timeline of all ranks. All ranks must call this function.
 void writeTimeline(const Rank& rank, host::RunProfile& profile, const std::string& path) {
   const std::string clock = comm::hostClock();
   const std::vector<std::string> all =
@@ -259,7 +260,7 @@ void runRank(const Rank& rank, const Job& job, const Options& options, Report& r
 
   rank.world->barrier();
   std::optional<host::Outputs> outputs;
-  // The outputs of a run are released before the next run, so that memory holds them only once.
+  // Release the outputs of a run before the next run, so that only one set of outputs is in memory.
   host::RunProfile profile;
   host::RunOptions run_options;
   const auto timedRun = [&] {

@@ -17,7 +17,7 @@
 namespace heddle::tools {
 namespace {
 
-// Splits "name=value" of an option.
+// Splits the text "name=value" of an option into name and value.
 std::pair<std::string, std::string> splitPair(const std::string& option, const std::string& text) {
   const size_t at = text.find('=');
   HEDDLE_USER_CHECK(at != std::string::npos && at > 0 && at + 1 < text.size(),

@@ -15,10 +15,10 @@ namespace heddle::tools {
 // A fusion or a host program, read from a file.
 using Source = std::variant<Fusion, host::Program>;
 
-// Reads and parses a file. Throws UserError if it cannot be read or does not parse.
+// Reads and parses a file. Throws UserError if the file cannot be read or is not valid.
 Source readSource(const std::string& path);
 
-// One input, by the name in the file.
+// One input of the fusion or program, with its name in the file.
 struct InputSpec {
   std::string name;
   bool is_scalar = false;
@@ -34,13 +34,14 @@ struct Settings {
 };
 Settings settingsOf(const Source& source, const Options& options);
 
-// Makes `sizes` the defaults of the file's sizes. Runs use the defaults for sizes that the inputs
-// do not determine, such as factors of an extent. The defaults also decide how a fusion is lowered,
-// equally on all ranks.
+// Returns the source with `sizes` as the defaults of its sizes. Runs use the defaults for sizes
+// that the inputs do not determine, such as factors of an extent. The defaults also affect how a
+// fusion is lowered, in the same way on all ranks.
 Source withSizes(Source source, const SizeBindings& sizes);
 
-// The unsharded inputs of a run: .npy files where given, else values from the seed. Sizes that the
-// files determine are added to `sizes`. The result is the same on every rank.
+// The unsharded inputs of a run. An input comes from its .npy file if one is given, otherwise its
+// values come from the seed. Sizes that the files determine are added to `sizes`. The inputs are
+// the same on every rank.
 struct Inputs {
   std::vector<HostTensor> tensors;  // per input; empty for scalars
   std::vector<Scalar> scalars;      // per input; unused for tensors
@@ -48,8 +49,8 @@ struct Inputs {
 };
 Inputs makeInputs(const Source& source, const Options& options);
 
-// Requires a value for every symbol in the sizes of the file's tensors. Otherwise throws a
-// UserError that names the symbol.
+// Throws UserError if a symbol in the sizes of the file's tensors has no value. The error names the
+// symbol.
 void requireSizes(const Source& source, const SizeBindings& sizes);
 
 }  // namespace heddle::tools

@@ -21,8 +21,8 @@ std::vector<double> all(const HostTensor& tensor, double error) {
   return std::vector<double>(static_cast<size_t>(tensor.numel()), error);
 }
 
-// Returns bounds of ops that move elements: the bounds move with the elements. Operand 1 is an
-// index or a fill value.
+// Returns the bounds for an op that moves elements, by moving the bounds with the elements. Operand
+// 1 is an index or a fill value.
 std::vector<double> movedErrors(const ReferenceContext& context, const Expression& expr,
                                 const std::vector<const Bounded*>& operands,
                                 const HostTensor& result) {
@@ -35,7 +35,7 @@ std::vector<double> movedErrors(const ReferenceContext& context, const Expressio
   }
   std::vector<double> errors = applyTo(context, expr, moved);
   for (double& e : errors) {
-    if (std::isnan(e)) e = 0;  // an index outside of the operand: every device must give NaN
+    if (std::isnan(e)) e = 0;  // the index is outside of the operand, so every device must give NaN
   }
   return errors;
 }

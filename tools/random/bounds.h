@@ -11,37 +11,39 @@
 
 namespace heddle::random {
 
-// Computes, element by element, how far a correct result may be from the reference. Results that
-// use another libm, another order of summation or another library can therefore be checked with a
-// bound that is neither a guess nor loose.
+// Computes, for each element, how far a correct result may be from the reference. A correct device
+// may use another libm, another order of summation or another library. The computed bounds allow
+// these differences and are still narrow.
 //
-// The reference evaluates every value. Each element also gets a bound e on |computed - reference|,
-// for a device that follows the op table:
-//   * Inputs, constants and sizes: e = 0.
-//   * A pointwise op that IEEE 754 defines (isExactOp: add, div, sqrt, floor, comparisons, casts,
-//     where, ...) adds nothing. Any other op adds kOpUlps units in the last place of the type in
-//     which it computes, and the change of its result if its operands change by kOperandUlps. This
-//     covers ops whose text consists of several operations.
-//   * Operands with e > 0 are propagated by sampling. The op is evaluated in double, without
-//     rounding, with each operand at v, v - e, v + e and, if they are in this range, at zero, the
-//     nearest integer and the samples of the other operands. The largest distance is the bound.
-//     fmod and remainder jump where the quotient passes an integer. If it may pass one, any value
-//     between 0 and the divisor is possible.
-//   * The result is rounded to its dtype at both ends of the range, so a bf16 or f16 is mostly
-//     exact.
-//   * Sums, matrix products and scans add n roundings of the accumulator's type, relative to the
-//     sum of absolute values, to the bounds of the elements. Integers are exact in any order.
-//   * Ops that move elements move the bounds.
-// A result is unknown if its samples differ in kind (bool, integer, or NaN or infinity against a
-// number), or if it depends on an unknown value. This is the case for floor, comparisons, casts to
-// integers and sorts near a jump, for poles, and for overflow at the edge. NaN and infinities that
-// all samples share are exact.
+// The reference (ir/reference/reference.h) evaluates every value v. Each element also gets a bound
+// e on |result of the device - v|, for a device that follows the op table. The rules are:
+//   * Inputs, constants and sizes have e = 0.
+//   * A pointwise op for which isExactOp() is true (add, div, sqrt, floor, comparisons, casts,
+//     where, ...) adds nothing, because IEEE 754 defines its result.
+//   * Every other pointwise op adds two terms. The first is kOpUlps units in the last place of the
+//     type in which the op computes. The second is the change of the result if the operands change
+//     by kOperandUlps units. It covers ops whose text consists of several operations.
+//   * The bounds of operands with e > 0 are propagated by sampling. The op is evaluated in double,
+//     without rounding, with each operand at v, v - e and v + e. Zero, the nearest integer and the
+//     samples of the other operands are used too if they are in this range. The largest distance of
+//     the results is the bound.
+//   * fmod and remainder jump where the quotient passes an integer. If the quotient may pass an
+//     integer, any value between 0 and the divisor is possible.
+//   * Both ends of the range are rounded to the dtype of the result. Results of type bf16 and f16
+//     are therefore usually exact.
+//   * Sums, matrix products and scans of n elements add n roundings of the accumulator's type,
+//     relative to the sum of absolute values. Integers are exact in any order.
+//   * Ops that move elements also move their bounds.
+// A result is unknown if it depends on an unknown value, or if its samples differ in an essential
+// way: in a bool or integer value, or because only some of them are NaN or infinite. This happens
+// for floor, comparisons, casts to integers and sorts near a jump, at poles, and near overflow. If
+// all samples are NaN, or the same infinity, the result is exact.
 //
-// An element is compared if it is well conditioned: e <= conditionLimit(dtype) * max(1, |v|). Then
-// |got - v| <= e must hold. With e = 0 both must be equal, where -0.0 equals 0.0; NaN matches NaN.
-// All other elements are counted as excluded.
+// An element is compared if e <= conditionLimit(dtype) * max(1, |v|). It is right if |got - v| <=
+// e. If e = 0, both must be equal, where -0.0 equals 0.0 and NaN matches NaN. All other elements
+// are excluded from the comparison and only counted.
 inline constexpr double kUnknown = std::numeric_limits<double>::infinity();
-// The value is correct but may have the other sign: a zero that a maximum selects from two zeros.
+// The error of a zero whose sign is not defined, for example if maximum selects between two zeros.
 inline constexpr double kZeroOfAnySign = -1;
 inline constexpr double kOpUlps = 16;
 inline constexpr double kOperandUlps = 2;
@@ -53,7 +55,7 @@ struct Bounded {
 
 Bounded exactly(HostTensor value);
 
-// Evaluates one expression. operands[i] belongs to expr.inputs[i].
+// Evaluates one expression. operands[i] is the value of expr.inputs[i].
 Bounded evaluateBounded(const ReferenceContext& context, const Expression& expr,
                         const std::vector<const Bounded*>& operands);
 
@@ -61,7 +63,7 @@ Bounded evaluateBounded(const ReferenceContext& context, const Expression& expr,
 std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs& inputs,
                                      const SizeBindings& sizes);
 
-// Returns whether the result of the op is the same on every device for the same operands.
+// Returns whether the op gives the same result on every device for the same operands.
 bool isExactOp(const OpDef& op);
 
 double conditionLimit(DType dtype);
@@ -81,7 +83,8 @@ Comparison compare(const HostTensor& got, const Bounded& expected);
 // Returns the distance between neighbouring numbers near 1, in the type in which values of `dtype`
 // are computed.
 double computeUlp(DType dtype);
-// Returns the bound of round(v), where v is within `error` of `raw` and the reference is `value`.
+// Returns the bound for a result that is rounded to `dtype`. The unrounded result is within `error`
+// of `raw`, and the reference is `value`.
 double boundAfterRounding(DType dtype, double raw, double error, double value);
 
 std::vector<double> pointwiseErrors(const ReferenceContext& context, const Expression& expr,
@@ -97,10 +100,11 @@ std::vector<double> scanErrors(const Expression& expr, const Bounded& operand,
 std::vector<double> scatterAddErrors(const ReferenceContext& context, const Expression& expr,
                                      const std::vector<const Bounded*>& operands,
                                      const HostTensor& result);
-// Applies the op of `expr` to other tensors: f64 for values and errors, i64 for indices.
+// Applies the op of `expr` to other operands. Values and errors are f64 tensors, indices are i64
+// tensors.
 std::vector<double> applyTo(const ReferenceContext& context, const Expression& expr,
                             const std::vector<HostTensor>& operands);
-// Returns a tensor of f64 with the sizes of `like`.
+// Returns an f64 tensor of `values` with the sizes of `like`.
 HostTensor doubles(const HostTensor& like, const std::vector<double>& values);
 std::vector<double> absolutes(const HostTensor& tensor);
 

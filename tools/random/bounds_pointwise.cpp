@@ -16,7 +16,8 @@ struct Operand {
   double error = 0;
 };
 
-// Samples of the values that an operand may have, as the op reads it.
+// Samples of the values that an operand may have, after conversion to the type in which the op
+// computes.
 struct Samples {
   std::array<double, 16> at;
   size_t count = 0;
@@ -32,7 +33,7 @@ struct Samples {
 
 bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Returns the distance of `b` from `a`; kUnknown if only one of them is a number.
+// Returns the distance of `b` from `a`, or kUnknown if only one of them is a number.
 double distance(double a, double b) {
   if (isSame(a, b)) return 0;
   const double d = std::fabs(a - b);
@@ -70,7 +71,7 @@ class PointwiseBound {
     return boundAfterRounding(result_, toDouble(chosen.value), chosen.error, toDouble(result));
   }
 
-  // Handles floats with bounds that are read as integers or bools.
+  // Returns the bound for floats with bounds that the op reads as integers or bools.
   double ofIntegers(const std::vector<Operand>& operands) const {
     for (const Operand& operand : operands) {
       if (operand.error <= 0) continue;
@@ -150,8 +151,9 @@ class PointwiseBound {
     return largest;
   }
 
-  // a - b q, where q is a / b rounded to an integer, is linear in a and b as long as q is constant.
-  // Its extremes are then at the corners. Otherwise it may have any value from 0 to b.
+  // Returns the bound for fmod and remainder, that is, for a - b q, where q is a / b rounded to an
+  // integer. As long as q is constant, the value is linear in a and b, so its extremes are at the
+  // corners. Otherwise it may have any value from 0 to b.
   double sawtooth(const std::vector<Operand>& operands, double centre) const {
     const bool is_fmod = op_.name == "fmod";
     if ((!is_fmod && op_.name != "remainder") || !std::isfinite(centre)) return 0;
@@ -187,7 +189,7 @@ class PointwiseBound {
       for (const double sign : {-1.0, 1.0}) {
         operands[i] = centre[i] * (1 + sign * kOperandUlps * ulp);
         const double d = distance(y, at(operands));
-        // Beyond the end of the domain, the op has no value to compare with.
+        // Skip samples beyond the end of the domain, where the op has no value to compare with.
         if (d < kUnknown) moved = std::max(moved, d);
       }
     }
@@ -199,7 +201,7 @@ class PointwiseBound {
     return op_.text.starts_with("hd::") && op_.text.find("hd::", 4) == op_.text.npos;
   }
 
-  // Intermediate terms of an op that consists of several operations may overflow its type.
+  // Returns whether intermediate terms of an op that consists of several operations may overflow.
   bool overflowsWithin(const double* centre) const {
     // Beyond this threshold of softplus, exp() is infinite in f32.
     if (op_.name == "softplus" && compute_ == DType::F32 && centre[2] > 80) return true;
@@ -211,8 +213,8 @@ class PointwiseBound {
     return op_.arity > 1 && !isOneCall() && product > (compute_ == DType::F64 ? 1e308 : 3e38);
   }
 
-  // Terms of an op that consists of several operations may cancel. Each term is about as large as
-  // the operands.
+  // Returns the error that cancellation adds. Terms of an op that consists of several operations
+  // may cancel. Each term is about as large as the operands.
   double cancellation(const double* centre) const {
     if (isOneCall() && op_.name != "lgamma") return 0;
     double largest = 0;

@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// Multiplications and additions of a scatter are rounded to its type. For types that are coarser
-// than the bound allows, this adds half a unit.
+// Returns the rounding error that a scatter adds because it rounds to its own type: half a unit in
+// the last place for coarse types.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;
@@ -30,7 +30,8 @@ bool anyUnknown(const std::vector<Element>& elements) {
                      [](const Element& e) { return !(e.error < kUnknown); });
 }
 
-// Returns whether the sum is exact in every order, as sums of a few small integers are.
+// Returns whether the sum is exact in every order. This is true for sums of a few small integers,
+// for example.
 bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) {
   return elements.size() <= 2 ||
          (size * computeUlp(dtype) < 1 &&
@@ -38,7 +39,8 @@ bool isExactSum(const std::vector<Element>& elements, double size, DType dtype) 
                       [](const Element& e) { return e.value == std::nearbyint(e.value); }));
 }
 
-// Returns the bound of a sum in any order, in the type in which `dtype` is computed.
+// Returns the bound of a sum that may be computed in any order, in the type in which `dtype` is
+// computed.
 double sumError(const std::vector<Element>& elements, DType dtype, double value) {
   if (std::any_of(elements.begin(), elements.end(), isNan)) return 0;
   if (anyUnknown(elements)) return kUnknown;
@@ -121,7 +123,8 @@ double reducedError(ReduceOp op, const std::vector<Element>& elements, const Hos
   return kUnknown;
 }
 
-// Returns the offsets of all combinations of inner steps, starting from `place`.
+// Returns the indices that are reached from `place` by all combinations of steps along the inner
+// axes (ir/reference/elements.h).
 std::vector<int64_t> innerOffsets(const Accesses& accesses, int64_t place) {
   std::vector<int64_t> places = {place};
   for (size_t axis = 0; axis < accesses.inner_sizes.size(); ++axis) {
@@ -146,7 +149,8 @@ Element elementAt(const Bounded& bounded, int64_t i) {
   return {toDouble(bounded.value.at(i)), bounded.errors[static_cast<size_t>(i)]};
 }
 
-// Returns whether the order of the line is certain. `order` holds its elements after sorting.
+// Returns whether every correct sort gives this order. `order` contains the elements of the line
+// after sorting.
 bool isSettled(const std::vector<Element>& order, bool descending) {
   const bool exact =
       std::all_of(order.begin(), order.end(), [](const Element& e) { return e.error <= 0; });
@@ -187,8 +191,7 @@ std::vector<double> reductionErrors(const ReferenceContext& context, const Expre
   return errors;
 }
 
-// Returns the bounds of matmul and linear. The activations increase no distance by more than
-// kSteepest.
+// Returns the bounds of matmul and linear. kSteepest is the largest slope of the activations.
 std::vector<double> matmulErrors(const ReferenceContext& context, const Expression& expr,
                                  const std::vector<const Bounded*>& operands,
                                  const HostTensor& result) {

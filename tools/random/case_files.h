@@ -6,15 +6,15 @@
 
 namespace heddle::random {
 
-// Write and read a case as files: PATH.fusion, PATH.NAME.npy for each tensor input, and
-// PATH.layouts with a line `NAME offset strides...` for each input that is not dense. Scalars
-// become defaults of the fusion.
+// Write and read a case (FusionCase) as files. PATH.fusion contains the fusion, and PATH.NAME.npy
+// contains a tensor input. PATH.layouts has a line `NAME offset strides...` for each input that is
+// not dense. Scalars become defaults of the fusion.
 void writeCase(const FusionCase& fusion_case, const std::string& path);
 FusionCase readCase(const std::string& fusion_file);
 
 // Returns the command `heddle run PATH.fusion --input ... --check=full` for the files of writeCase.
-// This command uses dense inputs; for a fault that depends on a layout, use `heddle-fuzz --replay
-// PATH.fusion`.
+// This command uses dense inputs. For a fault that depends on a layout, use
+// `heddle-fuzz --replay PATH.fusion` instead.
 std::string replayCommand(const FusionCase& fusion_case, const std::string& path);
 
 }  // namespace heddle::random

@@ -40,14 +40,14 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// Returns numbers of magnitude 1, some of them integers. With `special`, some are NaN, infinities,
-// zeros of both signs, and the least and largest values of the type.
+// Returns random numbers of magnitude about 1, some of which are integers. With `special`, some are
+// NaN, infinities, zeros of both signs, or the smallest and largest values of the type.
 HostTensor randomValues(Choices& choices, DType dtype, const std::vector<int64_t>& sizes,
                         bool special);
 Scalar randomScalar(Choices& choices, DType dtype);
 
-// Returns a layout for `values`. If it stretches an axis, the values along this axis are made
-// equal.
+// Returns a random layout for `values`. If the layout stretches an axis, the function makes the
+// values along this axis equal.
 InputLayout randomLayout(Choices& choices, HostTensor& values);
 
 }  // namespace heddle::random

@@ -18,7 +18,8 @@ namespace {
 
 bool hasBigValues(double v) { return std::fabs(v) > 1e6; }
 
-// Returns whether a value can be compared and used by further ops.
+// Returns whether enough elements of a value are known, so that it can be compared and used by
+// further ops.
 bool isUseful(const Bounded& bounded, Choices& choices) {
   const auto count = static_cast<double>(bounded.errors.size());
   if (count == 0) return choices.oneIn(3);
@@ -59,7 +60,7 @@ class Generator {
     makeSizes();
     makeInputs();
     const int64_t ops = choices_.between(options_.min_ops, options_.max_ops);
-    // Small fusions are as frequent as large ones.
+    // Make small fusions as frequent as large fusions.
     const int64_t wanted = choices_.oneIn(2) ? ops : std::min<int64_t>(ops, 5 + ops % 12);
     for (int64_t tries = 0; made_ < wanted && tries < 30 * wanted; ++tries) tryOp();
     makeOutputs();
@@ -178,7 +179,8 @@ class Generator {
     return true;
   }
 
-  // Chooses the outputs: as many unused values as allowed, and sometimes a used one.
+  // Chooses the outputs: as many unused values as allowed, and sometimes a value that other ops
+  // use.
   void makeOutputs() {
     const Fusion& fusion = builder_.fusion();
     const IdVector<ValueId, std::vector<ExprId>> users = fusion.users();

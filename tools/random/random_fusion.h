@@ -11,8 +11,8 @@
 
 namespace heddle::random {
 
-// Memory layout of a tensor input, in elements. A stretched axis has stride 0. The first element is
-// at `offset`, which misaligns the tensor.
+// The memory layout of a tensor input, in elements. A stretched axis has stride 0. The first
+// element is at `offset`; an offset other than 0 misaligns the tensor.
 struct InputLayout {
   std::vector<int64_t> strides;
   int64_t offset = 0;
@@ -30,23 +30,23 @@ struct FusionCase {
 struct GeneratorOptions {
   int min_ops = 5;
   int max_ops = 60;
-  bool layouts = true;  // inputs with gaps, other memory orders, stretched axes, misalignment
-  std::vector<OpKind> without;  // kinds of ops to leave out
-  bool wild_casts = true;       // casts to integers of NaN, infinities and values out of range
-  bool gelu_products = true;    // matrix products with gelu; cuBLASLt's gelu exceeds the bounds
+  bool layouts = true;  // true: inputs may have gaps, other orders, stretched axes, misalignment
+  std::vector<OpKind> without;  // kinds of ops that are not used
+  bool wild_casts = true;       // true: integer casts of NaN, infinities and values out of range
+  bool gelu_products = true;    // true: matrix products with gelu (cuBLASLt's exceeds the bounds)
   int64_t max_elements = 4096;  // largest number of elements of a value
 };
 
 // Returns a valid fusion that depends only on the seed, the op table and the reference.
-// - Every row of the op table takes part by its kind, arity and attributes, and every dtype by
-//   kAllDTypes. New ops and dtypes therefore take part without a change here.
-// - If the builder rejects an op, another one is tried.
-// - An op whose result is mostly unknown, NaN or infinite (tools/random/bounds.h) is dropped again,
-//   so that the remaining values can be compared.
+// - The generator uses every row of the op table by its kind, arity and attributes, and every dtype
+//   in kAllDTypes. New ops and dtypes are therefore used without a change to the generator.
+// - If FusionBuilder rejects an op, the generator tries another op.
+// - If the result of an op is mostly unknown (tools/random/bounds.h), NaN or infinite, the
+//   generator removes the op. Most remaining values can therefore be compared.
 FusionCase randomCase(uint64_t seed, const GeneratorOptions& options = {});
 
-// Returns the rows of the op table that the generator cannot create. A test requires that there are
-// none.
+// Returns the rows of the op table that the generator cannot use. A test requires that the result
+// is empty.
 std::vector<std::string_view> unknownRows();
 
 // Returns dense and aligned layouts for all inputs.

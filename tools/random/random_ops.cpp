@@ -116,7 +116,7 @@ bool OpMaker::isLeftOut(OpKind kind) const {
 ValueId OpMaker::tensor(bool with_axes) {
   const auto count = static_cast<int64_t>(context_.values.size());
   for (int64_t tries = 4 * count; tries > 0; --tries) {
-    // The later half of the values is chosen more often, so that chains of ops grow long.
+    // Choose the later half of the values more often, so that long chains of ops are created.
     const int64_t from = choices_.oneIn(2) ? count / 2 : 0;
     const auto id = ValueId(choices_.between(from, count - 1));
     if (!b_.fusion().value(id).is_scalar && (!with_axes || rank(id) > 0)) return id;
@@ -196,7 +196,7 @@ bool OpMaker::randomAttrs(const OpDef& op, Attrs& attrs) {
 
 bool OpMaker::pointwise(const OpDef& op) {
   std::vector<ValueId> operands;
-  if (choices_.oneIn(40)) {  // on the host
+  if (choices_.oneIn(40)) {  // an op on scalars, which the host computes
     for (int i = 0; i < op.arity; ++i) operands.push_back(scalar());
   } else {
     operands.push_back(tensor());

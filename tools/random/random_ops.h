@@ -11,13 +11,13 @@
 
 namespace heddle::random {
 
-// The material for the ops of a random fusion.
+// What OpMaker may use for the ops of a random fusion.
 struct OpContext {
   const SizeBindings& sizes;
   const std::vector<Size>& extents;  // for new axes
   const IdVector<ValueId, std::shared_ptr<const Bounded>>& values;
-  const std::vector<OpKind>& without;  // kinds to leave out
-  bool gelu_products = true;           // products with gelu
+  const std::vector<OpKind>& without;  // kinds of ops that are not used
+  bool gelu_products = true;           // true: matrix products may have the activation gelu
 };
 
 DType randomDType(Choices& choices);
@@ -28,7 +28,8 @@ class OpMaker {
   OpMaker(FusionBuilder& builder, Choices& choices, const OpContext& context)
       : b_(builder), choices_(choices), context_(context) {}
 
-  // Adds an op. Returns false, or throws a UserError of the builder, if the choices do not fit.
+  // Adds an op. If the random choices do not fit, it returns false or throws a UserError of
+  // FusionBuilder.
   bool make();
   // Returns whether make() can create this row.
   static bool knows(const OpDef& op);
@@ -55,7 +56,7 @@ class OpMaker {
 
   bool randomAttrs(const OpDef& op, Attrs& attrs);
   ValueId tensor(bool with_axes = false);
-  ValueId partner(ValueId x);  // a value that broadcasts with x, or a scalar
+  ValueId partner(ValueId x);  // a scalar, or a tensor that can be broadcast with x
   ValueId scalar();
   Scalar literal();
   ValueId indexFor(const std::vector<Size>& sizes, int64_t extent);

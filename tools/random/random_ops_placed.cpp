@@ -51,7 +51,7 @@ bool OpMaker::pad() {
   return true;
 }
 
-// Returns an i64 tensor of `sizes` with indices below `extent`; sometimes an index is outside.
+// Returns an i64 tensor of `sizes` with indices below `extent`. Sometimes an index is out of range.
 ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   ValueId index = kNoValue;
   for (int tries = 20; tries > 0 && index == kNoValue; --tries) {
@@ -69,7 +69,7 @@ ValueId OpMaker::indexFor(const std::vector<Size>& sizes, int64_t extent) {
   return b_.pointwise("minimum", {index, b_.constant(extent - 1)});
 }
 
-// Reduces one of the constant extents, except that of `whole_axis`.
+// Reduces one of the constant extents. The extent of `whole_axis` is not reduced.
 void OpMaker::shrink(std::vector<Size>& sizes, size_t whole_axis) {
   const auto axis = static_cast<size_t>(choices_.below(static_cast<int64_t>(sizes.size())));
   if (axis == whole_axis || !sizes[axis].isConstant() || sizes[axis].constant() < 2) return;

@@ -42,7 +42,7 @@ bool OpMaker::broadcast() {
   return true;
 }
 
-// Adds a new axis if there is no axis to stretch.
+// Adds an expand. If the value has no axis that can be stretched, the expand adds a new axis.
 bool OpMaker::expand() {
   ValueId x = tensor();
   std::vector<Size> sizes = b_.fusion().tensor(x).sizes();
@@ -142,7 +142,7 @@ bool OpMaker::linear() {
     }
     ProductOptions options;
     if (isFloat(a.dtype)) options.activation = choices_.pick({"none", "relu", "gelu_tanh"});
-    // The gelu of cuBLASLt is less exact than the bounds require.
+    // The gelu of cuBLASLt is less exact than the bounds (tools/random/bounds.h) require.
     if (!context_.gelu_products && options.activation == "gelu_tanh") options.activation = "relu";
     b_.linear(x, w, bias, options);
     return true;

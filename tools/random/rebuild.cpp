@@ -10,7 +10,7 @@
 namespace heddle::random {
 namespace {
 
-// Returns all values of the reference, by id.
+// Returns the values that the reference computes, by id.
 IdVector<ValueId, HostTensor> allValues(const FusionCase& from) {
   const ReferenceContext context{from.fusion, from.inputs, from.sizes};
   IdVector<ValueId, HostTensor> values(from.fusion.values().size());
@@ -130,7 +130,7 @@ class Rebuilder {
   FusionCase result_;
 };
 
-// Returns the first elements along each axis.
+// Returns the first sizes[i] elements along each axis i.
 HostTensor cutTo(const HostTensor& tensor, const std::vector<int64_t>& sizes) {
   TensorDesc block = denseDesc(tensor.dtype, sizes);
   block.global = tensor.sizes;

@@ -8,8 +8,8 @@
 
 namespace heddle::random {
 
-// Changes to a fusion. The values computed by `replaced` expressions come from another value, or
-// become inputs that hold the values of the reference.
+// Changes to a fusion. Each value in `replaced` is replaced by another value, or becomes an input
+// with the data that the reference computes.
 struct Edits {
   std::vector<ValueId> outputs;                        // empty: unchanged
   std::map<ValueId, std::optional<ValueId>> replaced;  // nullopt: becomes an input
@@ -19,11 +19,11 @@ struct Edits {
 // rejects its new operands.
 FusionCase rebuild(const FusionCase& from, const Edits& edits);
 
-// Returns the case with other sizes of its symbols; inputs keep their first elements. Throws
-// UserError if an input would have to grow.
+// Returns the case with other sizes of its symbols. Inputs keep their first elements along each
+// axis. Throws UserError if an input would have to grow.
 FusionCase resized(const FusionCase& from, const SizeBindings& sizes);
 
-// Returns the case with its scalars as defaults of the fusion.
+// Returns the case with the values of its scalars as defaults of the fusion.
 FusionCase withScalarDefaults(const FusionCase& from);
 
 }  // namespace heddle::random

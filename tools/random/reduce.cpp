@@ -39,7 +39,7 @@ class Reducer {
       best_ = std::move(candidate);
       return true;
     } catch (const std::exception&) {
-      return false;  // not a valid fusion, or one that cannot be checked
+      return false;  // the fusion is not valid or cannot be checked
     }
   }
   bool attempt(const Edits& edits) {
@@ -54,8 +54,8 @@ class Reducer {
     return sum;
   }
 
-  // Makes the first value that fails alone the only output. If there is none, removes as many
-  // outputs as possible.
+  // Searches an output that still fails as the only output, and keeps only this output. If there is
+  // none, removes as many outputs as possible.
   void dropOutputs() {
     const IdVector<ExprId, Expression> exprs = best_.fusion.exprs();
     for (const Expression& expr : exprs) {
@@ -82,8 +82,9 @@ class Reducer {
     return ids;
   }
 
-  // Turns the first part of the computed values into inputs at once: half of them, then up to 3/4
-  // of the rest, then up to 7/8. A long fusion thus becomes short after a few tries.
+  // Turns the first part of the computed values into inputs in one step: first one half, then up to
+  // 3/4 of the remaining values, then up to 7/8. A long fusion thus becomes short after a few
+  // tries.
   void cutHalves() {
     for (size_t parts = 2; parts <= 8; parts *= 2) {
       const std::vector<ValueId> ids = computed();
@@ -104,7 +105,7 @@ class Reducer {
     }
   }
 
-  // Replaces a value by an operand of the same type and sizes.
+  // Replaces a value by an operand of its expression that has the same type and sizes.
   bool bypass() {
     for (const Expression& expr : best_.fusion.exprs()) {
       const ValueId out = expr.outputs[0];
@@ -148,7 +149,8 @@ class Reducer {
     for (double (*simpler)(double) :
          {+[](double) { return 1.0; }, +[](double v) { return std::isfinite(v) ? v : 1.0; },
           +[](double v) { return std::nearbyint(v); }}) {
-      const std::vector<ValueId> inputs = best_.fusion.inputs();  // an attempt replaces best_
+      const std::vector<ValueId> inputs =
+          best_.fusion.inputs();  // a copy, because an attempt replaces best_
       for (ValueId id : inputs) {
         if (best_.inputs.tensors.contains(id)) {
           attempt([&] { return mapped(id, simpler); });

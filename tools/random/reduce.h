@@ -15,7 +15,7 @@ using StillFails = std::function<bool(const FusionCase&)>;
 // - shrink extents
 // - make layouts dense and numbers simple
 //
-// Ends when no step helps, or after `limit` tries.
+// The reduction ends when no step makes the case smaller, or after `limit` tries.
 FusionCase reduce(FusionCase failing, const StillFails& still_fails, int limit = 2000);
 
 }  // namespace heddle::random

@@ -27,8 +27,8 @@ int64_t spanOf(const TensorDesc& desc) {
   return span;
 }
 
-// Copies a tensor to the device in its layout. Elements between those of the tensor hold 0x7F
-// bytes, which give large values if a kernel wrongly reads them.
+// Copies a tensor to the device with the given layout. The memory between the elements is filled
+// with 0x7F bytes, so that a kernel that wrongly reads it gets large values.
 host::Tensor place(host::Device& device, const HostTensor& values, const InputLayout& layout) {
   const TensorDesc desc = descOf(values, layout);
   const int64_t element = sizeOf(values.dtype);

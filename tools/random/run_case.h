@@ -16,12 +16,12 @@ namespace heddle::random {
 std::vector<HostTensor> runOn(host::Device& device, codegen::ImageCache* images,
                               const FusionCase& fusion_case);
 
-// Compares all outputs of a device with the reference. An exception of the device is a failure of
-// the case. An exception of the reference is thrown to the caller, because the fusion then has no
-// meaning for these inputs.
+// Compares all outputs of a device with the reference. An exception of the device counts as a
+// failure of the case. An exception of the reference is passed on to the caller, because the fusion
+// is then not defined for these inputs.
 struct CaseResult {
   Comparison comparison;
-  std::string failure;  // empty: none; else the output and the element, or an exception
+  std::string failure;  // the wrong output and element, or the exception; empty: no failure
 };
 CaseResult checkOn(host::Device& device, codegen::ImageCache* images,
                    const FusionCase& fusion_case);
@@ -29,8 +29,12 @@ CaseResult compareAll(const Fusion& fusion, const std::vector<HostTensor>& got,
                       const std::vector<Bounded>& expected);
 
 // Runs all checks that need no device. Returns an empty string, or a description of the fault. The
-// checks are: verify; print and parse; the parsed text by the reference; dense against sparse
-// evaluation; the guarantees of segmentation; lowering; and a run on the null device.
+// checks are:
+//  - The fusion verifies.
+//  - Printing and parsing give the same fusion, and the reference gives the same results for it.
+//  - Dense and sparse evaluation agree.
+//  - Segmentation keeps its guarantees.
+//  - Lowering and a run on the null device succeed.
 std::string checkWithoutDevice(const FusionCase& fusion_case);
 
 }  // namespace heddle::random
