@@ -8,10 +8,10 @@ namespace heddle::host {
 
 Program assignStreams(Program program) {
   if (program.streams() > 1 || !isUnordered(program, bufferAccessesOf(program))) return program;
-  constexpr size_t kMaxTeams = 15;              // all further pairs share the last stream
+  constexpr size_t kMaxTeams = 15;              // limit of `teams`; further pairs share a stream
   std::vector<std::pair<Team, int32_t>> teams;  // pairs of a team and a copy channel
   for (Instruction& x : program.body) {
-    // In a program that its author did not order, Communicate is the only instruction that posts.
+    // Only Communicate posts here: isUnordered() is false for programs with Send and Recv.
     auto* post = std::get_if<Communicate>(&x.op);
     if (post == nullptr) continue;
     const std::pair team(post->team, post->carrier.copy_channel);

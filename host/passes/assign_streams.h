@@ -4,13 +4,16 @@
 
 namespace heddle::host {
 
-// Moves collectives off stream 0, so that they run beside other work. Each pair of a team (the
-// ranks of a collective) and a copy channel gets its own stream. Streams are numbered in the order
-// of first use, which is the same on every rank. All other instructions stay on stream 0.
+// Moves collectives from stream 0 to other streams, so that they run beside other work. Collectives
+// share a stream if they have the same team (the ranks that take part) and the same copy channel
+// (comm::Carrier). Streams are numbered in the order of first use, which is the same on every rank.
+// All other instructions stay on stream 0.
 //
 // Run this before sinkWaits(), which puts each wait on the stream that needs it. A program does not
-// change if it already has several streams, or if its author ordered it (isUnordered() in
-// host/passes/analysis/buffer_accesses.h is false).
+// change in these cases:
+//   It already has several streams.
+//   Its author ordered its streams (isUnordered() in host/passes/analysis/buffer_accesses.h is
+//     false).
 Program assignStreams(Program program);
 
 }  // namespace heddle::host

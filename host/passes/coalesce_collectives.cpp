@@ -14,11 +14,11 @@ namespace {
 
 using comm::CollectiveKind;
 
-// A collective that may be joined.
+// A collective that may be joined with others.
 struct Member {
-  size_t post;  // positions in the body
-  size_t wait;
-  double bytes;
+  size_t post;   // index of the Communicate instruction in the body
+  size_t wait;   // index of the Wait instruction in the body
+  double bytes;  // at nominal sizes
 };
 
 // Collectives that are joined, in program order.
@@ -34,8 +34,8 @@ class Coalescer {
         items_(bufferAccessesOf(program_)),
         sizes_(program_, options) {}
 
-  // Visits the instructions in order. A group stays open, so that further collectives can join it,
-  // while all its posts can still move down to the current instruction.
+  // Visits the instructions in order. A group is open while all its posts can move down to the
+  // current instruction. Further collectives can join only an open group.
   Program run() {
     if (program_.streams() > 1 || !isUnordered(program_, items_)) return std::move(program_);
     findPosts();
@@ -58,8 +58,8 @@ class Coalescer {
     return std::get<Communicate>(at(member.post).op);
   }
 
-  // Records the posts and waits of each token. Ignores sends and receives, because only collectives
-  // are joined.
+  // Records the posts and waits of each token. Ignores Send and Recv, because only collectives are
+  // joined.
   void findPosts() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
       if (const auto* x = std::get_if<Wait>(&at(i).op)) waits_[x->token].push_back(i);
@@ -79,8 +79,8 @@ class Coalescer {
     });
   }
 
-  // Returns collective `i` if it may be joined. It must be small. Its token must have exactly one
-  // post and, later and on the same ranks, exactly one wait.
+  // Returns collective `i` if it may be joined. The collective must be small. Its token must have
+  // exactly one post and exactly one wait. The wait must be later and on the same ranks.
   std::optional<Member> memberAt(size_t i) {
     const auto* x = std::get_if<Communicate>(&at(i).op);
     if (x == nullptr || !mayGroup(x->kind) || isPiece(i, x->kind)) return std::nullopt;
@@ -99,8 +99,8 @@ class Coalescer {
     return sizes_.bytes(program_, program_.slots[static_cast<size_t>(id)]);
   }
 
-  // Returns whether instruction `i` prevents the posts of the group from moving down past it. The
-  // waits of the group do not, because they are removed.
+  // Returns whether the posts of the group cannot move down past instruction `i`. The waits of the
+  // group do not block it, because they are removed.
   bool isBlocked(const PostGroup& group, size_t i) const {
     return std::any_of(group.members.begin(), group.members.end(), [&](const Member& member) {
       if (member.wait == i) return false;
@@ -177,11 +177,12 @@ class Coalescer {
   Program program_;
   const BufferAccesses items_;
   const NominalSizes sizes_;
-  std::map<TokenId, std::vector<size_t>> posts_, waits_;  // positions
+  std::map<TokenId, std::vector<size_t>> posts_, waits_;  // indices into the body
+  // Number of collectives of a kind that access a buffer.
   std::map<std::pair<CollectiveKind, ItemAccess>, int> sharing_;
   std::vector<PostGroup> open_;
-  std::map<size_t, PostGroup> joined_;  // by the position of the last member
-  std::set<size_t> gone_;
+  std::map<size_t, PostGroup> joined_;  // by the index of the last post
+  std::set<size_t> gone_;               // posts and waits that a group replaces
 };
 
 }  // namespace

@@ -12,13 +12,13 @@ namespace {
 
 // --- the top level -------------------------------------------------------------------------------
 
-// Frees the buffers of the top level. First collects the last use of each buffer, then walks the
-// instructions in order and frees each buffer once stream 0 is ordered after all its uses.
+// Frees the buffers of the top level. First finds the last use of each buffer. Then walks over the
+// instructions in order, and frees each buffer when stream 0 is ordered after all its uses.
 Program freeAtTop(Program program) {
   const BufferAccesses items = bufferAccessesOf(program);
   StreamOrder order(program, items);
   const size_t count = program.body.size();
-  std::map<RootId, size_t> last_use, root_at;  // buffer -> index of an item
+  std::map<RootId, size_t> last_use, root_at;  // buffer -> index of its last use, of its Allocate
   std::set<RootId> opaque;
   for (size_t i = 0; i < count; ++i) {
     for (const ItemAccess& access : items.items[i].accesses) {
@@ -43,7 +43,8 @@ Program freeAtTop(Program program) {
       return true;
     });
   };
-  // A buffer cannot be freed after its slot has been redefined. verify() reports the leak.
+  // A buffer cannot be freed after its slot has been redefined, because Free names the slot.
+  // verify() reports the leak.
   std::map<SlotId, size_t> defined_at;
   const auto stillNamed = [&](RootId root) {
     const SlotId slot = std::get<Allocate>(program.body[root_at[root]].op).out;
@@ -75,7 +76,8 @@ std::set<SlotId> slotsOf(const Instruction& x) {
   return out;
 }
 
-// Frees the buffers of bodies. Only Allocate creates a buffer, and only Alias creates a view.
+// Frees the buffers that bodies of loops and branches allocate. Only Allocate creates a buffer, and
+// only Alias creates a view.
 class BodyFrees {
  public:
   explicit BodyFrees(Program& program) : program_(program) {
@@ -97,13 +99,14 @@ class BodyFrees {
     forEachInstruction(program_.body, [&](Instruction& x, InstructionIndex) {
       forEachBody(x.op, [&](std::vector<Instruction>& body) { lists.push_back(&body); });
     });
-    // Inner lists come first, because inserting into an outer list moves its inner lists.
+    // Inner lists come first: an insertion into an outer list moves the inner lists in memory, so
+    // that pointers to them become invalid.
     for (size_t i = lists.size(); i-- > 0;) list(*lists[i]);
   }
 
  private:
-  // Frees the slots of this list that satisfy both conditions:
-  //   Exactly one instruction of the list allocates the slot, before all other uses.
+  // Frees the slots that satisfy both conditions:
+  //   Exactly one instruction of this list allocates the slot, before all other uses.
   //   No other list names the slot.
   void list(std::vector<Instruction>& body) {
     std::map<SlotId, size_t> last;
@@ -122,7 +125,7 @@ class BodyFrees {
     std::map<size_t, std::vector<Instruction>> after;
     for (const auto& [slot, allocate] : made) {
       if (here[slot] != uses_[slot] || taken_.count(slot) > 0) continue;
-      const bool aliased = aliased_.count(slot) > 0;  // true: freed at the end of the list
+      const bool aliased = aliased_.count(slot) > 0;  // true: the Free is at the end of the list
       if (aliased && !aliasesStay(slot, here)) continue;
       after[aliased ? body.size() - 1 : last[slot]].push_back({Free{slot, 0}, allocate.on});
     }
@@ -158,7 +161,7 @@ class BodyFrees {
   std::map<SlotId, int> uses_;  // number of instructions of the program that name the slot
   // Slots that are inputs or outputs, or are freed, posted or used on other streams.
   std::set<SlotId> taken_;
-  std::set<SlotId> aliased_;
+  std::set<SlotId> aliased_;  // slots of which an Alias creates a view
 };
 
 }  // namespace

@@ -44,9 +44,9 @@ class SyncInserter {
     for (Instruction& x : from) to.push_back(std::move(x));
   }
 
-  // Orders `stream` at item `at` after the accesses in `missing`. Only the last access of each
-  // stream needs an instruction, because it implies the earlier ones. An order that the other
-  // inserted orders imply is left out.
+  // Orders `stream` after the accesses in `missing`, before item `at`. For each other stream, only
+  // its last access needs an instruction, because this access is ordered after the earlier ones. An
+  // access that the waits for the other accesses cover needs no instruction either.
   void require(const std::vector<StreamOrder::Done>& missing, StreamId stream, size_t at) {
     std::map<StreamId, StreamOrder::Done> latest;
     std::map<int32_t, StreamOrder::Done> posts;
@@ -78,7 +78,7 @@ class SyncInserter {
   void wait(const StreamOrder::Done& done, StreamId stream, size_t at) {
     if (done.post >= 0) {
       const TokenId token = order_.tokenOf(done.post);
-      if (token < 0) return;  // the token was posted again before a wait: verify() reports it
+      if (token < 0) return;  // no Wait precedes the next post of the token: verify() reports this
       before_[at].push_back({Wait{token, stream}});
     } else {
       before_[at].push_back({WaitEvent{eventAfter(done), stream}});
@@ -109,9 +109,9 @@ class SyncInserter {
   BufferAccesses items_;
   StreamOrder order_;
   std::vector<Instruction> begin_;
-  std::vector<std::vector<Instruction>> before_;  // per item; the last list is for the end
-  std::vector<std::vector<Instruction>> after_;
-  std::map<size_t, EventId> event_after_;  // by item
+  std::vector<std::vector<Instruction>> before_;  // to insert before each item, and at the end
+  std::vector<std::vector<Instruction>> after_;   // to insert after each item
+  std::map<size_t, EventId> event_after_;         // item -> event that is recorded after it
 };
 
 }  // namespace

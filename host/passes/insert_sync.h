@@ -4,13 +4,16 @@
 
 namespace heddle::host {
 
-// Orders every top-level access after the earlier accesses that conflict with it on other streams,
-// if the program does not do so yet. The pass inserts
-//   a Wait before the later access, if the earlier access is a posted operation;
-//   otherwise a RecordEvent right after the earlier access, and a WaitEvent right before the later
-//     one.
-// It inserts nothing redundant. Run this after assignStreams() and sinkWaits(). Programs with
-// groups, or with posts or events in bodies, do not change.
+// Inserts missing synchronisation between streams. Two accesses conflict if they are to the same
+// memory and at least one of them writes. The pass orders every top-level instruction after the
+// earlier instructions on other streams that conflict with it:
+//   If the earlier instruction posts an operation, the pass inserts a Wait before the later one.
+//   Otherwise it inserts a RecordEvent after the earlier instruction, and a WaitEvent before the
+//     later one.
+// At the end of the program, the pass orders stream 0 after all other work in the same way. It
+// inserts nothing if the program already contains the order. Run the pass after assignStreams() and
+// sinkWaits(). A program does not change if one of its items is opaque (Item::opaque in
+// host/passes/analysis/buffer_accesses.h).
 Program insertSync(Program program);
 
 }  // namespace heddle::host

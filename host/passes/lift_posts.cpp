@@ -30,7 +30,7 @@ bool orders(const Instruction& x) {
 }
 
 // Returns whether `x` allocates the output of `post`. Returns false if `post` has several pairs of
-// buffers, or if its input is its output.
+// buffers, or if its input and its output are the same slot.
 bool allocates(const Instruction& x, const Communicate& post) {
   const auto* made = std::get_if<Allocate>(&x.op);
   return made != nullptr && made->out == post.out && post.in != post.out && post.also.empty();
@@ -59,11 +59,12 @@ Program liftPosts(Program program) {
                 items.items.begin() + from + 1);
   };
   for (size_t i = 0; i < body.size(); ++i) {
-    // In a program that its author did not order, Communicate is the only instruction that posts.
+    // Only Communicate posts here: isUnordered() is false for programs with Send and Recv.
     const auto* found = std::get_if<Communicate>(&body[i].op);
     if (found == nullptr) continue;
     const Communicate post = *found;
-    // A pipeline stage sends a finished result before it waits for other posts.
+    // Only a send may pass waits: a pipeline stage should send its result before it waits for
+    // others.
     const bool is_send = post.kind == comm::CollectiveKind::Send;
     if (body[i].on.valid() && !is_send) continue;
     const auto stops = [&](size_t at) {

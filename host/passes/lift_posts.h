@@ -4,14 +4,15 @@
 
 namespace heddle::host {
 
-// Moves every top-level Communicate up, together with the Allocate of its output. The communication
-// then starts as soon as its input is ready.
-//   Posts keep their order, and they do not pass waits, loops and branches. Exception: a send may
-//     pass waits for unrelated posts, so that pipeline stages overlap.
-//   A post on only some ranks (`on @mesh`) does not move, unless it is a send.
-// Run this before assignStreams(), so that the event that a post waits for is recorded early.
-// Programs with events, groups, or posts in bodies do not change, because their author ordered
-// them.
+// Moves every top-level Communicate up, so that the collective starts as soon as its input is
+// ready. If the instruction directly before it allocates its output, this Allocate moves too.
+//   Posts keep their order. They do not pass waits, loops and branches. Exception: a Communicate of
+//     kind Send may pass waits for posts that share no buffer with it. Pipeline stages then
+//     overlap.
+//   A post that only some ranks execute (`on @mesh`) moves only if it is of kind Send.
+// Run this before assignStreams(), so that the event for which a post waits is recorded early. A
+// program does not change if its author ordered its streams (isUnordered() in
+// host/passes/analysis/buffer_accesses.h is false).
 Program liftPosts(Program program);
 
 }  // namespace heddle::host

@@ -22,19 +22,19 @@
 namespace heddle::host {
 namespace {
 
-// Says which checks of verify() a program passes after a pass.
+// The checks of verify() (host/verify/verify.h) that a program must pass after a pass.
 enum class Legal {
-  Structure,  // only checks that need no sizes: streams may race, and views may be impossible
-  Order,      // also the checks of races and of collectives, but not those of frees
+  Structure,  // only the checks that need no sizes; there may be races
+  Order,      // also the checks of races and of collectives, but not the checks of frees
   Program,    // all checks
 };
 
 struct Pass {
   std::string_view name;
   Program (*run)(Program, const PassOptions&);
-  bool overlap_only;     // skipped if communication stays on stream 0
-  Legal legal;           // after the pass
-  std::string_view why;  // the reason for its position
+  bool overlap_only;     // true: the pass is skipped if PassOptions::overlap is false
+  Legal legal;           // the checks that the program must pass afterwards
+  std::string_view why;  // the reason for the position of the pass
 };
 
 template <Program (*pass)(Program)>
@@ -45,10 +45,10 @@ Program plain(Program program, const PassOptions&) {
 constexpr Pass kFirst = {"inline_calls", &plain<expandCalls>, false, Legal::Order,
                          "the other passes see every access"};
 
-// This pass is second, because it requires the wait right after each post. If the sizes of a run
-// decide whether the chunks are even, the later passes run on the split and on the unsplit version,
-// and the run selects one. The sizes that verify() tries may not divide into chunks, so only the
-// structure of the split version is verified.
+// This pass is second, because it requires that each wait directly follows its post. If the sizes
+// of a run decide whether the rows divide into chunks, the later passes run on the split and on the
+// unsplit version, and the run selects one of them. The sizes that verify() tries may not divide
+// into chunks, so only the structure of the split version is verified.
 constexpr std::string_view kChunks = "chunk_collectives";
 
 constexpr Pass kOrdering[] = {
@@ -88,8 +88,8 @@ class Pipeline {
       : options_(options), driver_(options, sameProgram, print) {}
 
   Program run(Program program) {
-    // If the input is illegal, or if the caller skips insert_sync, races are not the fault of a
-    // pass. verify() at the end reports them.
+    // If the program is illegal before the passes, or if the caller skips insert_sync, no pass is
+    // to blame for a race. Then only verify() at the end checks races.
     const bool may_race = driver_.skips("insert_sync");
     if (options_.verify_each && (may_race || !isLegal(Legal::Order, program))) {
       most_ = Legal::Structure;
@@ -134,8 +134,7 @@ class Pipeline {
     return chunked;
   }
 
-  // Removes the stream splits. They have been applied, or overlap is off; later passes do not use
-  // them.
+  // Removes the stream splits from the types of the slots. Only chunk_collectives uses them.
   static void dropStreamSplits(Program& program) {
     for (Slot& slot : program.slots) {
       if (slot.tensor.sharding) slot.tensor.sharding->stream.reset();
@@ -149,7 +148,7 @@ class Pipeline {
 
   const PassOptions& options_;
   const PassDriver<Program> driver_;
-  Legal most_ = Legal::Program;  // the most that is verified after a pass
+  Legal most_ = Legal::Program;  // no pass is followed by more checks than these
 };
 
 }  // namespace

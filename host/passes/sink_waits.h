@@ -5,13 +5,14 @@
 namespace heddle::host {
 
 // Moves every top-level Wait down, so that more work overlaps with the communication. The new
-// position is right before the first instruction that must not run during the posted operation. The
-// wait is then on the stream of that instruction.
-//   If that instruction runs on fewer ranks than the wait, or only on the host, the wait is
-//     on stream 0.
+// position is right before the first instruction that conflicts with the posted operation. Two
+// instructions conflict if they access the same memory and at least one of them writes.
+//   The wait is on the stream of the conflicting instruction. If this instruction has no stream, or
+//     if it does not run on all ranks of the wait, the wait is on stream 0.
 //   If no instruction conflicts, the wait is at the end of the program, on stream 0.
-// Programs with events, groups, or posts in bodies do not change, because their author ordered
-// them.
+//   A wait does not pass another post of its token or another wait for it.
+// A program does not change if its author ordered its streams (isUnordered() in
+// host/passes/analysis/buffer_accesses.h is false).
 Program sinkWaits(Program program);
 
 }  // namespace heddle::host

@@ -10,8 +10,8 @@
 
 #include "host/program/instructions.h"
 
-// Finds the slots and the sizes inside the members of instructions. The build fails if a member has
-// a type that these functions do not know.
+// Finds the slots (registers of a host program, host/program/program.h) and the sizes that members
+// of instructions contain. The build fails if a member has a type that these functions do not know.
 namespace heddle::host::parts {
 
 template <class T>

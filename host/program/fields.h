@@ -14,18 +14,20 @@
 
 namespace heddle::host {
 
-// Every instruction declares one list of its fields with their roles (host/program/instructions.h).
-// Accesses, slots, renaming, sizes, streams, teams, tokens and bodies are all derived from it
-// (host/program/visit.h). The build fails if an instruction has no list, or if its list leaves a
+// Every instruction of a host program (host/program/instructions.h) declares a list of its fields.
+// Each entry has the kind of the field and its role. The functions of host/program/visit.h and
+// host/program/program.h derive from the lists which slots, tokens, sizes, streams, teams and
+// bodies an instruction has. The build fails if an instruction has no list, or if its list leaves a
 // member out.
 
-// What an instruction does with the slot, token or event that a field names.
+// The role of a field: the use of the slot, token or event that the field names.
 struct FieldRole {
-  bool defines = false;  // a slot: names another value from here on; a token: the instruction posts
-                         // it; an event: the instruction records it
-  bool reads = false;    // the slot's memory
-  bool writes = false;   // the slot's memory
-  bool borrowed = false;  // the access lasts until a Wait on the instruction's token
+  // A slot: the instruction redefines it. A token: the instruction posts the operation that the
+  // token represents. An event: the instruction records it.
+  bool defines = false;
+  bool reads = false;     // the instruction reads the memory of the slot
+  bool writes = false;    // the instruction writes the memory of the slot
+  bool borrowed = false;  // the read or write lasts until a Wait on the token of the instruction
 };
 inline constexpr FieldRole kNamed{};
 inline constexpr FieldRole kDefined{.defines = true};
@@ -36,17 +38,17 @@ inline constexpr FieldRole kSent{.reads = true, .borrowed = true};
 inline constexpr FieldRole kReceived{.writes = true, .borrowed = true};
 
 enum class FieldKind : uint8_t {
-  Slot,       // SlotId, or an optional or a list of them, or pairs of them
-  Token,      // TokenId, or an optional of it
+  Slot,       // SlotId, an optional SlotId, or a list of SlotIds or of pairs of SlotIds
+  Token,      // TokenId or an optional TokenId
   Event,      // EventId
   Kernel,     // KernelId
   Stream,     // StreamId
-  Size,       // Size, or anything that holds sizes
+  Size,       // Size, or a type that contains sizes
   Operand,    // a size, a slot or a constant
   Team,       // Team
-  LoopIndex,  // the name that a For declares
+  LoopIndex,  // the name of the index that a For declares
   Body,       // std::vector<Instruction>
-  Setting     // a value that names none of these
+  Setting     // any other value
 };
 
 template <FieldKind kFieldKind, class Instruction, class Member>
@@ -56,7 +58,7 @@ struct Field {
   FieldRole role;
 };
 
-// One function per kind, as in slot(&Copy::in, kRead).
+// Functions that create a Field, one per kind. Example: slot(&Copy::in, kRead).
 namespace field {
 template <FieldKind kKind>
 struct Make {
@@ -78,7 +80,8 @@ inline constexpr Make<FieldKind::Body> body;
 inline constexpr Make<FieldKind::Setting> setting;
 }  // namespace field
 
-// Counts the members of an aggregate: the largest number of initializers that it accepts.
+// AnyMember converts to every type. countMembers() uses it to count the members of an aggregate:
+// the count is the largest number of initializers that the aggregate accepts.
 struct AnyMember {
   template <class T>
   operator T&() const&& noexcept;
@@ -94,7 +97,7 @@ constexpr size_t countMembers() {
   }
 }
 
-// Calls `visit(field, member)` for each field of instruction `x`, in the order of its list.
+// Calls `visit(field, member)` for each field of the instruction `x`, in the order of its list.
 template <class X, class Visit>
 void forEachFieldOf(X& x, Visit&& visit) {
   using Instruction = std::remove_const_t<X>;

@@ -14,11 +14,13 @@ using KernelId = int32_t;  // index into Program::kernels
 inline constexpr SlotId kNoSlot = -1;
 using StreamId = int32_t;  // 0 is the caller's stream; the device creates the others
 
-// Divides the ranks of a mesh into teams. The ranks of one team have equal mesh coordinates, except
-// along `axes`. Without axes, all ranks of the mesh are one team. The order of the axes decides the
-// rank in the team; the first axis is the outermost one.
+// A division of the ranks of a mesh (ir/types/mesh.h) into teams. The ranks of a team execute their
+// collectives together. Two ranks are in the same team if their mesh coordinates differ only along
+// `axes`. If `axes` is empty, all ranks of the mesh form one team.
+// Ranks in a team are numbered from 0, in the order of their coordinates along `axes`. The
+// coordinate along the last axis varies fastest.
 struct Team {
-  MeshId mesh = kNoMesh;  // kNoMesh: all ranks of the job
+  MeshId mesh = kNoMesh;  // kNoMesh: one team of all ranks of the job
   std::vector<MeshAxis> axes;
   bool operator==(const Team&) const = default;
 };

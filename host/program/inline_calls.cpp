@@ -8,8 +8,9 @@
 namespace heddle::host {
 namespace {
 
-// First binds the symbols of a callee to those of its caller, then the meshes, then the slots.
-// Slots come last, because their types use symbols and meshes. Then renames a copy of the body.
+// Replaces the Calls of one program. For each Call, it first maps the symbols of the callee to
+// those of the caller, then the meshes, then the slots. Slots come last, because their types use
+// symbols and meshes. Finally it renames a copy of the callee's body.
 class Inliner {
  public:
   explicit Inliner(const Program& program) : out_(program) {
@@ -83,8 +84,9 @@ class Inliner {
     tensors(callee.outputs, call.outputs, false);
   }
 
-  // Restricts the body to the ranks of a mesh. This fails for an instruction that is already
-  // restricted to another mesh, because it can name only one mesh after `on`.
+  // Restricts all instructions of the body to the ranks of a mesh. Throws UserError if an
+  // instruction is already restricted to another mesh, because an instruction can name only one
+  // mesh.
   void restrict(std::vector<Instruction>& body, MeshId on) const {
     if (!on.valid()) return;
     for (Instruction& x : body) {
@@ -169,7 +171,8 @@ class Inliner {
     return name;
   }
 
-  // Scalars of the signature become the caller's slots. All other slots of the callee are added.
+  // Maps the scalar inputs and outputs of the callee to slots of the caller. Adds all other slots
+  // of the callee to the caller.
   void bindSlots(const Program& callee, const Call& call) {
     slots_.assign(callee.slots.size(), -1);
     const auto share = [&](const std::vector<SlotId>& inner, const std::vector<SlotId>& outer) {
@@ -200,7 +203,7 @@ class Inliner {
     }
   }
 
-  // Appends `names` with new names, and returns the id of the first one.
+  // Appends `names` to `to`, and renames those that exist already. Returns the id of the first one.
   static int32_t append(const std::vector<std::string>& names, std::vector<std::string>& to) {
     const auto first = static_cast<int32_t>(to.size());
     std::set<std::string> taken(to.begin(), to.end());
@@ -237,7 +240,8 @@ class Inliner {
   const std::vector<Program>* callees_ = nullptr;
   std::set<std::string> slot_names_;
   std::set<std::string> index_names_;
-  // For the call that is being expanded: from ids and symbols of the callee to those of the caller.
+  // Maps of the Call that is being expanded, from the symbols and ids of the callee to those of the
+  // caller.
   std::map<std::string, Size> symbols_;
   IdVector<MeshId, MeshId> meshes_;
   std::vector<SlotId> slots_;

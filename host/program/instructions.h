@@ -16,23 +16,23 @@
 
 namespace heddle::host {
 
-// The instructions of a host program (host/program/program.h). docs/host_instructions.md describes
-// their grammar and meaning. Each struct ends with its mnemonic, its kind and the list of its
-// fields in the order of the text form.
+// The instructions of a host program (host/program/program.h). An instruction names registers of
+// the program, called slots. docs/host_instructions.md describes grammar and meaning. Each struct
+// ends with its mnemonic, its kind, and the list of its fields in the order of the text form.
 
 // The kind of an instruction, for passes that treat several instructions alike.
 enum class InstructionKind : uint8_t {
   Memory,   // allocates or frees a buffer
-  View,     // changes what a slot names, on the host; accesses no tensor's memory
+  View,     // redefines a slot, on the host; accesses no tensor's memory
   Work,     // reads or writes tensors on a stream
   Post,     // posts an operation in which other ranks take part
   Group,    // begins or ends a group of posts
   Order,    // orders streams
-  Control,  // has bodies
+  Control,  // contains other instructions (its bodies)
   Call      // runs another program; inlineCalls() removes it
 };
 
-// Allocates stream-ordered memory for the slot, in the size and allocation order of its type.
+// Allocates stream-ordered memory for the slot. The type of the slot gives size and axis order.
 struct Allocate {
   SlotId out;
   StreamId stream = 0;
@@ -44,7 +44,7 @@ struct Allocate {
   }
 };
 
-// Frees the buffer of the slot. No later instruction may access it, through any alias.
+// Frees the buffer of the slot. No later instruction may access the buffer, through any slot.
 struct Free {
   SlotId slot;
   StreamId stream = 0;
@@ -56,14 +56,14 @@ struct Free {
   }
 };
 
-// Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the new sizes.
+// Makes `out` a view of the buffer of `in`, without a copy. The type of `out` gives the sizes.
 struct Alias {
   struct Same {
     bool operator==(const Same&) const = default;
-  };  // same sizes: another name
+  };  // another name for the same elements
   struct Reshape {
     bool operator==(const Reshape&) const = default;
-  };  // row-major regrouping; the strides of `in` must allow the view
+  };  // other axes, same row-major order of elements; the strides of `in` must permit the view
   struct Permute {
     std::vector<int64_t> axes;
     bool operator==(const Permute&) const = default;
@@ -71,19 +71,19 @@ struct Alias {
   struct Slice {
     std::vector<Size> starts;
     std::vector<Size> stops;
-    std::vector<int64_t> steps = {};  // > 0 per axis; empty: 1 everywhere
+    std::vector<int64_t> steps = {};  // one per axis, greater than 0; empty: every step is 1
     bool operator==(const Slice&) const = default;
   };
   struct Index {
     Size index;
     bool operator==(const Index&) const = default;
-  };  // %in[i % 2]: axis 0
+  };  // removes axis 0 at this index, as in %in[i % 2]
   struct Shard {
     bool operator==(const Shard&) const = default;
-  };  // this rank's block of `in`, by the sharding of `out`
+  };  // the block of `in` that the sharding of `out` assigns to this rank
   struct Unpad {
     bool operator==(const Unpad&) const = default;
-  };  // the valid part of a padded buffer (alloc sizes of `in`)
+  };  // `in` without the padding of its allocation (Slot::alloc)
   using View = std::variant<Same, Reshape, Permute, Slice, Index, Shard, Unpad>;
   SlotId out;
   SlotId in;
@@ -97,10 +97,10 @@ struct Alias {
   }
 };
 
-// Computes a host value: a size or index expression, a literal, or a scalar op on scalar slots.
+// Computes a value on the host: a size expression, a literal, or an op on scalar slots.
 struct Evaluate {
   struct Apply {
-    const OpDef* op = nullptr;  // Pointwise
+    const OpDef* op = nullptr;  // of the kind OpKind::Pointwise
     std::vector<SlotId> args;   // scalar slots
     bool operator==(const Apply&) const = default;
   };
@@ -114,9 +114,9 @@ struct Evaluate {
   }
 };
 
-// Launches a kernel on slots in the order of its segment's inputs and outputs. When a plan is
-// prepared, the kernel's variant, grid and workspace are chosen for the sizes of the run. An output
-// slot may be one of the inputs (in place, element by element).
+// Launches a kernel. The slots are in the order of the inputs and outputs of Kernel::segment. The
+// program does not contain variant, grid and workspace: a plan (host/plan/plan.h) chooses them for
+// the sizes of a run. An output slot may also be an input if the kernel works element by element.
 struct LaunchKernel {
   KernelId kernel;
   std::vector<SlotId> inputs;
@@ -132,17 +132,17 @@ struct LaunchKernel {
   }
 };
 
-inline constexpr int32_t kMostCtas = 64;         // most thread blocks of a collective
-inline constexpr int32_t kMostCopyChannels = 4;  // each needs its own memory on every GPU
+inline constexpr int32_t kMostCtas = 64;         // largest comm::Carrier::ctas
+inline constexpr int32_t kMostCopyChannels = 4;  // few, because each needs memory on every GPU
 
-// Calls a library function for an op for which no kernel is generated (host/program/library_op.h).
+// Calls a library function (host/program/library_op.h), for ops without generated kernels.
 struct CallLibrary {
   std::string function;  // the name of the op
   std::vector<SlotId> inputs;
   std::vector<SlotId> outputs;
   StreamId stream = 0;
   std::vector<std::pair<std::string, Attr>> attrs = {};  // in the order of OpDef::attrs
-  // Number of SMs that a matrix product leaves to a concurrent collective (Communicate::carrier).
+  // Matrix products: number of SMs that stay free for a concurrent collective.
   int32_t spare_sms = 0;
   bool operator==(const CallLibrary&) const = default;
   static constexpr std::string_view kMnemonic = "call_library";
@@ -155,7 +155,7 @@ struct CallLibrary {
   }
 };
 
-// Copies `in` to `out`. The two have equal dtypes and local sizes; their strides may differ.
+// Copies `in` to `out`. Both have equal dtypes and local sizes; their strides may differ.
 struct Copy {
   SlotId out;
   SlotId in;
@@ -169,36 +169,35 @@ struct Copy {
   }
 };
 
-// Posts a collective.
-// Counts: from the full allocations (alloc sizes), so that they are equal on all ranks.
-// Buffers: borrowed until a Wait on the token. A rank does not access a buffer that only the root
-//          needs, and the slot may name nothing there.
-// Order:   memory is moved without reordering. Therefore the axis along which ranks are gathered or
-//          scattered must be outermost in memory on both sides. In an all-to-all, the axis that is
-//          split must be outermost in the memory of `in`, and the joined axis in that of `out`.
+// Posts a collective. `token` represents it until it has completed.
+// Counts:  include the padding of each allocation. All ranks therefore have equal counts.
+// Buffers: before a Wait on the token, no instruction may write `in` or access `out`. A slot that
+//          only the root needs may be undefined on other ranks.
+// Order:   each part is one range of memory. The gathered or scattered axis must thus be outermost
+//          in memory. In an all-to-all: the split axis in `in` and the joined axis in `out`.
 struct Communicate {
-  comm::CollectiveKind kind;  // not Recv. Send: from the root to the other rank of a team of two
-  SlotId out;                 // Barrier: kNoSlot, like `in`
+  comm::CollectiveKind kind;  // never Recv; Send: from the root of a team of two to the other rank
+  SlotId out;                 // kNoSlot for a Barrier
   SlotId in;
   Team team;
   std::optional<ReduceOp> reduce;
   StreamId stream = 0;
   TokenId token;
-  std::optional<Size> root = {};  // a rank in the team, equal on all of its ranks
-  // AllToAllV: lists with one element per rank of the team. The host needs them when it posts.
+  std::optional<Size> root = {};  // a rank in the team; all ranks of the team give the same value
+  // AllToAllV: list slots, with one element per rank of the team. ReadBack fills them.
   std::optional<SlotId> send_counts = {};
   std::optional<SlotId> recv_counts = {};
-  // The engines of a GPU that carry out the collective, and how many SMs it may use.
+  // Selects SMs or copy engines for the collective, and limits the number of SMs.
   comm::Carrier carrier = {};
-  // More pairs for the same kind, posted with the first as one group with one token. No pair writes
-  // to memory of another one. Only for kinds that mayGroup().
+  // Further buffers of the same post; requires mayGroup(). A pair must not write to memory of
+  // another pair.
   struct Pair {
     SlotId in;
     SlotId out;
     bool operator==(const Pair&) const = default;
   };
   std::vector<Pair> also = {};
-  std::vector<Pair> pairs() const;  // (in, out), then `also`; empty for a Barrier
+  std::vector<Pair> pairs() const;  // (in, out), then `also`; none for a Barrier
   bool operator==(const Communicate&) const = default;
   static constexpr std::string_view kMnemonic = "communicate";
   static constexpr InstructionKind kKind = InstructionKind::Post;
@@ -213,13 +212,13 @@ struct Communicate {
   }
 };
 
-// Returns whether one Communicate may have several pairs: Allreduce, Reduce, Broadcast, Allgather,
-// ReduceScatter and AllToAll.
+// Returns whether one Communicate of this kind may have several pairs. The result is true for
+// Allreduce, Reduce, Broadcast, Allgather, ReduceScatter and AllToAll.
 bool mayGroup(comm::CollectiveKind kind);
 
-// Send and Recv post a transfer between this rank and a peer, which is given as a rank in the team.
-// The peer is an expression of `rank`, `ranks`, mesh indices and loop indices. Outside of a group,
-// each of them has its own token. Inside a group, the token of GroupEnd covers all of them.
+// Send and Recv post a transfer to or from rank `peer` of the team. `peer` may use `rank`, `ranks`,
+// mesh indices and loop indices. Outside of a group, each Send and each Recv has its own token.
+// Inside a group, only GroupEnd has a token; it represents all transfers of the group.
 struct Send {
   SlotId slot;
   Size peer;
@@ -250,7 +249,8 @@ struct Recv {
                       field::stream(&Recv::stream));
   }
 };
-// Sends and receives between GroupBegin and GroupEnd are posted together, on one stream and team.
+// Begins a group: the sends and receives up to GroupEnd are posted together, on one stream and
+// team.
 struct GroupBegin {
   bool operator==(const GroupBegin&) const = default;
   static constexpr std::string_view kMnemonic = "group_begin";
@@ -265,8 +265,8 @@ struct GroupEnd {
   static constexpr auto fields() { return std::tuple(field::token(&GroupEnd::token, kDefined)); }
 };
 
-// Makes the stream (never the host) wait until the operation of the token has completed. If several
-// posts define the token, the latest one counts. Before the first one, a Wait does nothing.
+// Makes the stream wait until the operation of the token has completed. The host does not wait. If
+// several posts define the token, the latest post counts. Before the first post, Wait does nothing.
 struct Wait {
   TokenId token;
   StreamId stream = 0;
@@ -278,8 +278,8 @@ struct Wait {
   }
 };
 
-// RecordEvent records the event on a stream. WaitEvent makes its stream wait for the latest record
-// of the event. If there is no record yet, WaitEvent does nothing.
+// RecordEvent records the event on its stream. WaitEvent makes its stream wait until the latest
+// record of the event has happened. Without a record, WaitEvent does nothing.
 struct RecordEvent {
   EventId event;
   StreamId stream = 0;
@@ -302,8 +302,8 @@ struct WaitEvent {
   }
 };
 
-// Reads a tensor of one element into a scalar slot, or an i64 tensor without gaps into a list of
-// equal length. It is the only instruction on which the host waits.
+// Copies a tensor to the host: one element into a scalar slot, or an i64 tensor without gaps into a
+// list slot of equal length. ReadBack is the only instruction on which the host waits.
 struct ReadBack {
   SlotId out;
   SlotId in;
@@ -319,8 +319,8 @@ struct ReadBack {
 
 struct Instruction;
 
-// Runs the body for each index from `start` to `stop - 1`. The bounds depend only on sizes, the
-// rank and indices of outer loops, so that they are known when a plan is prepared.
+// Runs the body for each index from `start` to `stop - 1`. The bounds depend only on sizes, on the
+// rank and on indices of outer loops. They are therefore known when a plan is prepared.
 struct For {
   std::string index;
   Size start;
@@ -335,8 +335,8 @@ struct For {
   }
 };
 
-// Compares two size expressions, or a scalar slot (i64 or bool) with a size expression. The first
-// kind is decided when a plan is prepared, the second kind in the run.
+// The condition of an If. If `lhs` is a size expression, the condition is decided when a plan is
+// prepared. If `lhs` is a scalar slot (i64 or bool), the run decides the condition.
 struct Predicate {
   enum class Compare : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   std::variant<Size, SlotId> lhs;
@@ -357,7 +357,7 @@ struct If {
   }
 };
 
-// Runs another program of the same file. `inputs` are its inputs, and `outputs` name its outputs.
+// Runs another program of the same file. Passes its inputs, and defines `outputs` as its outputs.
 struct Call {
   std::string program;
   std::vector<SlotId> inputs;
@@ -371,7 +371,7 @@ struct Call {
   }
 };
 
-// For debugging: Check fails the run on NaN or inf. Print prints name, sizes and first values.
+// Check fails the run if the slot contains NaN or infinity. Print prints name and first values.
 struct Check {
   SlotId slot;
   StreamId stream = 0;

@@ -7,17 +7,19 @@
 
 namespace heddle::host {
 
-// The options of all passes of a compilation, on the fusion and on the host program.
+// The options of all passes of a compilation. Some passes rewrite the fusion, others the host
+// program.
 struct PassOptions : heddle::PassOptions {
-  // false keeps communication on stream 0 and splits nothing into chunks.
+  // true: communication runs beside computation. Collectives get their own streams, and matrix
+  // products next to collectives are split into chunks of rows. false: neither is done.
   bool overlap = true;
   // Number of chunks of a matrix product next to a collective
-  // (host/passes/chunk/chunk_collectives.h); 1 leaves it unsplit. It must be equal on every rank of
-  // a job. `stream(0: 4)` in the text takes precedence.
+  // (host/passes/chunk/chunk_collectives.h). 1: no split. All ranks of a job must pass the same
+  // number. A stream split in the program text, such as `stream(0: 4)`, takes precedence.
   static constexpr int64_t kAutoChunks = 0;  // a cost model decides
   static constexpr int64_t kMostChunks = 64;
   int64_t chunks = kAutoChunks;
-  // Sizes for the cost model. Other symbols have the defaults of the program.
+  // Sizes for the cost model, by symbol. All other symbols have the defaults of the program.
   SizeBindings chunk_sizes = {};
 };
 

@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// Renumbers slots, tokens and events in the order in which the text names them. Two programs that
-// differ only in numbering become equal.
+// Returns a copy in which slots, tokens and events are numbered in the order of the text. Two
+// programs that differ only in these numbers become equal.
 Program canonical(const Program& program) {
   Program out = program;
   std::vector<SlotId> slot_of(program.slots.size(), -1);

@@ -12,21 +12,25 @@
 
 namespace heddle::host {
 
-// The host program describes the work of all ranks, as plain data. There is one program for all
-// ranks. Each rank unrolls it when it prepares a plan (host/unroll/unroll.h). A program contains no
-// pointers into itself, prints and parses (host/text/program_text.h), and never changes while it
-// runs. docs/host_instructions.md describes each instruction.
+// A host program is a list of instructions that all ranks of a job execute: kernel launches,
+// library calls, collectives, waits, loops and branches. It is plain data, without pointers into
+// itself, and never changes while it runs. host/text/program_text.h prints and parses it. Before a
+// run, each rank unrolls the program (host/unroll/unroll.h): it expands loops and resolves views
+// for its rank and its sizes. docs/host_instructions.md describes each instruction.
 
-// A register of the program. A tensor slot names a buffer or a view of one. A scalar slot holds a
-// host value, or a list of i64 values with one axis, which only ReadBack fills. A later Allocate,
-// Alias, Evaluate or ReadBack may redefine a slot.
+// A register of the program. There are three kinds of slots:
+//   A tensor slot names a buffer or a view of a buffer.
+//   A scalar slot holds a number on the host.
+//   A list slot is a scalar slot that holds several i64 values on the host. Only ReadBack fills it.
+// A later Allocate, Alias, Evaluate or ReadBack may redefine a slot.
 struct Slot {
   std::string name;  // without '%'
   bool is_scalar = false;
-  TensorView tensor;        // unsharded logical sizes, layout, sharding
-  std::vector<Size> alloc;  // local allocated sizes, per axis, equal on all ranks; empty: those of
-                            // the sharding's blocks, rounded up
-  std::optional<Scalar> default_value;  // scalar inputs
+  TensorView tensor;  // unsharded logical sizes, layout, sharding
+  // Allocated size of each axis on one rank, equal on all ranks. Empty: the size of the largest
+  // block of the sharding.
+  std::vector<Size> alloc;
+  std::optional<Scalar> default_value;  // of a scalar input
   bool isList() const { return is_scalar && tensor.rank() > 0; }
   bool operator==(const Slot&) const = default;
 };
@@ -34,12 +38,12 @@ struct Slot {
 struct Instruction {
   Op op;
   MeshId on = kNoMesh;  // only the ranks of this mesh execute it; kNoMesh: all ranks
-  int line = 0;         // line in the text from which it was parsed; == ignores it
+  int line = 0;         // line in the parsed text; operator== ignores it
   bool operator==(const Instruction& other) const { return on == other.on && op == other.op; }
 };
 
-// A kernel is stored as the fusion segment from which it is generated. A printed program therefore
-// contains everything that is needed to run it.
+// A kernel of the program: the part of a fusion (ir/graph/fusion.h) from which code is generated. A
+// printed program contains these segments, so it can run without its fusion.
 struct Kernel {
   std::string name;  // without '@'
   Fusion segment;
@@ -57,43 +61,43 @@ struct Program {
   std::vector<std::pair<std::string, int64_t>> size_defaults;
   std::vector<SizeGuard> guards;
   std::vector<Instruction> body;
-  std::vector<Program> callees;  // for Call; they share no ids with this program
+  std::vector<Program> callees;  // programs that Call names; their ids are their own
 
   std::optional<SlotId> findSlot(std::string_view name) const;
-  int streams() const;  // 1 + the highest StreamId used
+  int streams() const;  // 1 + the highest StreamId in use
   // Returns for each stream whether it has collectives, sends or receives, but no launches and no
   // library calls.
   std::vector<bool> communicationStreams() const;
 };
 
-// Returns whether two programs are equal. It ignores what the text form does not keep: the ids of
-// tokens and events, other slots before inputs, and the order of callees.
+// Returns whether two programs are equal. Ignores three differences, which are lost when a program
+// is printed and parsed: the ids of tokens and events, the positions of the inputs among the slots,
+// and the order of the callees.
 bool sameProgram(const Program& a, const Program& b);
 
-// The number of an instruction in messages, dumps and unrolled programs: its position in a walk of
-// the body that counts a For or If before its bodies. It is equal on all ranks. Callees are not
-// counted.
+// The number of an instruction in messages, dumps and unrolled programs. Instructions are numbered
+// from 0 in the order of the text. A For or If comes before the instructions of its bodies. The
+// number is equal on all ranks. Instructions of callees have no number.
 using InstructionIndex = int32_t;
 int32_t countInstructions(const std::vector<Instruction>& body);
 
 // --- derived from the field lists of instructions (host/program/instructions.h) ----------------
 
-// How an instruction uses the memory of a tensor slot.
+// A read or write of the memory of a tensor slot by an instruction. In a collective with a root,
+// only some ranks access each slot. The unrolled program contains only the accesses of its rank.
 struct Access {
   SlotId slot;
-  bool write;
-  // The access lasts until a Wait on the token. In a collective with a root, only some ranks access
-  // each buffer. The unrolled program determines these ranks.
-  bool borrowed = false;
+  bool write;             // false: a read
+  bool borrowed = false;  // true: the access lasts until a Wait on the token of the instruction
   bool operator==(const Access&) const = default;
 };
 // Returns the accesses of the instruction, without those of its bodies. Lifetimes, dependencies,
 // race checks and timelines are all derived from this list.
 std::vector<Access> accessesOf(const Op& op);
-std::optional<StreamId> streamOf(const Op& op);    // nullopt: the instruction is for the host only
-const Team* teamOf(const Op& op);                  // nullptr: no other rank takes part
+std::optional<StreamId> streamOf(const Op& op);    // nullopt: the instruction has no stream
+const Team* teamOf(const Op& op);                  // nullptr: the instruction has no team
 std::optional<TokenId> postedToken(const Op& op);  // nullopt: the instruction posts no token
-std::vector<Size> sizesOf(const Op& op);           // without those of bodies
+std::vector<Size> sizesOf(const Op& op);           // without the sizes in bodies
 std::string_view mnemonic(const Op& op);           // "allocate", "launch", ...
 InstructionKind kindOf(const Op& op);
 

@@ -7,11 +7,13 @@
 
 namespace heddle::host {
 
-// Returns the World ranks of the team of `rank`, in team order. Empty if `rank` is not in the mesh
-// of the team.
+// Returns the members of the team to which `rank` belongs, as ranks of the job (comm::World), in
+// team order. Returns an empty list if `rank` is not in the mesh of the team. `ranks` is the number
+// of ranks of the job.
 std::vector<int> teamMembers(const Team& team, const Meshes& meshes, int64_t rank, int64_t ranks);
 
-// Returns whether the program contains an instruction that posts to a team.
+// Returns whether the program contains an instruction in which other ranks take part: a collective,
+// a send or a receive.
 bool communicatesAnywhere(const Program& program);
 // Returns whether the program contains a library call for a matrix product.
 bool hasMatmuls(const Program& program);

@@ -11,6 +11,9 @@
 
 namespace heddle::host {
 
+// Functions that visit the parts of instructions (host/program/instructions.h): slots, tokens,
+// sizes and bodies. A body is a list of instructions inside a For or If.
+
 // The highest stream that a program may use. Streams are numbered from 0.
 inline constexpr StreamId kMaxStream = 63;
 
@@ -42,8 +45,8 @@ void forEachFieldOfKind(OpT& op, Visit&& visit) {
   });
 }
 
-// Calls `visit(slot, role)` for each slot of the instruction, scalar slots included, in the order
-// of the text form.
+// Calls `visit(slot, role)` for each slot of the instruction, in the order of the text form. Visits
+// scalar slots too.
 template <class OpT, class Visit>
 void forEachSlot(OpT& op, Visit&& visit) {
   forEachFieldOfKind<FieldKind::Slot>(
@@ -52,7 +55,8 @@ void forEachSlot(OpT& op, Visit&& visit) {
       op, [&](auto& member, FieldRole role) { parts::forEachSlotIn(member, role, visit); });
 }
 
-// Calls `visit(token, role)` for each token of the instruction. role.defines: it posts the token.
+// Calls `visit(token, role)` for each token of the instruction. role.defines is true if the
+// instruction posts the operation that the token represents.
 template <class OpT, class Visit>
 void forEachToken(OpT& op, Visit&& visit) {
   forEachFieldOfKind<FieldKind::Token>(op, [&](auto& member, FieldRole role) {
@@ -64,7 +68,7 @@ void forEachToken(OpT& op, Visit&& visit) {
   });
 }
 
-// Calls `visit(size)` for each size of the instruction, without those of its bodies.
+// Calls `visit(size)` for each size of the instruction. Does not visit the sizes in its bodies.
 template <class OpT, class Visit>
 void forEachSize(OpT& op, Visit&& visit) {
   forEachFieldOfKind<FieldKind::Size>(
@@ -79,8 +83,9 @@ void forEachBody(OpT& op, Visit&& visit) {
   forEachFieldOfKind<FieldKind::Body>(op, [&](auto& body, FieldRole) { visit(body); });
 }
 
-// Calls `visit(instruction, index)` for every instruction in the order of InstructionIndex: an
-// instruction with bodies comes before them. Iterative, because programs may be nested deeply.
+// Calls `visit(instruction, index)` for every instruction, including those in bodies. An
+// instruction is visited before its bodies, in the order of InstructionIndex. The function is
+// iterative, because programs may be nested deeply.
 template <class InstructionT, class Visit>
 void forEachInstructionIn(InstructionT* first, InstructionT* last, Visit&& visit) {
   std::vector<std::pair<InstructionT*, InstructionT*>> open{{first, last}};
@@ -92,7 +97,7 @@ void forEachInstructionIn(InstructionT* first, InstructionT* last, Visit&& visit
     }
     InstructionT& instruction = *open.back().first++;
     visit(instruction, index++);
-    // `open` is a stack: the first body goes on top.
+    // `open` is a stack, so the bodies are reversed: the first body must be on top.
     const auto bodies = static_cast<std::ptrdiff_t>(open.size());
     forEachBody(instruction.op, [&](auto& body) {
       open.push_back({body.data(), body.data() + body.size()});
@@ -116,8 +121,8 @@ void forEachSlotInside(const Instruction& instruction, Visit&& visit) {
                        [&](const Instruction& x, InstructionIndex) { forEachSlot(x.op, visit); });
 }
 
-// How the ids and sizes of an instruction are renamed. An empty function leaves its ids or sizes
-// unchanged. `index` renames the loop index that a For declares.
+// The new names of ids and sizes: each function maps an old one to a new one. An empty function
+// changes nothing. `index` renames the loop index that a For declares.
 struct Renaming {
   std::function<SlotId(SlotId)> slot;
   std::function<TokenId(TokenId)> token;
@@ -127,12 +132,13 @@ struct Renaming {
   std::function<Size(const Size&)> size;
   std::function<std::string(const std::string&)> index;
 };
-// Renames the ids and sizes in this instruction, but not those in its bodies. Slots are renamed in
+// Renames the ids and sizes of this instruction, but not those in its bodies. Slots are renamed in
 // the order of the text form.
 void rename(Instruction& instruction, const Renaming& renaming);
 
-// Replaces every Call by the body of its callee. The slots, tokens, events, kernels and loop
-// indices of a callee get new names. UserError names a callee or an operand that does not fit.
+// Replaces every Call by the body of the called program. The slots, tokens, events, kernels and
+// loop indices of that program get new names. Throws UserError if a callee does not exist, or if an
+// operand does not fit.
 Program inlineCalls(const Program& program);
 
 }  // namespace heddle::host

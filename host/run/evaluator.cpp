@@ -44,8 +44,8 @@ std::shared_ptr<const Plan> HostIrEvaluator::prepare(
 void HostIrEvaluator::execute(const Plan& plan, RunState& state, Allocator& allocator) const {
   Issuer issuer(plan, state, device_, allocator);
   const auto instruction = [&] { return state.completion->resources->text(issuer.instruction()); };
-  // Work that was issued earlier may have failed. The ReadBack instruction, which waits for it,
-  // then throws its error. The text of such an error already names the instruction that failed.
+  // ReadBack waits for work that was issued earlier, and throws the error of this work. The text of
+  // such an error already names the instruction that failed.
   const auto has_instruction = [&] { return state.completion->errors.failed(); };
   try {
     issuer.run();

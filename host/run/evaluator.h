@@ -12,31 +12,32 @@
 
 namespace heddle::host {
 
-// Interprets a host program on one rank, in two phases. prepare() computes everything that depends
-// only on sizes, and execute() issues one run. The evaluator holds no state of a run, so several
-// threads may call both.
+// Interprets a host program (host/program/program.h) on one rank, in two phases. prepare() computes
+// everything that depends only on sizes. execute() issues one run. The evaluator holds no state of
+// a run, so several threads may call its functions at the same time.
 class HostIrEvaluator {
  public:
-  // `program` must contain no Call (see inlineCalls()), and its meshes must have their sizes in the
-  // job. All arguments must outlive the evaluator.
+  // `program` must not contain Call instructions (inlineCalls() replaces them), and the sizes of
+  // its meshes must be known. The objects behind the references must outlive the evaluator.
   HostIrEvaluator(const Program& program, Device& device, const Communicators& communicators,
                   KernelStore& kernels, AlgorithmAgreement& matmuls, int64_t rank, int64_t ranks);
 
-  // Checks the inputs and creates a plan for them. Errors are those of bindInputs() and makePlan().
-  //   preallocated  see makePlan()
-  //   check_races   true: UserError if the unrolled program has a race
-  //   stream        the stream of the coming run, on which library algorithms may be timed
+  // Checks the inputs and creates a plan for them (host/plan/plan.h). Throws the errors of
+  // bindInputs() and makePlan().
+  //   preallocated  the outputs that the caller has allocated, as in makePlan()
+  //   check_races   true: throws UserError if checkRaces() (host/verify/verify.h) finds a race
+  //   stream        the stream of the coming run; library algorithms may be timed on it
   std::shared_ptr<const Plan> prepare(const std::vector<Argument>& inputs,
                                       const std::vector<std::optional<TensorDesc>>& preallocated,
                                       bool check_races, Stream stream) const;
 
   // Issues every step of the plan on state.streams.
-  // Before: `state` is prepared for the plan. It holds the pointers of inputs and preallocated
+  // Before: `state` is prepared for the plan. It contains the pointers of inputs and preallocated
   //         outputs, and the scalar inputs.
-  // After:  state.pointers holds the buffers of the outputs, and state.owned says which buffers the
+  // After:  state.pointers contains the buffers of the outputs. state.owned says which buffers the
   //         run still holds.
-  // Errors: an exception names the instruction; all memory that the run allocated has been freed in
-  //         stream order. Errors of work that runs later are reported to state.completion.
+  // Errors: an exception names the instruction. Before it is thrown, all memory of the run is freed
+  //         in stream order. Work that fails later reports its error to state.completion.
   void execute(const Plan& plan, RunState& state, Allocator& allocator) const;
 
  private:

@@ -17,10 +17,11 @@ namespace {
 std::byte* pointerOf(const Plan::Operand& operand, const RunState& state) {
   if (operand.place.pointer < 0) return nullptr;
   std::byte* base = state.pointers[static_cast<size_t>(operand.place.pointer)];
-  return base == nullptr ? nullptr : base + operand.place.offset;  // a buffer of no bytes
+  return base == nullptr ? nullptr : base + operand.place.offset;  // nullptr: a buffer of 0 bytes
 }
 
-// Copies the operand to the host in stream order, then calls `use` with it as a dense tensor.
+// Copies the operand to the host in stream order. Then calls `use` with the copy, as a dense
+// tensor.
 template <class Use>
 void enqueueOnHost(const Plan::Operand& operand, const RunState& state, Device& device,
                    Stream stream, const Issue& issue, Use use) {
@@ -102,7 +103,7 @@ void enqueueReference(const Plan::Reference& reference, const RunState& state, D
   for (const Plan::Operand& operand : reference.outputs) {
     pointers.push_back(pointerOf(operand, state));
   }
-  // Pointers and scalars are copied now, because later runs reuse `state`.
+  // The task gets copies of pointers and scalars, because later runs change `state`.
   device.hostTask(
       [&reference, pointers, inputs = scalars]() mutable {
         const size_t count = reference.inputs.size();

@@ -7,17 +7,19 @@
 
 namespace heddle::host {
 
-// The steps that run code on the host. Scalar arithmetic runs at once, the others in stream order.
-// All of them may allocate memory, because none is part of a fast path.
+// The steps of a plan (host/plan/plan.h) that run code on the host. Scalar arithmetic runs
+// immediately. The other steps run in stream order. These steps may allocate memory, because they
+// are not part of a fast path.
 
-// Returns the value of an op on scalar registers, with the rounding of the reference evaluator.
+// Returns the value of an op on scalar registers. Rounds it like the reference evaluator
+// (ir/reference/reference.h).
 Scalar applyToScalars(const ApplyStep& step, const std::vector<Scalar>& registers);
 
-// Evaluates a segment in place of a generated kernel. Its tensors must be in host memory. The plan
-// of `reference` must outlive the work.
+// Evaluates the fusion segment of a kernel on the host, for kernels without generated code. The
+// tensors must be in host memory. The plan of `reference` must outlive the work.
 void enqueueReference(const Plan::Reference& reference, const RunState& state, Device& device,
                       Stream stream, const Issue& issue);
-// Fails the run if the tensor contains NaN or an infinity. The error names slot and element.
+// Fails the run if the tensor contains NaN or infinity. The error names the slot and the element.
 void enqueueCheck(const Plan::Watched& watched, const RunState& state, Device& device,
                   Stream stream, const Issue& issue);
 // Prints name, type and the first 8 values of a tensor, or the value of a scalar, to stdout.

@@ -34,11 +34,11 @@ bool holds(const Scalar& lhs, Predicate::Compare compare, int64_t rhs) {
 void Issuer::run() {
   allocateWorkspaces();
   comm::RankStatus* const status = state_.completion->resources->job.status();
-  // On CUDA, profilers show a range for each instruction.
+  // On CUDA, issueObserved() marks a range for each instruction, which profilers show.
   const bool observed =
       state_.profile != nullptr || state_.fault != nullptr || device_.kind() == DeviceKind::Cuda;
   while (next_ < plan_.steps.size()) {
-    const size_t current = next_++;  // advanced before the handler, because a jump sets next_
+    const size_t current = next_++;  // before the handler, because the handler of a jump sets next_
     issue_.instruction = plan_.instruction_of[current];
     issue_.step = static_cast<int32_t>(current);
     if (status != nullptr && issue_.instruction >= 0) {
@@ -76,8 +76,8 @@ void Issuer::freeWorkspaces() noexcept {
   }
 }
 
-// Makes stream 0 wait for the other streams, so that memory is freed after their work. If this
-// fails, the error is only reported, because all memory must still be freed.
+// Makes stream 0 wait for the other streams, so that frees on stream 0 happen after their work. If
+// this fails, the function only reports the error, because all memory must still be freed.
 void Issuer::joinStreams() noexcept {
   for (size_t i = 1; i < static_cast<size_t>(plan_.streams); ++i) {
     try {
@@ -144,7 +144,7 @@ void Issuer::operator()(const AllocateStep& step) {
 
 void Issuer::operator()(const FreeStep& step) {
   const auto index = static_cast<size_t>(step.buffer);
-  if (!state_.owned[index]) return;  // its Allocate is in a branch that was not taken
+  if (!state_.owned[index]) return;  // a branch has skipped the Allocate of the buffer
   state_.owned[index] = false;
   state_.held_bytes -= step.bytes;
   if (step.bytes == 0) return;
@@ -198,12 +198,12 @@ void Issuer::operator()(const AttentionStep& step) {
 }
 
 void Issuer::operator()(const CopyStep& step) {
-  if (at(step.dst) == at(step.src)) return;  // the preallocated output is the input that it aliases
+  if (at(step.dst) == at(step.src)) return;  // the caller passed one buffer as input and output
   device_.copy(at(step.dst), at(step.src), step.bytes, stream(step.stream), issue_);
 }
 
-// Sets the lists of an all-to-all-v from the current registers, and compares them with those of
-// other ranks. The device copies the lists when it posts.
+// Sets the lists of counts of an all-to-all-v from the registers, and compares them with the lists
+// of other ranks. The device copies the lists when it posts the operation.
 void Issuer::bindCounts(const CollectiveStep& step, comm::Operation& operation) {
   const Plan::Counts& counts = plan_.counts[static_cast<size_t>(step.counts)];
   const auto list = [&](int32_t first, int32_t at, int64_t elements, std::string_view verb) {
@@ -264,7 +264,7 @@ void Issuer::operator()(const ReadBackStep& step) {
   }
   device_.recordEvent(event, stream(step.stream));
   awaitEvent(device_, event, plan_);
-  state_.completion->rethrow();  // if earlier work has failed, there is no value to read
+  state_.completion->rethrow();  // if earlier work has failed, the value is not valid
   for (int32_t i = 0; i < step.count; ++i) {
     scalar(step.out + i) = roundTo(step.dtype, loadElement(staging, step.source_dtype, i));
   }

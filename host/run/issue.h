@@ -8,7 +8,8 @@
 
 namespace heddle::host {
 
-// Issues the steps of a plan, with one handler per kind of step. An Issuer is used for one run.
+// Issues the steps of a plan (host/plan/plan.h) to the streams of one run. operator() has an
+// overload for each kind of step. Each run needs its own Issuer.
 class Issuer {
  public:
   Issuer(const Plan& plan, RunState& state, Device& device, Allocator& allocator)
@@ -20,10 +21,11 @@ class Issuer {
 
   // Allocates the workspaces, issues all steps, and frees the workspaces.
   void run();
-  // Returns the instruction that run() is issuing, for messages. -1: none, because run() is before
-  // the first or after the last step.
+  // Returns the index of the instruction that run() is issuing, for messages. Returns -1 before the
+  // first step and after the last step.
   InstructionIndex instruction() const { return issue_.instruction; }
-  // Frees all memory of the run, on stream 0 after all issued work. Call this after an exception.
+  // Frees all memory of the run. The frees are on stream 0, after all issued work. Call this if
+  // run() has thrown an exception.
   void freeAll() noexcept;
 
   void operator()(const AllocateStep& step);
@@ -50,11 +52,11 @@ class Issuer {
   std::byte* at(const Place& place) const {
     if (place.pointer < 0) return nullptr;
     std::byte* base = state_.pointers[static_cast<size_t>(place.pointer)];
-    return base == nullptr ? nullptr : base + place.offset;  // a buffer of no bytes
+    return base == nullptr ? nullptr : base + place.offset;  // nullptr: a buffer of 0 bytes
   }
   Scalar& scalar(int32_t id) const { return state_.registers[static_cast<size_t>(id)]; }
   void bindCounts(const CollectiveStep& step, comm::Operation& operation);
-  // Issues a step if a run profile or a profiler records it, or if a fault may be injected.
+  // Issues a step, records it for a run profile or a profiler, and injects a requested fault.
   void issueObserved(size_t step);
   void injectBeforeStep(StreamId stream);
   void injectAfterStep(size_t step);
@@ -73,8 +75,11 @@ class Issuer {
   bool injected_ = false;
 };
 
-// Requires that the fault can act in a run of the plan. UserError: the instruction of the fault
-// does not exist, this rank does not issue it, or (for Corrupt) it writes no memory on this rank.
+// Checks that `fault` (host/job/inject_fault.h) has an effect in a run of the plan. Throws
+// UserError if
+//   the instruction of the fault does not exist,
+//   this rank does not issue the instruction, or
+//   the kind is Corrupt and the instruction writes no memory on this rank.
 void checkFault(const InjectedFault& fault, const Plan& plan, const RunResources& resources);
 
 }  // namespace heddle::host

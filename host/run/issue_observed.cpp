@@ -1,4 +1,4 @@
-// Issues a step for a profiler, a run profile or an injected fault.
+// The members of Issuer that issue a step for a profiler, a run profile or an injected fault.
 #include <algorithm>
 
 #include "host/run/issue.h"
@@ -38,7 +38,7 @@ Written writtenBy(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return {};
   const Plan::StepNote& note = plan.notes[step];
   if (note.output_bytes > 0) return {note.output, note.output_bytes};
-  // A group of receives has no output in the notes, because GroupEnd names no slot.
+  // For a group of receives, the note contains no output, because GroupEnd names no slot.
   const auto* post = std::get_if<CollectiveStep>(&plan.steps[step]);
   for (int32_t i = 0; post != nullptr && i < post->operations; ++i) {
     const auto at = static_cast<size_t>(post->first + i);
@@ -49,8 +49,8 @@ Written writtenBy(const Plan& plan, size_t step) {
   return {};
 }
 
-// Returns whether the step is the last of its instruction that writes data. An instruction may have
-// several, such as the stages of a kernel.
+// Returns whether the step is the last step of its instruction that writes data. An instruction may
+// have several steps that write, such as the stages of a kernel.
 bool isLastOf(const Plan& plan, size_t step) {
   if (!writesData(plan.steps[step])) return false;
   for (size_t next = step + 1; next < plan.steps.size(); ++next) {
@@ -83,7 +83,8 @@ void Issuer::issueObserved(size_t step) {
   if (faulty) injectAfterStep(step);
 }
 
-// Injects a fault once per run, even if the instruction is in a loop.
+// Injects the fault before the step. Does so only once per run, even if the instruction is in a
+// loop.
 void Issuer::injectBeforeStep(StreamId on) {
   if (injected_ || state_.fault->kind == InjectedFault::Kind::Corrupt) return;
   injected_ = true;

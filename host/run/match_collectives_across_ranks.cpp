@@ -19,8 +19,8 @@ using comm::CollectiveKind;
 using comm::Operation;
 using nlohmann::json;
 
-// Number of posts that a rank sends in full for each channel. For later posts, the rank sends only
-// their number and a hash.
+// The most posts of each channel (PostChannel) that a rank sends in full. For all later posts
+// together, the rank sends only their number and one hash.
 constexpr size_t kSentInFull = 1024;
 
 struct PlannedPost {
@@ -41,9 +41,9 @@ bool isBetween(const Channel& channel, int a, int b) {
   return has(a) && has(b);
 }
 
-// The posts of one rank to one channel. The first ones are sent in full.
+// The posts of one rank to one channel. The first kSentInFull posts are stored and sent in full.
 struct Sequence : PostSequence<PlannedPost> {
-  uint64_t rest_hash = 0;  // of the posts that are not sent in full
+  uint64_t rest_hash = 0;  // hash of all other posts
 };
 using Sequences = std::map<Channel, Sequence>;
 
@@ -53,7 +53,7 @@ void addPost(Sequence& sequence, const PlannedPost& post, bool decided) {
     sequence.posts.push_back(post);
     return;
   }
-  Operation alike = post.operation;  // the two ends of a transfer must give the same hash
+  Operation alike = post.operation;  // changed so that both ends of a transfer have the same hash
   if (comm::isPointToPoint(alike.kind)) alike.kind = CollectiveKind::Send;
   alike.peer = 0;
   sequence.rest_hash = sequence.rest_hash * 1099511628211u +
@@ -107,8 +107,8 @@ std::string encodePosts(const Sequences& sequences) {
   return all.dump();
 }
 
-// Parses the posts of rank `peer`. UserError if the text is not a list of posts, which means that
-// the rank takes part in another exchange.
+// Parses the posts of rank `peer`. Throws UserError if the text is not a list of posts. The rank
+// then takes part in another exchange.
 Sequences decodePosts(const std::string& text, int peer) {
   Sequences sequences;
   const json all = json::parse(text, nullptr, false);
@@ -168,8 +168,8 @@ class Comparison {
                 resources_.text(mine.posts.back().instruction), rank_, peer_, kSentInFull);
     }
   }
-  // Returns the post at this position. Positions of posts that were not sent in full give the last
-  // post that was. Returns nullptr after the end of the sequence.
+  // Returns the post at this position, or nullptr after the end of the sequence. If the post was
+  // not sent in full, returns the last post that was sent in full.
   static const PlannedPost* postAt(const Sequence& sequence, size_t at) {
     if (at >= sequence.total) return nullptr;
     return &sequence.posts[std::min(at, sequence.posts.size() - 1)];
@@ -190,7 +190,7 @@ class Comparison {
 
 }  // namespace
 
-// Only NCCL needs the comparison. Other transports compare each operation when it is posted.
+// Only NCCL needs the comparison: other transports compare each operation when it is posted.
 CrossRankMatcher::CrossRankMatcher(comm::World* world, bool communicates, size_t most)
     : world_(world),
       most_(most),
@@ -203,7 +203,8 @@ void CrossRankMatcher::agree(const Plan& plan, RunResources& resources) {
   plan.agreed = round_;
 }
 
-// Returns the same answer on all ranks. It does not depend on which plans a rank has cached.
+// Returns whether no earlier run in this round had these sizes, and stores them. The result is the
+// same on all ranks, because it does not depend on the plans that a rank has cached.
 bool CrossRankMatcher::isNew(uint64_t sizes_hash) {
   if (agreed_.count(sizes_hash) > 0) return false;
   if (agreed_.size() == most_) {

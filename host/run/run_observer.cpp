@@ -2,7 +2,8 @@
 
 namespace heddle::host {
 
-// After an error the status keeps the instruction that failed, because later work is skipped.
+// Returns false after an error, so that the status keeps the instruction that failed. Later work is
+// skipped.
 bool RunObserver::updatesStatus(const Issue& issue) const {
   const bool failed = issue.errors != nullptr && issue.errors->failed();
   return status_ != nullptr && issue.instruction >= 0 && !failed;

@@ -8,8 +8,9 @@
 
 namespace heddle::host {
 
-// Records the work of the streams of one run in the rank status and in the run profile. Either may
-// be missing. Thread-safe.
+// Records the work on the streams of one run: in the status of this rank
+// (comm/monitor/rank_status.h) and in a run profile (host/run/run_profile.h). Each of the two may
+// be nullptr. Thread-safe.
 class RunObserver final : public WorkObserver {
  public:
   RunObserver() = default;

@@ -10,26 +10,27 @@
 
 namespace heddle::host {
 
-// Keeps the communicating runs of one rank in order. All Executables that use one job monitor share
-// one RunOrder.
+// Keeps the communicating runs of one rank in order. All Executables that use the same job monitor
+// (comm/monitor/job_monitor.h) share one RunOrder.
 //
-// - A rank prepares and issues only one communicating run at a time. Three things belong to this
-//   run: the current run number on the job monitor, the counts of all-to-all-vs on the job monitor,
-//   and the exchanges with other ranks through the World.
-// - All ranks begin their communicating runs in the same order. The callers must ensure this.
+// - A rank prepares and issues only one communicating run at a time. Meanwhile, only this run may
+//   use the run number and the counts of all-to-all-v calls on the job monitor, and exchange data
+//   with other ranks through the World.
+// - All ranks must begin their communicating runs in the same order. The callers must ensure this.
 struct RunOrder {
-  // Held while a communicating run is planned and issued, and while the ranks create an Executable
-  // together.
+  // A thread holds this lock while it prepares and issues a communicating run, and while the ranks
+  // create an Executable together. The lock guards all members below.
   std::mutex running;
-  // The latest run that has posted. The next run waits for it on the device, so that collectives of
-  // two runs on two streams keep their order. The destructor of its Executable resets this pointer.
-  // `running` guards this and the members below.
+  // The latest run that has posted an operation. The next run waits for it on the device.
+  // Collectives of two runs on two streams thus keep their order. The Executable of the run resets
+  // this pointer in its destructor.
   std::shared_ptr<Completion> latest;
-  Stream latest_stream = nullptr;
-  int64_t chain = 1;        // id of the current sequence of runs, each of which waits on the
-                            // device for the run before it
-  int64_t executables = 0;  // created so far
-  int64_t alive = 0;        // Executables that exist and use the monitor that the World owns
+  Stream latest_stream = nullptr;  // the stream of the latest run
+  // Id of the current sequence of runs. Each run of a sequence waits on the device for the run
+  // before it.
+  int64_t chain = 1;
+  int64_t executables = 0;  // number of Executables created so far
+  int64_t alive = 0;        // number of existing Executables that use the job monitor of the World
 };
 
 // Returns the RunOrder of a job monitor.
@@ -38,8 +39,9 @@ inline std::shared_ptr<RunOrder> runOrderOf(comm::JobMonitor& monitor) {
       monitor.shared([] { return std::make_shared<RunOrder>(); }));
 }
 
-// Returns `given`, or the job monitor that the World owns if `given` is nullptr. If this rank
-// cannot create that monitor, it notifies the other ranks, because they wait for this rank.
+// Returns `given`. If `given` is nullptr, returns the job monitor that the World owns, and creates
+// it at the first call. If this rank cannot create the monitor, the function notifies the other
+// ranks, because they wait for this rank.
 inline comm::JobMonitor& jobMonitorOf(comm::World& world, comm::JobMonitor* given,
                                       const comm::JobMonitorOptions& options) {
   if (given != nullptr) return *given;

@@ -18,22 +18,22 @@ struct Plan;
 struct TimelineEvent {
   InstructionIndex instruction = -1;
   std::string text;
-  StreamId stream = -1;  // executed on this stream of the run; -1: issued by the host
+  StreamId stream = -1;  // the stream that executed the instruction; -1: the host issued it
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;       // bytes that the instruction reads and writes on this rank
-  int32_t occurrence = 0;  // how often the instruction occurred before, e.g. in a loop
-  // The World ranks that take part, if the instruction is a collective that is also a barrier: no
-  // rank completes it before all have begun it. Empty for every other instruction.
+  int32_t occurrence = 0;  // number of earlier executions in this run; above 0 only in loops
+  // For a collective that no rank completes before all ranks have begun it: the World ranks that
+  // take part. Empty for every other instruction.
   std::vector<int> team;
 };
 
 // Records when each instruction of a run was issued and executed, for `heddle run --profile`.
 //
-// Use:      pass it in RunOptions::profile, and read events() after Outputs::wait().
-// Lifetime: the device must exist until events() was called or the profile is destroyed.
-// Threads:  one run at a time. The streams of the run may add spans concurrently.
-// Cost:     host time and memory; on CUDA also two device events per step.
+// Use:      pass the profile in RunOptions::profile, and call events() after Outputs::wait().
+// Lifetime: the device must exist until events() has returned or the profile is destroyed.
+// Threads:  use the profile for one run at a time. The streams of this run may record concurrently.
+// Cost:     host time and memory. On CUDA, each step also needs two device events.
 class RunProfile {
  public:
   RunProfile() = default;
@@ -41,18 +41,19 @@ class RunProfile {
   RunProfile(const RunProfile&) = delete;
   RunProfile& operator=(const RunProfile&) = delete;
 
-  // Returns the spans, sorted by stream and then by begin. Steps of one instruction on one stream
-  // are merged. UserError: the profile was given to no run.
+  // Returns the recorded spans, sorted by stream and then by begin. An instruction may consist of
+  // several steps; their spans on one stream are merged. Throws UserError if no run has used the
+  // profile.
   std::vector<TimelineEvent> events();
 
-  // The functions below are for the evaluator and the devices.
+  // The functions below are for the evaluator and the devices. `step` is an index into Plan::steps.
 
-  // Begins the record of a run of the plan, and drops the record of an earlier run.
+  // Discards the record of an earlier run, and begins to record a run of the plan.
   void start(std::shared_ptr<const Plan> plan, std::vector<std::string> texts, Device& device);
   static int64_t now();  // nanoseconds of the steady clock
   void addIssue(int32_t step, int64_t begin, int64_t end);
   void addWork(int32_t step, int64_t begin, int64_t end);
-  // CUDA only: call them before and after a step enqueues its work.
+  // CUDA only. Call beginOnDevice() before a step enqueues its work, and endOnDevice() after it.
   void beginOnDevice(int32_t step, Stream stream);
   void endOnDevice(Stream stream);
 
@@ -78,8 +79,8 @@ class RunProfile {
   std::vector<Span> issues_;
   std::vector<Span> work_;
   std::vector<Timers> timers_;
-  Event origin_ = nullptr;   // a timer that was recorded at origin_time_
-  int64_t origin_time_ = 0;  // on the clock of now()
+  Event origin_ = nullptr;   // a device timer that was recorded at the time origin_time_
+  int64_t origin_time_ = 0;  // in nanoseconds of now()
 };
 
 }  // namespace heddle::host

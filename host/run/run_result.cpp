@@ -3,7 +3,7 @@
 namespace heddle::host {
 namespace {
 
-// Owns the memory of an output, and frees it in the order of the run's stream.
+// Owns the memory of an output. The destructor frees it in the order of the run's stream.
 struct OwnedBuffer {
   OwnedBuffer(const std::shared_ptr<Completion>& c, Allocator& a, Stream s) noexcept
       : resources(c->resources), allocator(a), stream(s) {
@@ -18,8 +18,9 @@ struct OwnedBuffer {
   OwnedBuffer(const OwnedBuffer&) = delete;
   OwnedBuffer& operator=(const OwnedBuffer&) = delete;
 
-  // Orders the free after the run. The last owner may be on another thread, where
-  // cudaStreamPerThread is another stream, and the run may not have completed.
+  // Makes the current thread's stream wait for the run. This is necessary for cudaStreamPerThread:
+  // the thread that destroys the last owner may have another stream than the thread that ran the
+  // program.
   void waitForRun() noexcept {
     try {
       resources->device().waitEvent(stream, run->event);
@@ -36,7 +37,8 @@ struct OwnedBuffer {
   int64_t bytes = 0;
 };
 
-// Returns the owner of an earlier output that is a view of the same buffer, or nullptr.
+// Returns the owner of an earlier output that is a view of the same buffer. Returns nullptr if
+// there is no such output.
 std::shared_ptr<void> ownerOf(const Plan& plan, size_t output,
                               const std::vector<Argument>& outputs) {
   for (size_t i = 0; i < output; ++i) {

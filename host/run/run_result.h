@@ -8,15 +8,16 @@
 
 namespace heddle::host {
 
-// The results of one run, shared by copies of its Outputs.
+// The results of one run. All copies of its Outputs (host/outputs.h) share this object.
 struct RunResult {
-  // Declared before `values`, because their memory must be freed while the stream still exists.
+  // Keeps the shared stream of runs alive. Declared before `values`, so that it is destroyed after
+  // them: their memory must be freed while the stream still exists.
   std::shared_ptr<Completion> completion;
   std::vector<Argument> values;
 };
 
-// Returns the outputs of an issued run. Buffers of outputs move to tensors that own them. Other
-// buffers that the run still holds are freed, in the order of stream 0.
+// Returns the outputs of an issued run. The returned tensors own the buffers of the outputs. Frees
+// all other buffers that the run still holds, in the order of stream 0.
 std::vector<Argument> takeOutputs(const Plan& plan, RunState& state, Allocator& allocator,
                                   const std::vector<Argument>& inputs,
                                   const std::vector<Tensor>& preallocated);

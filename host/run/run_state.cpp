@@ -19,7 +19,7 @@ void probe(const Plan& plan) {
 
 void awaitEvent(Device& device, Event event, const Plan& plan) {
   if (plan.stream_ordered.empty()) return device.synchronize(event);
-  // Short waits only yield, so that a short run is not delayed.
+  // The first polls only yield, because a sleep would delay the end of a short run.
   constexpr int kYields = 2000;
   constexpr auto kPollingInterval = std::chrono::microseconds(20);
   for (int polls = 0; !device.eventDone(event); ++polls) {
@@ -30,8 +30,8 @@ void awaitEvent(Device& device, Event event, const Plan& plan) {
     probe(plan);
     std::this_thread::sleep_for(kPollingInterval);
   }
-  // Another wait may have aborted a collective. The event has then happened although the run has
-  // failed.
+  // The event also happens if another wait has aborted a collective. The run has then failed, and
+  // probe() throws.
   probe(plan);
 }
 
@@ -95,8 +95,8 @@ void Completion::wait() {
   try {
     if (!settled_.load()) waitForDevice();
   } catch (const std::exception&) {
-    // A failure of the device becomes the error of the run: every later wait() throws it, and the
-    // job is notified.
+    // A failure of the device becomes the error of the run. Every later wait() then throws it, and
+    // rethrow() reports it to the job.
     errors.report(std::current_exception(), -1);
   }
   settled_.store(true);
@@ -114,8 +114,8 @@ void Completion::waitForDevice() {
 }
 
 void Completion::conclude() {
-  // Collectives on a device also complete if another wait has aborted them, so completion alone
-  // does not show success.
+  // Collectives that wait on the device also complete if another wait has aborted them. Completion
+  // alone therefore does not mean success.
   if (plan && !plan->stream_ordered.empty() && resources->job.failed()) {
     throw UserError(resources->job.failure());
   }
@@ -150,8 +150,8 @@ void RunState::prepare(const std::shared_ptr<const Plan>& plan, Stream stream) {
     staging.assign(static_cast<size_t>(plan->staging_bytes), std::byte{0});
     if (streams.empty()) streams.push_back(nullptr);
     while (streams.size() < static_cast<size_t>(plan->streams)) {
-      // Communication gets urgent streams, because other ranks wait for it. All plans of a state
-      // belong to one program and therefore use the same streams for communication.
+      // Communication gets urgent streams, because other ranks wait for it. All plans that use this
+      // state are plans of one program, so they use the same streams for communication.
       streams.push_back(plan->communication_streams[streams.size()] ? device_.createUrgentStream()
                                                                     : device_.createStream());
     }

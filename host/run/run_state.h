@@ -18,31 +18,33 @@
 
 namespace heddle::host {
 
-// Returns true for cudaStreamPerThread (the handle 2), which is a different stream in each thread.
-// Two runs on it are not necessarily in order.
+// Returns true for cudaStreamPerThread, whose handle is 2. This handle means a different stream in
+// each thread, so two runs on it are not necessarily in order.
 inline bool differsPerThread(Stream stream) { return reinterpret_cast<uintptr_t>(stream) == 2; }
 
-// The stream of runs whose RunOptions::stream is nullptr. Several Executables may share it.
+// The stream of all runs for which the caller passes no stream (RunOptions::stream is nullptr).
+// Several Executables may share it.
 class SharedStream {
  public:
   explicit SharedStream(Device& device) : device_(device) {}
   ~SharedStream();
   SharedStream(const SharedStream&) = delete;
   SharedStream& operator=(const SharedStream&) = delete;
-  // Returns the stream, and creates it at the first call. Requires that the caller holds `issuing`.
+  // Returns the stream, and creates it at the first call. The caller must hold `issuing`.
   Stream get();
-  std::mutex issuing;  // held while a run is issued on the stream
+  std::mutex issuing;  // a thread holds this lock while it issues a run on the stream
 
  private:
   Device& device_;
   Stream stream_ = nullptr;
 };
 
-// The parts of an Executable that its Outputs need and that therefore may outlive it: events, the
-// stream of runs without RunOptions::stream, texts for error messages. Thread-safe.
+// The parts of an Executable that its Outputs need: events, the shared stream, and texts for error
+// messages. Outputs may exist longer than their Executable, so they share ownership. Thread-safe.
 class RunResources {
  public:
-  // `stream` nullptr: creates a stream.
+  // `instruction_texts` has the text of each instruction. If `stream` is nullptr, the constructor
+  // creates a SharedStream.
   RunResources(Device& device, std::vector<std::string> instruction_texts,
                std::shared_ptr<SharedStream> stream);
   ~RunResources();
@@ -51,15 +53,15 @@ class RunResources {
 
   Device& device() const { return device_; }
   const std::vector<std::string>& texts() const { return texts_; }
-  std::string text(InstructionIndex index) const;  // "instruction 3 (launch @k0 ...)"
-  // Return an event for one run, and take it back for later runs.
+  std::string text(InstructionIndex index) const;  // such as "instruction 3 (launch @k0 ...)"
+  // Returns an event for one run. giveEvent() returns the event, so that later runs can use it.
   Event takeEvent();
   void giveEvent(Event event);
   SharedStream& stream() { return *stream_; }
 
-  std::atomic<int64_t> held_bytes{0};  // allocated by runs and not yet freed
+  std::atomic<int64_t> held_bytes{0};  // bytes that runs have allocated and not yet freed
 
-  JobLink job;  // open while the Executable exists
+  JobLink job;  // the link to the job monitor; open while the Executable exists
 
  private:
   Device& device_;
@@ -69,14 +71,13 @@ class RunResources {
   std::shared_ptr<SharedStream> stream_;
 };
 
-// Blocks the host until `event` of a run of the plan has happened. If the plan's collectives wait
-// on the device, this function also probes their transport while it waits. If a rank is gone, the
-// probe aborts the collectives that wait for this rank and throws UserError. No other code does
-// this.
+// Blocks the host until `event` of a run of the plan has happened. While it waits, it calls
+// Communicator::probe() for all collectives of the plan that wait on the device. If a rank is gone,
+// probe() aborts these collectives and throws UserError; otherwise they would wait forever.
 void awaitEvent(Device& device, Event event, const Plan& plan);
 
-// The completion of one run, and the error of the run. The Outputs of the run and the RunState that
-// it used share this object. Thread-safe.
+// Represents the end of one run, and stores the error of the run. The Outputs and the RunState of
+// the run share this object. Thread-safe.
 struct Completion {
   explicit Completion(std::shared_ptr<RunResources> r)
       : resources(std::move(r)), event(resources->takeEvent()) {}
@@ -84,33 +85,33 @@ struct Completion {
   Completion(const Completion&) = delete;
   Completion& operator=(const Completion&) = delete;
 
-  // Returns whether the run has completed. A failure of the device or of the job also completes the
-  // run, and becomes its error.
+  // Returns whether the run has completed. If the device or the job has failed, the run counts as
+  // completed, and the failure becomes its error.
   bool done();
   // Blocks the host until the run has completed, then calls rethrow().
   void wait();
-  // If the run has an error, marks it as reported, fails the job and throws the error.
+  // If the run has an error: sets `reported`, reports the failure to the job, and throws the error.
   void rethrow();
 
   std::shared_ptr<RunResources> resources;
   std::shared_ptr<const Plan> plan;  // kept alive, because work in flight reads it
   Event event;
   ErrorSink errors;
-  RunObserver observer;               // of the work in flight
-  std::atomic<bool> reported{false};  // a caller has got the error
-  int64_t run = 0;                    // from JobLink::beginRun()
+  RunObserver observer;               // records the work of the run
+  std::atomic<bool> reported{false};  // true: a call has thrown the error
+  int64_t run = 0;                    // the result of JobLink::beginRun()
 
  private:
   void waitForDevice();
   void conclude();  // call this once the event has happened
 
-  // The outcome of the run is known, so its communicators are no longer needed. The Executable
-  // waits for this before it destroys the communicators, because Outputs may outlive them.
+  // true: it is known whether the run has failed, so the run no longer needs its communicators. The
+  // Executable waits for this before it destroys the communicators. Outputs may exist longer.
   std::atomic<bool> settled_{false};
 };
 
-// The mutable data of a run. Only one run at a time uses it. The RunStatePool keeps it between
-// runs. Its vectors keep their memory, so that a repeated run allocates none.
+// The mutable data of a run. Only one run at a time uses a RunState. Between runs, the RunStatePool
+// stores it. The vectors keep their memory, so that a repeated run does not allocate.
 class RunState {
  public:
   explicit RunState(Device& device) : device_(device) {}
@@ -118,53 +119,54 @@ class RunState {
   RunState(const RunState&) = delete;
   RunState& operator=(const RunState&) = delete;
 
-  // Prepares for a run of the plan on `stream`. Cheap if the last run used the same plan.
+  // Prepares a run of the plan on `stream`. This is cheap if the last run used the same plan.
   void prepare(const std::shared_ptr<const Plan>& plan, Stream stream);
 
   std::vector<std::byte*> pointers;  // by PointerIndex
-  std::vector<bool> owned;           // by BufferId: allocated by this run and not yet freed
+  std::vector<bool> owned;  // by BufferId; true: this run has allocated and not yet freed it
   std::vector<Scalar> registers;
   std::vector<Event> events;
-  std::vector<Stream> streams;  // 0: the stream of the run; the others belong to this state
+  std::vector<Stream> streams;  // by StreamId; 0: the stream of the run; this state owns the others
   std::vector<std::byte> args;  // copy of the plan's argument blocks, patched in place
   std::vector<comm::Operation> operations;
-  int64_t held_bytes = 0;  // after the allocations and frees issued so far
-  int64_t peak_bytes = 0;
-  std::vector<int64_t> counts;             // lists of all-to-all-v calls, see Plan::Counts
-  std::vector<std::byte> staging;          // host memory that ReadBack copies to
-  std::shared_ptr<Completion> completion;  // of the latest run
-  RunProfile* profile = nullptr;           // of this run, or nullptr
-  const InjectedFault* fault = nullptr;    // of this rank, or nullptr
-  bool busy = false;                       // a thread issues a run with it; guarded by the pool
+  int64_t held_bytes = 0;          // bytes allocated by the steps issued so far, less those freed
+  int64_t peak_bytes = 0;          // largest value of held_bytes in this run
+  std::vector<int64_t> counts;     // lists of the all-to-all-v calls (Plan::Counts)
+  std::vector<std::byte> staging;  // host memory to which ReadBack copies
+  std::shared_ptr<Completion> completion;  // the end of the latest run
+  RunProfile* profile = nullptr;           // records this run; nullptr: no record
+  const InjectedFault* fault = nullptr;    // the fault to inject on this rank; nullptr: none
+  bool busy = false;  // true: a thread issues a run with this state; the pool guards the member
 
  private:
   Device& device_;
   std::shared_ptr<const Plan> plan_;
 };
 
-// Owns the RunStates of an Executable and watches the end of its runs. Thread-safe.
+// Owns the RunStates of an Executable, and finds the errors of its runs. Thread-safe.
 class RunStatePool {
  public:
   explicit RunStatePool(Device& device) : device_(device) {}
-  // Returns a state that no thread uses. Its last run has completed, or was on the same stream and
-  // is therefore ordered before the new run.
+  // Returns a state that no thread uses. Either its last run has completed, or its last run was on
+  // `stream` too, so that the new run starts after it.
   RunState& take(Stream stream);
   void giveBack(RunState& state);
-  // Adds a run to the watched runs. rethrowErrors() then throws the error of the run, unless
-  // Outputs::wait() has already thrown it.
+  // Adds a run to the watched runs. If Outputs::wait() has not thrown the error of the run before,
+  // rethrowErrors() throws it.
   void watch(std::shared_ptr<Completion> completion);
-  // Throws the error of an earlier run that has completed, if no call has thrown it yet. This
-  // function does not query the device, because a query takes as long as a launch. watch() queries
-  // the device and finds its errors.
+  // Throws the error of a watched run that has completed, if no call has thrown this error yet. The
+  // function queries the device only for runs that have already reported an error, because a query
+  // takes as long as a launch. watch() queries the device for other runs.
   void rethrowErrors();
-  // Waits until all runs have completed, but at most for the time `most`. Returns whether all have
-  // completed.
+  // Waits until all watched runs have completed, but at most for the time `most`. Returns whether
+  // they have completed.
   bool endWithin(std::chrono::milliseconds most);
-  // Blocks the host until all runs have completed. Prints errors that no call has thrown to stderr.
+  // Blocks the host until all watched runs have completed. If no call has thrown the error of a
+  // run, prints the error to stderr.
   void synchronize() noexcept;
 
  private:
-  // watch() queries the device until at most this number of completed runs is still watched.
+  // watch() queries the device only while more than this number of runs is watched.
   static constexpr size_t kUnqueried = 1;
 
   Device& device_;

@@ -16,9 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Collective = std::tuple<InstructionIndex, int32_t, std::vector<int>>;
 
-constexpr int kIssueThread = 1'000'000;  // shown below the streams
+constexpr int kIssueThread = 1'000'000;  // large, so that viewers show it below the streams
 
-// Returns when the last rank of one clock ended each collective.
+// Returns the end of each collective: the time at which the last of the ranks with this clock
+// completed it.
 std::map<Collective, int64_t> endsOn(const std::vector<RankTimeline>& timelines,
                                      const std::string& clock) {
   std::map<Collective, int64_t> ends;
@@ -33,8 +34,8 @@ std::map<Collective, int64_t> endsOn(const std::vector<RankTimeline>& timelines,
   return ends;
 }
 
-// Returns by how many nanoseconds the clock `ahead` is ahead of `base`; nullopt if their ranks
-// share no collective.
+// Returns the nanoseconds by which the clock `ahead` is ahead of the clock `base`. Returns nullopt
+// if the ranks with these clocks share no collective.
 std::optional<int64_t> offsetOf(const std::vector<RankTimeline>& timelines, const std::string& base,
                                 const std::string& ahead) {
   const std::map<Collective, int64_t> ends = endsOn(timelines, base);
@@ -107,8 +108,8 @@ RankTimeline decodeTimeline(const std::string& bytes) {
   return timeline;
 }
 
-// Aligns clocks one after another, each with any clock that is aligned already. Two clocks that
-// share no collective are thus aligned if both share one with a third.
+// Aligns one clock after another, each with any clock that is already aligned. Two clocks without a
+// common collective are thus aligned if both have a common collective with a third clock.
 void alignClocks(std::vector<RankTimeline>& timelines) {
   if (timelines.empty()) return;
   std::vector<std::string> aligned = {timelines.front().clock};

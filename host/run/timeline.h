@@ -10,22 +10,25 @@ namespace heddle::host {
 // The record of one run on one rank.
 struct RankTimeline {
   int rank = 0;
-  std::string clock;  // names the clock of the times; equal for the ranks of one machine
+  std::string clock;  // name of the clock that measured the times; one clock per machine
   std::vector<TimelineEvent> events;
 };
 
-// Convert a timeline to bytes that can be sent to another rank, and back.
+// Converts a timeline to bytes that can be sent to another rank.
 std::string encode(const RankTimeline& timeline);
+// Converts the bytes back to a timeline.
 RankTimeline decodeTimeline(const std::string& bytes);
 
-// Shifts the times of all machines to the clock of the first timeline. The ranks of a collective
-// that is also a barrier end it at about the same time. The offset of a clock is therefore the
-// median difference between the ends of the collectives that two machines share. If no collective
-// connects a clock with the first one, its times are not shifted.
+// Converts the times of all machines to the clock of the first timeline. All ranks complete a
+// collective that is also a barrier (TimelineEvent::team) at about the same time. The offset
+// between the clocks of two machines is therefore the median difference between the ends of such
+// collectives. If two machines share no collective, the function uses other machines as
+// intermediates. If there are none, the times of the machine are not converted.
 void alignClocks(std::vector<RankTimeline>& timelines);
 
-// Returns a file (JSON) for ui.perfetto.dev and chrome://tracing. It shows each rank as a process,
-// with one thread for each stream and one for the issuing host. Times start at the first event.
+// Returns the text of a JSON file for ui.perfetto.dev and chrome://tracing. The file shows each
+// rank as a process, with one thread for each stream and one thread for the host that issues. Times
+// start at the first event.
 std::string chromeTrace(const std::vector<RankTimeline>& timelines);
 
 }  // namespace heddle::host

@@ -39,7 +39,7 @@ Op InstructionParser::communicate(TokenId token) {
   return out;
 }
 
-// Consumes KEY= if it comes next.
+// If `KEY=` comes next in the text, consumes it and returns true. Otherwise returns false.
 bool InstructionParser::acceptKey(std::string_view key) {
   if (!in_.acceptWord(key)) return false;
   in_.expectSymbol("=");

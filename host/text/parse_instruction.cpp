@@ -12,7 +12,7 @@
 namespace heddle::host {
 namespace {
 
-// Returns the id of a name, and declares the name if it is new.
+// Returns the id of a name. If the name is new, declares it.
 int32_t declared(std::map<std::string, int32_t>& ids, std::vector<std::string>& names,
                  const std::string& name) {
   const auto [found, is_new] = ids.emplace(name, static_cast<int32_t>(names.size()));
@@ -64,7 +64,8 @@ Op InstructionParser::op() {
   in_.fail("an instruction or '}'");
 }
 
-// Parses the fields of an instruction of the regular form: the mnemonic, then the fields in order.
+// Parses the fields of an instruction of the regular form, after its mnemonic: slots, tokens,
+// events and the stream, in the order of the field list.
 template <class Regular>
 Op InstructionParser::regularFields(int32_t defined) {
   Regular made{};
@@ -209,7 +210,7 @@ Op InstructionParser::callLibrary() {
   return out;
 }
 
-// Parses KEY=NUMBER. Returns 0 if KEY does not come next.
+// Parses KEY=NUMBER. Returns 0 if KEY is not the next word.
 int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   if (!acceptKey(key)) return 0;
   const Token at = in_.peek();
@@ -220,8 +221,8 @@ int32_t InstructionParser::countOf(std::string_view key, int32_t most) {
   return static_cast<int32_t>(count);
 }
 
-// Parses (%a, %b, axis=1). Attributes may have any order, and are stored in the order of the op
-// table.
+// Parses arguments such as (%a, %b, axis=1). The text may contain the attributes in any order. They
+// are stored in the order of the op table.
 void InstructionParser::libraryArguments(const OpDef& op, CallLibrary& call) {
   std::vector<std::optional<Attr>> found(op.attrs.size());
   in_.expectSymbol("(");

@@ -10,16 +10,18 @@
 
 namespace heddle::host {
 
-// Parses the instructions of a program. Meshes, kernels and slots of `program` must be parsed
-// already. The first use of a token or event declares it in `program`. UserError names line and
-// column.
+// Parses the instructions of a host program (host/program/program.h). Requires that `program`
+// already contains its meshes, kernels and slots. The first use of a token or event declares it in
+// `program`. Throws UserError that names line and column.
 class InstructionParser {
  public:
   InstructionParser(TokenStream& in, Program& program);
 
-  std::vector<Instruction> body();  // up to the closing brace, which is consumed
+  // Parses instructions up to and including the closing brace.
+  std::vector<Instruction> body();
+  // Returns the slot with the name in `at`. Throws UserError if it is not declared.
   SlotId slotNamed(const Token& at) const;
-  // Returns the names of the called programs, each once, in order of the first call.
+  // Returns the names of the called programs, each once, in the order of their first calls.
   const std::vector<Token>& called() const { return called_; }
 
  private:
@@ -28,8 +30,8 @@ class InstructionParser {
   Op assignment();       // %y = ...
   Op tokenAssignment();  // $t = ...
   Op eventAssignment();  // !e = ...
-  // Parses one of the instructions `Regular` if its mnemonic comes next. `defined` is the id before
-  // the "=", or kNoId.
+  // Parses an instruction of one of the types `Regular` if its mnemonic is the next word. `defined`
+  // is the id of the name before the "=", or kNoId if there is no "=".
   static constexpr int32_t kNoId = -1;
   template <class... Regular>
   std::optional<Op> regular(int32_t defined);
@@ -56,7 +58,7 @@ class InstructionParser {
   int32_t countOf(std::string_view key, int32_t most);
   Team team();
   bool acceptKey(std::string_view key);
-  std::string named(std::string_view what);  // the word after a sigil
+  std::string named(std::string_view what);  // parses the name after `$` or `!`
   void arrow();
 
   TokenStream& in_;

@@ -8,8 +8,8 @@
 namespace heddle::host {
 namespace {
 
-// A program contains copies of the programs that it calls. Without a limit, a few lines of text
-// could expand to very many programs.
+// The most programs that the calls of one program may reach. A program contains copies of the
+// programs that it calls. Without a limit, a few lines of text could expand to very many programs.
 constexpr size_t kMaxCallees = 200;
 
 size_t countPrograms(const Program& program) {
@@ -18,7 +18,7 @@ size_t countPrograms(const Program& program) {
   return count;
 }
 
-// Parses one program with the meshes and kernels before it: `mesh`* `kernel`* `program`.
+// Parses one program. Its meshes come first in the text, then its kernels, then the program itself.
 class SectionParser {
  public:
   SectionParser(TokenStream& in, const std::map<std::string, Program>& earlier)

@@ -25,13 +25,15 @@ std::string join(const BufferAccesses& items, PrintItem print_item,
   return out;
 }
 
-// Prints one instruction on one line. For and If print their head without the brace.
+// Returns the text of one instruction, on one line. For a For or If, the text ends before the
+// brace.
 class InstructionPrinter {
  public:
   explicit InstructionPrinter(const Program& program) : program_(program) {}
 
-  // Prints the regular form: the slot, token or event that the instruction defines, its mnemonic,
-  // the other names, the stream. An instruction with fields of other kinds needs its own overload.
+  // Returns the regular form of an instruction: the slot, token or event that it defines, its
+  // mnemonic, all other slots, tokens and events, and the stream. An instruction with other fields
+  // needs its own overload.
   template <class Regular>
   std::string operator()(const Regular& x) const {
     std::string defined, named;
@@ -54,7 +56,7 @@ class InstructionPrinter {
   }
   std::string operator()(const Size& x) const { return x.str(); }
   std::string operator()(const Scalar& x) const {
-    const auto* integer = std::get_if<int64_t>(&x);  // a bare integer is a Size
+    const auto* integer = std::get_if<int64_t>(&x);  // without i64(), it would be parsed as a Size
     return integer ? fmt::format("i64({})", *integer) : printScalar(x);
   }
   std::string operator()(const Evaluate::Apply& x) const {
@@ -121,8 +123,8 @@ class InstructionPrinter {
     std::string operator()(const Alias::Unpad&) const { return " unpad"; }
   };
 
-  // Messages about an illegal program print its instructions. An id out of range must therefore
-  // throw UserError and not read past the end.
+  // Returns the item with this id. Throws UserError if the id is out of range, because messages
+  // about illegal programs print their instructions.
   template <class Item>
   static const Item& item(const std::vector<Item>& items, int32_t id) {
     HEDDLE_USER_CHECK(id >= 0 && static_cast<size_t>(id) < items.size(),
@@ -172,7 +174,7 @@ std::string indented(const std::string& text, std::string_view indent) {
   return out;
 }
 
-// Prints one program with its own meshes and kernels. Callees are separate sections.
+// Prints one program with its meshes and kernels, but without its callees.
 class SectionPrinter {
  public:
   explicit SectionPrinter(const Program& program) : program_(program) {}
@@ -232,13 +234,13 @@ class SectionPrinter {
     }
   }
 
-  // Iterative, because programs may be nested deeply. For and If are named here, because they are
-  // the only instructions with bodies and each needs its own text around them.
+  // Prints the instructions. The function is iterative, because programs may be nested deeply. It
+  // handles For and If separately, because the text around their bodies differs.
   void body() {
     struct Open {
       const std::vector<Instruction>* list;
       size_t next = 0;
-      const std::vector<Instruction>* otherwise = nullptr;  // the else_body to come
+      const std::vector<Instruction>* otherwise = nullptr;  // the else_body to print afterwards
     };
     std::vector<Open> open{{&program_.body}};
     while (!open.empty()) {
@@ -270,7 +272,8 @@ class SectionPrinter {
   std::string out_;
 };
 
-// Appends callees before their callers, each name once.
+// Appends the program and all its callees to `order`. Callees come before their callers. Each name
+// occurs once.
 void collect(const Program& program, std::vector<const Program*>& order) {
   for (const Program& callee : program.callees) collect(callee, order);
   for (const Program* seen : order) {

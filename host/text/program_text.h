@@ -8,18 +8,22 @@
 
 namespace heddle::host {
 
-// Prints a complete host program: callees, then the program, each with its meshes and its kernels
-// as fusion segments. print(parse(x)) == x for every x that print() returned, and sameProgram(p,
-// parse(print(p))) holds.
+// Returns the text of a complete host program: first the programs that it calls, then the program
+// itself, each with its meshes and its kernels. No information is lost:
+//   sameProgram(p, parseProgram(print(p))) is true for every program p.
+//   print(parseProgram(x)) == x for every text x that print() has returned.
 std::string print(const Program& program);
-std::string printInstruction(const Program& program, const Instruction& instruction);  // one line
-// Returns one line per InstructionIndex. For and If print only their head.
+// Returns the text of one instruction, on one line. The text of a For or If has no bodies.
+std::string printInstruction(const Program& program, const Instruction& instruction);
+// Returns printInstruction() of every instruction. The index into the result is the
+// InstructionIndex.
 std::vector<std::string> instructionTexts(const Program& program);
 
-// Parses a program. UserError names `origin`, line and column.
+// Parses a program. Throws UserError that names `origin`, line and column.
 Program parseProgram(std::string_view text, std::string_view origin = "<text>");
 
-// Parses a .fusion or .hostir file. The first keyword after the meshes decides which one it is.
+// Parses a .fusion or .hostir file. The first keyword after the meshes decides which of the two it
+// is. Throws UserError that names `origin`, line and column.
 std::variant<Fusion, Program> parseFile(std::string_view text, std::string_view origin);
 
 }  // namespace heddle::host

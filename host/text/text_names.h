@@ -9,7 +9,8 @@
 
 namespace heddle::host {
 
-// Words of the text form, for printing and parsing.
+// The words of the text form of host programs, for printing and parsing. The index into
+// kCollectives is the value of the enumerator, and so is the index into kCompares.
 inline constexpr std::pair<comm::CollectiveKind, std::string_view> kCollectives[] = {
     {comm::CollectiveKind::Allreduce, "allreduce"},
     {comm::CollectiveKind::Reduce, "reduce"},
@@ -36,7 +37,8 @@ inline std::string_view compareName(Predicate::Compare compare) {
   return kCompares[static_cast<size_t>(compare)].second;
 }
 
-// Parses one of the words and returns its value. The UserError contains `expected`.
+// Parses one of the words in `names`, and returns its value. Throws UserError that contains
+// `expected` if the next token is none of these words.
 template <class Enum, size_t N>
 Enum parseOneOf(TokenStream& in, const std::pair<Enum, std::string_view> (&names)[N],
                 std::string_view expected) {

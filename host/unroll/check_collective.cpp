@@ -1,4 +1,5 @@
-// Checks the views of a collective.
+// Checks the views of a collective. Its two sides are the operands and the results of this rank. A
+// part is the range of memory that one rank contributes or gets.
 #include <algorithm>
 #include <numeric>
 
@@ -23,7 +24,7 @@ bool viewsOverlap(const View& a, const View& b) {
          b.byte_offset < a.byte_offset + a.desc.allocBytes();
 }
 
-// Checks one pair of views.
+// Checks one operand with its result.
 class CollectiveChecker {
  public:
   CollectiveChecker(const Communicate& x, const UnrolledStep& step, size_t pair,
@@ -46,7 +47,7 @@ class CollectiveChecker {
     HEDDLE_USER_CHECK(in_.desc.dtype == out_.desc.dtype, "{} of {} to {}", kind,
                       name(in_.desc.dtype), name(out_.desc.dtype));
     apart();
-    if (x_.kind == CollectiveKind::AllToAllV) return;  // its counts are known at run time
+    if (x_.kind == CollectiveKind::AllToAllV) return;  // only the run knows its counts
     parts();
     counts();
     if (allocatedIn(in_) > 0) memoryOrder();
@@ -72,7 +73,7 @@ class CollectiveChecker {
         collectiveName(x_.kind), place_.size, in, out);
   }
 
-  // The larger side consists of equal parts, one per rank.
+  // Checks that the larger side consists of equal parts, one per rank.
   void parts() const {
     const bool exchanges = x_.kind == CollectiveKind::AllToAll;
     const View& whole = isGathered() ? out_ : in_;
@@ -82,8 +83,8 @@ class CollectiveChecker {
                       collectiveName(x_.kind), place_.size, allocatedIn(whole));
   }
 
-  // The result may overlap the operand only if the collective is in place. In this case this rank's
-  // part has the same address in both.
+  // Checks that the result does not overlap the operand, unless the collective is in place. Then
+  // the part of this rank has the same address on both sides.
   void apart() const {
     const int64_t in_end = in_.byte_offset + in_.desc.allocBytes();
     const int64_t out_end = out_.byte_offset + out_.desc.allocBytes();
@@ -99,9 +100,9 @@ class CollectiveChecker {
         collectiveName(x_.kind), in_.byte_offset, in_end, out_.byte_offset, out_end);
   }
 
-  // The axis along which the two sides differ is outermost in the memory of the larger side, and
-  // the other axes have the same order on both. Views with other axes on the two sides are not
-  // checked.
+  // Checks that the axis along which the two sides differ is outermost in the memory of the larger
+  // side, and that all other axes have the same order on both sides. Makes no check if the two
+  // sides have different ranks, except for an all-to-all.
   void memoryOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -118,8 +119,8 @@ class CollectiveChecker {
     sameOrder();
   }
 
-  // The result of an all-to-all may have a new first axis, the parts. Each part then has the memory
-  // order in which its rank sent it.
+  // Checks an all-to-all whose result has an additional first axis, which counts the parts. Each
+  // part must have the same memory order on both sides.
   void besideParts() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -135,8 +136,8 @@ class CollectiveChecker {
     }
   }
 
-  // Axes that have the same size on both sides have the same strides. In a team of one rank these
-  // are all axes.
+  // Checks that the axes with the same size on both sides have the same strides. In a team of one
+  // rank, these are all axes.
   void sameOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -148,9 +149,10 @@ class CollectiveChecker {
     }
   }
 
-  // Part r is the r-th range of memory on both sides. Therefore the axis that is split is outermost
-  // in the operand, the axis that is joined is outermost in the result, and a part has the same
-  // memory order in both.
+  // Checks that part r of an all-to-all is the r-th range of memory on both sides:
+  //   The axis that is split is outermost in the operand.
+  //   The axis that is joined is outermost in the result.
+  //   A part has the same memory order on both sides.
   void partsInOrder() const {
     const TensorDesc& in = in_.desc;
     const TensorDesc& out = out_.desc;
@@ -167,6 +169,7 @@ class CollectiveChecker {
     }
   }
 
+  // Checks that `axis` is outermost in memory.
   void outermost(const TensorDesc& whole, size_t axis) const {
     for (size_t other = 0; other < whole.rank(); ++other) {
       HEDDLE_USER_CHECK(

@@ -16,9 +16,9 @@ int64_t allocated(const TensorDesc& desc) {
 }
 
 // Checks that the tensor has the memory order and contiguity that the type of the input declares.
-// Only axes of more than one element count.
+// Ignores axes of one element.
 void checkObserved(const Slot& slot, const Layout::Observed& observed, const TensorDesc& got) {
-  int64_t inner = 1;  // the stride of a contiguous axis
+  int64_t inner = 1;  // the stride that the axis has if it is contiguous
   int64_t previous = 0;
   if (got.numel() == 0) return;  // no element is read through the strides
   for (size_t k = observed.order.size(); k-- > 0;) {
@@ -35,8 +35,8 @@ void checkObserved(const Slot& slot, const Layout::Observed& observed, const Ten
   }
 }
 
-// Returns the i-th size from the right: 0 columns, 1 rows, then batch axes. Missing axes have
-// size 1.
+// Returns the i-th size from the right. i = 0 is the number of columns, i = 1 the number of rows;
+// batch axes follow. An axis that does not exist has the size 1.
 int64_t fromEnd(const TensorDesc& desc, size_t i) {
   return i < desc.rank() ? desc.sizes[desc.rank() - 1 - i] : 1;
 }
@@ -86,8 +86,8 @@ bool areApart(const View& a, const View& b) {
          b.desc.numel() == 0;
 }
 
-// Checks that no result overlaps an operand, because a row is written while other rows still read
-// the operands.
+// Checks that no result overlaps an operand or another result. Otherwise the kernel would overwrite
+// elements that it still reads.
 void checkAttentionMemory(const CallLibrary& x, const UnrolledStep& step) {
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     for (const View& in : step.inputs) {
@@ -149,8 +149,8 @@ void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& 
   if (slot.tensor.layout.observed) checkObserved(slot, *slot.tensor.layout.observed, got);
 }
 
-// Checks only sizes, because verifyLibrary() has checked the function, its operands and its
-// attributes.
+// Checks only the sizes. verifyLibrary() (host/program/library_op.h) has already checked the
+// function, its operands and its attributes.
 void checkLibrary(const CallLibrary& x, const UnrolledStep& step) {
   const OpDef& op = *findLibraryOp(x.function);
   const auto in = [&](size_t i) -> const TensorDesc& { return step.inputs.at(i).desc; };

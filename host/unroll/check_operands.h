@@ -8,37 +8,42 @@
 
 namespace heddle::host {
 
-// Checks of the views of an instruction, once sizes are known. Their UserError does not name the
-// instruction; the caller adds it.
+// Checks of the operands of an instruction, when a rank and its sizes are known. An operand is a
+// view: a buffer, an offset and a descriptor (host/unroll/unroll.h). If a check fails, it throws
+// UserError. The message does not name the instruction; the caller adds its name.
 
-// Checks a tensor of the caller against the input slot: dtype, sizes, and the observed layout if
-// the type has one.
+// Checks that a tensor of the caller fits the input slot: dtype, sizes, and memory order if the
+// type of the slot declares one (Layout::observed).
 void checkInput(const Slot& slot, const TensorDesc& expected, const TensorDesc& got);
-// Checks the sizes of a library call, and which memory its results may overlap.
+// Checks that the sizes of a library call fit together. For attention, also checks that no result
+// overlaps an operand or another result.
 void checkLibrary(const CallLibrary& x, const UnrolledStep& step);
-// Checks that no output overlaps an input that the kernel reads at computed indices, because other
-// threads may read it after the write.
+// Checks that no output overlaps an input that the kernel reads at computed indices. Otherwise one
+// thread could overwrite an element that another thread still reads.
 void checkLaunch(const Fusion& segment, const UnrolledStep& step);
-// Checks that both sides have the same dtype and sizes.
+// Checks that source and destination have the same dtype and sizes.
 void checkCopy(const UnrolledStep& step);
-// Facts about the team of this rank, for checkCollective().
+// The position of this rank in the team of a collective. A collective has two sides: its inputs and
+// its outputs. A part is the range of memory that one rank contributes or gets.
 struct TeamPlace {
-  int64_t rank;
-  int64_t size;
-  int64_t parts;  // number of parts of the larger side: one per rank, except the root if
-                  // UnrolledStep::root_apart
-  // Per pair: if this rank has a view on one side only, the allocated elements of the other side on
-  // the ranks that have it. nullopt: both sides have views, or the type does not determine this
-  // number.
+  int64_t rank;   // of this rank in the team
+  int64_t size;   // number of ranks of the team
+  int64_t parts;  // number of parts of the larger side: `size`, or one less if the root has no part
+                  // (UnrolledStep::root_apart)
+  // Per pair of buffers. If this rank has a view on only one side: the number of allocated elements
+  // of the other side, on the ranks that have it. nullopt: this rank has views on both sides, or
+  // the type does not determine the number.
   std::vector<std::optional<int64_t>> elsewhere;
 };
-// Checks dtypes, allocated elements and memory orders of both sides, and that the sides are
-// disjoint or overlap in a way that the transports allow (comm/communicator.h). A side on which
-// this rank has no part has an empty view.
+// Checks the dtypes, the numbers of allocated elements and the memory orders of both sides of a
+// collective. Also checks that the sides do not overlap, except in the ways that the transports
+// allow (comm/communicator.h). If this rank has no part on a side, the view of this side is empty.
 void checkCollective(const Communicate& x, const UnrolledStep& step, const TeamPlace& place);
-// Checks that the tensor has this many elements, and no gaps if there are several.
+// Checks that the tensor has this number of elements. If it has several, they must be dense in
+// row-major order.
 void checkReadBack(const Slot& slot, const UnrolledStep& step, int64_t elements);
-// Checks that the view is one range of memory without gaps, in any order of axes.
+// Checks that the view is one range of memory without gaps, in any order of axes. `what` names the
+// operation in the message.
 void checkDense(const View& view, std::string_view what);
 
 }  // namespace heddle::host

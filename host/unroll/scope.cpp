@@ -7,8 +7,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the block of an axis of `n` elements on this rank; a rank outside of the mesh holds
-// nothing.
+// Returns the block of an axis of `n` elements on this rank. The block is empty if the rank is
+// outside of the mesh.
 Block blockOn(int64_t n, const DeviceMesh& mesh, const std::vector<MeshAxis>& axes, int64_t rank) {
   if (mesh.positionOf(rank) < 0) return {n, 0, 0};
   return axes.empty() ? Block{0, n, n} : blockOf(n, mesh, axes, rank);

@@ -8,23 +8,24 @@
 
 namespace heddle::host {
 
-// The values of all symbols on one rank: symbols of the program, `rank`, `ranks`, mesh extents and
-// coordinates, and indices of enclosing loops.
+// The values of all size symbols on one rank, while a host program is unrolled
+// (host/unroll/unroll.h). The symbols are those of the program, `rank`, `ranks`, the extents and
+// coordinates of meshes, and the indices of enclosing loops.
 class Scope {
  public:
-  // UserError if a mesh does not fit the job.
+  // Throws UserError if a mesh does not fit a job of `ranks` ranks.
   Scope(const Meshes& meshes, const SizeBindings& sizes, int64_t rank, int64_t ranks);
 
   int64_t rank() const { return rank_; }
   int64_t ranks() const { return ranks_; }
-  const Meshes& meshes() const { return meshes_; }  // concrete
+  const Meshes& meshes() const { return meshes_; }  // their sizes are known
   bool isIn(MeshId mesh) const { return meshes_.at(mesh).positionOf(rank_) >= 0; }
-  // Returns the ranks of this rank's team, in team order. UserError if this rank is not in the
-  // mesh.
+  // Returns the members of the team to which this rank belongs, as ranks of the job in team order.
+  // Throws UserError if this rank is not in the mesh of the team.
   std::vector<int64_t> members(const Team& team) const;
   int64_t teamSize(const Team& team) const;
 
-  // Sets and removes the index of an enclosing loop.
+  // Set and remove the value of the index of an enclosing loop.
   void set(const std::string& index, int64_t value) { values_[index] = value; }
   void unset(const std::string& index) { values_.erase(index); }
   bool has(const std::string& symbol) const { return values_.count(symbol) > 0; }
@@ -33,7 +34,8 @@ class Scope {
   std::vector<int64_t> evaluate(const std::vector<Size>& sizes) const;
   // Returns the same as describe() of host/unroll/unroll.h.
   TensorDesc describe(const Slot& slot) const;
-  // Checks the guards. UserError names the source of the first guard that does not hold.
+  // Checks that the two sizes of each guard are equal. UserError names the source of the first
+  // guard for which they differ.
   void check(const std::vector<SizeGuard>& guards) const;
 
  private:

@@ -10,27 +10,28 @@
 
 namespace heddle::host {
 
-// A Program unrolled for one rank and one set of sizes:
-// - callees are inlined and loops expanded
-// - instructions `on` meshes without this rank are left out
-// - branches on sizes are decided; branches on scalars become jumps
-// - views are resolved to a buffer, a byte offset and a descriptor
-// verify() checks it for races, and a Plan binds it to a device. Both therefore see the same steps.
+// Unrolling writes a host program (host/program/program.h) out for one rank and one set of sizes:
+// - Calls are replaced by the called programs, and loops are expanded.
+// - Instructions that only other ranks execute (Instruction::on) are left out.
+// - Branches on sizes are decided. Branches on scalars become jumps.
+// - Each view is resolved to a buffer, a byte offset and a descriptor.
+// The result is called an unrolled program. verify() checks it for races, and a Plan binds it to a
+// device. Races are therefore checked on the steps that run.
 
-using BufferId = int32_t;
+using BufferId = int32_t;  // index into Unrolled::buffers
 
-// An allocation or an input. An Allocate in a loop creates one buffer per trip.
+// An allocation or an input. An Allocate in a loop creates one buffer per iteration.
 struct Buffer {
   enum class Origin : uint8_t { Input, Allocated };
   Origin origin = Origin::Allocated;
-  int32_t input = -1;  // Origin::Input: position among the program's inputs
-  int64_t bytes = 0;   // allocated on this rank
-  std::string name;    // of the slot of the Allocate or input
+  int32_t input = -1;  // Origin::Input: index into Program::inputs
+  int64_t bytes = 0;   // number of bytes allocated on this rank
+  std::string name;    // name of the slot that the Allocate defines, or of the input
 };
 
 // The memory that a tensor slot names at one point of the program.
 struct View {
-  BufferId buffer = -1;
+  BufferId buffer = -1;  // -1: the view is empty, and the slot names no memory on this rank
   int64_t byte_offset = 0;
   TensorDesc desc;
 };
@@ -38,63 +39,71 @@ struct View {
 // An access of one step to one buffer.
 struct UnrolledAccess {
   BufferId buffer;
-  int64_t begin;  // bytes [begin, end) that the view spans
+  int64_t begin;  // the access is to the bytes [begin, end) of the buffer
   int64_t end;
-  bool write;
+  bool write;  // false: a read
 };
 
 struct UnrolledStep {
   const Instruction* instruction = nullptr;  // in the Program, which must outlive the Unrolled
   InstructionIndex index = -1;
-  StreamId stream = -1;      // -1: the host alone executes it
-  std::vector<View> inputs;  // in the order of the instruction's input slots. Empty for scalars and
-                             // for a side of a Communicate on which this rank has no part
+  StreamId stream = -1;  // -1: the step is not on a stream
+  // The views of the input slots, in the order of the instruction. A view is empty for a scalar,
+  // and for an input or output of a Communicate in which this rank has no part.
+  std::vector<View> inputs;
   std::vector<View> outputs;
-  std::vector<SlotId> scalar_inputs;  // parallel to inputs: scalar register, or -1
+  // One per element of `inputs`: the register of a scalar, or the first register of a list. -1: the
+  // input is a tensor.
+  std::vector<SlotId> scalar_inputs;
   std::vector<UnrolledAccess> accesses;
-  int64_t peer = -1;            // Send, Recv: rank in the team; Communicate: the root
-  bool root_apart = false;      // the root of a gather or scatter has no part of its own
-  std::optional<Scalar> known;  // Evaluate of a Size or literal: the value in the slot's dtype.
-                                // An If that the run decides: the right side of its predicate, an
-                                // i64
-  int32_t scalar_out = -1;      // Evaluate, ReadBack: register that is written; first one of a list
-  // The next step: of an If that the run decides, if its predicate is false; of a step without
-  // instruction (at the end of then_body), always.
+  int64_t peer = -1;        // a rank in the team. Send, Recv: the other rank. Communicate: the root
+  bool root_apart = false;  // true: the root of a gather or scatter has no part of its own
+  // Evaluate of a size or literal: the value, in the dtype of the slot. An If that the run decides:
+  // the right side of its predicate, as an i64.
+  std::optional<Scalar> known;
+  int32_t scalar_out = -1;  // Evaluate, ReadBack: the register to write; the first one of a list
+  // Index of the step to continue with. An If that the run decides jumps if its predicate is false.
+  // A step without instruction, at the end of If::then_body, always jumps. -1: the step does not
+  // jump.
   int32_t jump = -1;
 };
 
 struct Unrolled {
-  // Set if the program has calls: the program in which calls are replaced by their bodies. Steps,
-  // slots, kernels, tokens and events are then those of this program. nullptr for a program that
-  // inlineCalls() returned, as plans use it.
+  // If the program contains Calls: a copy of the program in which each Call is replaced by the
+  // called program. All ids of the unrolled program then refer to this copy. nullptr: the program
+  // contains no Calls. The programs of plans contain none.
   std::shared_ptr<const Program> inlined;
   std::vector<UnrolledStep> steps;
   std::vector<Buffer> buffers;
-  std::vector<View> outputs;  // per program output. Scalars: an empty view. No buffer if this rank
-                              // is outside of the slot's mesh
-  std::vector<int32_t> scalar_outputs;   // per program output: register, or -1
-  std::vector<int32_t> input_registers;  // per program input: scalar register, or -1
-  int32_t registers = 0;                 // scalar registers
+  // Per output of the program. The view is empty for a scalar, and on ranks outside of the mesh of
+  // the output.
+  std::vector<View> outputs;
+  std::vector<int32_t> scalar_outputs;   // per output of the program: scalar register, or -1
+  std::vector<int32_t> input_registers;  // per input of the program: scalar register, or -1
+  int32_t registers = 0;                 // number of scalar registers
   int64_t rank = 0;
 };
 
-// The rank and the sizes to unroll for. `inputs` has the local descriptors of the caller's tensors,
-// one per program input (scalars: an empty one). Without `inputs`, each input has the descriptor
-// that describe() gives, in the observed memory order if its type has one.
+// The rank and the sizes for which a program is unrolled.
 struct UnrollRequest {
-  SizeBindings sizes;  // symbols of the program
+  SizeBindings sizes;  // the values of the symbols of the program
+  // The local descriptors of the caller's tensors, one per input of the program; for a scalar, an
+  // empty one. If the list is empty, each input has the descriptor that describe() returns, but in
+  // the memory order that its type declares (Layout::observed).
   std::vector<TensorDesc> inputs;
   int64_t rank = 0;
-  int64_t ranks = 1;
+  int64_t ranks = 1;  // number of ranks of the job
 };
 
-// Unrolls the program. UserError names the instruction and the slot: a view that does not exist, an
-// index or peer out of range, a slot that is used before it is defined, sizes that do not fit, more
-// than 10 million steps.
+// Unrolls the program. Throws UserError that names the instruction and the slot if
+//   a view does not exist, or sizes do not fit,
+//   an index or the rank of a peer is out of range,
+//   a slot is used before it is defined, or
+//   the program takes more than 10 million steps.
 Unrolled unroll(const Program& program, const UnrollRequest& request);
 
-// Returns the local descriptor of a slot for these sizes on this rank, in the allocation order of
-// its type. A rank outside of the slot's mesh holds nothing: its sizes are 0.
+// Returns the local descriptor of a slot on this rank for these sizes, in the allocation order of
+// its type. On a rank outside of the slot's mesh, the local sizes are 0.
 TensorDesc describe(const Slot& slot, const Meshes& meshes, const SizeBindings& sizes, int64_t rank,
                     int64_t ranks);
 

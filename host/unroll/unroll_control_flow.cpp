@@ -63,16 +63,16 @@ void Unroller::instruction(const Instruction& x, InstructionIndex index) {
   step.stream = streamOf(x.op).value_or(-1);
   fill(step, x.op);
   const bool collective = std::holds_alternative<Communicate>(x.op);
-  // A rank may have no part in one side of a collective, although the slot of this side has a view.
-  // A collective therefore uses the views of the step. All other instructions access the views of
-  // their slots.
+  // The input or the output slot of a collective may have a view although this rank does not access
+  // it. The accesses of a collective are therefore the views of the step. The accesses of all other
+  // instructions are the views of their slots.
   size_t read = 0, written = 0;
   for (const Access& access : accessesOf(x.op)) {
     if (slot(access.slot).is_scalar) continue;
     const View& view = !collective    ? viewOf(access.slot)
                        : access.write ? step.outputs[written++]
                                       : step.inputs[read++];
-    if (view.buffer < 0) continue;  // this rank has no part in it
+    if (view.buffer < 0) continue;  // this rank does not access the slot
     step.accesses.push_back(
         {view.buffer, view.byte_offset, view.byte_offset + view.desc.allocBytes(), access.write});
   }
@@ -86,7 +86,8 @@ void Unroller::openLoop(const For& loop, InstructionIndex index) {
   frame.at = scope_.evaluate(loop.start);
   frame.stop = scope_.evaluate(loop.stop);
   if (frame.at >= frame.stop) return;
-  int64_t trips = 0;  // each trip counts as a step; the limit is checked before the first trip
+  // Each iteration counts as a step. The limit is checked before the first iteration.
+  int64_t trips = 0;
   const bool fits = !__builtin_sub_overflow(frame.stop, frame.at, &trips);
   HEDDLE_USER_CHECK(fits && trips <= kMaxSteps - counted_, "the program takes more than {} steps",
                     kMaxSteps);
@@ -145,7 +146,8 @@ void Unroller::nextTrip(Frame& loop) {
   frames_.pop_back();
 }
 
-// Ends the then_body. The else_body begins with the slots and scalars from before the branch.
+// Ends the then_body. Then restores the slots and scalars from before the branch, and begins the
+// else_body.
 void Unroller::closeThen() {
   Frame then = std::move(frames_.back());
   frames_.pop_back();
@@ -175,7 +177,8 @@ void Unroller::closeElse() {
   leaveBranch(otherwise);
 }
 
-// Keeps the scalars and lists that have a value after both bodies.
+// Undefines the scalars and lists that do not have a value after both bodies. `defined` are those
+// that have a value after the other body.
 void Unroller::keepScalars(const std::set<SlotId>& defined) {
   for (SlotId id : scalars_) {
     if (defined.count(id) == 0) branched_.insert(id);
@@ -189,7 +192,7 @@ void Unroller::keepScalars(const std::set<SlotId>& defined) {
 void Unroller::leaveBranch(const Frame& frame) {
   unrolled_.steps[frame.jump_step].jump = static_cast<int32_t>(unrolled_.steps.size());
   for (const auto& [id, view] : frame.before) {
-    viewOf(id) = view;  // define() stores it in the frame of an enclosing branch
+    viewOf(id) = view;  // so that define() stores this view in the frame of an enclosing branch
     define(id, View{});
     branched_.insert(id);
   }

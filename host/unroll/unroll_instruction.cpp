@@ -14,7 +14,7 @@ void Unroller::define(SlotId id, View view) {
   for (size_t i = frames_.size(); i-- > 0;) {
     Frame& frame = frames_[i];
     if (frame.kind != Frame::Kind::Then && frame.kind != Frame::Kind::Else) continue;
-    frame.before.emplace(id, viewOf(id));  // keeps the view from before the branch
+    frame.before.emplace(id, viewOf(id));  // stores only the first view, from before the branch
     break;
   }
   branched_.erase(id);
@@ -97,7 +97,7 @@ void Unroller::fill(UnrolledStep& step, const Op& op) {
             checkReadBack(slot(x.in), step, out.isList() ? size(out.tensor.domain.front()) : 1);
             writeScalar(step, x.out);
           },
-          [](const For&) {},  // instruction() handles For and If; calls are inlined before
+          [](const For&) {},  // instruction() handles For and If
           [](const If&) {},
           [](const Call& x) {
             HEDDLE_CHECK(false, "a call of {} in an unrolled program", x.program);
@@ -151,9 +151,11 @@ void Unroller::peer(UnrolledStep& step, const Size& peer, const Team& team) {
   checkPosted(step);
 }
 
-// Requires that posted inputs are allocated as their types say. A post covers the complete
-// allocation. Ranks compare posts only for new sizes, so the length of a post must depend only on
-// the program and the sizes. The other end of a transfer also relies on the memory order.
+// Requires that inputs that are sent or received are allocated as their types state. The
+// reasons:
+// - A post covers the complete allocation. Ranks compare posts only for new sizes, so the length of
+//   a post must depend only on the program and the sizes.
+// - The other end of a transfer relies on the memory order.
 void Unroller::checkPosted(const UnrolledStep& step) const {
   if (elsewhere_.empty()) return;
   for (const std::vector<View>* views : {&step.inputs, &step.outputs}) {
@@ -171,8 +173,8 @@ void Unroller::checkPosted(const UnrolledStep& step) const {
   }
 }
 
-// Returns whether the root of a gather or scatter is outside of the mesh of the parts. All ranks
-// give the same answer, because they know the mesh.
+// Returns whether the root of a gather or scatter is outside of the mesh of the parts. The result
+// is the same on all ranks, because all ranks know the mesh.
 bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& team) const {
   const bool gathers = x.kind == comm::CollectiveKind::Gather;
   if (!gathers && x.kind != comm::CollectiveKind::Scatter) return false;
@@ -181,8 +183,9 @@ bool Unroller::rootIsApart(const Communicate& x, const std::vector<int64_t>& tea
   return parts && scope_.meshes().at(parts->mesh).positionOf(root) < 0;
 }
 
-// Returns the number of elements that each rank of the slot's mesh allocates. nullopt: the slot has
-// no sharding, so the number may differ between ranks, or the number is larger than any memory.
+// Returns the number of elements that each rank of the slot's mesh allocates. Returns nullopt if
+// the slot has no sharding, because the number may then differ between ranks. Also returns nullopt
+// if the number is larger than any memory.
 std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   const Slot& named = slot(id);
   if (!named.tensor.sharding) return std::nullopt;
@@ -195,8 +198,8 @@ std::optional<int64_t> Unroller::allocatedByType(SlotId id) const {
   return count;
 }
 
-// First decides in which sides of the collective this rank takes part, and then resolves only their
-// views. A slot that only other ranks use may have no view on this rank.
+// First determines whether this rank sends and whether it receives. Then resolves only the views
+// that it needs, because a slot that only other ranks use may have no view on this rank.
 void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   const std::vector<int64_t> team = scope_.members(x.team);
   const auto size = static_cast<int64_t>(team.size());
@@ -227,7 +230,8 @@ void Unroller::communicate(UnrolledStep& step, const Communicate& x) {
   }
   if (x.kind == comm::CollectiveKind::AllToAllV) readCounts(step, x, size);
   checkCollective(x, step, place);
-  if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);  // its lists give the counts
+  // The counts of an all-to-all-v come from its lists, not from the allocation.
+  if (x.kind != comm::CollectiveKind::AllToAllV) checkPosted(step);
 }
 
 void Unroller::readCounts(UnrolledStep& step, const Communicate& x, int64_t team_size) {

@@ -6,7 +6,7 @@
 namespace heddle::host {
 namespace {
 
-// The longest list. It is far more than the ranks of a job, and keeps register numbers in range.
+// The most elements of a list. No job has so many ranks. The limit keeps register numbers in range.
 constexpr int64_t kMaxList = 1 << 20;
 
 SizeBindings withDefaults(const Program& program, SizeBindings sizes) {

@@ -10,38 +10,39 @@
 
 namespace heddle::host {
 
-// Unrolls a program without Calls. Each object is used once, by unroll().
+// Unrolls a host program without Calls (host/unroll/unroll.h). unroll() creates one object per
+// call.
 class Unroller {
  public:
   Unroller(const Program& program, const UnrollRequest& request);
   Unrolled run();
 
  private:
-  // A list of instructions that is being walked.
+  // A list of instructions that the Unroller is processing. `frames_` is the stack of these lists.
   struct Frame {
     enum class Kind : uint8_t { Body, Loop, Then, Else };
     Kind kind = Kind::Body;
     const std::vector<Instruction>* list = nullptr;
-    size_t next = 0;
-    InstructionIndex first = 0;  // index of the list's first instruction
-    InstructionIndex index = 0;  // of the next instruction
-    // Loop
+    size_t next = 0;             // index into the list
+    InstructionIndex first = 0;  // number of the first instruction of the list
+    InstructionIndex index = 0;  // number of the next instruction
+    // Only for a Loop:
     const std::string* loop_index = nullptr;
-    int64_t at = 0;
-    int64_t stop = 0;
-    // Then, Else of an If that the run decides
+    int64_t at = 0;    // current value of the loop index
+    int64_t stop = 0;  // end of its range
+    // Only for Then and Else, the bodies of an If that the run decides:
     const If* branch = nullptr;
     size_t jump_step = 0;               // the step whose jump is set at the end of this list
-    std::map<SlotId, View> before{};    // view before the branch of each slot that a body defines
-    std::set<SlotId> scalars_before{};  // scalars defined before the first body
-    std::set<SlotId> scalars_then{};    // Else: scalars defined after the first body
+    std::map<SlotId, View> before{};    // slots that a body defines -> views before the branch
+    std::set<SlotId> scalars_before{};  // the scalars that are defined before the first body
+    std::set<SlotId> scalars_then{};    // Else: the scalars that are defined after the first body
   };
 
   const Slot& slot(SlotId id) const { return program_.slots.at(static_cast<size_t>(id)); }
   View& viewOf(SlotId id) { return views_.at(static_cast<size_t>(id)); }
 
   // unroller.cpp: inputs, outputs and registers.
-  int32_t registerOf(SlotId id);  // of a list: the first register; it has one per element
+  int32_t registerOf(SlotId id);  // a list has one register per element; this is the first one
   void inputs();
   void outputs();
   std::string undefinedReason(SlotId id) const;
@@ -56,7 +57,8 @@ class Unroller {
   void nextTrip(Frame& loop);
   void closeThen();
   void closeElse();
-  // Undefines the slots that either body has defined, because it is unknown which body ran.
+  // Undefines the slots that one of the two bodies has defined, because only the run knows which
+  // body it executes.
   void leaveBranch(const Frame& frame);
   void keepScalars(const std::set<SlotId>& defined);
   std::string place(const Instruction& x, InstructionIndex index) const;
@@ -90,12 +92,12 @@ class Unroller {
   std::vector<View> views_;         // per slot; buffer -1: undefined
   std::vector<int32_t> registers_;  // per slot
   std::map<SlotId, int64_t> list_lengths_;
-  std::set<SlotId> scalars_;   // defined
-  std::set<SlotId> branched_;  // undefined since the end of a branch that the run decides
-  // For each input that the caller did not allocate as its type says: the descriptor that the type
-  // gives.
+  std::set<SlotId> scalars_;   // the scalars that are defined
+  std::set<SlotId> branched_;  // slots that became undefined at the end of a branch
+  // Inputs whose allocation differs from the allocation that their type states -> the descriptor
+  // that the type states.
   std::map<BufferId, TensorDesc> elsewhere_;
-  int64_t counted_ = 0;
+  int64_t counted_ = 0;  // number of steps so far; each iteration of a loop also counts
 };
 
 }  // namespace heddle::host

@@ -15,12 +15,14 @@ int64_t elements(const std::vector<int64_t>& sizes) {
 
 namespace {
 
-// The axes [from, from_end) that become the axes [to, to_end).
+// A group of adjacent axes in a reshape: the axes [from, from_end) of the operand become the axes
+// [to, to_end) of the result.
 struct Run {
   size_t from, from_end, to, to_end;
 };
 
-// Splits both lists of allocated sizes into the smallest runs with equal products.
+// Splits the axes of both tensors into groups (Run). The allocated sizes of a group have equal
+// products on both sides, and no group can be split further.
 std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc& to) {
   std::vector<Run> runs;
   size_t i = 0, j = 0;
@@ -45,7 +47,8 @@ std::optional<std::vector<Run>> cutRuns(const TensorDesc& from, const TensorDesc
   return runs;
 }
 
-// Returns the stride of the innermost axis of a run, if its axes are dense in row-major order.
+// Returns the stride of the innermost axis of a group. Returns nullopt if the axes of the group are
+// not dense in row-major order.
 std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   std::optional<int64_t> expected, innermost;
   for (size_t i = run.from_end; i-- > run.from;) {
@@ -57,7 +60,8 @@ std::optional<int64_t> innermostStride(const TensorDesc& from, const Run& run) {
   return innermost.value_or(1);
 }
 
-// Returns whether only the outermost axis has padding. Leading axes of one element do not count.
+// Returns whether no axis of [begin, end) except the outermost one has padding. Ignores leading
+// axes of one element.
 bool paddedOnlyOutside(const TensorDesc& desc, size_t begin, size_t end) {
   while (begin < end && desc.alloc[begin] == 1) ++begin;
   for (size_t i = begin + 1; i < end; ++i) {
@@ -78,8 +82,8 @@ class ViewMaker {
 
   View operator()(const Alias::Reshape&) const {
     TensorDesc desc = want_;
-    // A gather of uneven blocks leaves padding at the end. The allocation of the type alone would
-    // not contain this padding.
+    // A gather of uneven blocks leaves padding at the end of the operand. The reshape leaves this
+    // padding out: it uses the allocated sizes that follow from the sharding alone.
     TensorDesc from = in_.desc;
     Slot unpadded = in_slot_;
     unpadded.alloc.clear();
@@ -120,7 +124,8 @@ class ViewMaker {
     int64_t begin = 0;
     for (size_t i = 0; i < desc.rank(); ++i) {
       const int64_t start = scope_.evaluate(x.starts[i]), stop = scope_.evaluate(x.stops[i]);
-      // A slice of a full sharded axis is this rank's full block.
+      // If a slice contains a complete sharded axis, the result contains this rank's complete
+      // block.
       const int64_t step = x.steps.empty() ? 1 : x.steps[i];
       if (start == 0 && stop == desc.global[i] && step == 1) continue;
       HEDDLE_USER_CHECK(desc.global[i] == desc.sizes[i], "axis {} of %{} is sharded and sliced", i,
@@ -130,7 +135,7 @@ class ViewMaker {
                         in_slot_.name, desc.sizes[i]);
       HEDDLE_USER_CHECK(step > 0, "axis {} of a slice of %{} has the step {}", i, in_slot_.name,
                         step);
-      // The last step may be shorter. This form of the expression cannot overflow for a large step.
+      // Rounds up, because the last step may be shorter. (stop - start + step - 1) could overflow.
       const int64_t count = (stop - start) / step + ((stop - start) % step != 0 ? 1 : 0);
       if (count > 0) begin += start * desc.strides[i];
       if (count > 1) desc.strides[i] *= step;
@@ -183,7 +188,8 @@ class ViewMaker {
   }
 
  private:
-  // Returns the view at element `begin` of the input. Its sizes must be those of the slot's type.
+  // Returns the view that begins at element `begin` of the operand. Requires that it has the sizes
+  // of the type of the result.
   View place(TensorDesc desc, int64_t begin) const {
     HEDDLE_USER_CHECK(desc.sizes == want_.sizes, "%{} has the sizes {}, the view of %{} has {}",
                       out_.name, str(want_.sizes), in_slot_.name, str(desc.sizes));
@@ -201,8 +207,8 @@ class ViewMaker {
 
 }  // namespace
 
-// Regroups each run of axes separately. A run can be regrouped if it is dense and its padding stays
-// at its end.
+// Computes the strides for each group of axes separately. A group must be dense, and its padding
+// must be at its end on both sides.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to) {
   if (elements(from.alloc) != elements(to.alloc)) return std::nullopt;
   if (from.numel() != to.numel()) return std::nullopt;

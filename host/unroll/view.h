@@ -5,18 +5,18 @@
 
 namespace heddle::host {
 
-// Returns the product of the sizes.
+// Returns the product of the sizes, which is the number of elements of a tensor.
 int64_t elements(const std::vector<int64_t>& sizes);
 
-// Returns the view of `in` that an Alias gives to the slot `out`. UserError names the slots if the
-// view does not exist.
+// Returns the view that the Alias instruction assigns to the slot `out`. `in` is the view of its
+// operand, the slot `in_slot`. Throws UserError that names the slots if the view does not exist.
 View makeView(const Alias& alias, const Slot& out, const Slot& in_slot, const View& in,
               const Scope& scope);
 
-// Returns the strides with which `to` views the memory of `from`. Both descriptors have the same
-// elements in row-major order, but group them in different axes. Returns nullopt if there are no
-// such strides. Only the outermost axis of each group of regrouped axes may have padding, and only
-// at its end.
+// Returns the strides of `to` for a reshape of `from` without a copy. Both descriptors have the
+// same elements in row-major order, but different axes. Returns nullopt if there are no such
+// strides. A group is a minimal list of adjacent axes of `from` that become adjacent axes of `to`.
+// Only the outermost axis of a group may have padding.
 std::optional<std::vector<int64_t>> regroup(const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace heddle::host

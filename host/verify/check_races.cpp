@@ -35,9 +35,9 @@ class RaceChecker {
   }
 
  private:
-  // Walks both bodies of a branch that the run decides. Both walks begin with the same state.
-  // Afterwards the state contains only what is certain after both bodies. The depth of recursion is
-  // the depth of nested branches.
+  // Checks the steps [begin, end). If the run decides a branch, the function checks both bodies,
+  // from the same state. Afterwards the state contains only knowledge that is certain after both
+  // bodies. The depth of recursion is the depth of nested branches.
   void walk(size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const UnrolledStep& step = unrolled_.steps[i];
@@ -73,8 +73,8 @@ class RaceChecker {
     if (step.stream < 0) return;
     if (state_.order(op, step.stream)) return;
     VectorClock& clock = state_.of(step.stream);
-    // Only the end of a group posts a token. The sends and receives inside have no token. They
-    // belong to one post that begins with GroupBegin.
+    // A group is one post, which begins with GroupBegin. Only GroupEnd has a token. The sends and
+    // receives of the group have none.
     if (kindOf(op) == InstructionKind::Group) {
       if (const std::optional<TokenId> token = postedToken(op)) {
         state_.post(*token, group_, clock);
@@ -85,7 +85,7 @@ class RaceChecker {
     const int32_t time = ++clock.streams[static_cast<size_t>(step.stream)];
     int32_t post = -1;
     if (isPost(op)) post = group_ >= 0 ? group_ : newPost(at);
-    // The end of stream 0 must be ordered after all work, but not after a Free.
+    // The end of stream 0 must be ordered after all work, except after a Free.
     if (post < 0 && !std::holds_alternative<Free>(op)) {
       state_.last_work[static_cast<size_t>(step.stream)] = at;
       state_.work_time[static_cast<size_t>(step.stream)] = time;
@@ -115,7 +115,8 @@ class RaceChecker {
                       info.name);
     HEDDLE_USER_CHECK(!is_free || !isReturned(access.buffer), "{}: frees the output %{}", text(at),
                       info.name);
-    // Only Allocate and Free concern the whole buffer, whatever bytes the view spans.
+    // Allocate and Free access the full buffer. All other instructions access the bytes of the
+    // view.
     const bool whole = is_free || std::holds_alternative<Allocate>(op);
     RaceAccess mine{whole ? 0 : access.begin,
                     whole ? info.bytes : access.end,
@@ -158,8 +159,8 @@ class RaceChecker {
                unrolled_.steps[static_cast<size_t>(access.step)].instruction->op);
   }
 
-  // Adds `mine`, and removes the accesses that it covers. They are redundant, because a later
-  // access that races with one of them also races with `mine`.
+  // Adds `mine`, and removes the accesses that became redundant. An access is redundant if every
+  // later access that races with it also races with `mine`.
   void remember(RaceBuffer& buffer, const RaceAccess& mine, const VectorClock& clock) {
     std::erase_if(buffer.accesses, [&](const RaceAccess& other) {
       return other.happensBefore(clock) && mine.begin <= other.begin && other.end <= mine.end &&
@@ -168,7 +169,8 @@ class RaceChecker {
     buffer.accesses.push_back(mine);
   }
 
-  // The caller may use the outputs after stream 0, so everything must be ordered before its end.
+  // Checks that all work is ordered before the end of stream 0, because the caller may use the
+  // outputs on this stream.
   void finish() {
     const VectorClock& end = state_.streams[0];
     for (size_t post = 0; post < state_.post_step.size(); ++post) {

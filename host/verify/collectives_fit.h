@@ -6,12 +6,13 @@
 
 namespace heddle::host {
 
-// The rule by which posts are compared before ranks issue them: in unrolled programs
-// (host/verify/match_collectives.h) and in plans (host/run/match_collectives_across_ranks.h).
+// Compares the collectives and transfers that two ranks post. Two files use this comparison before
+// the ranks issue anything: host/verify/match_collectives.h compares unrolled programs, and
+// host/run/match_collectives_across_ranks.h compares plans.
 
-// Returns whether two posts can be parts of one operation. The caller passes posts at the same
-// position of a channel (host/verify/post_sequence.h). The counts of an all-to-all-v are not
-// compared, because they come from the run.
+// Returns whether the posts of two ranks can be parts of the same operation. Both posts must be at
+// the same position of a channel (host/verify/post_sequence.h). The function does not compare the
+// counts of an all-to-all-v, because only the run knows them.
 bool collectivesFit(const comm::Operation& a, const comm::Operation& b);
 // Returns the text of a post for messages, such as "allreduce(sum) of 64 f32".
 std::string postText(const comm::Operation& operation);

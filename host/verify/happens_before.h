@@ -8,8 +8,8 @@
 
 namespace heddle::host {
 
-// A set of posted operations, by their numbers. It is stored as ranges of numbers, because most
-// sets contain all numbers up to a limit and few above it.
+// A set of posted operations (collectives and transfers), which are numbered from 0. The set stores
+// ranges of numbers, because most sets contain all numbers up to a limit and few larger ones.
 class PostSet {
  public:
   bool has(int32_t post) const {
@@ -51,11 +51,11 @@ class PostSet {
   std::vector<Range> ranges_;  // sorted, with gaps between them
 };
 
-// The steps and posts that have certainly completed before one point of a program: for each stream,
-// the time up to which its steps have completed, and the set of completed posts.
+// The work that has certainly completed before one point of a host program. The steps of each
+// stream are numbered from 1. The number of a step is called its time.
 struct VectorClock {
-  std::vector<int32_t> streams;
-  PostSet posts;
+  std::vector<int32_t> streams;  // per stream: the steps up to this time have completed
+  PostSet posts;                 // the posted operations that have completed
 
   explicit VectorClock(size_t stream_count = 0) : streams(stream_count, 0) {}
 
@@ -64,12 +64,12 @@ struct VectorClock {
   }
   bool knowsPost(int32_t post) const { return posts.has(post); }
   void addPost(int32_t post) { posts.add(post, post + 1); }
-  // Adds what `other` knows.
+  // Adds the work that is completed in `other`.
   void join(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::max(streams[s], other.streams[s]);
     posts.join(other.posts);
   }
-  // Keeps only what both clocks know.
+  // Keeps only the work that is completed in both clocks.
   void meet(const VectorClock& other) {
     for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::min(streams[s], other.streams[s]);
     posts.meet(other.posts);

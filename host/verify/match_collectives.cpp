@@ -15,8 +15,7 @@ namespace {
 
 using comm::CollectiveKind;
 
-// Limit of the number of posts that are stored for all ranks together. This many posts take half a
-// gigabyte.
+// The most posts that are stored for all ranks together. They take half a gigabyte.
 constexpr size_t kMostPosts = size_t{1} << 27;
 
 int64_t postedElements(const View& view) {
@@ -25,8 +24,8 @@ int64_t postedElements(const View& view) {
   return count;
 }
 
-// Returns comm::Operation::count. The count of an all-to-all-v is 0, because its lists of counts
-// come from the run.
+// Returns comm::Operation::count of a collective. The result for an all-to-all-v is 0, because only
+// the run knows its counts.
 int64_t postedCount(CollectiveKind kind, const View& in, const View& out, size_t team_size) {
   if (kind == CollectiveKind::AllToAllV) return 0;
   if (kind == CollectiveKind::AllToAll) return postedElements(in) / static_cast<int64_t>(team_size);
@@ -64,7 +63,8 @@ void CollectiveMatcher::add(const Unrolled& unrolled) {
       collective(unrolled, step, *x);
       continue;
     }
-    // All other posts have one view: a Send reads it, a Recv writes it.
+    // The other instructions that post, Send and Recv, have one view: Send reads it, Recv writes
+    // it.
     const bool sends = !step.inputs.empty();
     const View& view = sends ? step.inputs.front() : step.outputs.at(0);
     comm::Operation operation;
@@ -130,8 +130,8 @@ void CollectiveMatcher::collective(const Unrolled& unrolled, const UnrolledStep&
   }
 }
 
-// Lists a collective with a root as transports execute it: one transfer of one part between the
-// root and each other rank.
+// Adds the transfers of a collective that transports execute as transfers between the root and each
+// other rank. Each transfer moves one part.
 void CollectiveMatcher::rootTransfers(size_t team, int me, const UnrolledStep& step,
                                       const Communicate& x) {
   const std::vector<int>& members = teams_[team];
@@ -159,9 +159,10 @@ void CollectiveMatcher::transfer(size_t team, int me, const UnrolledStep& step,
        {step.instruction, step.index, operation, {kNoSlot, kNoSlot}});
 }
 
-// Returns whether the ranks post two collectives of equal type in different orders. The ranks may
-// post different slots. But the order is wrong if each rank posts, at another position, the slots
-// that the other rank posts here.
+// Returns whether the ranks post two collectives of equal type in different orders. `in_a` and
+// `in_b` are the posts at the same position of the sequences `a` and `b`. Different slots alone are
+// not an error. But the order is wrong if each rank also posts the slots of the other rank, at
+// another position.
 bool CollectiveMatcher::isCrossed(const Sequence& a, const Sequence& b, const Post& in_a,
                                   const Post& in_b) const {
   if (in_a.slots.in == in_b.slots.in || in_a.slots.out == in_b.slots.out) return false;
@@ -177,7 +178,7 @@ std::optional<CollectiveMatcher::Mismatch> CollectiveMatcher::compare(const Chan
                                                                       size_t a, size_t b) const {
   const Sequence& first = channel.sequences[a];
   const Sequence& second = channel.sequences[b];
-  std::set<std::pair<uint32_t, uint32_t>> matched;  // loops repeat the same pairs
+  std::set<std::pair<uint32_t, uint32_t>> matched;  // a cache, because loops repeat pairs of posts
   const auto at = firstMismatch(first, second, [&](uint32_t mine, uint32_t theirs) {
     if (mine == theirs || matched.count({mine, theirs}) > 0) return true;
     const Post& x = posts_[mine];
@@ -193,7 +194,7 @@ std::optional<CollectiveMatcher::Mismatch> CollectiveMatcher::compare(const Chan
 
 void CollectiveMatcher::check() const {
   for (const Channel& channel : channels_) {
-    // All sequences are compared with the longest one, so that n ranks need n - 1 comparisons.
+    // Compares all sequences with the longest one. For n ranks, these are n - 1 comparisons.
     size_t longest = 0;
     for (size_t i = 1; i < channel.sequences.size(); ++i) {
       if (channel.sequences[i].total > channel.sequences[longest].total) longest = i;

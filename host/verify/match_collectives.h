@@ -14,48 +14,52 @@
 
 namespace heddle::host {
 
-// Compares what all ranks of a job will post, from their unrolled programs:
-// - the members of a team post the same collectives in the same order
-// - each send from one rank to another matches a receive there, and each receive matches a send
+// Checks that the unrolled programs of all ranks of a job (host/unroll/unroll.h) post matching
+// operations:
+// - The members of a team post the same collectives in the same order.
+// - Each send from one rank to another matches a receive on the other rank, and vice versa.
 //
-// Limits: - After a branch that the run decides, posts to the channels that the branch uses are
-//           unknown. They are not compared.
-//         - All ranks together store at most 2^27 posts. Later posts are not compared.
+// Limits: - If a branch that the run decides posts to a channel (host/verify/post_sequence.h), this
+//           post and all later posts to the channel are unknown. They are not compared.
+//         - The matcher stores at most 2^27 posts of all ranks together. It does not compare later
+//           posts.
 // Costs:  Time and memory are linear in the number of posts.
 class CollectiveMatcher {
  public:
-  // `program` has no calls, and must outlive the matcher.
+  // `program` must not contain Calls, and must outlive the matcher. `ranks` is the number of ranks
+  // of the job.
   CollectiveMatcher(const Program& program, int64_t ranks);
-  // Adds the posts of one rank. Call add() once per rank of the job. The matcher keeps no reference
-  // to `unrolled`.
+  // Adds the posts of one rank. Call add() once for each rank of the job. The matcher does not keep
+  // a reference to `unrolled`.
   void add(const Unrolled& unrolled);
-  // Compares the posts of all ranks. UserError names two ranks, the post of each, and the
-  // instructions.
+  // Compares the posts of all ranks. If two ranks do not match, throws UserError that names both
+  // ranks, their posts and the instructions.
   void check() const;
 
  private:
-  // Equal posts of all ranks and loop trips are stored once.
+  // A post of one rank. Equal posts, of several ranks or of several loop iterations, are stored
+  // once.
   struct Post {
     const Instruction* instruction;
     InstructionIndex index;
     comm::Operation operation;
-    Communicate::Pair slots;  // of a collective
+    Communicate::Pair slots;  // the buffers of a collective
     bool operator<(const Post& other) const;
   };
-  // The posts of one rank, as indices into posts_.
+  // The posts of one rank to one channel, as indices into posts_.
   struct Sequence : PostSequence<uint32_t> {
     int64_t rank = 0;
   };
   using ChannelKey = PostChannel<size_t>;  // team: index into teams_
-  // The sequences of the posts to one channel. A channel of collectives has one sequence per member
-  // of the team. A channel of transfers has those of the sender and the receiver.
   struct Channel {
     ChannelKey key;
+    // Collectives: one sequence per member of the team. Transfers: the sequence of the sender, then
+    // the sequence of the receiver.
     std::vector<Sequence> sequences;
   };
   struct Mismatch {
-    size_t at;  // index of the first posts that do not match
-    size_t a;   // index of a sequence that has a post there
+    size_t at;  // position in both sequences of the first posts that do not match
+    size_t a;   // index of a sequence that has a post at this position
     size_t b;   // index of the other sequence
   };
 
@@ -77,11 +81,11 @@ class CollectiveMatcher {
   std::map<Post, uint32_t> post_index_;
   std::vector<Channel> channels_;
   std::map<ChannelKey, size_t> channel_index_;
-  std::vector<std::vector<int>> teams_;  // members
+  std::vector<std::vector<int>> teams_;  // the members of each team, as ranks of the job
   std::map<std::vector<int>, size_t> team_index_;
-  std::vector<std::pair<Team, size_t>> own_teams_;  // of the rank that is being added
-  size_t stored_ = 0;                               // posts in all sequences
-  bool decided_ = true;  // every run executes the step that is being added
+  std::vector<std::pair<Team, size_t>> own_teams_;  // teams of the rank that add() processes
+  size_t stored_ = 0;                               // number of posts in all sequences
+  bool decided_ = true;  // true: every run executes the step that add() processes
 };
 
 }  // namespace heddle::host

@@ -10,19 +10,23 @@
 
 namespace heddle::host {
 
-// Sequences of posts and their comparison. Ranks match posts by their order on a channel. Two files
-// list the posts of each rank by channel and compare them before they are issued:
-// host/verify/match_collectives.h (the unrolled programs of all ranks, in one process) and
-// host/run/match_collectives_across_ranks.h (the plans of the ranks of a job).
+// Lists and compares the operations that ranks post: collectives and transfers. A channel is a set
+// of operations that match by their order: the first post of one rank belongs to the first post of
+// every other rank, and so on. Two files use this header before the ranks issue anything:
+//   host/verify/match_collectives.h compares the unrolled programs of all ranks, in one process.
+//   host/run/match_collectives_across_ranks.h compares the plans of the ranks of a job.
 
-// A channel: the collectives of a team with one carrier, or the transfers in a team from one rank
-// to another. `Team` is the list of World ranks, or an index that stands for it.
+// Identifies a channel. There are two kinds of channels:
+//   the collectives of a team that have equal carriers
+//   the transfers in a team from one rank to one other rank, whatever their carriers
+// The type `Team` is the list of the World ranks of the team, or an index into a table of such
+// lists.
 template <class Team>
 struct PostChannel {
   Team team;
-  comm::Carrier carrier = {};  // of collectives; transfers share one channel whatever their carrier
-  int sender = -1;             // World ranks; -1: collectives
-  int receiver = -1;
+  comm::Carrier carrier = {};  // of the collectives; the default for transfers
+  int sender = -1;             // World rank that sends; -1: the channel has collectives
+  int receiver = -1;           // World rank that receives; -1: the channel has collectives
 
   bool isTransfer() const { return sender >= 0; }
   bool operator<(const PostChannel& other) const {
@@ -34,11 +38,12 @@ struct PostChannel {
 // The posts of one rank to one channel, in order.
 template <class Post>
 struct PostSequence {
-  std::vector<Post> posts;  // the stored posts: the first ones of the rank
-  size_t total = 0;         // number of known posts; it exceeds posts.size() if not all are stored
-  bool open = false;        // later posts are unknown
+  std::vector<Post> posts;  // the first posts; later ones may be counted but not stored
+  size_t total = 0;         // number of known posts, at least posts.size()
+  bool open = false;        // true: more posts may follow, but they are unknown
 
-  // Counts a post. Returns false if it is unknown; then all later ones are unknown too.
+  // Counts a post. `known` false: it is unknown whether the rank issues this post; then all later
+  // posts are unknown too. Returns whether the post is known.
   bool extend(bool known) {
     open = open || !known;
     if (!open) ++total;
@@ -46,10 +51,10 @@ struct PostSequence {
   }
 };
 
-// Returns the index of the first posts that do not match, or nullopt if all known posts match. If
-// one sequence ends before the other, the result is the total of the shorter one. fits(a, b)
-// returns whether two posts match. It is called only for positions at which both sequences store a
-// post.
+// Returns the position of the first posts that do not match, or nullopt if all known posts match.
+// If one sequence ends before the other, the position is the end of the shorter one. fits(a, b)
+// returns whether two posts match. The function calls it only for positions at which both sequences
+// store a post.
 template <class Post, class Fits>
 std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSequence<Post>& b,
                                     const Fits& fits) {
@@ -62,13 +67,14 @@ std::optional<size_t> firstMismatch(const PostSequence<Post>& a, const PostSeque
   return shorter.total;
 }
 
-// Finds the steps of a list that every run executes. These are the steps outside of branches that
-// the run decides. Walk the list from its beginning and report the jumps. Jumps only go forward: an
-// If jumps past its first body, and the end of the first body jumps past the second one.
+// Finds the steps that every run executes: those outside of branches that the run decides. The
+// caller walks over the steps in order. All jumps are forward: an If jumps past its first body, and
+// the end of the first body jumps past the second body.
 class DecidedSteps {
  public:
-  // The current step may jump to step `target`.
+  // Call this at a step that may jump to step `target`.
   void jump(size_t target) { end_ = std::max(end_, target); }
+  // Returns whether every run executes the step.
   bool has(size_t step) const { return step >= end_; }
 
  private:

@@ -49,8 +49,8 @@ void RaceState::beginOtherwise(const RaceState& then) {
 }
 
 int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_then) {
-  // First, all work of the second body counts as completed in *this, as beginOtherwise() did for
-  // the first body. Only then can the clocks be compared.
+  // First, all work of the second body is marked as completed in *this. beginOtherwise() has done
+  // the same for the first body in `otherwise`. Only then can the clocks be compared.
   RaceState& other = otherwise;
   raise(times(), other.times(), posts_then, other.post_step.size());
   for (size_t s = 0; s < streams.size(); ++s) {
@@ -68,7 +68,8 @@ int32_t RaceState::merge(RaceState otherwise, size_t posts_before, size_t posts_
     TokenClock& mine = tokens[t];
     TokenClock& theirs = other.tokens[t];
     mine.start.meet(theirs.start);
-    // A post of one body does not exist in the other body, so the token may still refer to it.
+    // After the branch, a token may represent a post of either body. A post from before the branch
+    // remains only if the token represents it after both bodies.
     std::vector<int32_t> both;
     for (int32_t post : mine.posts) {
       if (contains(theirs.posts, post) || within(post, posts_before, posts_then)) {

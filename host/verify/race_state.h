@@ -9,54 +9,58 @@
 
 namespace heddle::host {
 
-// An access to a buffer that a later access may still race with.
+// An access to a buffer with which a later access may still race. Two accesses race if they
+// overlap, at least one of them writes, and nothing determines their order.
 struct RaceAccess {
-  int64_t begin = 0;
+  int64_t begin = 0;  // the access is to the bytes [begin, end) of the buffer
   int64_t end = 0;
   bool write = false;
-  int32_t step = -1;  // of the unrolled program; -1: by the caller, before the run
+  int32_t step = -1;  // index of the step of the unrolled program; -1: an access of the caller
   StreamId stream = 0;
-  int32_t time = 0;   // on the stream
-  int32_t post = -1;  // >= 0: the access ends with this post, not at `time`
+  int32_t time = 0;   // number of the step on its stream
+  int32_t post = -1;  // number of the post that accesses the buffer; -1: the step itself
   bool operator==(const RaceAccess&) const = default;
 
+  // Returns whether the access is completed in `clock`.
   bool happensBefore(const VectorClock& clock) const {
     return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
   }
 };
 
 struct RaceBuffer {
-  int32_t allocated = -1;  // step; -1: not yet
-  int32_t freed = -1;
+  int32_t allocated = -1;  // the step that allocates the buffer; -1: not allocated yet
+  int32_t freed = -1;      // the step that frees the buffer; -1: not freed yet
   std::vector<RaceAccess> accesses;
 };
 
-// Everything that the race checker knows at one point of an unrolled program. The checker copies it
-// at the beginning of a branch that the run decides, and walks both bodies from the same state.
+// The knowledge of the race checker (host/verify/check_races.cpp) at one point of an unrolled
+// program (host/unroll/unroll.h). If the run decides a branch, the checker copies the state before
+// the branch, and checks both bodies from the same state.
 struct RaceState : StreamClocks {
   std::vector<RaceBuffer> buffers;
-  std::vector<int32_t> last_work;  // per stream: step, or -1
-  std::vector<int32_t> work_time;  // per stream: its time
-  std::vector<int32_t> post_step;  // per post
+  std::vector<int32_t> last_work;  // per stream: the last step with work, or -1
+  std::vector<int32_t> work_time;  // per stream: the time of this step
+  std::vector<int32_t> post_step;  // per posted operation: the step that posts it
 
   RaceState(size_t stream_count, size_t token_count, size_t event_count, size_t buffer_count);
 
-  // Prepares this state, a copy from before the branch, for the walk over the second body. `then`
-  // is the state after the first body. All work of the first body counts as completed, because only
-  // one of the bodies runs.
+  // Prepares this state for the check of the second body. Before the call, it must be a copy of the
+  // state before the branch. `then` is the state after the first body. All work of the first body
+  // counts as completed, because a run executes only one of the bodies.
   void beginOtherwise(const RaceState& then);
-  // Turns this state, which is the state after the first body, into the state after the branch. It
-  // keeps only what is certain after both bodies. `otherwise` is the state after the second body.
-  // Posts from `posts_before` to `posts_then` belong to the first body, later ones to the second.
-  // Returns a buffer that is allocated at the end of only one body, or -1.
+  // Turns this state into the state after the branch. Before the call, it must be the state after
+  // the first body; `otherwise` is the state after the second body. The result contains only
+  // knowledge that is certain after both bodies. The posts [posts_before, posts_then) belong to the
+  // first body, later posts to the second body. Returns a buffer that is live at the end of only
+  // one body, or -1 if there is none.
   int32_t merge(RaceState otherwise, size_t posts_before, size_t posts_then);
 
  private:
-  // Raises the time of stream s to to[s] in each clock where it is at least from[s]. Adds the posts
-  // [first, last) to all clocks.
+  // For each stream s: sets the time of s to to[s] in every clock in which this time is at least
+  // from[s]. Adds the posts [first, last) to all clocks.
   void raise(const std::vector<int32_t>& from, const std::vector<int32_t>& to, size_t first,
              size_t last);
-  std::vector<int32_t> times() const;  // of each stream: the time of its last step
+  std::vector<int32_t> times() const;  // per stream: the time of its last step
 };
 
 }  // namespace heddle::host

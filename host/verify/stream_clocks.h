@@ -9,28 +9,30 @@
 
 namespace heddle::host {
 
-// What a stream knows after a Wait on a token: these posts have completed, and everything that
-// `start` knows has happened.
+// The work that has certainly completed after a Wait on a token.
 struct TokenClock {
-  std::vector<int32_t> posts;
-  VectorClock start;
+  std::vector<int32_t> posts;  // the posts that the token may represent; several after a branch
+  VectorClock start;           // the clock (host/verify/happens_before.h) when they were posted
 };
 
-// What streams, events and tokens know at one point of a program. The race checker and the passes
-// that insert waits and frees use the same rules to advance it.
+// The clocks of all streams, events and tokens at one point of a host program. A clock says which
+// work has certainly completed (VectorClock). The race checker and the passes that insert waits and
+// frees use this struct, so they follow the same rules.
 struct StreamClocks {
   std::vector<VectorClock> streams;
-  std::vector<std::optional<VectorClock>> events;  // nullopt: not recorded yet
-  std::vector<TokenClock> tokens;                  // without posts: a Wait changes nothing
+  std::vector<std::optional<VectorClock>> events;  // nullopt: the event is not recorded yet
+  std::vector<TokenClock> tokens;                  // no posts: a Wait on the token changes nothing
 
-  // The caller's work comes first on stream 0, at time 1. No other stream is ordered after it.
+  // Creates the clocks at the start of a program. The work of the caller is on stream 0, at time 1.
+  // No other stream is ordered after it.
   StreamClocks(size_t stream_count, size_t token_count, size_t event_count);
 
   VectorClock& of(StreamId stream) { return streams[static_cast<size_t>(stream)]; }
-  // Applies a Wait, RecordEvent or WaitEvent on `stream` and returns true. Returns false for every
-  // other instruction and does nothing.
+  // If `op` is a Wait, RecordEvent or WaitEvent on `stream`: updates the clocks and returns true.
+  // Otherwise does nothing and returns false.
   bool order(const Op& op, StreamId stream);
-  // Assigns the post `post`, which started after `start`, to the token in place of earlier ones.
+  // Makes the token represent the posted operation number `post`, and no longer an earlier
+  // operation. `start` is the clock at which it was posted.
   void post(TokenId token, int32_t post, const VectorClock& start);
 };
 

@@ -15,10 +15,10 @@
 namespace heddle::host {
 namespace {
 
-// Number of ranks on which races are checked. Nothing that matters to races distinguishes further
-// ranks from these, except the rank number. Also the number of job sizes that are tried.
+// The most ranks whose unrolled programs are checked for races. Further ranks rarely have other
+// races. Also the number of job sizes that are tried.
 constexpr int64_t kMaxJob = 64;
-// Meshes of more ranks than this do not enlarge the job that is checked.
+// If the meshes need a job of more ranks than this, their size does not determine the checked job.
 constexpr int64_t kMaxMesh = 1024;
 // Number of job sizes that are checked if the program depends on the number of ranks.
 constexpr size_t kMaxJobs = 3;
@@ -45,7 +45,8 @@ std::vector<std::string> freeSymbols(const Program& program) {
   return found;
 }
 
-// Gives a symbol of a guard `symbol == expression` the value of the expression.
+// For each guard of the form `symbol == expression`: sets the symbol to the value of the
+// expression.
 void solveGuards(const Program& program, SizeBindings& sizes, std::set<std::string> free) {
   const auto solve = [&](const Size& symbol, const Size& value) {
     if (symbol.kind() != Size::Kind::Symbol || free.erase(symbol.symbolName()) == 0) return;
@@ -79,6 +80,7 @@ void giveDefaults(Program& program, const SizeBindings& sizes) {
 }
 
 // Returns the number of ranks of the smallest job that contains all known ranks of the meshes.
+// Returns 1 if this number exceeds kMaxMesh.
 int64_t leastJobOf(const Meshes& meshes) {
   int64_t least = 1;
   for (const DeviceMesh& mesh : meshes) {
@@ -88,9 +90,9 @@ int64_t leastJobOf(const Meshes& meshes) {
   return least <= kMaxMesh ? least : 1;
 }
 
-// Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes and the
-// constant roots and peers of the program: three jobs if the program depends on the number of
-// ranks, else one.
+// Returns the numbers of ranks of the smallest jobs that contain the ranks of the meshes, and the
+// constant roots and peers of the program. Returns three jobs if the program depends on the number
+// of ranks, and otherwise one job.
 std::vector<int64_t> jobsFor(const Program& program) {
   int64_t least = 1;
   bool depends = false;
@@ -107,10 +109,11 @@ std::vector<int64_t> jobsFor(const Program& program) {
     depends = depends || std::any_of(symbols.begin(), symbols.end(), ofJob);
     const Team* team = teamOf(x.op);
     if (team == nullptr) return;
-    // The sizes of a post are ranks in its team: the root, or the peer of a Send or Recv.
+    // The size expressions of a post are ranks in its team: the root, or the peer of a Send or
+    // Recv.
     for (const Size& size : sizesOf(x.op)) peer(size, *team);
-    // A collective of all ranks depends on the number of ranks. A Send or Recv depends on it only
-    // through the sizes that name its peer.
+    // A collective of all ranks depends on the number of ranks. A Send or Recv depends on this
+    // number only if the expression of its peer does.
     depends |= std::holds_alternative<Communicate>(x.op) && !team->mesh.valid();
   });
   std::vector<int64_t> jobs;
@@ -133,9 +136,9 @@ std::vector<int64_t> jobsFor(const Program& program) {
   return jobs;
 }
 
-// Checks the unrolled programs of these jobs. Returns false, with the reason in `why`, if a view
-// does not exist with these sizes. Throws if there is a race, or if the posts of ranks do not
-// match, because a program must be free of these errors for all sizes.
+// Checks the unrolled programs of these jobs. If a view does not exist for these sizes, stores the
+// reason in `why` and returns false. Throws UserError if there is a race, or if the posts of ranks
+// do not match, because a program must be free of these errors for all sizes.
 bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vector<int64_t>& jobs,
                BuffersAreFreed freed, std::exception_ptr& why) {
   for (int64_t job : jobs) {
@@ -157,7 +160,8 @@ bool checkJobs(const Program& program, const SizeBindings& sizes, const std::vec
   return true;
 }
 
-// Checks the jobs with the first trial sizes for which all views exist; false if there are none.
+// Checks the jobs with the first trial sizes for which all views exist. Returns false if there are
+// no such sizes.
 bool tryJobs(const Program& program, const std::vector<int64_t>& jobs, BuffersAreFreed freed,
              std::exception_ptr& why) {
   const bool one_trial = freeSymbols(program).empty();

@@ -33,8 +33,8 @@ class InstructionVerifier {
  public:
   explicit InstructionVerifier(const Program& program) : program_(program) {}
 
-  // For instructions without an overload of their own. Checks that the slots that they read or
-  // write are tensors.
+  // Checks instructions for which there is no other overload: the slots that they read or write
+  // must be tensors.
   template <class Other>
   void operator()(const Other& x) const {
     forEachSlot(x, [&](SlotId id, FieldRole role) {
@@ -150,8 +150,8 @@ class InstructionVerifier {
     HEDDLE_USER_CHECK(slot(id).is_scalar, "%{} is a tensor, expected a scalar", slot(id).name);
     HEDDLE_USER_CHECK(!slot(id).isList(), "%{} is a list, expected a scalar", slot(id).name);
   }
-  // Requires that a root is the same on all ranks of the team. It must not depend on `rank`, nor on
-  // the index along an axis in which ranks of the team differ.
+  // Requires that the root is the same on all ranks of the team. The root must not depend on
+  // `rank`, nor on the coordinate along a mesh axis in which ranks of the team differ.
   void sameOnTheTeam(const Size& root, const Team& team) const {
     std::vector<std::string> symbols;
     root.collectSymbols(symbols);
@@ -167,7 +167,7 @@ class InstructionVerifier {
                         symbol);
     }
   }
-  // Checks one pair of slots of a collective. A barrier has none.
+  // Checks one pair of slots of a collective.
   void moves(const Communicate& x, const Communicate::Pair& pair) const {
     HEDDLE_USER_CHECK(pair.in != kNoSlot && pair.out != kNoSlot, "{} needs two slots",
                       collectiveName(x.kind));

@@ -106,8 +106,8 @@ class StructureVerifier {
     for (const auto& partial : sharding.partial) use(partial.axis);
   }
 
-  // Collects the symbols that have a value in a run: from sizes of inputs, defaults, the job and
-  // the meshes.
+  // Collects the symbols that have a value in a run. The values come from the sizes of inputs, from
+  // defaults, from the job and from the meshes.
   void collectSymbols() {
     symbols_ = {"rank", "ranks"};
     for (const auto& [symbol, value] : program_.size_defaults) symbols_.insert(symbol);
@@ -138,12 +138,13 @@ class StructureVerifier {
 
   // --- instructions ----------------------------------------------------------------------------
 
-  // Recursion is safe, because the check of the depth comes first.
+  // Checks a list of instructions and, recursively, their bodies. The check of the depth comes
+  // first, so that deeply nested programs do not overflow the stack.
   void list(const std::vector<Instruction>& body, int depth) {
     HEDDLE_USER_CHECK(depth < TokenStream::kMaxDepth, "bodies are nested deeper than {}",
                       TokenStream::kMaxDepth);
     const bool inside = group_.has_value();
-    const Instruction* open = nullptr;  // of a group that begins in this list
+    const Instruction* open = nullptr;  // the GroupBegin of a group that began in this list
     for (const Instruction& x : body) {
       const InstructionIndex index = next_index_++;
       try {
@@ -161,7 +162,7 @@ class StructureVerifier {
     HEDDLE_USER_CHECK(open == nullptr, "program {}: a group_begin has no group_end", program_.name);
   }
 
-  // The index of a loop has a value only in its body.
+  // Checks the bodies of an instruction. A loop index has a value only in the body of its loop.
   void bodies(const Instruction& x, int depth) {
     const std::optional<std::string> index = loopIndexOf(x.op);
     if (index) symbols_.insert(*index);
@@ -200,9 +201,9 @@ class StructureVerifier {
     }
   }
 
-  // Checks the rules of groups: begin and end are in the same list, and there are only sends and
-  // receives between them, which may be in loops and branches. Only these four instructions have to
-  // do with groups.
+  // Checks the rules of groups. GroupBegin and GroupEnd must be in the same list. Between them,
+  // only these instructions are allowed: Send and Recv, loops and branches, and instructions of the
+  // kind View.
   void groups(const Instruction& x, bool inside, const Instruction*& open) {
     if (std::holds_alternative<GroupBegin>(x.op)) {
       HEDDLE_USER_CHECK(!group_, "a group inside a group");

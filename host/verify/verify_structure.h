@@ -7,12 +7,14 @@
 
 namespace heddle::host {
 
-// Checks everything of verify() that needs no sizes, for the program and its callees. UserError.
+// Makes the checks of verify() (host/verify/verify.h) that need no sizes, for a host program and
+// the programs that it calls. Throws UserError.
 void verifyStructure(const Program& program);
 
-// verifyIds() checks that the ids of an instruction are in range. verifyInstruction() requires
-// this, and checks slots, operands and attributes. Their UserError does not name the instruction.
+// Checks that the ids of an instruction are in range. The UserError does not name the instruction.
 void verifyIds(const Program& program, const Instruction& x);
+// Checks the slots, operands and attributes of an instruction. Requires that verifyIds() has
+// accepted it. The UserError does not name the instruction.
 void verifyInstruction(const Program& program, const Op& op);
 
 }  // namespace heddle::host

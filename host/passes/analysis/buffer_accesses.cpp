@@ -61,9 +61,10 @@ class ItemFinder {
     visit(x, item, false);
   }
 
-  // Returns whether the author of the program ordered this instruction. These are
-  //   sends, receives and barriers, at the top level and in bodies;
-  //   posts, events, waits and instructions on streams other than 0, only in bodies (`nested`).
+  // Returns whether the author of the program ordered this instruction. `nested` says whether the
+  // instruction is in the body of a For or If. The result is true for
+  //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
+  //   in bodies also for posts, events, waits and instructions on streams other than 0
   static bool isOrderedByAuthor(const Op& op, bool nested) {
     switch (kindOf(op)) {
       case InstructionKind::Group:
@@ -84,10 +85,10 @@ class ItemFinder {
     return false;
   }
 
-  // Visits the bodies of a For or If. A body may run any number of times, so afterwards a slot may
-  // name any of several buffers. The visits are repeated until no slot gets a further buffer.
+  // Visits the bodies of a For or If. A body may run any number of times, so a slot may name one of
+  // several buffers afterwards. The function repeats the visits until no slot gets another buffer.
   void body(std::vector<const std::vector<Instruction>*> lists, Item& item) {
-    // The part that a slot names may change from iteration to iteration.
+    // A slot may name another part of a buffer in each iteration, so its part is unknown.
     for (const auto* list : lists) {
       forEachInstruction(*list, [&](const Instruction& x, InstructionIndex) {
         forEachSlot(x.op, [&](SlotId id, FieldRole role) {
@@ -116,8 +117,8 @@ class ItemFinder {
     }
   }
 
-  // Returns the part of a buffer that a view names. It is the part that the operand names, or a
-  // slice along one axis if the operand is a full buffer. Returns -1 for all other views.
+  // Returns the part of a buffer that a view names. A view of a part names the same part. A slice
+  // of a full buffer along one axis is a new part. Returns -1 for all other views.
   int32_t partOf(const Alias& view) {
     const int32_t inherited = part_of_[static_cast<size_t>(view.in)];
     const auto* slice = std::get_if<Alias::Slice>(&view.view);
@@ -160,13 +161,13 @@ class ItemFinder {
 
   const Program& program_;
   BufferAccesses out_;
-  std::vector<Roots> roots_of_;                   // per slot
-  std::vector<int32_t> part_of_;                  // per slot
+  std::vector<Roots> roots_of_;                   // per slot: the buffers that it may name
+  std::vector<int32_t> part_of_;                  // per slot: index into `parts`, or -1
   std::vector<int32_t> defined_;                  // per slot: number of definitions so far
   std::map<const Instruction*, RootId> root_of_;  // for lookups; its order is not deterministic
 };
 
-// Splits a size into a constant factor and the rest.
+// Writes a size as the product of a constant and another size, and returns both.
 std::pair<int64_t, Size> multipleOf(const Size& size) {
   if (size.isConstant()) return {size.constant(), Size(1)};
   if (size.kind() == Size::Kind::Mul && size.lhs().isConstant()) {
@@ -185,8 +186,9 @@ bool hasDifference(const Size& size) {
   return size.kind() == Kind::Sub || hasDifference(size.lhs()) || hasDifference(size.rhs());
 }
 
-// Returns whether a <= b is certain because both are multiples of one size that is not negative. A
-// size without a difference is not negative, because extents are not negative.
+// Returns whether a <= b is certain. This is the case if both are constant multiples of the same
+// size, and this size cannot be negative. A size without a subtraction cannot be negative, because
+// extents are not negative.
 bool isAtMost(const Size& a, const Size& b) {
   if (a == b || a.isConstant(0)) return a == b || !hasDifference(b);
   const auto [n, x] = multipleOf(a);

@@ -9,26 +9,28 @@
 
 namespace heddle::host {
 
-// Finds the buffers that each item of a program accesses. An item is a top-level instruction. A For
-// or an If together with its bodies is one item. A root is a buffer: an input, or the result of one
-// Allocate instruction.
+// Finds the buffers that each item of a host program accesses. An item is an instruction at the top
+// level of the program; a For or If together with its bodies is one item.
+
+// Number of a buffer, which the code calls a root. Each tensor input of the program is a buffer,
+// and each Allocate instruction creates one.
 using RootId = int32_t;
 
-// An access of an item to a buffer or to a part of it.
+// An access of an item to a buffer or to a part of a buffer.
 struct ItemAccess {
   RootId root;
   bool write;
-  int32_t part = -1;  // index into BufferAccesses::parts; -1: any part
+  int32_t part = -1;  // index into BufferAccesses::parts; -1: unknown, possibly the full buffer
   auto operator<=>(const ItemAccess&) const = default;
   // Returns the same access to the full buffer.
   ItemAccess whole() const { return {root, write}; }
 };
 
-// A part of a buffer: the elements [start, stop) along an axis. The slot names this part after its
-// definition number `definition`.
+// A part of a buffer: the elements [start, stop) along `axis` of the tensor that `slot` names. A
+// slot may be redefined; `definition` then says which of its tensors is meant.
 struct BufferPart {
   SlotId slot;
-  int32_t definition;  // of the slot, counted from 1
+  int32_t definition;  // 0: the input of the program; n: the n-th definition of the slot
   size_t axis;
   Size start;
   Size stop;
@@ -36,11 +38,12 @@ struct BufferPart {
 
 struct Item {
   std::set<ItemAccess> accesses;
-  StreamId stream = -1;  // -1: host side
-  TokenId posts = -1;    // Communicate: its token
-  // True if the author of the program ordered this item. It is then a group, a send or receive, a
-  // barrier, or a For or If with its own streams, posts or waits. Passes change neither the item
-  // nor the accesses to its buffers.
+  StreamId stream = -1;  // -1: the item has no stream
+  TokenId posts = -1;    // the token of the operation that the item posts; -1: it posts none
+  // true: the author of the program ordered this item, so passes change neither the item nor the
+  // accesses to its buffers. Opaque items are
+  //   GroupBegin, GroupEnd, Send, Recv, Call and barriers
+  //   a For or If whose bodies contain one of these, or a post, wait, event or stream other than 0
   bool opaque = false;
 };
 
@@ -48,27 +51,27 @@ struct BufferAccesses {
   std::vector<Item> items;  // parallel to Program::body
   RootId roots = 0;
   std::set<RootId> inputs;
-  std::set<RootId> returned;
+  std::set<RootId> returned;                 // buffers that an output of the program may name
   std::set<RootId> freed;                    // buffers that a Free of the program names
-  std::vector<const Instruction*> allocate;  // per root; nullptr: an input
+  std::vector<const Instruction*> allocate;  // per root: its Allocate; nullptr: an input
   std::vector<BufferPart> parts;
 
   bool anyOpaque() const;
-  // Returns false if two accesses of one root share no element at any sizes.
+  // Returns false if the two accesses, which are to the same root, share no element at any sizes.
   bool mayOverlap(const ItemAccess& a, const ItemAccess& b) const;
-  // Returns whether every access that may overlap `b` may also overlap `a`. Both are accesses to
-  // the same root.
+  // Returns whether every access that may overlap with `b` may also overlap with `a`. Both must be
+  // accesses to the same root.
   static bool covers(const ItemAccess& a, const ItemAccess& b) {
     return a.part < 0 || a.part == b.part;
   }
-  // Returns whether one of the items may write elements that the other one accesses.
+  // Returns whether one of the two items may write elements that the other item accesses.
   bool conflict(const Item& a, const Item& b) const;
 };
 
 BufferAccesses bufferAccessesOf(const Program& program);
 
-// Returns whether passes may order the streams of the program. They may if the program has no
-// opaque item and no event. Otherwise its author ordered it.
+// Returns whether passes may order the streams of the program. Returns false if the program
+// contains an opaque item or an event, because the author of the program then ordered the streams.
 bool isUnordered(const Program& program, const BufferAccesses& items);
 
 }  // namespace heddle::host

@@ -5,7 +5,8 @@
 namespace heddle::host {
 namespace {
 
-// The extent of symbols without a known size. It is a typical number of tokens, not a measurement.
+// The value of symbols without a known size. The number is typical for a batch of text tokens, and
+// is not measured.
 constexpr int64_t kNominalExtent = 4096;
 
 }  // namespace
@@ -23,7 +24,7 @@ double NominalSizes::value(const Size& size) const {
   try {
     return static_cast<double>(size.evaluate(lookup));
   } catch (const UserError&) {
-    return static_cast<double>(kNominalExtent);  // the nominal extents overflow or divide by 0
+    return static_cast<double>(kNominalExtent);  // the size overflows or divides by 0
   }
 }
 

@@ -4,26 +4,30 @@
 
 namespace heddle::host {
 
-// The sizes by which a pass chooses the fastest of several correct programs. A symbol has its value
-// in PassOptions::chunk_sizes. A symbol without a value there has the default of the program, or
-// 4096 if the program has no default. All ranks have the same nominal sizes.
+// Nominal sizes: values of the size symbols with which a pass estimates times, to choose the
+// fastest of several correct programs. The value of a symbol is the first of these that exists:
+//   its value in PassOptions::chunk_sizes
+//   its default in the program
+//   4096
+// All ranks have the same nominal sizes.
 class NominalSizes {
  public:
   NominalSizes(const Program& program, const PassOptions& options);
 
   double value(const Size& size) const;
-  // Return the elements and the bytes of one device's block of the slot. They assume that the axes
-  // divide evenly.
+  // Returns the number of elements in one device's block of the slot. Assumes that all devices hold
+  // blocks of equal size.
   double elements(const Program& program, const Slot& slot) const;
+  // Returns the size of the same block in bytes.
   double bytes(const Program& program, const Slot& slot) const;
 
  private:
   SizeBindings sizes_;
 };
 
-// Returns the number of devices across which `axis` of the slot is split.
+// Returns the number of blocks into which the sharding of the slot splits `axis`.
 int64_t devicesOf(const Program& program, const Slot& slot, size_t axis);
-// Returns the extent of `axis` in each device's block, assuming that the axis divides evenly.
+// Returns the extent of `axis` in each device's block. Assumes that all blocks have equal extents.
 Size evenExtent(const Program& program, const Slot& slot, size_t axis);
 
 }  // namespace heddle::host

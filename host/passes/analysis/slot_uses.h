@@ -7,22 +7,24 @@
 
 namespace heddle::host {
 
-// The top-level instructions that name a slot, as indices into Program::body.
+// The instructions that name a slot (register of a host program), as indices into Program::body. If
+// an instruction in the body of a For or If names the slot, the index is that of the For or If.
 struct SlotUses {
   std::vector<size_t> at;       // instructions that name the slot; ascending, without repeats
   std::vector<size_t> defined;  // instructions that define the slot
-  // True if a For or If names the slot, or if the slot is an input or output of the program.
+  // true: an instruction in a body names the slot, or the slot is an input or output of the
+  // program.
   bool nested = false;
 };
 
-// Returns the uses of each slot, by SlotId.
+// Returns the uses of all slots. The index into the result is the SlotId.
 std::vector<SlotUses> slotUsesOf(const Program& program);
 
-// Returns the order of axes in which the valid elements of the slot are contiguous in memory. The
-// order is known if
-//   one top-level Allocate defines the slot, or
-//   the slot is a reshape of such a slot in row-major order.
-// The allocation may be larger than the valid elements. Returns nullopt if the order is unknown.
+// Returns the memory order of the axes of the slot, outermost axis first, if the elements of the
+// slot are contiguous in memory except for padding. Returns nullopt if the order is unknown. It is
+// known in two cases:
+//   One Allocate at the top level defines the slot.
+//   The slot is a reshape of such a slot, whose memory order is row-major.
 std::optional<AxisOrder> denseOrderOf(const Program& program, const std::vector<SlotUses>& uses,
                                       SlotId id);
 

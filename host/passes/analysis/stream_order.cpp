@@ -84,8 +84,8 @@ void StreamOrder::remember(size_t i, const Item& item, int32_t time, int32_t pos
                            const VectorClock& clock) {
   for (const ItemAccess& access : item.accesses) {
     auto& list = done_[static_cast<size_t>(access.root)];
-    // The new access replaces an older one if every later access that must wait for the older one
-    // must also wait for the new one.
+    // An older access is redundant if every later access that must wait for it must also wait for
+    // the new access.
     std::erase_if(list, [&](const Done& old) {
       return old.knownTo(clock) && (access.write || !old.access.write) &&
              BufferAccesses::covers(access, old.access);

@@ -8,47 +8,51 @@
 
 namespace heddle::host {
 
-// Executes the items of a program symbolically, in order. After each item, it knows for each stream
-// the earlier accesses after which the stream is ordered. An item is a top-level instruction
-// (buffer_accesses.h). checkRaces() has the same rules but needs sizes; this class compares buffers
-// and their parts (BufferAccesses) without sizes. Opaque items are ignored.
+// Determines which accesses to buffers a stream can rely on to have happened. The class walks over
+// the items of a host program in order. An item is a top-level instruction; a root is a buffer
+// (both in buffer_accesses.h). After each item, the class knows for each stream the earlier
+// accesses after which the stream is ordered. checkRaces() (host/verify/verify.h) has the same
+// rules but needs sizes. This class compares buffers and parts of buffers without sizes. It ignores
+// opaque items (Item::opaque).
 class StreamOrder {
  public:
-  // An access that later accesses may have to wait for.
+  // An access for which later accesses may have to wait.
   struct Done {
     ItemAccess access;
-    size_t item;
+    size_t item;  // the item that accesses the buffer
     StreamId stream;
-    int32_t time;
-    int32_t post;  // number of the post; -1: the access is not a post
+    int32_t time;  // number of the step on the stream
+    int32_t post;  // number of the posted operation that accesses the buffer; -1: no operation
     bool knownTo(const VectorClock& clock) const {
       return post >= 0 ? clock.knowsPost(post) : clock.knowsStep(stream, time);
     }
   };
 
-  // Done::item of the caller's accesses. They are on stream 0, before the first item.
+  // Value of Done::item for the accesses of the caller, on stream 0 before the first item.
   static constexpr size_t kBegin = static_cast<size_t>(-1);
 
   StreamOrder(const Program& program, const BufferAccesses& items);
 
-  // Returns the past accesses for which item `i` must still wait. They conflict with the item, and
-  // its stream is not ordered after them.
+  // Returns the past accesses for which item `i` must still wait: those that conflict with the item
+  // and after which the stream of the item is not ordered.
   std::vector<Done> missing(size_t i) const;
-  // Returns the accesses for which stream 0 must still wait at the end of the program: all posts
-  // and the last work of each stream, unless stream 0 is already ordered after them.
+  // Returns the work for which stream 0 must still wait at the end of the program. It must be
+  // ordered after all posts and after the last work of each stream.
   std::vector<Done> missingAtEnd() const;
   // Returns whether stream 0 is ordered after all accesses to the root.
   bool isKnown(RootId root) const;
 
-  void step(size_t i);  // executes item i; call for all items in order
+  // Advances over item `i`. Call this for all items, in order.
+  void step(size_t i);
 
   VectorClock& clock(StreamId stream) { return clocks_.of(stream); }
-  // Returns the clock of the stream right after the access. For a post, it is the clock at the
-  // start of the post, and it includes the post itself.
+  // Returns the clock of the stream right after the access. If the access is by a posted operation,
+  // the result is the clock at which the operation was posted, plus the operation itself.
   const VectorClock& after(const Done& done) const {
     return done.item == kBegin ? begin_ : after_.at(done.item);
   }
-  // Returns the token that still denotes the post, or -1 if the token has been posted again.
+  // Returns the token that represents the posted operation. Returns -1 if another operation has
+  // been posted with this token since then.
   TokenId tokenOf(int32_t post) const;
 
  private:

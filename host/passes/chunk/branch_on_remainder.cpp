@@ -10,8 +10,8 @@
 namespace heddle::host {
 namespace {
 
-// Appends the events of `from` to the events of `to`. An event whose name already exists gets a new
-// name.
+// Appends the events of `from` to the events of `to`, and changes their ids in `from`. If the name
+// of an event already exists, the event gets a new name.
 void addEvents(Program& to, Program& from) {
   std::vector<EventId> renamed;
   for (size_t i = 0; i < from.events.size(); ++i) {

@@ -19,18 +19,18 @@
 namespace heddle::host {
 namespace {
 
-// The stream split that the program text requests for a tensor of a match.
+// The stream split that the program text requests for a tensor of a match (OverlapMatch).
 struct Wanted {
-  SlotId at;
+  SlotId at;  // the tensor
   Sharding::StreamSplit split;
 };
 
-// How a match is split. One share: it is not split.
+// The split that was chosen for a match.
 struct Choice {
-  const ChunkCut* cut = nullptr;
-  ChunkShares shares = {1};
+  const ChunkCut* cut = nullptr;  // the axes
+  ChunkShares shares = {1};       // the lengths of the chunks; {1}: no split
   Remainders remainders;
-  bool is_chain = false;
+  bool is_chain = false;  // true: each chunk passes through the front of the match too
 };
 
 class Chunker {
@@ -38,8 +38,8 @@ class Chunker {
   Chunker(const Program& program, const PassOptions& options)
       : program_(program), options_(options), sizes_(program, options) {}
 
-  // Chooses a split for every match and writes the program. Two-stage chunks are chosen first,
-  // because they also decide how the gather before them is split.
+  // Chooses a split for every match, and writes the program. Splits with a front (two-stage splits)
+  // are chosen first, because each of them also determines the split of the gather before it.
   std::optional<Chunked> run() {
     const OverlapMatches found = findOverlapPatterns(program_);
     for (const WholeCollective& whole : found.whole) {
@@ -100,9 +100,9 @@ class Chunker {
   const Slot& slot(SlotId id) const { return program_.slots[static_cast<size_t>(id)]; }
   const Communicate& post(size_t at) const { return std::get<Communicate>(program_.body[at].op); }
 
-  // Drops every split whose rows do not divide at the size defaults, if another split divides. One
-  // branch selects the split version of all matches, so a split that does not divide would disable
-  // all others. Stream splits that the program text requests are kept.
+  // Drops every split whose rows do not divide at the nominal sizes, if the rows of another split
+  // divide. One branch selects the split or the unsplit version of all matches together, so a split
+  // whose rows do not divide would disable all others. Keeps the stream splits of the program text.
   void keepWhatDivides(std::vector<std::pair<const OverlapMatch*, Choice>>& choices) {
     const auto divides = [&](const auto& each) { return dividesNominally(each.second.remainders); };
     if (std::none_of(choices.begin(), choices.end(), [&](const auto& each) {
@@ -146,8 +146,8 @@ class Chunker {
         fmt::join(able, " or axis "));
   }
 
-  // Splits into this number of equal chunks. Prefers axes whose rows divide at the size defaults to
-  // axes whose rows divide only at other sizes.
+  // Splits into this number of equal chunks. Prefers axes whose rows divide at the nominal sizes
+  // over axes whose rows divide only at other sizes.
   Choice fixed(const OverlapMatch& match, int64_t chunks) const {
     Choice best;
     if (chunks < 2) return best;
@@ -162,7 +162,7 @@ class Chunker {
     return best;
   }
 
-  // Returns the cheapest split whose rows divide at the size defaults. If there is none, returns
+  // Returns the cheapest split whose rows divide at the nominal sizes. If there is none, returns
   // the cheapest split whose rows divide at other sizes.
   Choice cheapest(const OverlapMatch& match) const {
     Choice best;
@@ -194,10 +194,10 @@ class Chunker {
     return nullptr;
   }
 
-  // Returns the best split of a match with its front. Returns one chunk in these cases:
-  //   The match has no front.
-  //   The program text requests a stream split for one of the two collectives.
-  //   Separate splits of the two stages, or no split, are cheaper (mostForChain()).
+  // Returns the best split of a match together with its front. Returns no split (one chunk) if
+  //   the match has no front,
+  //   the program text requests a stream split for one of the two collectives, or
+  //   separate splits of the two stages, or no split, are cheaper (mostForChain()).
   Choice chainOf(const OverlapMatch& match, const OverlapMatches& found) {
     const OverlapMatch* gather = gatherOf(match, found);
     if (!match.front || wantedFor(match) || (gather != nullptr && wantedFor(*gather))) return {};
@@ -224,11 +224,11 @@ class Chunker {
     return best;
   }
 
-  // Returns the most seconds that two-stage chunks may take. The limit is slightly more than the
-  // time of separate splits, but always less than the time without a split.
+  // Returns the most seconds that a two-stage split may take. The limit is slightly more than the
+  // time of separate splits of the two stages, but always less than the time without a split.
   double mostForChain(const OverlapMatch& match, const OverlapMatch* gather) const {
     ChunkedWork front = frontWork(program_, sizes_, match);
-    if (gather != nullptr) front.flops = front.calls = 0;  // part of the gather's match
+    if (gather != nullptr) front.flops = front.calls = 0;  // the gather's match counts this work
     double whole = productSeconds(front);
     double apart = whole;
     for (const OverlapMatch* each : {&match, gather}) {
@@ -280,7 +280,7 @@ class Chunker {
     return wanted;
   }
 
-  // Throws UserError if no match uses a stream split of a mesh of several devices.
+  // Throws UserError if a slot on several devices has a stream split that no match uses.
   void checkServed(const OverlapMatches& found) const {
     for (size_t i = 0; i < program_.slots.size(); ++i) {
       const auto id = static_cast<SlotId>(i);
@@ -311,7 +311,7 @@ class Chunker {
     return fmt::format("{} %{} -> %{}", collectiveName(x.kind), slot(x.in).name, slot(x.out).name);
   }
 
-  // Returns the explanation of a choice. `remainders` are the remainders of all split matches.
+  // Returns the explanation of a choice for the user. `remainders` are those of all split matches.
   std::string told(const OverlapMatch& match, const Choice& choice,
                    const Remainders& remainders) const {
     const auto micros = [&](const ChunkCut& cut, const ChunkShares& shares) {
@@ -365,7 +365,7 @@ class Chunker {
   const PassOptions& options_;
   const NominalSizes sizes_;
   std::set<SlotId> served_;             // slots with a stream split that a match uses
-  std::map<size_t, std::string> whys_;  // by position of the post
+  std::map<size_t, std::string> whys_;  // index of a Communicate instruction -> explanation
 };
 
 }  // namespace

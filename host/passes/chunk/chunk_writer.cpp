@@ -89,7 +89,8 @@ std::string ChunkWriter::fresh(const std::string& base) {
   }
 }
 
-// Creates a slot with these local sizes, dense in this order. An empty order is row-major.
+// Creates a slot with these local sizes and this memory order, without gaps. An empty order means
+// row-major.
 SlotId ChunkWriter::newSlot(SlotId like, const std::string& what, const std::vector<Size>& sizes,
                             const AxisOrder& order) {
   Slot made;
@@ -118,7 +119,8 @@ std::vector<Size> ChunkWriter::localSizes(SlotId id) const {
 
 // --- writing ------------------------------------------------------------------------------------
 
-// Returns the instructions that replace instruction `i`; none at first. emit() appends to them.
+// Makes emit() append to the instructions that replace instruction `i`, and returns these
+// instructions. The list is empty at first, so instruction `i` is then removed.
 std::vector<Instruction>& ChunkWriter::instead(size_t i) {
   if (!instead_[i]) instead_[i].emplace();
   current_ = i;
@@ -130,9 +132,9 @@ void ChunkWriter::emit(Op op) {
   instead_[current_]->push_back({std::move(op), old.on, old.line});
 }
 
-// Creates a view of a tensor from which chunks are sliced. The view has no padding. For a flat
-// split, all axes of rows become one axis. If `blocks` > 1, the rows become two axes: the blocks,
-// and the rows of a block.
+// Creates the view of a tensor of which chunks are slices. The view has no padding. For a flat
+// split, all axes of rows become one axis. If `blocks` > 1, the split axis becomes two axes: the
+// blocks, and the rows of a block.
 ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t blocks) {
   std::vector<Size> sizes = localSizes(id);
   SlotId view = newSlot(id, "_rows", sizes);
@@ -162,7 +164,7 @@ ChunkWriter::Rows ChunkWriter::rowsIn(const Work& work, SlotId id, int64_t block
   return {view, axis + (blocks > 1 ? 1 : 0), Size::floorDiv(rows, Size(unitsOf(work.shares)))};
 }
 
-// Returns a view of the current chunk of `rows`, named after `of`.
+// Creates a view of the current chunk of `rows`, with a name derived from the slot `of`.
 SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   const auto first = work.shares.begin();
   const int64_t begin = std::accumulate(first, first + work.chunk, int64_t{0});
@@ -177,7 +179,7 @@ SlotId ChunkWriter::chunkOf(const Work& work, const Rows& rows, SlotId of) {
   return view;
 }
 
-// Allocates the current chunk of a tensor between matrix product and collective.
+// Allocates the current chunk of the tensor `like`, which is between matrix product and collective.
 SlotId ChunkWriter::newChunk(Work& work, SlotId like) {
   const Size rows = work.unit * Size(work.shares[static_cast<size_t>(work.chunk)]);
   std::vector<Size> sizes = localSizes(like);
@@ -241,7 +243,7 @@ void ChunkWriter::launchChunk(Work& work, KernelParts& parts) {
   emit(std::move(launch));
 }
 
-// Posts the gathers of all chunks, then waits for them in order. The pass sink_waits later moves
+// Posts the gathers of all chunks, then waits for them in order. Later, the pass sink_waits moves
 // each wait down to the first instruction that needs it.
 ChunkWriter::MadeByChunk ChunkWriter::postGathers(Work& work) {
   const auto x = std::get<Communicate>(old_.body[work.match.post].op);
@@ -291,7 +293,7 @@ void ChunkWriter::gatherChunks(Work work) {
 }
 
 struct ChunkWriter::StageParts {
-  std::map<SlotId, Rows> rows;  // operands of its matrix products that are in memory in full
+  std::map<SlotId, Rows> rows;  // unsplit operands of its matrix products
   KernelParts kernel;
 };
 

@@ -11,55 +11,61 @@
 
 namespace heddle::host {
 
-// Copies a program and splits some of its overlap pattern matches into chunks. Chunks of the first
-// and the last tensor of a match are views. The tensors between them are allocated one chunk at a
-// time. The terms are defined in these headers of host/passes/chunk:
+// Copies a program and splits some of its matrix products and collectives into chunks of rows. The
+// following words are defined in headers of host/passes/chunk:
 //   match   a collective and the matrix products next to it (OverlapMatch, overlap_patterns.h)
-//   stage   the matrix products of a match and the kernel next to them (ChunkStage)
+//   stage   the matrix products of a match and the kernel next to them (ChunkStage,
+//           overlap_patterns.h)
 //   front   the stage that computes the rows that a match reads (OverlapMatch::front)
-//   chain   a match and its front, whose chunks pass through both stages
+//   chain   a match and its front, if each chunk passes through both stages
+//   cut     a way to split a match: the axes along which it is split (ChunkCut, overlap_patterns.h)
 //   shares  the lengths of the chunks, in units of equal numbers of rows (ChunkShares,
 //           cost_model.h)
+// Chunks of the first and the last tensor of a match are views. For the tensors between them, each
+// chunk is allocated separately.
 class ChunkWriter {
  public:
   explicit ChunkWriter(const Program& program);
 
-  // Splits a match. For each match, call either this or cutChain(), at most once.
+  // Splits a match along `cut`. For each match, call either cut() or cutChain(), at most once.
   void cut(const OverlapMatch& match, const ChunkCut& cut, const ChunkShares& shares);
-  // Splits a match together with its front. `gather` is the match that gathers the rows that the
-  // front reads; it is split too. `gather` is nullptr if the front reads no gathered rows.
+  // Splits a match and its front along `cut`. If `gather` is not nullptr, splits it too. It must be
+  // the match that gathers the rows that the front reads. nullptr: the front reads no gathered
+  // rows.
   void cutChain(const OverlapMatch& match, const OverlapMatch* gather, const ChunkCut& cut,
                 const ChunkShares& shares);
   bool hasCut() const { return has_cut_; }
   Program result() &&;
 
  private:
-  // A view of an unsplit tensor. Each chunk is a slice of the view along `axis`. If each chunk has
-  // rows of several blocks, one block per rank, the axis before `axis` counts the blocks.
+  // A view of an unsplit tensor. Each chunk is a slice of the view along `axis`. If a chunk
+  // contains rows of several ranks' blocks, the axis before `axis` counts the blocks.
   struct Rows {
-    SlotId slot;
+    SlotId slot;  // names the view
     size_t axis;
-    Size unit;  // rows of one unit of the shares in one block
+    Size unit;  // number of rows of each block in one unit of the shares
   };
-  // The match and the chunk that the writer is writing.
+  // The match that the writer splits, and the chunk that it is writing.
   struct Work {
     const OverlapMatch& match;
     const ChunkCut& cut;
     const ChunkShares& shares;
     bool is_chain;
-    int64_t blocks;                   // number of blocks of rows in the tensors between
-    Size unit = Size(0);              // rows of one unit of the shares in one block
+    // In the tensors between the first and the last one, a chunk contains rows of this number of
+    // blocks. Each rank holds one block.
+    int64_t blocks;
+    Size unit = Size(0);              // number of rows of each block in one unit of the shares
     int64_t chunk = 0;                // index of the chunk
     std::map<SlotId, SlotId> made{};  // slot of the unsplit tensor -> slot of this chunk
   };
-  // Work::made of each chunk.
+  // Work::made of each chunk, by index of the chunk.
   using MadeByChunk = std::vector<std::map<SlotId, SlotId>>;
-  // The kernel of a stage, with what all its chunks have in common.
+  // The kernel of a stage, and the slots that the launches for all chunks share.
   struct KernelParts {
     const ChunkStage* stage;
-    std::map<int64_t, KernelId> kernels;  // one kernel for each length of a chunk
-    std::map<SlotId, Rows> rows;          // operands in memory in full: their chunks are views
-    std::map<SlotId, SlotId> shared;      // operand without rows -> view of this rank's block
+    std::map<int64_t, KernelId> kernels;  // length of a chunk in units -> kernel for this length
+    std::map<SlotId, Rows> rows;          // operands whose chunks are views of an unsplit tensor
+    std::map<SlotId, SlotId> shared;      // operand without rows -> view without padding
   };
 
   const Slot& slot(SlotId id) const { return new_.slots[static_cast<size_t>(id)]; }
@@ -80,7 +86,7 @@ class ChunkWriter {
   void clear(const ChunkStage& stage);
   MadeByChunk postGathers(Work& work);
   void gatherChunks(Work work);
-  // The parts of a stage that all its chunks have in common.
+  // The slots that all chunks of a stage share.
   struct StageParts;
   StageParts stageParts(Work& work, const ChunkStage& stage, const MadeByChunk& gathered);
   void computeChunk(Work& work, StageParts& parts);
@@ -89,9 +95,10 @@ class ChunkWriter {
   const Program& old_;
   Program new_;
   std::set<std::string> names_;
-  // By index into the body of the old program: the instructions that replace the instruction.
+  // By index into the body of the old program: the instructions that replace the old instruction.
+  // nullopt: the old instruction is copied.
   std::vector<std::optional<std::vector<Instruction>>> instead_;
-  size_t current_ = 0;
+  size_t current_ = 0;  // index of the old instruction for which emit() writes
   bool has_cut_ = false;
 };
 

@@ -6,8 +6,11 @@
 namespace heddle::host {
 
 // The tuned constants of the passes that overlap communication with computation. They describe a
-// current data-centre GPU. Nothing is measured while a program is compiled, because measurements
-// differ between ranks, and all ranks must choose the same program.
+// current data-centre GPU. heddle measures nothing while it compiles a program, because
+// measurements differ between ranks, and all ranks must choose the same program.
+//
+// The passes split matrix products and collectives into chunks of rows. A chunk is moved by NCCL
+// kernels or by a copy channel, which uses the copy engines of the GPUs (comm::Carrier).
 //
 // The source of each value is one of these:
 //   nominal  a typical value; the comment names a measurement or data sheet to compare it with
@@ -20,8 +23,8 @@ namespace heddle::host {
 struct CostConstants {
   // --- rates of one GPU --------------------------------------------------------------------------
 
-  // FLOP/s of matrix products in f16 and bf16 with f32 sums. Fitted. A product of 8192^3 in bf16
-  // reaches 7.11e14 (nvidia-h200_2026-11-21.json).
+  // FLOP/s of matrix products in f16 and bf16 with f32 sums. Fitted. A matrix product of two bf16
+  // matrices of 8192 x 8192 reaches 7.11e14 (nvidia-h200_2026-11-21.json).
   double half_flops = 7.4e14;
   // FLOP/s of matrix products of types of four bytes or more. Nominal, not measured. The data sheet
   // gives 6.7e13 for f32.
@@ -40,10 +43,9 @@ struct CostConstants {
   // Bytes/s that a kernel reads and writes in the memory of its GPU. Nominal. A device copy reaches
   // 4.2e12 (nvidia-h200_2026-11-21.json).
   double memory_bytes = 3e12;
-  // A reduction of b bytes prolongs the matrix product beside it by b / beside_bytes seconds,
-  // because its copies and sums share memory and power with the matrix product. Fitted. A
-  // reduce-scatter that takes t seconds thus prolongs the matrix product by
-  // link_bytes / beside_bytes * t = 0.7 t.
+  // A reduction of b bytes prolongs a concurrent matrix product by b / beside_bytes seconds,
+  // because both share memory and power. Fitted. For example, a reduce-scatter that takes t seconds
+  // prolongs a concurrent matrix product by t * link_bytes / beside_bytes = 0.7 t.
   double beside_bytes = 5e11;
 
   // --- fixed costs -------------------------------------------------------------------------------
@@ -60,16 +62,17 @@ struct CostConstants {
 
   // --- units -------------------------------------------------------------------------------------
 
-  // Bytes of a piece, which a copy channel moves at once. Rule: a copy of SharedArena::kPieceBytes
-  // (comm/nccl/shared_arena.h). This folder may not include that header, which belongs to a module.
+  // Bytes that a copy channel moves at once, called a piece. Rule: a copy of
+  // SharedArena::kPieceBytes (comm/nccl/shared_arena.h). This header may not include that one,
+  // which belongs to a module.
   double piece_bytes = 64 << 20;
-  // The most pieces per chunk that the model simulates. Rule: it limits the duration of the
+  // The most pieces per chunk that the cost model simulates. Rule: it limits the duration of the
   // simulation. With more pieces, the links alone determine the predicted time.
   double most_pieces = 64;
   // Rows of one output tile of a matrix product. Nominal, not measured.
   double tile_rows = 128;
-  // The most thread blocks that NCCL uses for a chunk beside a matrix product. It applies if the
-  // chunk has no copy channel. 16 blocks are faster than 8 blocks in three of four MLPs on 2 GPUs
+  // The most thread blocks that NCCL uses for a chunk beside a matrix product, if no copy channel
+  // moves the chunk. 16 blocks are faster than 8 blocks in three of four MLPs on 2 GPUs
   // (2-x-nvidia-h200_2026-11-21.json).
   int32_t thread_blocks = 16;
 
@@ -78,14 +81,15 @@ struct CostConstants {
   // A split with more chunks is chosen only if it takes less than this fraction of the time of a
   // split with fewer chunks. Fitted.
   double longer_gain = 0.995;
-  // Chunks that pass through two stages (OverlapMatch::front of overlap_patterns.h) are chosen if
-  // they take less than this fraction of the time of two separate splits. They may be slower by
-  // prediction for two reasons: they need less memory, and they depend less on the true speed of
-  // the collectives, because two matrix products hide each collective. In each of the seven cases
-  // of `chunks`, the best two-stage split is faster than the best separate splits.
+  // A two-stage chunk passes through two matrix products (OverlapMatch::front of
+  // overlap_patterns.h). Two-stage chunks are chosen if they take less than this fraction of the
+  // time of two separate splits. The fraction is above 1 for two reasons: two-stage chunks need
+  // less memory, and they depend less on the true speed of the collectives, because two matrix
+  // products hide each collective. In each of the seven cases of `chunks`, the best
+  // two-stage split is faster than the best separate splits.
   double chain_gain = 1.06;
-  // Two-stage chunks are chosen only if they take less than this fraction of the time without a
-  // split. Fitted.
+  // Two-stage chunks are chosen only if they take less than this fraction of the time of the
+  // unsplit program. Fitted.
   double chain_split_gain = 0.99;
 
   // --- joined collectives (host/passes/coalesce_collectives.h) -----------------------------------
@@ -94,8 +98,9 @@ struct CostConstants {
   // takes 9 to 16 us (16 KiB, 2-x- and 4-x-nvidia-h200_2026-11-22.json), but sending 1 MiB at
   // link_bytes only 3 us.
   int64_t joined_bytes = int64_t{1} << 20;
-  // The most bytes of one group, which take 12 us at link_bytes. Nominal. In a larger group, the
-  // first collective would wait for the last one longer than a separate start takes.
+  // The most bytes of one group of joined collectives. At link_bytes, they take 12 us. Nominal. In
+  // a larger group, the first collective would wait for the last one longer than a separate start
+  // takes.
   int64_t group_bytes = int64_t{4} << 20;
   // The most collectives of one group. Rule.
   size_t group_posts = 64;

@@ -10,7 +10,8 @@
 namespace heddle::host {
 namespace {
 
-// Returns the factor by which a matrix product takes longer because its last tile is not full.
+// Returns the factor by which a matrix product of `rows` rows takes longer because its last tile is
+// only partly filled.
 double tileWaste(double rows) {
   const double tile = kCostConstants.tile_rows;
   return rows > 0 ? std::ceil(rows / tile) * tile / rows : 1;

@@ -7,73 +7,84 @@
 
 namespace heddle::host {
 
-// The work of one overlap pattern match (host/passes/chunk/overlap_patterns.h) on one device: a
-// collective and the matrix products next to it. The choice of chunks depends on nothing else.
+// Predicts how long a matrix product and the collective next to it take if both are split into
+// chunks of rows, and chooses the lengths of the chunks. The two together are called a match
+// (OverlapMatch of host/passes/chunk/overlap_patterns.h).
+
+// The work of one match on one device. The choice of chunks depends on nothing else.
 struct ChunkedWork {
-  double flops = 0;        // floating-point operations of the matrix products
-  double bytes = 0;        // bytes that the device sends in the collective
-  bool half_rate = false;  // true: types of four bytes or more, at CostConstants::full_flops
-  // Library calls per chunk: the number of matrix products, times the number of calls that each of
-  // them needs because a call takes only one batch axis.
+  double flops = 0;  // floating-point operations of the matrix products
+  double bytes = 0;  // bytes that the device sends in the collective
+  // true: elements of four bytes or more, computed at the rate CostConstants::full_flops. false:
+  // smaller elements, computed at CostConstants::half_flops.
+  bool half_rate = false;
+  // Number of library calls per chunk. A matrix product with several batch axes needs several
+  // calls, because a call takes only one batch axis.
   int64_t calls = 1;
-  bool reduces = false;  // the collective is a reduce-scatter or an allreduce
-  double moved = 0;      // bytes that the kernel of the match reads and writes
-  // Rows of one matrix of the unsplit matrix product. The model counts partly filled tiles by them.
-  // 0: the model assumes that all tiles are full.
+  bool reduces = false;  // true: the collective is a reduce-scatter or an allreduce
+  double moved = 0;      // bytes that the kernel of the match reads and writes; 0: no kernel
+  // Number of rows of one matrix of the unsplit matrix product. From it the model computes how many
+  // output tiles are only partly filled. 0: the model assumes that all tiles are full.
   double rows = 0;
-  // The collective is an allreduce: half of `bytes` carry the sums back to the other ranks.
+  // true: the collective is an allreduce. Half of `bytes` carry the sums back to the other ranks.
   bool returns = false;
-  // Bytes that the device receives in the gather before the two stages of a chunk.
+  // Bytes that the device receives in the gather before the two stages of a chunk; 0: no gather.
   double gathered = 0;
-  bool two_stages = false;  // a chunk passes through two matrix products, one after the other
-  double buffer = 0;        // bytes of the collective's input or output, whichever is longer
+  bool two_stages = false;  // true: a chunk passes through two matrix products, one after the other
+  double buffer = 0;  // bytes of the input or the output of the collective: the larger of both
 };
 
-// The shares of the chunks: their lengths in order, in units. A unit is a fixed number of rows.
-// {1, 1, 2} are three chunks with a quarter, a quarter and half of the rows; {1} is unsplit.
+// The lengths of the chunks in order, in units. A unit is a fixed number of rows. For example,
+// {1, 1, 2} means three chunks with a quarter, a quarter and half of the rows. {1} means no split.
 using ChunkShares = std::vector<int64_t>;
 // Returns the number of units of all chunks together.
 int64_t unitsOf(const ChunkShares& shares);
 // Returns the shares of `chunks` chunks of one unit each.
 ChunkShares equalShares(int64_t chunks);
 
-// Returns the predicted seconds of the matrix products and the kernel, unsplit and without the
+// Returns the predicted seconds of the unsplit matrix products and the kernel, without the
 // collective.
 double productSeconds(const ChunkedWork& work);
 
-// Returns the splits that the pass tries if the user requests none:
+// Returns the splits among which the pass chooses if the user requests no number of chunks:
 //   equal chunks
-//   growing chunks, for gathers: the first gather is short, because no matrix product hides it
-//   shrinking chunks, for reductions: the last one is short, because no matrix product hides it
-//   chunks with a short first and last one, for reductions: the links start to work early
-// The list is shorter for an allreduce if each of 8 equal chunks fits into one piece of a copy
-// channel (CostConstants::piece_bytes). It then has no split with a chunk of several pieces. The
-// reason: a chunk waits for an SM once per piece before its sums are sent back.
+//   for gathers: growing chunks. The first gather should be short, because no matrix product runs
+//     beside it.
+//   for reductions: shrinking chunks. The last reduction should be short, because no matrix product
+//     runs beside it.
+//   for reductions: a short first and a short last chunk. The first reduction then starts early.
+// A copy channel moves a chunk in pieces of at most CostConstants::piece_bytes. For an allreduce, a
+// chunk of several pieces is slow: it waits for an SM once per piece before its sums are sent back.
+// If each of 8 equal chunks fits into one piece, the result therefore contains no split with a
+// larger chunk.
 std::vector<ChunkShares> sharesFor(const ChunkedWork& work);
 
-// Returns the predicted seconds of the work, split into chunks with these shares. The communication
+// Returns the predicted seconds of the work, split into chunks of these lengths. The communication
 // of one chunk runs beside the matrix product of another chunk (host/passes/chunk/overlap_model.h).
-// The result includes the cost to launch the kernels of each chunk and to start its collective. A
-// partly filled tile costs as much as a full one. host/passes/chunk/cost_constants.h has the rates.
+// The result includes the time to launch the kernels of each chunk and to start its collective. A
+// partly filled tile takes as long as a full tile. host/passes/chunk/cost_constants.h contains the
+// rates.
 double chunkedSeconds(const ChunkedWork& work, const ChunkShares& shares);
 
-// Returns Communicate::carrier of a chunk: the copy channel and the number of thread blocks.
+// Returns Communicate::carrier of chunk number `chunk` of `chunks`: its copy channel and its
+// largest number of thread blocks. A copy channel lets the copy engines of the GPUs move the data
+// (comm::Carrier).
 //   The first chunk of a gather and the last chunk of a reduction have no copy channel and no limit
 //     of thread blocks, because no matrix product runs beside them.
-//   All other chunks use a copy channel. If the transport has none, NCCL moves the chunks with
-//     CostConstants::thread_blocks thread blocks. This number is equal for all kinds of
-//     collectives, so that they can share copy channels.
-//   Reductions alternate between two copy channels: while one chunk waits for an SM, the next one
-//     is copied. Gathers use one copy channel, because parallel copies would share the links and
-//     all arrive later.
-//   `gathers_too` says that the rows of the same chunks are gathered first. The reductions then use
-//     other copy channels than the gathers.
+//   All other chunks use a copy channel. If the transport has no copy channels, NCCL moves the
+//     chunks with at most CostConstants::thread_blocks thread blocks. This number is equal for all
+//     kinds of collectives, so that different kinds can share a copy channel.
+//   Reductions alternate between two copy channels. While one chunk waits for an SM, the next chunk
+//     is copied. Gathers use one copy channel: parallel copies would share the links, so that all
+//     of them arrive later.
+//   `gathers_too` true: the rows of the same chunks are gathered first. The reductions then do not
+//     use the copy channel of the gathers.
 comm::Carrier chunkCarrier(comm::CollectiveKind kind, int64_t chunk, int64_t chunks,
                            bool gathers_too = false);
 
-// Returns the shares with the fewest predicted seconds. `allowed` must contain {1} and be sorted by
-// the number of chunks. Shares with more chunks are chosen only if they take less than
-// CostConstants::longer_gain of the time.
+// Returns the element of `allowed` with the fewest predicted seconds. `allowed` must contain {1}
+// and be sorted by the number of chunks. A split with more chunks is chosen only if it takes less
+// than the fraction CostConstants::longer_gain of the time of the best split with fewer chunks.
 ChunkShares cheapestShares(const ChunkedWork& work, const std::vector<ChunkShares>& allowed);
 
 }  // namespace heddle::host

@@ -9,7 +9,8 @@ namespace {
 // The SMs of one GPU. Matrix products occupy all of them and run one after another.
 class Sms {
  public:
-  // Runs the matrix products of a chunk, not before `earliest`. Returns the time at which they end.
+  // Runs the matrix products of a chunk, at `earliest` or later. Returns the time at which they
+  // end.
   double run(double earliest, double seconds, int stages) {
     double at = std::max(earliest, end());
     for (int stage = 0; stage < stages; ++stage) {
@@ -35,12 +36,13 @@ class Sms {
   std::vector<Run> runs_;
 };
 
-// Simulates the reductions. `made` holds the time at which the matrix products of each chunk end.
+// Returns the seconds until all reductions have completed. `made` is the time at which the matrix
+// products of each chunk end.
 double reducedSeconds(const std::vector<ChunkSeconds>& chunks, const std::vector<double>& made,
                       const Sms& sms) {
-  // The reductions share the links, so they cannot end before the links have moved all bytes.
-  // `wires` is this bound for the reductions, which start when the first matrix product ends. `all`
-  // is the bound for gathers and reductions together, which start at time 0.
+  // Two lower bounds follow from the links, which all transfers share. `wires`: after the first
+  // matrix product has ended, the links must move the bytes of all reductions. `all`: from time 0,
+  // the links must move the bytes of all gathers and all reductions.
   double wires = made.front() + chunks.back().alone;
   double pushed = 0, pulled = 0, end = made.back();
   std::array<double, 2> copy_channels = {0, 0};
@@ -73,7 +75,8 @@ double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, in
   for (const ChunkSeconds& chunk : chunks) {
     const bool is_copied = !made.empty() && chunk.come > 0;
     for (int64_t piece = 0; piece < (is_copied ? chunk.pieces : 1); ++piece) {
-      // The first piece of the second chunk is copied while no matrix product runs yet.
+      // A piece waits for an SM, except the first piece of the second chunk: when it is copied, no
+      // matrix product runs yet.
       if (is_copied && (made.size() > 1 || piece > 0)) come = sms.after(come);
       come += is_copied ? chunk.meet + chunk.come / static_cast<double>(chunk.pieces) : chunk.come;
     }

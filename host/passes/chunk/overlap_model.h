@@ -5,24 +5,30 @@
 
 namespace heddle::host {
 
-// The seconds for which one chunk occupies each part of a GPU.
+// Predicts how long matrix products and collectives take that are split into chunks of rows. While
+// one chunk is communicated, another chunk is computed. A copy channel (comm::Carrier) moves the
+// data of a chunk with the copy engines of the GPUs, in one or more pieces.
+
+// Durations of the steps of one chunk, in seconds.
 struct ChunkSeconds {
-  double come = 0;     // links: the gather before the matrix product
-  double product = 0;  // SMs: matrix product, kernel and sums
-  double push = 0;     // links: copy engines write the terms that the other ranks sum
-  double pull = 0;     // links: copy engines fetch the sums of the other ranks
-  double alone = 0;    // links: the reduction by NCCL, with no matrix product beside it
-  double meet = 0;     // nothing: a copy channel synchronises the ranks before each copy
-  int64_t pieces = 1;  // the number of pieces in which a copy channel moves the chunk
+  double come = 0;     // gather of the rows of the chunk, on the links
+  double product = 0;  // matrix product, kernel and sums, on the SMs
+  double push = 0;     // copies to other GPUs, of the terms that they sum
+  double pull = 0;     // copies of the sums from other GPUs
+  double alone = 0;    // reduction of the chunk by NCCL, if no matrix product runs beside it
+  double meet = 0;     // synchronisation of the ranks of a copy channel, before each copy
+  int64_t pieces = 1;  // number of pieces in which a copy channel moves the chunk
 };
 
 // Simulates one GPU. Returns the seconds until all chunks and their collectives have completed.
-//   Matrix products run one after another. Each starts when its rows have arrived.
-//   A copy channel needs an SM once per piece, for a copy within the GPU or a sum. It gets an SM
-//     when the running matrix product ends. If `stages` is 2, a chunk has two matrix products of
-//     equal length, so the SMs also become free in the middle of a chunk.
-//   If `reduces`, two copy channels push and pull all chunks except the last one, in turn. NCCL
-//     reduces the last chunk. That reduction shares the links with the copies that still run.
+//   Matrix products run one after another. Each one starts when its rows have arrived.
+//   `stages` is the number of matrix products of equal length through which each chunk passes.
+//   A copy channel needs an SM once per piece, for a copy within the GPU or for a sum. It gets the
+//     SM when the running matrix product ends.
+//   `reduces` true: the collectives are reductions. Two copy channels push and pull the chunks
+//     alternately, except the last chunk. NCCL reduces the last chunk, and this reduction shares
+//     the links with the copies that still run.
+//   `reduces` false: the collectives are gathers before the matrix products (ChunkSeconds::come).
 double pipelineSeconds(const std::vector<ChunkSeconds>& chunks, bool reduces, int stages);
 
 }  // namespace heddle::host

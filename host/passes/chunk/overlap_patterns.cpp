@@ -24,7 +24,7 @@ class OverlapFinder {
 
   OverlapMatches run() {
     for (size_t i = 0; i < program_.body.size(); ++i) {
-      // Sends and receives have no chunks.
+      // Send and Recv are not split.
       const auto* x = std::get_if<Communicate>(&at(i).op);
       if (x == nullptr || !isCandidate(*x)) continue;
       OverlapMatch match;
@@ -85,8 +85,9 @@ class OverlapFinder {
     return match.cuts.empty() ? "its matrix product has no rows outermost in memory" : "";
   }
 
-  // Finds the matrix products that read the tensor `read`, which is the gathered tensor. If a
-  // kernel reads the gathered tensor, the function calls itself with the result of the kernel.
+  // Finds the matrix products that read the gathered tensor `read`. If a kernel reads the gathered
+  // tensor, the function calls itself with the result of the kernel. Returns an empty string, or
+  // the reason why the collective cannot be split.
   std::string findReaders(OverlapMatch& match, SlotId read, bool may_have_kernel) const {
     if (!isOwn(read, match)) return notOwn(read);
     for (size_t use : uses(read).at) {
@@ -95,7 +96,7 @@ class OverlapFinder {
         match.products.push_back(use);
         continue;
       }
-      // Only a generated kernel can be generated again for the rows of a chunk.
+      // Only a launch can be split: its kernel can be generated again for the rows of a chunk.
       const auto* launch = std::get_if<LaunchKernel>(&at(use).op);
       if (launch == nullptr || !may_have_kernel || !match.products.empty() || readersOf(read) > 1 ||
           !anyProductReads(launch->outputs)) {
@@ -109,8 +110,8 @@ class OverlapFinder {
                                   : "";
   }
 
-  // Returns the number of instructions that read a slot. Two further instructions use it: one
-  // allocates it and one writes it.
+  // Returns the number of instructions that read a slot. Two of its users do not read it: one
+  // allocates it, and one writes it.
   size_t readersOf(SlotId id) const { return uses(id).at.size() - 2; }
 
   bool anyProductReads(const std::vector<SlotId>& of) const {
@@ -127,8 +128,9 @@ class OverlapFinder {
     });
   }
 
-  // Finds the matrix product that computes `made`. If a kernel computes `made`, finds that kernel
-  // and the matrix products whose results it reads.
+  // Finds the matrix product that computes `made`. If a kernel computes `made`, finds this kernel
+  // and the matrix products whose results the kernel reads. Returns an empty string, or the reason
+  // why there are none.
   std::string findMakers(ChunkStage& match, SlotId made) const {
     if (!isOwn(made, match)) return notOwn(made);
     if (uses(made).at.size() != 3) return fmt::format("%{} has other uses", slot(made).name);
@@ -147,7 +149,7 @@ class OverlapFinder {
       const SlotId part = launch->inputs[i];
       if (!match.kernel_rows[i] || uses(part).at.size() != 3) continue;
       if (!isProduct(uses(part).at[1], part, false)) continue;
-      if (!isOwn(part, match)) continue;  // other instructions read it too: it stays unsplit
+      if (!isOwn(part, match)) continue;  // used elsewhere too, so it is not split
       match.products.push_back(uses(part).at[1]);
     }
     std::sort(match.products.begin(), match.products.end());
@@ -176,21 +178,22 @@ class OverlapFinder {
     return fmt::format("%{} is not allocated for it alone", slot(id).name);
   }
 
-  // Returns all instructions that are split, except the collective.
+  // Returns the instructions that are split together with the collective.
   static std::vector<size_t> membersOf(const ChunkStage& match) {
     std::vector<size_t> members = match.products;
     if (match.kernel) members.push_back(*match.kernel);
     return members;
   }
 
-  // Returns whether all instructions of a match may move to where ChunkWriter writes their chunks.
-  // It writes the chunks of a reduction at the post of the reduction. It writes the chunks of a
-  // kernel on gathered rows at the first matrix product.
+  // ChunkWriter writes the chunks of all instructions of a match at one position: for a reduction,
+  // at its post; for a kernel on gathered rows, at the first matrix product. Returns whether the
+  // instructions may move to this position.
   bool isInOrder(const OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather) {
       if (match.products.front() < match.wait) return false;
       if (!match.kernel) return true;
-      // Later chunks of the kernel run after the first chunks of the matrix product.
+      // The first chunk of the matrix product runs before the later chunks of the kernel, so it
+      // must not write memory that the kernel accesses.
       return *match.kernel > match.wait && *match.kernel < match.products.front() &&
              mayMove(*match.kernel, match.products.front(), {}) &&
              isApart(*match.kernel, match.products.front());
@@ -204,8 +207,8 @@ class OverlapFinder {
 
   // --- two stages -------------------------------------------------------------------------------
 
-  // Finds the front of a reduction (OverlapMatch::front). All instructions of the front must be
-  // able to move down to the post of the reduction.
+  // Finds the front of a reduction (OverlapMatch::front). There is none if an instruction of the
+  // front cannot move down to the post of the reduction.
   void findFront(OverlapMatch& match) const {
     if (match.kind == CollectiveKind::Allgather || match.products.size() != 1) return;
     ChunkStage front;
@@ -230,9 +233,9 @@ class OverlapFinder {
     if (!is_taken || match.gather) match.front = std::move(front);
   }
 
-  // Returns the post of the gather whose result the front reads. Only the matrix products of the
-  // front may read the result. The chunks of the gather must hold the same rows as the chunks of
-  // the match.
+  // Returns the post of the gather whose result the front reads. Returns nullopt if other
+  // instructions read this result too, or if the chunks of the gather do not contain the same rows
+  // as the chunks of the match.
   std::optional<size_t> gatherOf(const OverlapMatch& match, const ChunkStage& front) const {
     for (const OverlapMatch& other : found_.matches) {
       if (other.kind != CollectiveKind::Allgather || other.products != front.products) continue;
@@ -250,11 +253,11 @@ class OverlapFinder {
   // --- the instructions between -----------------------------------------------------------------
 
   // Returns whether instruction `from` may move down to index `to`. The result is false if an
-  // instruction between the two indices does one of the following:
-  //   access memory that `from` writes,
-  //   write memory that `from` reads,
-  //   redefine a slot of `from`.
-  // The instructions in `members` are ignored, because they move too.
+  // instruction between the two indices
+  //   accesses memory that `from` writes,
+  //   writes memory that `from` reads, or
+  //   redefines a slot of `from`.
+  // Ignores the instructions in `members`, because they move too.
   bool mayMove(size_t from, size_t to, const std::vector<size_t>& members) const {
     std::vector<SlotId> read;
     forEachSlot(at(from).op, [&](SlotId id, FieldRole) { read.push_back(id); });
@@ -284,8 +287,8 @@ class OverlapFinder {
         });
   }
 
-  // Returns the wait for a token. Returns nullopt if several instructions post the token or wait
-  // for it.
+  // Returns the only wait for a token. Returns nullopt if there is none, or if several instructions
+  // post the token or wait for it.
   std::optional<size_t> waitOf(size_t post, TokenId token) const {
     std::optional<size_t> found;
     for (size_t i = 0; i < program_.body.size(); ++i) {
@@ -298,8 +301,9 @@ class OverlapFinder {
     return found;
   }
 
-  // Returns whether only top-level instructions name the slot, exactly one Allocate defines it, and
-  // it is neither an input nor an output of the program. Then adds the Allocate to the match.
+  // Returns whether chunks may replace the slot. Requires that all uses are at the top level, that
+  // exactly one Allocate defines the slot, and that it is neither input nor output of the program.
+  // If the result is true, adds the Allocate to the match.
   bool isOwn(SlotId id, ChunkStage& match) const {
     const SlotUses& of = uses(id);
     if (of.nested || of.defined.size() != 1 ||
@@ -311,8 +315,8 @@ class OverlapFinder {
     return true;
   }
 
-  // Returns whether instruction `i` is a matrix product whose second operand is a matrix. If
-  // `reads`, its first operand must be `between`; otherwise its result must be `between`.
+  // Returns whether instruction `i` is a matrix product whose second operand is a matrix. `reads`
+  // true: its first operand must be `between`. `reads` false: its result must be `between`.
   bool isProduct(size_t i, SlotId between, bool reads) const {
     // Every matrix product that is not part of a kernel is a library call.
     const auto* product = std::get_if<CallLibrary>(&at(i).op);
@@ -335,7 +339,7 @@ class OverlapFinder {
   const Program& program_;
   const BufferAccesses& items_;
   const std::vector<SlotUses> uses_;
-  std::vector<bool> taken_;
+  std::vector<bool> taken_;  // per instruction; true: it belongs to a match
   OverlapMatches found_;
 };
 

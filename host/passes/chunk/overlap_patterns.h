@@ -8,47 +8,54 @@
 
 namespace heddle::host {
 
-// One way to split an overlap pattern match (OverlapMatch, below) into chunks: along one axis of
-// rows, or along several axes as one (a flat split). The axes are outermost in memory, so that a
-// chunk is one contiguous range.
+// Finds the matrix products and collectives of a host program that can be split into chunks of
+// rows, so that one chunk is communicated while another chunk is computed. The rows of a tensor are
+// all its axes except the last. Each instruction is given as an index into Program::body.
+
+// One way to split a match (OverlapMatch, below) into chunks of rows. The split is along one axis,
+// or along several axes as if they were one axis (a flat split). The split axes are outermost in
+// memory, so each chunk is one contiguous range.
 struct ChunkCut {
-  std::vector<size_t> axes;  // the split axes; several axes are in OverlapMatch::order
-  std::vector<size_t> ones;  // axes further out in memory, which must have extent 1 in a run
+  std::vector<size_t> axes;  // the split axes; those of a flat split are in memory order
+  std::vector<size_t> ones;  // axes further out in memory; they must have extent 1 in a run
   bool isFlat() const { return axes.size() > 1; }
 };
 
 // A stage: the matrix products that compute the rows of a chunk, and possibly a kernel next to
-// them. All of them work row by row. Instructions are indices into Program::body.
+// them. All of them work row by row.
 struct ChunkStage {
   std::vector<size_t> products;  // the matrix products
   std::optional<size_t> kernel;
-  std::vector<bool> kernel_rows;  // by operand of the kernel (RowwiseKernel::has_rows)
+  // By operand of the kernel: whether the operand has rows (RowwiseKernel::has_rows of
+  // host/passes/chunk/rowwise_kernel.h).
+  std::vector<bool> kernel_rows;
   std::vector<size_t> allocates;  // the Allocate of each tensor that only this match uses
 };
 
-// An overlap pattern match: a collective, and the matrix products that can be split with it. These
-// read the gathered tensor or compute the tensor to reduce. If the match has a kernel, the kernel
-// is between the collective and the matrix products.
+// A match: a collective, and the matrix products that can be split together with it. The matrix
+// products read the gathered tensor, or compute the tensor that is reduced. If the match has a
+// kernel, the kernel is between the collective and the matrix products.
 struct OverlapMatch : ChunkStage {
-  comm::CollectiveKind kind;  // Allgather, ReduceScatter, Allreduce
-  size_t post = 0;
-  size_t wait = 0;
-  int64_t team = 1;            // number of devices of the collective
-  AxisOrder order;             // memory order of the collective's input and output
-  std::vector<ChunkCut> cuts;  // at least one; the split that divides the most sizes is first
-  // The front of a reduction: the stage that computes the rows that the matrix product of this
-  // match reads. No other instruction reads these rows, so a chunk can pass through both stages.
-  // nullopt: the match has no front, or is an allgather.
+  comm::CollectiveKind kind;   // Allgather, ReduceScatter or Allreduce
+  size_t post = 0;             // the Communicate instruction
+  size_t wait = 0;             // the Wait instruction for its token
+  int64_t team = 1;            // number of devices that take part in the collective
+  AxisOrder order;             // memory order of input and output of the collective
+  std::vector<ChunkCut> cuts;  // at least one; the split that is possible for the most sizes first
+  // For reductions: the stage that computes the rows that the matrix product of this match reads.
+  // No other instruction reads these rows, so a chunk can pass through both stages. nullopt: there
+  // is no such stage.
   std::optional<ChunkStage> front;
-  // The post of the match that gathers the rows that the front reads. Its chunks can hold the same
-  // rows as the chunks of this match. nullopt: the front reads no gathered rows.
+  // The Communicate instruction of another match, which gathers the rows that the front reads. A
+  // chunk of that match can contain the same rows as a chunk of this match. nullopt: the front
+  // reads no gathered rows.
   std::optional<size_t> gather;
 };
 
 // An allgather, reduce-scatter or allreduce of several devices that cannot be split.
 struct WholeCollective {
-  size_t post;
-  std::string why;
+  size_t post;      // the Communicate instruction
+  std::string why;  // the reason, for messages
 };
 
 struct OverlapMatches {
@@ -56,10 +63,10 @@ struct OverlapMatches {
   std::vector<WholeCollective> whole;
 };
 
-// Returns all matches in program order. Each instruction belongs to at most one match. Exception:
-// the matrix products of a front also belong to the match that gathers their rows. There are no
-// matches if the author of the program ordered its streams (isUnordered() in
-// host/passes/analysis/buffer_accesses.h is false).
+// Returns all matches in program order. Each instruction belongs to at most one match, with one
+// exception: the matrix products of a front also belong to the match that gathers their rows.
+// Returns no matches if the program uses several streams, or if its author ordered the streams
+// (isUnordered() in host/passes/analysis/buffer_accesses.h is false).
 OverlapMatches findOverlapPatterns(const Program& program);
 
 }  // namespace heddle::host

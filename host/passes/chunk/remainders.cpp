@@ -11,8 +11,8 @@ class RestFinder {
  public:
   RestFinder(const Program& program, const ChunkCut& cut) : program_(program), cut_(cut) {}
 
-  // Requires that the slot has even blocks without padding, and that the rows of each block divide
-  // into `parts` parts.
+  // Adds the remainders that are zero if the slot has equal blocks without padding, and if the rows
+  // of each block divide into `parts` parts.
   void slot(SlotId id, int64_t parts) {
     const Slot& of = program_.slots[static_cast<size_t>(id)];
     for (size_t axis = 0; axis < of.tensor.rank(); ++axis) {
@@ -24,8 +24,9 @@ class RestFinder {
     if (cut_.isFlat() && parts > 1) add(Size::mod(rowsOf(program_, of, cut_), Size(parts)));
   }
 
-  // Requires that the axes ChunkCut::ones of the slot have extent 1. Adds the square of the
-  // difference, because a negative remainder could cancel another one in the sum.
+  // Adds the remainders that are zero if the axes ChunkCut::ones of the slot have extent 1. A
+  // remainder is the square of the difference, because a negative one could cancel another one in
+  // the sum of all remainders.
   void ones(SlotId id) {
     const Slot& of = program_.slots[static_cast<size_t>(id)];
     for (size_t axis : cut_.ones) {

@@ -8,20 +8,22 @@
 
 namespace heddle::host {
 
-// The remainders of a split, such as `h mod 8`. A split is even, so that it may be used, if all its
-// remainders are zero at the sizes of a run. The key of a remainder is its text.
+// Remainders say whether tensors divide into chunks of rows for the sizes of a run. A remainder is
+// a size expression such as `h mod 8`. A split program may run only if all its remainders are zero.
+// The key of the map is the text of the expression.
 using Remainders = std::map<std::string, Size>;
 
-// Returns the remainders of the split `cut` of a match (OverlapMatch of overlap_patterns.h).
-//   `units`: the rows of each rank's block are divided into so many units of equal size. A chunk
-//     consists of several units (ChunkShares of cost_model.h).
-//   `with_front`: the front of the match (OverlapMatch::front) and its gather are split too.
-// Returns nullopt if one of the remainders is never zero, or can differ between ranks.
+// Returns the remainders of a split. `match` is a collective and the matrix products next to it;
+// `cut` gives the axes along which they are split (both in overlap_patterns.h).
+//   units       number of units of equal size into which the rows of each rank's block are divided.
+//               A chunk consists of one or more units (ChunkShares of cost_model.h).
+//   with_front  true: the stage before the match (OverlapMatch::front) and its gather are split too
+// Returns nullopt if one of the remainders is never zero, or if it can differ between ranks.
 std::optional<Remainders> remaindersOf(const Program& program, const OverlapMatch& match,
                                        const ChunkCut& cut, int64_t units, bool with_front = false);
 
-// Returns the number of rows in one rank's block of a slot: the product of the extents of the split
-// axes.
+// Returns the number of rows in one rank's block of a slot: the product of the extents of the axes
+// along which `cut` splits.
 Size rowsOf(const Program& program, const Slot& slot, const ChunkCut& cut);
 
 }  // namespace heddle::host

@@ -23,8 +23,8 @@ bool lieAlike(const Program& program, const std::vector<SlotUses>& uses,
                      [&](SlotId id) { return denseOrderOf(program, uses, id) == order; });
 }
 
-// Returns a flat split, which splits all axes of rows as one axis. It requires that the rows are
-// contiguous in every tensor whose chunks are views.
+// Returns a flat split, which splits all axes of rows as if they were one axis. Returns nullopt if
+// the rows are not contiguous in a tensor whose chunks are views.
 std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUses>& uses,
                                 const OverlapMatch& match, const Communicate& x,
                                 std::optional<size_t> moved) {
@@ -54,9 +54,9 @@ std::optional<ChunkCut> flatCut(const Program& program, const std::vector<SlotUs
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
                              const OverlapMatch& match) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
-  // An axis can be split if all axes further out in memory have extent 1, so the loop begins at the
-  // outermost axis. It ends at a constant extent other than 1. An axis with a symbolic extent is
-  // added to `ones`, and each run checks that its extent is 1.
+  // An axis can be split if all axes further out in memory have extent 1. The loop therefore begins
+  // at the outermost axis, and ends at a constant extent other than 1. It adds axes with a symbolic
+  // extent to `ones`; each run checks that their extents are 1.
   const size_t last = match.order.size() - 1;
   const bool moves = x.kind != CollectiveKind::Allreduce;
   const std::optional<size_t> moved = moves ? movedAxis(program, x) : std::nullopt;

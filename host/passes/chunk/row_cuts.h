@@ -8,32 +8,32 @@
 
 namespace heddle::host {
 
-// Finds the axes of rows along which an overlap pattern match can be split into chunks. These types
-// of host/passes/chunk/overlap_patterns.h are used:
-//   OverlapMatch         a collective and the matrix products next to it; its front
-//                        (OverlapMatch::front) computes the rows that these matrix products read
+// Finds the axes along which a matrix product and the collective next to it can be split into
+// chunks of rows. The types are defined in host/passes/chunk/overlap_patterns.h:
+//   OverlapMatch         a match: a collective and the matrix products next to it
+//   OverlapMatch::front  the stage that computes the rows that the matrix products of a match read
 //   ChunkStage           the matrix products and the kernel of a match or of a front
-//   ChunkCut             the axes of one split; a flat split (ChunkCut::isFlat()) splits several
-//                        axes as one axis
-//   Communicate          the instruction that posts a collective (host/program)
+//   ChunkCut             the axes of one split. A flat split (ChunkCut::isFlat()) splits several
+//                        axes as if they were one axis.
 
-// Returns all possible splits of a match. The members products, kernel and order of the match must
-// be filled in. The split that divides the most sizes is the first. Returns an empty list if no
-// axis of rows is outermost in memory.
+// Returns all possible splits of a match. The members post, products, kernel and order of the match
+// must be set. A flat split is first, because it is possible for the most sizes. Returns an empty
+// list if no axis of rows is outermost in memory.
 std::vector<ChunkCut> cutsOf(const Program& program, const std::vector<SlotUses>& uses,
                              const OverlapMatch& match);
 
-// Returns whether the front of a match can be split in the same way as the match. Returns false if
-// the match has no front. For a flat split, the rows must be contiguous in every tensor that the
-// front reads.
+// Returns whether the front of a match can be split along the same axes as the match. Returns false
+// if the match has no front. For a flat split, the rows must be contiguous in every tensor of the
+// front whose chunks are views.
 bool frontTakes(const Program& program, const OverlapMatch& match, const ChunkCut& cut);
 
-// Returns the axis that a collective gathers or scatters. Its input and its output have different
-// numbers of blocks along this axis. Returns nullopt if no axis or several axes differ.
+// Returns the axis that a collective gathers or scatters: the axis along which the shardings of its
+// input and its output have different numbers of blocks. Returns nullopt if there is no such axis
+// or more than one.
 std::optional<size_t> movedAxis(const Program& program, const Communicate& x);
 
 // Returns the operands of a stage's kernel that have rows and that the stage itself does not
-// compute. Each of them is in memory in full, so its chunks are views.
+// compute. Each of them is an unsplit tensor in memory, so its chunks are views.
 std::vector<SlotId> kernelViews(const Program& program, const ChunkStage& stage);
 
 }  // namespace heddle::host

@@ -61,7 +61,7 @@ class RowwiseKernelCheck {
         return true;
       case OpKind::Pointwise:
       case OpKind::Set: {
-        // Either every operand has all axes, or no operand has rows.
+        // All operands except scalars must have as many axes as the result.
         const size_t rank = rankOf(expr.outputs[0]);
         return std::all_of(expr.inputs.begin(), expr.inputs.end(), [&](ValueId id) {
           return segment_.value(id).is_scalar || rankOf(id) == rank;
@@ -94,7 +94,7 @@ RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank) {
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name) {
   FusionBuilder b(name);
-  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // as the text form gives it
+  for (const DeviceMesh& mesh : segment.meshes) b.mesh(mesh);  // a parsed kernel has them too
   IdVector<ValueId, ValueId> new_of(segment.values().size(), kNoValue);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Value& value = segment.value(segment.inputs()[i]);

@@ -7,22 +7,23 @@
 
 namespace heddle::host {
 
-// Says whether a kernel is rowwise, which means that it can run on some of the rows alone. The rows
-// are all axes except the last one. A rowwise kernel has one result. Each element of the result
-// depends only on
+// Says whether a kernel is rowwise. A rowwise kernel can compute some rows of its result alone. The
+// rows of a tensor are all its axes except the last. A rowwise kernel has one result, and each
+// element of the result depends only on
 //   the elements of the operands at the same index, and
 //   operands that all rows share: scalars, and vectors along the last axis.
 struct RowwiseKernel {
-  std::vector<bool> has_rows;  // by operand; false: a scalar or a vector along the last axis
-  std::string why;             // the reason why the kernel is not rowwise; empty if it is
+  std::vector<bool> has_rows;  // per operand; false: a scalar or a vector along the last axis
+  std::string why;             // the reason why the kernel is not rowwise; empty: it is rowwise
 };
 
-// Finds out whether the kernel of `segment` is rowwise if its result has `rank` axes. Ops that use
-// the index of an element are not rowwise: iota, flip, pad, take, and random numbers.
+// Checks whether the kernel that computes the fusion `segment` is rowwise. `rank` is the number of
+// axes that the result must have. A kernel is not rowwise if it contains an op that uses the index
+// of an element: iota, flip, pad, take or random numbers.
 RowwiseKernel rowwiseKernelOf(const Fusion& segment, size_t rank);
 
-// Returns the same kernel for tensors with another number of rows. `operands` has the new type of
-// each operand; the types of scalars are ignored. `order` is the memory order of the result.
+// Returns the same kernel for tensors with another number of rows. `operands` are the new types of
+// the operands; the types of scalars are ignored. `order` is the memory order of the result.
 Fusion kernelOnRows(const Fusion& segment, const std::vector<TensorView>& operands,
                     const AxisOrder& order, const std::string& name);
 

@@ -9,12 +9,11 @@ namespace {
 
 using comm::CollectiveKind;
 
-// Computes ChunkedWork::rows and multiplies ChunkedWork::calls by the calls per matrix product.
-// One library call takes one batch axis, and rows that are contiguous in memory form one matrix.
+// Computes ChunkedWork::rows, and multiplies ChunkedWork::calls by the number of library calls per
+// matrix product. A call takes one batch axis. Rows that are contiguous in memory form one matrix:
 // - Flat split (ChunkCut::isFlat()): a chunk is one matrix per block of rows.
-// - Other splits: all other axes of rows are batches. In row-major tensors, the axes after the
-// split
-//   axis are rows of the matrix instead.
+// - Other splits: the split axis has the rows of the matrix. All other axes of rows are batch axes.
+//   Exception: in row-major tensors, the axes after the split axis have rows of the matrix too.
 void countMatrices(const Program& program, const NominalSizes& sizes, const OverlapMatch& match,
                    const ChunkCut& cut, ChunkedWork& work) {
   const auto& x = std::get<Communicate>(program.body[match.post].op);
