@@ -44,10 +44,9 @@ NOTES = {
         "device": "2 x NVIDIA H200",
         "command": "bench_cuda_lanes; bench_cuda_mlp 4096 --features 7168 --overlap off,auto,2,4,8; "
                    "bench_cuda_mlp 16384 --features 7168 --overlap off,auto,4,8,16",
-        "remarks": "The second command stopped before its last cases because of a deadlock in its first launches. The "
-                   "deadlock has since been fixed. `bench_cuda_lanes` was an earlier name of "
-                   "`bench_cuda_copy_channels`. With 7168 features, each of the 2 GPUs holds 3584 features. On 8 GPUs "
-                   "and with 28672 features, each GPU would hold as many.",
+        "remarks": "A deadlock stopped the second command before its last cases. The deadlock has since been fixed. "
+                   "`bench_cuda_lanes` was an earlier name of `bench_cuda_copy_channels`. With 7168 features, each of "
+                   "the 2 GPUs holds 3584 features. On 8 GPUs and with 28672 features, each GPU would hold as many.",
     },
     "nvidia-h200_2026-11-22": {
         "title": "attention, indexed ops and launches",

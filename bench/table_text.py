@@ -85,9 +85,9 @@ def slower_list(rows: List[Row]) -> str:
     equal = [row for row in compared if abs(row.ratio - 1) < EQUAL]
     others = sorted((row for row in slower if row.group != "Collectives"), key=lambda row: -row.ratio)
     collectives = [row for row in rows if row.group == "Collectives"]
-    lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that another library also ran: "
-             f"{len(others)} kernels, library calls and models, and {len(slower) - len(others)} collectives. The first "
-             "table lists the workloads that are not collectives.", "",
+    lines = [f"heddle is slower on {len(slower)} of {len(compared)} workloads that another library also ran. "
+             f"{len(slower) - len(others)} of the {len(slower)} workloads are collectives, and {len(others)} are "
+             "kernels, library calls or models. The first table lists the workloads that are not collectives.", "",
              "| Workload | heddle ÷ other | Cause |", "| --- | ---: | --- |"]
     lines += [f"| {row.workload} | {row.ratio:.2f} | {cause_of(row)} |" for row in others]
     added = [row.ours.result["gpu_us"] - row.ours.result["nccl_us"] for row in collectives if row.slower]
@@ -96,8 +96,8 @@ def slower_list(rows: List[Row]) -> str:
         lines += ["", "This list has the collectives on which heddle is slower. The number after each size is heddle's "
                   "time divided by NCCL's time.", ""] + collective_lines(collectives)
         lines += ["", f"For these collectives, heddle takes {span(added, '{:.1f}')} us longer than NCCL. For all "
-                  f"collectives, a program with only one collective takes {span(alone, '{:.2f}')} times as long as one "
-                  "NCCL call. These two times include the time that the host needs."]
+                  f"collectives, a host program with only one collective takes {span(alone, '{:.2f}')} times as long "
+                  "as one NCCL call. Both the host program and the call are measured with their host time."]
     if equal:
         names = "; ".join(row.workload for row in equal)
         lines += ["", f"The times of heddle and of the other library are equal within {EQUAL:.1%} for: {names}."]

@@ -1,6 +1,8 @@
-// Selects the first elements of long lines in sort order, without sorting the other elements. The
-// selection is stable: of elements with equal keys, it takes those that come first in the line. In
-// a kernel source, this text follows cuda_sort.h.
+// Finds the elements that a sort would put first in a long line (cuda_lines.h), without sorting the
+// whole line. The line is split into tiles of kTile elements. In one step, each tile selects its
+// candidates for these elements. Further steps select from the candidates, until one block can hold
+// them (host/device/cuda_library_launches.h). The selection is stable: of elements with equal keys,
+// it takes those that come first in the line. In a kernel source, this text follows cuda_sort.h.
 
 namespace hdl {
 
@@ -22,8 +24,8 @@ struct Choice {
   U32 equal[kWarps];
 };
 
-// Finds the rule that selects the first `keep` elements. Determines Chosen::last digit by digit,
-// starting with the highest digit.
+// Finds the rule that selects the `keep` elements of a tile that a sort would put first. Determines
+// Chosen::last digit by digit, starting with the highest digit.
 template <class K, int J>
 __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count, U32 keep,
                                   Choice& shared) {
@@ -53,8 +55,8 @@ __device__ Chosen<K> chooseInTile(const Args& args, const K (&key)[J], int count
   return chosen;
 }
 
-// Writes the selected elements of a tile to position `to` and following, in the order of their
-// places.
+// Writes the selected elements of a tile to the positions `to`, `to` + 1, ... The elements keep the
+// order that they have in the tile.
 template <class K, int J>
 __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&place)[J], int count,
                            const Chosen<K>& chosen, I64 to, Choice& shared) {
@@ -102,8 +104,9 @@ __device__ void keepChosen(const Args& args, const K (&key)[J], const U32 (&plac
   }
 }
 
-// Writes the first `keep` elements of each tile, in the order of their places. The results are the
-// lines of the next step. Each line has chunks * keep elements.
+// Executes one step: each tile selects the `keep` elements that a sort would put first. The
+// elements keep the order that they have in the line. The results of all tiles of a line form one
+// line of the next step, with chunks * keep elements.
 template <class K>
 __device__ void selectTiles(const Args& args) {
   constexpr int J = kTile / kThreads;

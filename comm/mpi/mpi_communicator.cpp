@@ -69,8 +69,8 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<MpiThread> mpi_thread,
     : mpi_thread_(std::move(mpi_thread)), channel_(std::move(channel)) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  // Messages of failed operations may not have ended yet. Waits for them up to kGrace, and then
-  // ends the job.
+  // Some operations may not have ended yet. If test() has reported a failure, the destructor waits
+  // up to kGrace until they end. If they do not end, it ends the job.
   const auto deadline = std::chrono::steady_clock::now() + kGrace;
   for (const auto& [ticket, group] : pending_) {
     if (mpi_thread_->isInterrupted()) break;

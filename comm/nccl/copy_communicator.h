@@ -30,18 +30,20 @@ namespace heddle::comm::nccl {
 //   allgather       every rank stores its part in SharedArena::out; barrier; each rank pulls all
 //                   other parts
 //   allreduce       a reduce-scatter of equal parts, then an allgather of the sums
-// Longer buffers are split into pieces, which use the two halves of the arena alternately. A rank
-// writes a half for piece n only after the barrier of piece n - 1. At this time all ranks have
-// finished piece n - 2, which used the same half. No data is therefore overwritten too early.
+// If the parts are longer than SharedArena::partBytes(), the collective is split into pieces.
+// Successive pieces use the two halves of the arena alternately. A rank writes a half for piece n
+// only after the barrier of piece n - 1. At this time all ranks have finished piece n - 2, which
+// used the same half. No data is therefore overwritten too early.
 //
 // Only one rank computes each sum. It adds in rank order, and in f32 for the 16-bit types. All
 // ranks therefore get the same bits, and transports on host memory would give the same bits too. A
 // post never waits for other ranks. Errors and failures of the job are handled as in
 // NcclCommunicator.
 //
-// After a rank has given up, streams of other ranks may continue with invalid data, and may send
-// this data to further ranks. To report this, a rank that gives up first writes to a table that all
-// ranks of the host can read (CopyChannelMember). probe() reads the table.
+// If a rank gives up (NcclJob::giveUp() in comm/nccl/nccl_job.h), the waits in its streams end. The
+// streams then continue with invalid data, which may reach other ranks, and through them further
+// ranks. Before the waits end, the rank therefore reports in a table (CopyChannelMember) that it
+// has given up. All ranks of the host can read the table. probe() reads it.
 class CopyCommunicator : public Communicator, public JobMember {
  public:
   // Requires that SharedArena::reach() of `arena` has succeeded on all ranks.
@@ -69,7 +71,7 @@ class CopyCommunicator : public Communicator, public JobMember {
   struct Parts {
     int64_t stride;  // from the start of a part to the start of the next part
     int64_t count;   // length of one part
-    int64_t total;   // sum of all parts; the last parts may be shorter or empty
+    int64_t total;   // length of all parts together; the last parts may be shorter or empty
     int64_t countOf(int rank) const;
   };
   // The part of an operation that one half of the arena can hold.
@@ -111,8 +113,8 @@ class CopyCommunicator : public Communicator, public JobMember {
   std::vector<const void*> from_;
   std::vector<size_t> bytes_;
   std::vector<const void*> sources_;  // the inputs of a sum, in rank order
-  std::mutex mutex_;                  // held during a post, which may wait for a full stream queue
-  std::atomic<uint32_t> number_{0};   // number of the latest barrier
+  std::mutex mutex_;  // held during a post, which may block while the queue of the stream is full
+  std::atomic<uint32_t> number_{0};  // number of the latest barrier
   std::atomic<bool> is_posting_{false};
   int half_ = 0;
   Ticket next_ = 0;

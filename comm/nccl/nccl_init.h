@@ -7,10 +7,10 @@
 
 namespace heddle::comm::nccl {
 
-// These functions create and destroy NCCL communicators on the current device. They throw UserError
-// if the job fails, or if some rank does not make the same call within callDeadline(). In these
-// cases nothing leaks, except a few bytes after a failed split(), because NCCL may still write to
-// them.
+// These functions create and destroy NCCL communicators on the current device. initialise() and
+// split() throw UserError if the job fails, or if some rank does not make the same call within
+// callDeadline(). In these cases nothing leaks, except a few bytes after a failed split(), because
+// NCCL may still write to them.
 
 // Creates a non-blocking communicator of the ranks of `bootstrap`. The result only serves as the
 // parent of split(). `bootstrap` must work on host memory, and is used only during the call. The
@@ -23,8 +23,8 @@ ncclComm_t initialise(Communicator& bootstrap, const FaultText& fault);
 ncclComm_t split(ncclComm_t parent, int color, int key, int ctas, const FaultText& fault);
 
 // Destroys a blocking communicator whose work has completed. NCCL may wait for the other ranks. If
-// the job fails meanwhile, or another rank does not make the call, destroy() returns, and the
-// communicator may leak.
+// the job fails meanwhile, or another rank does not make the call within callDeadline(), destroy()
+// returns, and the communicator may leak.
 void destroy(ncclComm_t comm, int device, const FaultText& fault);
 
 // Destroys a communicator that initialise() created, or aborts it if the job has failed.

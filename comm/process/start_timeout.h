@@ -9,19 +9,21 @@
 
 namespace heddle::comm {
 
-// Limits the time for which a rank waits for its job to start. The job monitor
-// (comm/monitor/job_monitor.h) does not exist yet during this time. A thread measures the time by
-// counting its own polls. The time in which the process is stopped therefore does not count.
+// Limits the time for which a rank waits for its job to start. During this time, the job monitor
+// (comm/monitor/job_monitor.h) cannot yet detect failures of other ranks. A thread measures the
+// time by counting its own polls. The time in which the process is stopped therefore does not
+// count.
 class StartTimeout {
  public:
-  // A function that is called when the wait must end. `text` says what this rank waited for, and
-  // then has the text of describeJobProcesses(). `signal` is the number of the signal that asked
-  // this process to end; 0: the time limit has expired.
+  // A function that is called when the wait must end. `text` says why the wait ends and what this
+  // rank waits for. The lines of describeJobProcesses() (comm/process/job_processes.h) follow.
+  // `signal` is the number of the signal that asked this process to end; 0: the time limit has
+  // expired.
   using End = std::function<void(const std::string& text, int signal)>;
 
   // - `seconds`: the limit; 0: no limit
   // - `end_signal`: a signal handler stores the number of the signal there; nullptr: no handler
-  // - `waits_for`: what this rank waits for, for the text
+  // - `waits_for`: what this rank waits for; becomes a part of `text`
   // - `on_end`: called at most once, on the thread of this object; must not destroy this object
   StartTimeout(double seconds, const std::atomic<int>* end_signal, std::string waits_for,
                End on_end);

@@ -1,6 +1,7 @@
 // The members of PlanBuilder for tensors without axes (0-d) that are passed in host memory. run()
-// reads the element of such a tensor and writes it to the argument blocks of kernels. If another
-// instruction reads the tensor, a kernel writes the element to a buffer at the start of the run.
+// reads the element of such a tensor and writes it to the argument blocks of kernels. If some
+// reader needs the element in device memory, a kernel writes it to a buffer at the start of the
+// run.
 #include <algorithm>
 
 #include "host/plan/by_value_inputs.h"

@@ -9,7 +9,8 @@ namespace heddle {
 // Describes which axes of an expression can be split over devices. Every device can then compute
 // its block of the result from its blocks of the operands. Most axes of the iteration space
 // ("space", ir/analysis/axis_map.h) can be split, because their elements correspond in operands and
-// result. In three more cases only blocks of elements correspond, and an axis can still be split:
+// result. In three more cases the elements do not correspond one to one, but an axis can still be
+// split:
 //  - reshape: the outermost axis of a group of regrouped axes, in operand and result. The number of
 //    devices must divide both extents. A block then has the same elements in operand and result.
 //  - take, take_along_axis: the axis of operand 0 from which the index selects. The axis becomes an

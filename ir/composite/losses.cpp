@@ -11,9 +11,10 @@ namespace {
 using composite::Result;
 using composite::Term;
 
-// The operands of cross_entropy, and terms that the forward and the gradient share. To select the
-// logit of a class, they compare the target with the index along the class axis. This needs one
-// pass over the logits, and also works if the class axis is sharded.
+// The operands of cross_entropy, and terms that the forward and the gradient share. is_class
+// selects the logit of the target class. It is computed by comparing the target with the index
+// along the class axis. This needs one pass over the logits, and also works if the class axis is
+// sharded.
 struct Entropy {
   Term x;                 // the logits
   Term wide;              // the logits, widened (ir/composite/terms.h)
@@ -22,8 +23,10 @@ struct Entropy {
   // Only for class indices, in the shape of the target: whether the class equals ignore_index, and
   // whether it is out of range and not ignored.
   Term ignored, invalid;
-  Term is_class;     // only for class indices, in the shape of x: whether x is the target's logit
-  Term weight;       // widened, [c] with broadcast axes for all other axes of x; no id: none
+  Term is_class;  // only for class indices, in the shape of x: true for logits of target classes
+  // The weights of the classes, widened, with broadcast axes for all other axes of x. If there are
+  // no weights, the id is kNoValue.
+  Term weight;
   int64_t axis = 0;  // the axis of the classes
 };
 
@@ -146,7 +149,8 @@ Term lossesOf(const Entropy& e, const CrossEntropyOptions& options) {
 }
 
 // Returns the gradient with respect to the loss of each target. The result has an axis of extent 1
-// in place of the classes.
+// in place of the classes. If the gradient is the same for all targets, the result may instead have
+// no axes.
 Term lossGrads(FusionBuilder& b, const char* op_name, const Entropy& e, ValueId dloss,
                const CrossEntropyOptions& options) {
   Term grad = composite::floatOperand(b, op_name, dloss);
@@ -209,7 +213,8 @@ ValueId crossEntropyBackward(FusionBuilder& b, ValueId dloss, ValueId x, ValueId
   Term wanted = e.probable ? e.target : composite::cast(e.is_class, e.wide.dtype());
   wanted = smoothed(e, wanted, options.label_smoothing);
   if (isWeighted(e)) wanted = wanted * e.weight;
-  // In the other case the sum of `wanted` over the classes is 1, so the factor is omitted.
+  // For class indices without weights, the sum of `wanted` over the classes is 1. In this case the
+  // multiplication by the sum is omitted.
   if (isWeighted(e) || e.probable) p = p * composite::sum(wanted, {e.axis});
   return result((p - wanted) * grad, e.x.dtype());
 }

@@ -7,7 +7,8 @@
 
 #include "ir/graph/builder.h"
 
-// Terms and checks of operands. Composite ops are written as formulas of terms. Only the sources of
+// Helpers for the sources of ir/composite, which write composite ops (ir/composite/composite.h) as
+// formulas. A Term is a value in a formula. Other functions check operands. Only the sources of
 // ir/composite include this header.
 namespace heddle::composite {
 
@@ -54,8 +55,8 @@ Term mean(Term a, const Axes& axes, bool keepdim = true);
 // Returns a size as an i64 scalar.
 Term sizeScalar(FusionBuilder& b, const Size& size);
 
-// Returns an i64 tensor with the index along `axis` of each element of a tensor of `sizes`. All
-// other axes of the result are broadcast axes.
+// Returns an i64 tensor. For each element of a tensor with these `sizes`, it contains the index of
+// the element along `axis`. All other axes of the result are broadcast axes.
 Term positions(FusionBuilder& b, const std::vector<Size>& sizes, int64_t axis);
 
 // A composite with operands of a half type (f16, bf16) computes in f32 and rounds once, at the end.
@@ -104,8 +105,8 @@ void guardSize(FusionBuilder& b, const Size& holds, int64_t value, std::string s
 void guardEven(FusionBuilder& b, std::string_view op_name, const Size& extent, int64_t axis,
                ValueId operand);
 void sameType(FusionBuilder& b, std::string_view op_name, Term x, Term y);
-// Checks a scale or bias. Its axes must have the extents of the axes of `x` from `axis` on. It must
-// have the dtype of `x`. If `x` has a half type, it may also be f32.
+// Checks a scale or bias. Axis i of the parameter must have the extent of axis `axis` + i of `x`.
+// The parameter must have the dtype of `x`. If `x` has a half type, the parameter may also be f32.
 Term parameterOf(FusionBuilder& b, std::string_view op_name, Term x, ValueId parameter,
                  int64_t axis);
 // Checks that the operand has an integer type, and casts it to i64, the type of indices.

@@ -16,9 +16,10 @@ enum class MeshAxis : uint8_t { X, Y, Z };
 
 std::string_view name(MeshAxis axis);  // "x", "y", "z"
 
-// A grid of devices. Each device is one rank of the job. For example, `mesh @m = [y=2, x=4]` has 8
-// devices. The axes are [x], [y, x] or [z, y, x]; the last axis is the innermost. Device (iy, ix)
-// of the example has the row-major position iy * 4 + ix. rankAt() returns the rank at a position.
+// A grid of devices. Each device is one rank of the job. A mesh has the axes [x], [y, x] or
+// [z, y, x]; the last axis is the innermost. For example, `mesh @m = [y=2, x=4]` has 8 devices.
+// Device (iy, ix) of the example has the row-major position iy * 4 + ix. rankAt() returns the rank
+// at a position.
 struct DeviceMesh {
   struct Axis {
     MeshAxis axis;

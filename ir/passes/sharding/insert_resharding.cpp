@@ -211,9 +211,10 @@ class Resharding {
     return finish(value, to, wanted_name, target, line, order);
   }
 
-  // Returns whether a view of the value might outlive it: the value is computed, and the view is on
-  // another mesh. The view would keep the memory alive only on the ranks of its mesh, but all ranks
-  // must free a buffer at the same instruction.
+  // Returns whether a view of the value might outlive the value. This is possible if the view is on
+  // another mesh, and the value is neither an input nor a permuted view of an input. The view would
+  // keep the memory alive only on the ranks of its mesh, but all ranks must free a buffer at the
+  // same instruction.
   bool outlives(ValueId value, const Sharding& to) const {
     return now().tensor(value).sharding->mesh != to.mesh &&
            now().value(baseOf(now(), value)).definition != kNoExpr;
@@ -251,7 +252,8 @@ class Resharding {
   }
 
   // Returns a value with the data of `value`, without gaps, and with the axis of the step outermost
-  // in memory. It is `value` itself, which may get an order hint, or a copy.
+  // in memory. The result is a copy, or `value` itself. In the second case `value` may get an order
+  // hint.
   ValueId prepared(ValueId value, const ReshardStep& step, const std::string& name, int line) {
     const TensorView tensor = now().tensor(value);
     const bool conflict = sizesConflict(value, step, tensor);
@@ -359,7 +361,8 @@ class Resharding {
   FusionRewriter rewriter_;
   States states_;  // per old value
   std::map<std::pair<ValueId, std::string>, ValueId> moved_;
-  // The base values (baseOf(), new ids) that collectives read. Their memory order is final.
+  // The base values (baseOf()) of the operands of collectives, as values of the new fusion. Their
+  // memory order is final.
   std::set<ValueId> collective_inputs_;
   std::set<ValueId> padded_;  // the collective_inputs_ whose memory is padded
   std::vector<SizeGuard> guards_;

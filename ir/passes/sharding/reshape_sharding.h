@@ -12,9 +12,10 @@ namespace heddle {
 bool gathersUneven(const Expression& reshape);
 
 // Checks a reshape whose operand 0 has the sharding `operand`. propagateSharding must have run on
-// the fusion. If the reshape regroups axes that stay sharded, the number of devices must divide
-// their extents in operand and result. If symbolic extents leave this open, the function appends a
-// guard to `guards`.
+// the fusion. Requirement: if the reshape splits or merges an axis that `operand` shards, the
+// number of devices along this axis must divide its extent. The number must also divide the extent
+// of the corresponding axis of the result. If symbolic extents leave this open, the function
+// appends a guard to `guards`.
 //
 // asked[i] says whether the user asked for axis i of operand 0 to be sharded. Throws UserError if
 // all of these conditions are true:

@@ -13,10 +13,14 @@ struct ReshardMove {
   // One path of steps from one sharding to another.
   struct Way {
     std::vector<std::string> steps;  // in the form of describeStep() (reshard_path.h)
-    double bytes = 0;                // the bytes that one device sends, at the size defaults
+    // The bytes that one device sends. Symbols of sizes have the values that ReshardPaths
+    // (reshard_path.h) describes.
+    double bytes = 0;
     bool operator==(const Way&) const = default;
   };
-  std::string value;              // name of the result, or of the value that is moved
+  // Name of the value that the move computes. If the move only brings an operand into the sharding
+  // that an expression needs, this is the name of the operand.
+  std::string value;
   std::string from;               // text form of the sharding before the move
   std::string to;                 // text form of the sharding after the move
   Way way;                        // the path that was taken

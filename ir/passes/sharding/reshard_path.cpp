@@ -170,8 +170,8 @@ void addGathers(const Sharding& state, std::vector<Sharding>& to) {
   }
 }
 
-// Adds all-to-all steps. Each step moves the mesh axes `added` to this axis from another axis that
-// has them innermost.
+// Adds all-to-all steps. Each step takes the mesh axes `added` from another tensor axis, where they
+// are the innermost, and appends them to the mesh axes of tensor axis `axis`.
 void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis>& added,
                   std::vector<Sharding>& to) {
   for (size_t other = 0; other < state.axes.size(); ++other) {
@@ -184,8 +184,8 @@ void addExchanges(const Sharding& state, size_t axis, const std::vector<MeshAxis
   }
 }
 
-// Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. The new mesh
-// axes are the next mesh axes in the list of the goal.
+// Adds steps that split the axis further: slices, reduce-scatters and all-to-alls. `wanted` is the
+// list of mesh axes that split this axis in the goal. Each step adds the next one or more of them.
 void addCuts(const Sharding& state, size_t axis, const std::vector<MeshAxis>& wanted,
              std::vector<Sharding>& to) {
   const std::vector<MeshAxis>& list = state.axes[axis];
