@@ -37,7 +37,7 @@ constexpr int kCollectives = 8;
 
 struct Kind {
   const char* name;
-  bool cuts_in, cuts_out;  // whether the buffer is only one part of the longer buffer
+  bool cuts_in, cuts_out;  // whether the buffer has the size of one part
   const char* more;
 };
 constexpr Kind kKinds[] = {{"allreduce", false, false, " op=sum"},

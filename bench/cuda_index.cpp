@@ -21,7 +21,7 @@ using namespace heddle;
 
 struct Case {
   const char* name;
-  const char* inputs;  // the fusion that creates them on the device
+  const char* inputs;  // text of the fusion that creates the inputs on the device
   const char* fusion;
   double bytes;  // the bytes that must at least be read and written
   int repeats;

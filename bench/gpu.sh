@@ -5,7 +5,7 @@
 #
 #   bench/gpu.sh RESULT_DIR [build|tests|sanitize|examples|bench|multi|sanitize_nccl|starts ...]
 #
-# Without stages, all but the last three run; those need two GPUs. Logs and benchmark lines (one
+# If no stage is given, all stages run except the last three, which need two GPUs. Logs and benchmark lines (one
 # JSON object each) are written to RESULT_DIR. After a failed stage the later stages still run; the
 # script names the failed stages at the end and exits with 1.
 set -uo pipefail
@@ -113,7 +113,7 @@ sanitize_nccl() {
     *) sanitizer="--exclude kernel_substring=nccl" ;;
   esac
   sanitizer="timeout 240 compute-sanitizer --report-api-errors no --error-exitcode 9 --print-limit 5 $sanitizer"
-  # checked NAME COMMAND...
+  # checked NAME COMMAND...: runs the command. If it fails, prints the end of its output.
   checked() {
     name=$1
     shift

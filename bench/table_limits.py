@@ -1,12 +1,12 @@
 """Computes the fraction of a hardware limit that a result of heddle reaches.
 
 The limit of a workload is the least time that the hardware needs for it: the larger one of the time to move its bytes
-and the time to compute its products. The fraction is this time divided by heddle's time.
+and the time to compute its matrix products. The fraction is this time divided by heddle's time.
 """
 from typing import Optional, Tuple
 
 COPY_GB_S = 4256.4  # the fastest device copy seen on an H200: bench/results/peers-nvidia-h200_2026-11-20.json
-PEAK_TFLOP_S = 989.0  # dense bf16 products of an H200, from its data sheet
+PEAK_TFLOP_S = 989.0  # dense bf16 matrix products of an H200, from its data sheet
 NVLINK_GB_S = 450.0  # of one H200 in one direction, from its data sheet
 NVLINK_FROM_BYTES = 16 << 20  # below that latency limits a collective, not bandwidth
 
@@ -19,7 +19,7 @@ NVLINK = "NVLink"
 HOST_COPY = "copy on the CPU"
 PRODUCTS = "products alone"
 
-# Bytes of operands and result, for products that memory limits.
+# Bytes of operands and result, for matrix products whose time memory limits.
 MATMUL_BYTES = {
     "matmul bf16 [16, 2048, 128] x [16, 128, 2048]": 16 * 2 * (2 * 2048 * 128 + 2048 * 2048),
     "matmul bf16 [16, 2048, 2048] x [16, 2048, 128]": 16 * 2 * (2 * 2048 * 128 + 2048 * 2048),
@@ -69,7 +69,7 @@ def limit_of(result: dict) -> Optional[Limit]:
     if name.startswith(("tp_mlp", "sp_mlp")):
         return mlp_limit(result)
     if name in BLOCKS:
-        # Forward and backward: three products with each weight, 2 operations per weight and token.
+        # Forward and backward: three matrix products with each weight, 2 operations per weight and token.
         flops = 6.0 * result["tokens"] * BLOCKS[name]
         return one(matmul_ms(flops, result["gpus"]) / result["gpu_ms"], PEAK)
     if "nccl_us" in result:

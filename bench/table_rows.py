@@ -1,8 +1,11 @@
-"""Chooses, for every workload, the figure of heddle and of the best peer that the table of ratios shows.
+"""Chooses the figures of every workload that the table of ratios shows: one of heddle and one of the best peer.
 
-- heddle: the newest date. Of the settings of one run: overlap auto if it was measured, and the faster form of gelu. Of
-  repeated pairs in one run: the median ratio. Of several runs of that date: the largest ratio.
-- peer: the fastest of the same run. If that run has no peer: the fastest of all other runs.
+The figure of heddle has the newest date. Further rules:
+- If one run measured several settings, the table shows overlap auto (if measured) and the faster form of gelu.
+- If one run repeated a pair of measurements, the table shows the pair with the median ratio.
+- If several runs have the newest date, the table shows the largest ratio.
+
+The peer is the fastest one of the same run. If this run has no peer, it is the fastest one of all other runs.
 """
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Tuple
@@ -38,7 +41,7 @@ class Row:
 
 
 def set_by_hand(sample: Sample) -> bool:
-    """Returns whether the run chose the lengths of the chunks itself, which users do not do."""
+    """Returns whether the benchmark chose the lengths of the chunks by hand. Users do not do this."""
     overlap = str(sample.result.get("overlap", ""))
     return overlap.startswith("chunks") or overlap == "whole"
 
@@ -74,7 +77,7 @@ def row_of(workload: str, samples: List[Sample], theirs: List[Sample]) -> Row:
 
 
 def make_rows() -> Tuple[List[Row], List[str]]:
-    """Returns the rows, grouped, the slowest first in each group, and the workloads that only peers have."""
+    """Returns the rows by group, slowest first, and the workloads that only peers have."""
     ours, theirs = all_samples()
     rows = []
     for workload, samples in ours.items():

@@ -1,6 +1,6 @@
-"""Titles and remarks of the runs in bench/results, by file name; a run without an entry shows its command only.
+"""Titles and remarks of the runs in bench/results, by file name. A run without an entry shows only its command.
 
-"command" replaces the recorded command if that one mixes commands with remarks. "more" follows the first table.
+"command" replaces a recorded command that mixes commands with remarks. "more" is text after the first table.
 """
 
 NOTES = {

@@ -67,11 +67,11 @@ class Sample:
     result: dict
     ms: Optional[float]
     unit: str
-    peers: List[Tuple[float, str]] = field(default_factory=list)  # measured in turn with this sample
+    peers: List[Tuple[float, str]] = field(default_factory=list)  # measured alternately with this sample
 
 
 def load_runs() -> List[Run]:
-    """Returns all runs, the newest first, runs of one date in alphabetical order."""
+    """Returns all runs, newest first. Runs of one date are in alphabetical order."""
     runs = []
     for path in sorted(RESULTS.glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))

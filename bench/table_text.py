@@ -4,7 +4,7 @@ from typing import List
 from table_rows import EQUAL, GROUPS, Row
 from table_samples import COLLECTIVES, FULL_NAMES, bytes_text
 
-# Causes that are known. A row whose heddle figure takes several kernels names their number instead.
+# Known causes. If the cause of a row is unknown and heddle launches several kernels, the row gives their number.
 CAUSES = {
     "main example": "heddle launches three kernels.",
     "transpose + add f32 [16384, 16384]": "The kernel does not transpose through shared memory.",

@@ -30,7 +30,7 @@ if(HEDDLE_WITH_NCCL AND heddle_have_cuda)
   endif()
 endif()
 
-# The graph library exists from cuDNN 9 on.
+# cuDNN has the graph library since version 9.
 set(heddle_have_cudnn OFF)
 if(HEDDLE_WITH_CUDNN AND heddle_have_cuda)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

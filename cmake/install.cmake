@@ -5,7 +5,8 @@ install(TARGETS heddle_core EXPORT heddle_targets LIBRARY DESTINATION lib)
 if(heddle_modules)
   install(TARGETS ${heddle_modules} LIBRARY DESTINATION lib)
 endif()
-# Programs include these headers as "host/executable.h", and each other in the same way.
+# Programs include these headers by paths such as "host/executable.h". The headers include each other
+# in the same way.
 include("${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake")
 foreach(header IN LISTS heddle_public_headers)
   cmake_path(GET header PARENT_PATH folder)

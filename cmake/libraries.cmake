@@ -31,16 +31,16 @@ set_target_properties(heddle_core PROPERTIES
   OUTPUT_NAME heddle EXPORT_NAME heddle
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 # Unity builds compile templates once per batch of files, not once per file. This halves the time of
-# a sanitizer build and of a first build. With ccache, single files are better, because a change
-# then affects only few of them.
+# a sanitizer build and of a first build. With ccache, single files are better, because most changes
+# then recompile only few files.
 function(heddle_batch target)
   if(HEDDLE_SANITIZE OR HEDDLE_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
 endfunction()
 heddle_batch(heddle_core)
-# The -O2 of GCC 12 does not vectorize the loops of this file. Nobody reads the flags of floating
-# point exceptions.
+# GCC 12 does not vectorize the loops of comm/reduce.cpp with -O2. -fno-trapping-math is safe, because
+# heddle never reads the flags of floating-point exceptions.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties("${PROJECT_SOURCE_DIR}/comm/reduce.cpp" PROPERTIES
     COMPILE_OPTIONS "-O3;-fno-trapping-math" SKIP_PRECOMPILE_HEADERS ON)
@@ -59,12 +59,12 @@ if(HEDDLE_PRECOMPILE)
     <unordered_map> <variant> <vector> <fmt/format.h> "${PROJECT_SOURCE_DIR}/ir/graph/fusion.h")
 endif()
 
-# With this option, the core does not link if it uses a symbol of a module. Otherwise the first
-# dlopen would fail.
+# With this option, the link of the core fails if the core uses a symbol of a module. Without it, the
+# error would appear only when a program loads the core.
 target_link_options(heddle_core PRIVATE LINKER:--no-undefined)
 if(HEDDLE_SANITIZE)
-  # Keeps the sanitized version of inline functions of the headers, even if a program contains
-  # another version.
+  # libheddle uses its own sanitized versions of inline functions, even if the program contains other
+  # versions.
   target_link_options(heddle_core PRIVATE LINKER:-Bsymbolic-functions)
 endif()
 

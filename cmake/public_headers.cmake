@@ -1,5 +1,5 @@
-# The headers that an installation contains. tests/check_folders.py checks that each of them includes
-# none but these.
+# The headers that an installation contains. tests/check_folders.py checks that these headers include
+# no other project headers.
 set(heddle_public_headers
   codegen/compile/image_cache.h
   codegen/kernel.h

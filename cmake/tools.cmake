@@ -1,11 +1,11 @@
 # The command line tools: tools/<folder>/*.cpp.
 
-# Everything that a user runs: the tool and every module that can be built.
+# Builds everything that a user runs: the heddle command and every module that can be built.
 add_custom_target(heddle_product DEPENDS heddle_core ${heddle_modules})
-# The fuzzer; empty if it has no sources.
+# Builds the fuzzer. The target is empty if the fuzzer has no sources.
 add_custom_target(heddle_fuzzer)
 
-# Random fusions, for the fuzzer and the tests.
+# Random fusions (tools/random), which the fuzzer and the tests use.
 heddle_glob(random_sources tools/random)
 add_library(heddle_random STATIC EXCLUDE_FROM_ALL ${random_sources})
 heddle_batch(heddle_random)
@@ -41,7 +41,7 @@ if(TARGET heddle-fuzz)
   add_dependencies(heddle_fuzzer heddle-fuzz)
 endif()
 
-# heddle inside an MPI program.
+# The example of heddle inside an MPI program.
 if(heddle_have_mpi AND HEDDLE_TESTS)
   add_executable(mpi_job examples/mpi_job.cpp)
   target_link_libraries(mpi_job PRIVATE heddle_core heddle_options MPI::MPI_CXX)

@@ -31,9 +31,9 @@ MODULES = {
     "comm/mpi": "heddle_mpi",
     "comm/nccl": "heddle_nccl",
 }
-# Folders of headers only, which several modules compile and the core does not.
+# Folders that contain only headers, with the modules that compile them. The core does not use them.
 SHARED_HEADERS = {"comm/cuda_call": ("heddle_cuda", "heddle_nccl")}
-# These tests compile the sources of a module into their own program.
+# Test folders whose programs compile the sources of a module themselves.
 COMPILED_IN = {"tests/comm/copy_channels": "heddle_nccl"}
 VENDOR = re.compile(r"^(cuda.*|nvrtc|cublas.*|cudnn.*|nvToolsExt|nccl|mpi)\.h$")
 CCCL = re.compile(r"^(cuda/std|cub|thrust)/")
@@ -68,7 +68,7 @@ def sources(root, order):
 
 
 def check_project_include(path, target, order):
-    """Returns what is wrong if file `path` includes the project file `target`, or None."""
+    """Returns an error message if file `path` may not include the project file `target`, or None."""
     source, into = os.path.dirname(path), os.path.dirname(target)
     module = module_of(into, MODULES)
     allowed = (module_of(source, MODULES), module_of(source, COMPILED_IN))
@@ -88,7 +88,7 @@ def check_project_include(path, target, order):
 
 
 def check_system_include(path, target):
-    """Returns what is wrong if file `path` includes `target`, a header of no project folder, or None."""
+    """Returns an error message if file `path` may not include `target`, a header of another project, or None."""
     source = os.path.dirname(path)
     if CCCL.match(target):
         return "NVRTC needs seconds to compile CCCL"

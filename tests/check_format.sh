@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails if clang-format would change a source file, and names each such file. Argument: the root of
-# the sources. Versions of clang-format differ in details, so only the version that the project is
-# formatted with counts.
+# Fails if clang-format would change a source file, and names each file that it would change.
+# Argument: the root of the sources. Versions of clang-format differ in details. With a version
+# other than the one in `wanted`, the check is skipped (77).
 set -euo pipefail
 cd "$1"
 

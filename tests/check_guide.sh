@@ -4,14 +4,15 @@
 #
 # Fenced blocks, by the word after the three backticks:
 #   sh         Runs. Each command must exit with 0. A pipe fails when any of its commands fails.
-#   sh fails   Runs. All commands but the last must exit with 0; the last one must fail. `sh fails=2` names the status.
-#   output     Belongs to the sh block above it. Each of its lines must be a line of what that block printed on stdout
-#              and stderr, in this order; other lines may come between. `...` inside a line matches any text. A line
-#              that is `...` alone only tells the reader that lines were left out.
-#   cpp        The one in README.md must be the program that the guide writes to embed/main.cpp.
-#   any other  Is for the reader only.
-# The blocks of a page share the current folder and the exported variables. A block that calls mpirun is skipped, and
-# reported, when there is no mpirun or heddle has no MPI.
+#   sh fails   Runs. The last command must fail, and all other commands must exit with 0. `sh fails=2` gives the exit
+#              status of the last command.
+#   output     Belongs to the sh block above it. The sh block must print each line of the output block, in this order,
+#              on stdout or stderr. Other lines may come between. `...` inside a line matches any text. A line that
+#              consists of `...` shows the reader that lines were left out; it is not compared.
+#   cpp        The cpp block in README.md must equal the program that the guide writes to embed/main.cpp.
+#   any other  Is only for the reader.
+# The blocks of a page share the current folder and the exported variables. If there is no
+# mpirun, or heddle has no MPI, blocks that call mpirun are skipped, and a message says so.
 set -euo pipefail
 source_dir=$(cd "$1" && pwd)
 build_dir=$(cd "$2" && pwd)
@@ -20,7 +21,7 @@ block_limit=60  # seconds
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The root of a repository, with the parts that the pages need.
+# A copy of the root of the repository, with the files that the pages need.
 root=$work/heddle
 mkdir -p "$root/build"
 ln -s "$source_dir/examples" "$root/examples"
@@ -69,10 +70,9 @@ split() {
   ' "$1"
 }
 
-# script BLOCK: prints the shell script that runs the block in the folder where the block before it
-# ended, with the variables that it exported. The arguments of that script are the files state,
-# failures and last. It writes "STATUS COMMAND" for each command that fails, and the status of the
-# last command.
+# script BLOCK: prints a shell script that runs the block. The script starts in the folder in which the previous block
+# ended, and with the variables that it exported. Its arguments are the files state, failures and last. The script
+# writes "STATUS COMMAND" to `failures` for each command that fails, and the status of the last command to `last`.
 script() {
   cat <<'PROLOGUE'
 . "$1"
@@ -106,15 +106,15 @@ matches() {
 bad=0 ran=0 skipped=0
 state=$work/state failures=$work/failures last=$work/last
 
-# report PAGE LINE WHY: prints the fault and the output of the block.
+# report PAGE LINE WHY: prints the reason and the output of the block.
 report() {
   echo "$1:$2: $3"
   sed 's/^/    /' "$work/out.txt" | tail -60
   bad=1
 }
 
-# wrong_status FAILS: prints the fault of the exit statuses of the last block, if there is one.
-# FAILS is the text after `sh` in the fence.
+# wrong_status FAILS: prints what is wrong with the exit statuses of the last block, or nothing. FAILS is the text after
+# `sh` in the fence.
 wrong_status() {
   local count status
   count=$(wc -l <"$failures")
@@ -130,8 +130,7 @@ wrong_status() {
   fi
 }
 
-# run_page PAGE: runs the blocks of a page. Stops at the first bad block, because later ones may
-# depend on it.
+# run_page PAGE: runs the blocks of a page. Stops at the first bad block, because later blocks may depend on it.
 run_page() {
   local page=$1 blocks block line kind missing limit
   blocks=$work/blocks/$page

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build, builds examples/embed against the installation, as another project would, and
-# runs it.
+# Installs a build. Then builds examples/embed against the installation, as another project would,
+# and runs the result.
 # Arguments: the root of the sources, the build folder.
 set -euo pipefail
 source_dir=$1

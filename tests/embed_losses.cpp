@@ -1,6 +1,6 @@
-// A C++ program that is one rank of a job and loses another rank. It gets an exception and
-// continues by itself. Arguments: a host program, and a fault as for heddle run --inject. For
-// tests/mpi_losses.sh.
+// One rank of a job, as a C++ program that loses another rank. The program catches the exception
+// and continues. tests/mpi_losses.sh runs it. Arguments: a host program, and a fault as for `heddle
+// run --inject`.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
   } catch (const UserError& error) {
     std::fprintf(stderr, "embedded rank %d goes on: %s\n", world->rank(), error.what());
     std::fflush(stderr);
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // lets the other ranks print it too
+    // Gives the other ranks time to print their errors.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     return 5;
   }
   return 0;

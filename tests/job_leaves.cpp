@@ -1,5 +1,5 @@
-// A rank of a C++ program throws an exception of its own, which destroys the World. For
-// tests/job_leaves.sh. Arguments:
+// A C++ program in which one rank throws its own exception, which destroys the World.
+// tests/job_leaves.sh runs it. Arguments:
 // - who starts MPI: heddle or program
 // - when rank 1 throws: first (before its first run), later (after it) or never
 // - how a rank ends after it has caught an exception: abort, finalize or return
@@ -47,7 +47,7 @@ void runRank(const std::string& when, int gpu) {
   const auto world = host::makeJobWorld(device->kind(), std::max(gpu, 0));
   const bool throws = world->rank() == 1;
   const auto leave = [&] {
-    // After this time the other ranks wait for this one.
+    // After this time the other ranks are waiting for this rank.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     world->fail("its reason");
     throw std::runtime_error("thrown by the program");

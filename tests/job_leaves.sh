@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One rank of a C++ program leaves with an exception of its own. Its catch block runs, the other
-# ranks report which rank failed and why, the job ends with an error, and no process is left.
-# Arguments: the program of job_leaves.cpp, the number of ranks, their device. Skipped (77) if there
-# are fewer GPUs than ranks.
+# Runs a C++ program in which one rank throws its own exception. Its catch block must run, the other
+# ranks must report which rank failed and why, the job must end with an error, and no process may be
+# left. Arguments: the program of job_leaves.cpp, the number of ranks, their device. Skipped (77) if
+# there are fewer GPUs than ranks.
 set -euo pipefail
 program=$1
 ranks=$2
@@ -10,7 +10,7 @@ device=$3
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$program" "$work/program"  # this path identifies its processes
+cp "$program" "$work/program"  # the path identifies the processes of the job
 bad=0
 
 complain() {
@@ -32,8 +32,9 @@ job() {
     ! { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$work/program" || complain "$process is still running"
   done
 }
-# left CODES ARGUMENTS: requires also that every rank prints what it has caught. On a GPU, heddle
-# may print it instead, if streams and communicators take longer to end than the time limit.
+# left CODES ARGUMENTS: calls job, and requires that every rank prints the exception that it caught.
+# On a GPU, heddle may print it instead, if streams and communicators take longer to end than the
+# time limit.
 left() {
   job "$@"
   [ "$(grep -cF "rank 1 caught: thrown by the program" "$work/err.txt")" -eq 1 ] || complain "rank 1 does not print what it threw"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the heddle command as the ranks of one job. Skipped (77) if it needs more GPUs than there
-# are. Arguments: the heddle command, the number of ranks, the arguments of the command.
+# Runs the heddle command as the ranks of one job. Skipped (77) if the job needs more GPUs than the
+# machine has. Arguments: the heddle command, the number of ranks, the arguments of the command.
 set -euo pipefail
 heddle=$1
 ranks=$2

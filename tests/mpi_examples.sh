@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the sharded examples, one after the other, as jobs of several processes, and compares each
 # with its reference. Arguments: the heddle command, the number of ranks (at least 2), the device.
-# Skipped (77) if there are fewer GPUs than ranks. Two examples have a mesh that does not fit every
-# job: dp_tp_2d needs two rows of ranks, and the meshes of between_meshes name ranks 0 to 3. Other
-# jobs must reject them with a message of their own.
+# Skipped (77) if there are fewer GPUs than ranks.
+# The meshes of two examples do not fit every job: dp_tp_2d needs two rows of ranks, and
+# between_meshes names ranks 0 to 3. Other jobs must reject these examples with a certain message.
 set -euo pipefail
 heddle=$1
 ranks=$2
@@ -14,7 +14,7 @@ if [ "$device" = cuda ] && [ "$("$heddle" devices | grep -c 'cuda:' || true)" -l
   exit 77
 fi
 
-# check FILE ARGUMENTS...
+# check FILE ARGUMENTS...: runs an example and requires that its results are right.
 check() {
   local out
   if out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$1" --device "$device" --check "${@:2}" 2>&1 </dev/null); then
@@ -25,7 +25,7 @@ check() {
   bad=1
 }
 
-# refuse MESSAGE FILE
+# refuse MESSAGE FILE: requires that an example is rejected with the message.
 refuse() {
   local out code=0
   out=$("${MPIEXEC:-mpirun}" -n "$ranks" "$heddle" run "examples/$2" --device "$device" 2>&1 </dev/null) || code=$?
@@ -41,7 +41,7 @@ for name in sp_mlp layer_norm_sharded embedding_vocab_sharded attention_tp trans
 done
 if [ $((ranks % 2)) -eq 0 ]; then check dp_tp_2d.fusion; else refuse "the job has $ranks rank(s), not a multiple of 2" dp_tp_2d.fusion; fi
 if [ "$ranks" -ge 4 ]; then check between_meshes.fusion; else refuse ", the job has $ranks rank(s)" between_meshes.fusion; fi
-# Jobs with fewer ranks have a separate test.
+# Other tests run this example on fewer ranks.
 [ "$ranks" -lt 4 ] || check moe_dispatch_combine.hostir
 [ "$bad" -eq 0 ] && echo "mpi_examples: ok"
 exit "$bad"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A rank of a job of several processes throws, is killed, is stopped or is told to end during a run.
-# Every other rank must end and print which rank was lost, where and why, and no process may be
-# left. Ranks that are only slow must not end the job. Arguments: the heddle command, the number of
+# In a job of several processes, one rank throws, is killed, is stopped or gets SIGTERM during a
+# run. Every other rank must end and print which rank was lost, where and why. No process may be
+# left. A rank that is only slow must not end the job. Arguments: the heddle command, the number of
 # ranks, the program of embed_losses.cpp.
 set -euo pipefail
 export heddle=$1
@@ -31,7 +31,7 @@ for argument in "$@"; do
 done
 exec c++ "$@"
 TEXT
-# Its child process does not receive the signals that mpirun sends to the ranks.
+# The child process of this compiler does not receive the signals that mpirun sends to the ranks.
 cat >"$work/stuck_compiler" <<'TEXT'
 #!/bin/sh
 for argument in "$@"; do
@@ -129,9 +129,9 @@ grep -qE "its process \(pid [0-9]+ on .*\) is stopped" "$work/err.txt" ||
 lost 2 'if [ $rank = 1 ]; then (sleep 2; kill -TERM $$) & fi; $slow'
 said 1 "heddle: rank 1 ends: told to end by signal 15"
 
-# mpirun tells all ranks to end at once and kills the rest when the first one is gone. Every rank
-# must print its reason before.
-# Prints the processes of the job that handle SIGTERM: mpirun and its ranks.
+# When the first rank has ended, mpirun sends SIGTERM to all ranks and then kills the rest. Every
+# rank must print its reason before it is killed.
+# handling: prints the processes of the job that handle SIGTERM, which are mpirun and its ranks.
 handling() {
   for process in $(leftovers); do
     caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null || true)
@@ -165,12 +165,12 @@ said "$others" " ends: rank 0 failed"
 nothing_left
 [ -z "$(ls "$work/tmp" | grep heddle-)" ] || complain "folders are still there: $(ls "$work/tmp") ($name)"
 
-# Faults before the job monitor exists. The first rank that ends makes mpirun tell the others to
-# end.
+# These faults occur before the job monitor exists. When the first rank ends, mpirun tells the
+# others to end.
 name='stopped before the start'
 job 'if [ $rank = 1 ]; then kill -STOP $$; fi; $run $work/sum.hostir --start-limit 1'
 [ "$code" -eq 2 ] || complain "exit code $code, 2 expected ($name)"
-# The stopped rank prints its reason too if mpirun's SIGCONT arrives with its SIGTERM.
+# The stopped rank also prints its reason if mpirun's SIGCONT arrives with its SIGTERM.
 waits=$(grep -cF "it waits for all ranks to start and to find each other by MPI" "$work/err.txt" || true)
 [ "$waits" -ge "$others" ] || complain "$waits ranks printed what they wait for, expected $others ($name)"
 grep -qF "ends: the job has not started within 1 s" "$work/err.txt" || complain "the limit is not printed ($name)"
@@ -184,7 +184,8 @@ fine '$run $work/sum.hostir --trace $work/trace.json'
 for rank in $(seq 0 "$others"); do
   grep -q "\"pid\": $rank," "$work/trace.json" || complain "rank $rank is not in the trace"
 done
-# A C++ program gets an exception on every remaining rank, and continues by itself.
+# embedded COMMAND: requires that a C++ program gets an exception on every remaining rank and
+# continues.
 embedded() {
   name=$*
   job "$@"
@@ -202,7 +203,7 @@ name=corrupt
 job '$run $work/neg.fusion --check=full --inject rank=1,instr=1,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted run, 1 expected"
 
-# Corrupts the copy of one rank only: instruction 15 computes the replicated result.
+# Corrupts the copy of one rank only. Instruction 15 computes the replicated result.
 name='corrupt copy'
 job '$run examples/tp_mlp.fusion --check --inject rank=1,instr=15,corrupt'
 [ "$code" -eq 1 ] || complain "exit code $code of a corrupted copy, 1 expected"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A rank with a GPU throws, dies, stalls or is stopped between collectives that other ranks wait for
-# on their device. Every other rank must end within 10 s with an error and print which rank caused
-# it. No process may be left, and the next job must work. Arguments: the heddle command, the number
-# of ranks, and the carrier of the collective ("lane=1": copy engines). Skipped (77) if there are
-# fewer GPUs than ranks.
+# A rank with a GPU throws, dies, stalls or is stopped, while other ranks wait on their devices for
+# its next collective. Every other rank must end within 10 s with an error that says which rank
+# caused it. No process may be left, and the next job must work. Arguments: the heddle command, the
+# number of ranks, and the carrier of the collective ("lane=1": copy engines). Skipped (77) if there
+# are fewer GPUs than ranks.
 set -euo pipefail
 export heddle=$1
 ranks=$2
@@ -28,8 +28,8 @@ leftovers() {
     if { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -qF "$program"; then echo "${process#/proc/}"; fi
   done
 }
-# lost SECONDS COMMAND: the fault occurs SECONDS after the start. Requires that the job ends within
-# 10 s after it.
+# lost SECONDS COMMAND: runs a job whose fault occurs SECONDS after the start. Requires that the job
+# ends within 10 s after the fault.
 lost() {
   local most=$(($1 + 10)) begin=$SECONDS code=0
   shift
@@ -42,7 +42,7 @@ lost() {
 }
 export run="exec $heddle run --device cuda $program"
 blamed=" ends: rank 1 "
-start=10  # for MPI, CUDA and NCCL, with a margin
+start=10  # seconds for starting MPI, CUDA and NCCL, with a margin
 
 lost $start '$run --inject rank=1,instr=1,throw'
 lost $start '$run --inject rank=1,instr=5,die'

@@ -1,6 +1,6 @@
-// The main() of tests that run under mpirun. Every rank runs the same GoogleTest suites. It does
-// not start MPI, because the transport does. Rank 0 prints the progress, and each rank prints its
-// own failures with its number.
+// The main() of tests that run under mpirun. Every rank runs the same GoogleTest suites. main()
+// does not start MPI, because the transport starts it. Rank 0 prints the progress. Each rank prints
+// its own failures with its number.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// ctest counts this exit code as "skipped" (SKIP_RETURN_CODE): no test ran.
+// The exit code if no test ran. ctest then counts the test as skipped (SKIP_RETURN_CODE).
 constexpr int kAllSkipped = 77;
 
 std::string rankOfJob() {
@@ -27,8 +27,8 @@ class RankedFailures : public testing::EmptyTestEventListener {
   }
   void OnTestEnd(const testing::TestInfo&) override { test_ = "outside a test"; }
 
-  // GoogleTest holds its lock here, so this must not ask it for the current test. One write per
-  // failure keeps the lines of two ranks apart.
+  // GoogleTest holds its lock during this call, so the function must not ask GoogleTest for the
+  // current test. It prints a failure by one write, so lines of two ranks are not mixed.
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     const std::string file = result.file_name() == nullptr ? "?" : result.file_name();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a job of two ranks on two hosts: two network namespaces, each with an address and a host
-# name, connected by TCP. Skipped (77) if namespaces cannot be created. Arguments: the program and
-# its arguments.
+# Runs a job of two ranks on two hosts. The hosts are two network namespaces, each with an address
+# and a host name, connected by TCP. Skipped (77) if namespaces cannot be created. Arguments: the
+# program and its arguments.
 set -euo pipefail
 
 a=heddleA$$ b=heddleB$$ work=
@@ -26,7 +26,7 @@ for end in "$a a$$" "$b b$$"; do
   ip -n "$host" link set "$link" up
 done
 
-# mpirun calls this in place of ssh: HOST COMMAND...
+# mpirun calls this script instead of ssh, with the arguments HOST COMMAND...
 work=$(mktemp -d)
 cat >"$work/agent" <<TEXT
 #!/bin/sh
@@ -35,7 +35,7 @@ exec ip netns exec $b unshare --uts sh -c "hostname $b; \$*"
 TEXT
 chmod +x "$work/agent"
 
-# No shared memory: only processes of one host can share it.
+# Shared memory is off, because ranks on different hosts cannot share memory.
 export OMPI_MCA_btl=self,tcp OMPI_MCA_plm_rsh_agent=$work/agent
 export OMPI_MCA_btl_tcp_if_include=10.213.7.0/24 OMPI_MCA_oob_tcp_if_include=10.213.7.0/24
 ip netns exec "$a" unshare --uts sh -c "hostname $a; exec \"\$@\"" sh \

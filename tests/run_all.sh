@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs every test: the release build with all labels except `big`, then the tests with sanitizers,
-# then a minute of fuzzing. The tests of one build run while the next one is built, because many
-# tests wait more than they compute. Stops at the first stage that fails and shows its output. Ends
-# with the time per label.
+# Runs every test: first the release build with all labels except `big`, then the tests with
+# sanitizers, then a minute of fuzzing. While the tests of one build run, the next build is
+# compiled, because many tests wait more than they compute. Stops at the first stage that fails and
+# shows its output. Prints the time per label at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,12 +25,12 @@ build() {
   grep -E "warning:" "$log" | sort -u | head -20 || true
 }
 
-# The sanitizers need fixed addresses for their shadow memory. A randomized address space layout may
-# already use them.
+# The sanitizers need fixed addresses for their shadow memory. With a randomized address space
+# layout, these addresses may already be in use.
 fixed_layout=()
 if setarch "$(uname -m)" -R true 2>/dev/null; then fixed_layout=(setarch "$(uname -m)" -R); fi
 
-# run_ctest LOG PRESET ARGUMENTS...
+# run_ctest LOG PRESET ARGUMENTS...: runs ctest and writes its output to the log.
 run_ctest() {
   local log=$1 preset=$2 wrapper=()
   shift 2
@@ -54,7 +54,8 @@ begin() {
   "$@" &
   pids[$name]=$!
 }
-# finish NAME: waits for it and prints its result, with the failed tests if there are any.
+# finish NAME: waits for the command NAME and prints its result, with the failed tests if there are
+# any.
 finish() {
   local name=$1 status=0
   wait "${pids[$name]}" || status=$?
@@ -72,7 +73,8 @@ build release
 begin release run_ctest release release -LE '^(big|mpi)$'
 build asan tests_unit tests_cpu heddle_fuzzer
 finish release
-# Ranks that poll for each other compete with a build for the cores, so nothing is built meanwhile.
+# Ranks poll for each other and would compete with a build for the cores. Nothing is built while
+# they run.
 begin mpi run_ctest mpi release -L '^mpi$'
 finish mpi
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// A sanitizer checks how code runs, and the cases of a loop run alike. With a sanitizer only one
-// case of kOneIn runs.
+// kOneIn: with a sanitizer, only one case of kOneIn runs. A sanitizer checks how code runs, and all
+// cases of a loop run similar code.
 namespace heddle::testing {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -43,14 +43,14 @@ find_missing() {
   have python3 || missing+=(python3)
   have clang-format || missing+=(clang-format)
   if [ ${#missing[@]} -gt 0 ]; then
-    # Without these programs the libraries cannot be probed. So this lists all of them; apt-get
-    # leaves installed ones as they are.
+    # Without these programs CMake cannot look for the libraries. The script therefore lists all
+    # libraries. apt-get does not change libraries that are installed.
     missing+=("${libraries[@]}")
     return
   fi
   probe ""
-  # A library that was missing may have been installed since. --fresh discards CMake's cached
-  # results.
+  # A library that was missing in an earlier call may be installed now. --fresh discards CMake's
+  # cached results.
   [ ${#missing[@]} -eq 0 ] || probe --fresh
 }
 
@@ -72,7 +72,7 @@ install_missing() {
     fi
   done
   apt_get install -y --no-install-recommends "${missing[@]}" && return
-  # The package lists may be older than the archive.
+  # The installation may have failed because the package lists are older than the archive.
   [ "$updated" = no ] || return 1
   apt_get update
   apt_get install -y --no-install-recommends "${missing[@]}"

@@ -18,7 +18,7 @@ def normal(*sizes, dtype=torch.float32):
 def cases():
     """Returns the cases: name, PyTorch function, repetitions, and a function that prepares the call.
 
-    Inputs are created in the last one, so that memory holds the inputs of only one case at a time.
+    The last function creates the inputs, so that memory holds the inputs of only one case at a time.
     """
 
     def of(make, call):

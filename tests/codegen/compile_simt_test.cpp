@@ -30,7 +30,8 @@ class CompileSimt : public ::testing::TestWithParam<const char*> {
     if (compiler_ == nullptr) GTEST_SKIP() << "libheddle_cuda.so with NVRTC is not there";
   }
 
-  // Plans a kernel for dense tensors of these sizes and compiles it. Returns the number of stages.
+  // Plans a kernel for dense tensors of these sizes and compiles it. Returns the number of stages
+  // (launches) of the kernel.
   size_t compile(const Fusion& f, const std::vector<std::vector<int64_t>>& inputs,
                  const std::vector<std::vector<int64_t>>& outputs) {
     std::vector<TensorDesc> in;
@@ -68,8 +69,9 @@ std::vector<Size> symbols(const std::string& names) {
 // There is one kernel per dtype. One kernel for all dtypes would have more outputs than a kernel
 // may have parameters.
 TEST_P(CompileSimt, EveryPointwiseOpCompilesInEveryDtype) {
-  // Narrow dtypes compute in one of these, and CastsBetweenAllDtypesCompile covers how they are
-  // stored. Code that is the same for every architecture is compiled for one.
+  // Narrow dtypes compute in one of these dtypes. CastsBetweenAllDtypesCompile covers loads and
+  // stores of narrow dtypes. Code that is the same for every architecture is compiled for one
+  // architecture.
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::I64, DType::Bool}) {
     if (GetParam() != std::string("sm_90") && dtype != DType::F32) continue;
     SCOPED_TRACE(name(dtype));
@@ -127,7 +129,8 @@ TEST_P(CompileSimt, EveryReductionCompilesInEveryDtypeAndLayout) {
         ++outputs;
       }
       Fusion f = std::move(b).build();
-      // Each row takes a warp or a block. Columns take one launch, or are split into two.
+      // Each row is reduced by a warp or by a block. Columns take one launch, or are split into two
+      // launches.
       for (int64_t n : {33, 4096}) {
         EXPECT_GE(compile(f, {{n, n}}, std::vector<std::vector<int64_t>>(outputs, {n})), 1u);
       }

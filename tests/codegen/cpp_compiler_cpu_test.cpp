@@ -79,7 +79,8 @@ TEST(CppCompiler, MissingCompilerIsReported) {
 }
 
 // Returns the machine code of tanh-gelu. The code contains the names of the functions that it
-// calls. The simd declarations exist so that tanh of a tensor becomes a call of libmvec.
+// calls. The simd declarations of the runtime header let the compiler call libmvec for the tanh of
+// a tensor.
 std::string geluImage(DType dtype) {
   FusionBuilder b("gelu");
   ValueId x = b.input("x", dtype, {Size::symbol("n")});

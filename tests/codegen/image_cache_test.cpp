@@ -110,7 +110,7 @@ TEST(ImageCache, OldestFilesAreDeletedWhenFull) {
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) {
     fs::last_write_time(file.path(), age - std::chrono::hours(1));
   }
-  // The limit leaves room for one entry: key and image are about 200 KB.
+  // The limit fits one entry, because key and image together take about 200 KB.
   ImageCache small(folder.path(), 350'000);
   small.get(source(big + "e"), compiler);
   uintmax_t bytes = 0;
@@ -172,7 +172,8 @@ TEST(ImageCache, MissingImagesAreCompiledTogether) {
   EXPECT_EQ(later.compiled(), 1);
 }
 
-// A batch has at most this many kernels, and fewer if more cores could run compilers.
+// A batch has at most as many kernels as the compiler allows, and fewer if more cores could run
+// compilers.
 TEST(ImageCache, BatchesStayWithinTheLimitOfTheCompiler) {
   TempFolder folder;
   FakeCompiler compiler;
@@ -227,8 +228,8 @@ TEST(ChildProcess, OutputAndExitCodeAreReturned) {
   EXPECT_FALSE(runProcess({"/no/such/program"}).started);
 }
 
-// runProcess returns when no process holds its pipe any more. Thus the grandchildren have ended
-// too.
+// Ends a run of child processes from another thread. runProcess() returns only when no process
+// holds its output pipe any more, so the grandchildren have ended as well.
 void endWhileProgramsRun() {
   const auto begin = std::chrono::steady_clock::now();
   TempFolder folder;

@@ -71,7 +71,7 @@ TEST(IndexedLoadsCpu, IotaIsIndependentOfStrides) {
   }
 }
 
-// A rank holds a block of the tensor. iota counts in the unsharded tensor.
+// A rank holds a block of the tensor, but iota gives indices in the unsharded tensor.
 TEST(IndexedLoadsCpu, IotaOfABlockStartsAtItsOffset) {
   FusionBuilder b("block");
   ValueId x = b.input("x", DType::F32, symbols("ab"));
@@ -173,8 +173,8 @@ TEST(IndexedLoadsCpu, ComparedIndicesGiveEyeAndTril) {
   });
 }
 
-// argmax is min over where(x == max, iota, big). The cases cover either axis and every kind of
-// reduction, also in two stages.
+// argmax is min over where(x == max, iota, big). The cases reduce either axis, by every kind of
+// reduction, also in two launches.
 TEST(IndexedLoadsCpu, ArgmaxIsRightInEveryReductionSchedule) {
   for (int64_t axis : {0, 1}) {
     FusionBuilder b("argmax");
@@ -249,7 +249,7 @@ TEST(IndexedLoadsCpu, FlipAndPadAreRightForEveryLayout) {
   }
 }
 
-// index_select, embedding and gather get indices inside and outside of the operand.
+// index_select, embedding and gather receive indices inside and outside of the operand.
 TEST(IndexedLoadsCpu, IndicesOutsideTheOperandReadNanOrZero) {
   for (DType dtype : kAllDTypes) {
     FusionBuilder b("take");
@@ -300,7 +300,7 @@ TEST(IndexedLoadsCpu, OneKernelReadsATensorInSeveralWays) {
 }
 
 // The kernels sum rows that an index selects (an embedding bag), a flipped tensor and a padded
-// tensor. Only the tensors that they read give the extents.
+// tensor. A kernel knows the extents of its loops only from the tensors that it reads.
 TEST(IndexedLoadsCpu, ReductionsOfIndexedLoadsKnowTheirExtents) {
   FusionBuilder b("bag");
   ValueId x = b.input("x", DType::F32, symbols("vh"));

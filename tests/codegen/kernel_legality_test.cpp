@@ -68,7 +68,7 @@ TEST(KernelLegality, AxesOfOneElementAreIgnored) {
   EXPECT_EQ(whyNotOneKernel(std::move(b).build()), "");
 }
 
-// No argument of the kernel would give the extent of the new axis.
+// No argument of the kernel gives the extent of the expanded axis.
 TEST(KernelLegality, ReducingAnExpandedAxisIsRefused) {
   FusionBuilder b;
   ValueId x = b.input("x", DType::F32, {Size::symbol("a"), Size(1)});

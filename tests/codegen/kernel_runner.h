@@ -77,8 +77,8 @@ struct Buffer {
   }
 };
 
-// Holds an image cache in its own folder and the host's compiler. All tests of the program share
-// it.
+// Holds the host's compiler and an image cache in its own folder. All tests of the program share
+// them.
 class CpuKernels {
  public:
   static CpuKernels& shared() {

@@ -105,7 +105,7 @@ TEST(PointwiseCpu, MixedDtypesAndSeveralOutputsAreRight) {
   for (int64_t k = 0; k < n; ++k) {
     ASSERT_EQ(o0.at({k}), vm.at({k}) != 0 ? vd.at({k}) : vi.at({k}) + vd.at({k}));
     ASSERT_EQ(o1.at({k}), vi.at({k}) * vi.at({k}));
-    // Each op rounds to bf16, as if every value were stored.
+    // Each op rounds its result to bf16, as if every value were stored.
     double sum = bf16(vh.at({k}) + double(float(1.0 / 3)));
     ASSERT_EQ(o2.at({k}), bf16(sum * vh.at({k})));
     ASSERT_EQ(o3.at({k}), vh.at({k}) < 0.25 ? 1 : 0);

@@ -108,8 +108,8 @@ TEST(ReductionCpu, MaxHandlesNegativesAndNan) {
   EXPECT_EQ(out.at({2}), -6);
 }
 
-// The kernel has pointwise ops before and after, two reductions, an unreduced output, a kept input,
-// a bf16 and an i64 value.
+// The kernel has pointwise ops before and after two reductions, an unreduced output, an input that
+// is read after the reductions, a bf16 value and an i64 value.
 TEST(ReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
   FusionBuilder b("all");
   ValueId x = b.input("x", DType::BF16, symbols("ab"));
@@ -144,7 +144,7 @@ TEST(ReductionCpu, KernelMayMixReductionsAndPointwiseOps) {
   }
 }
 
-// A reduction of no elements gives the identity of the dtype of the value.
+// A reduction over no elements gives the identity of the reduction for the dtype of the value.
 TEST(ReductionCpu, EmptyBoolReductionGivesTheIdentity) {
   Buffer x(DType::Bool, {3, 0}), most(DType::Bool, {3}), least(DType::Bool, {3});
   CpuKernels::shared().run(reduceOnly("max", "ab", {1}, DType::Bool), {&x}, {&most});

@@ -12,8 +12,8 @@ using testing::Buffer;
 using testing::CpuKernels;
 using testing::symbols;
 
-// Returns the ends of the ranges of all dtypes, ties, values that are too small, and values in
-// between.
+// Returns test values: the ends of the ranges of all dtypes, ties, values that are too small for a
+// dtype, and values in between.
 std::vector<double> interesting() {
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<double> values = {0.0, -0.0, inf, -inf, std::nan(""), 1.0 / 3, 1e30, -1e30, 1e-30};
@@ -38,8 +38,8 @@ HostTensor tensorOf(DType dtype, const std::vector<double>& values) {
   return tensor;
 }
 
-// Returns the sum of all inputs. As an output it connects them to one iteration space, and
-// therefore to one kernel.
+// Returns the sum of all inputs. As an output, the sum connects the inputs to one iteration space
+// and therefore to one kernel.
 ValueId sumOfAll(FusionBuilder& b, const std::vector<ValueId>& inputs) {
   ValueId sum = b.cast(inputs[0], DType::F64);
   for (size_t i = 1; i < inputs.size(); ++i) {
@@ -95,7 +95,7 @@ TEST(TypesCpu, CastsBetweenAllDtypesMatchTheReference) {
       b.output(b.cast(stored[i], to));
     }
   }
-  // A value has the bits of its dtype even if it is not stored.
+  // A value has the bits of its dtype even if it stays in a register.
   for (DType to : kAllDTypes) b.output(b.cast(b.cast(stored.back(), to), DType::F64));
   b.output(sumOfAll(b, stored));
   expectSame(std::move(b).build(), tensors);
@@ -143,8 +143,8 @@ TEST(TypesCpu, ReductionsOfNarrowDtypesMatchTheReference) {
   for (DType dtype : {DType::U8, DType::I8, DType::I32, DType::F16}) {
     const ValueId x = b.input(std::string(name(dtype)), dtype, symbols("mn"));
     HostTensor tensor(dtype, {5, 301});
-    // The values are multiples of 8 below 128. Their sums are exact in f16 too, and no value is the
-    // identity.
+    // The values are multiples of 8 below 128. Their sums are exact even in f16, and no value is
+    // the identity of a reduction.
     for (int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, int64_t{8} * (1 + i * 7 % 15));
     tensors.push_back(tensor);
     xs.push_back(x);

@@ -20,7 +20,7 @@ struct Function {
 constexpr Function kFunctions[] = {{"exp", std::exp},     {"expm1", std::expm1}, {"log", std::log},
                                    {"log1p", std::log1p}, {"tanh", std::tanh},   {"erf", std::erf}};
 
-// Builds a fusion that has each function of %x, of n elements, as an output.
+// Builds a fusion whose outputs are all functions of %x, which has n elements.
 Fusion everyFunction() {
   FusionBuilder b("vector_math");
   const ValueId x = b.input("x", DType::F32, symbols("n"));
@@ -73,8 +73,8 @@ TEST(VectorMathCpu, ErrorsAreBelowThreeUnitsInTheLastPlace) {
   }
 }
 
-// Builds every function of real numbers of %x, some functions of two operands, and one that changes
-// the vector width of the loop.
+// Builds a fusion of every float function of %x, of every float function of %x and %y, and of pow
+// with constant exponents. `names` receives the names of the outputs.
 Fusion everyRealFunction(DType dtype, std::vector<std::string>& names) {
   FusionBuilder b("real_functions");
   const ValueId x = b.input("x", dtype, symbols("n"));
@@ -106,8 +106,8 @@ int64_t oddElement(Buffer& buffer) {
   return -1;
 }
 
-// This includes the remainder of a loop that does not fill a vector, where libm and libmvec would
-// differ.
+// The elements after the last full vector are computed by another loop. There, libm and libmvec
+// would give different bits.
 TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
   constexpr int64_t n = 75;
   const double inf = std::numeric_limits<double>::infinity();
@@ -131,8 +131,8 @@ TEST(VectorMathCpu, ElementsHaveTheSameBitsInEveryLane) {
   }
 }
 
-// A reduction takes a line in blocks of lanes and then one by one. With bools beside f32 a loop has
-// more lanes than a vector of f32.
+// A reduction computes a line in blocks of lanes, and then the rest one by one. In a loop with
+// bools, a vector has more lanes than a vector of f32 alone.
 TEST(VectorMathCpu, FunctionsHaveTheSameBitsInEveryLoop) {
   const auto sine = [](FusionBuilder& b) {
     const ValueId x = b.input("x", DType::F32, symbols("ab"));

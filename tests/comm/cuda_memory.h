@@ -11,11 +11,11 @@
 
 namespace heddle::comm::conformance {
 
-// The CUDA runtime calls that the tests use, found through a module that links the runtime. So the
-// tests build and start anywhere.
+// The CUDA runtime calls that the tests use. They are looked up in a module that links the CUDA
+// runtime, so the tests build and start on every machine.
 class CudaRuntime {
  public:
-  // Null with `reason` when there is no module or no device.
+  // Returns null and sets `reason` if there is no module or no device.
   static std::unique_ptr<CudaRuntime> load(const char* module, std::string& reason) {
     void* handle = dlopen(module, RTLD_NOW | RTLD_GLOBAL);
     if (handle == nullptr) {
@@ -49,7 +49,7 @@ class CudaRuntime {
       throw std::runtime_error(std::string(what) + ": CUDA error " + std::to_string(error));
   }
 
-  // The signatures of the CUDA runtime with its enums as int and its handles as void*.
+  // These are the signatures of the CUDA runtime, with int for its enums and void* for its handles.
   int (*deviceCount)(int*) = nullptr;
   int (*setDevice)(int) = nullptr;
   int (*allocate)(void**, size_t, void* stream) = nullptr;
@@ -73,8 +73,9 @@ class CudaRuntime {
   }
 };
 
-// Pinned host memory, which a device copies without staging. It is allocated at the start and
-// reused: to pin or unpin memory may wait for the work of any device, which may wait for this rank.
+// Pinned host memory, which a device copies without staging. The memory is reused and never
+// unpinned: pinning and unpinning may wait for work of any device, and this work may wait for this
+// rank.
 class Staging {
  public:
   explicit Staging(const CudaRuntime& cuda) {
@@ -93,7 +94,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // At least so many bytes, until the next call.
+  // Returns at least `bytes` bytes, which are valid until the next call.
   unsigned char* get(size_t bytes) {
     if (bytes <= kPinned) return static_cast<unsigned char*>(pinned_);
     if (large_.size() < bytes) large_.resize(bytes);
@@ -103,14 +104,14 @@ class Staging {
  private:
   static constexpr size_t kPinned = size_t{16} << 20;
   static inline std::mutex mutex_;
-  static inline std::vector<void*> free_;  // until the process ends
+  static inline std::vector<void*> free_;  // blocks for reuse, kept until the process ends
   void* pinned_ = nullptr;
   std::vector<unsigned char> large_;
 };
 
-// Device memory and a stream of one rank. The memory comes from the pool of the stream. cudaMalloc
-// would map memory on all GPUs that can access this one, and freeing it would wait for them, while
-// ranks that are threads of one process wait for each other.
+// Device memory and a stream of one rank. The memory comes from the memory pool of the stream.
+// cudaMalloc would map memory on all GPUs that can access this GPU, and cudaFree would wait for
+// these GPUs. Ranks that are threads of one process could then wait for each other forever.
 class DeviceMemory : public Memory {
  public:
   DeviceMemory(const CudaRuntime& cuda, int device)

@@ -1,4 +1,4 @@
-// Ranks that disagree, abort or leave. Each test would hang if a rank stayed waiting.
+// Tests ranks that disagree, abort or leave. Each test would hang if a rank kept waiting.
 #include <atomic>
 
 #include "comm/in_process/worlds.h"
@@ -65,7 +65,8 @@ TEST(InProcessFaults, DifferentRootsAreReported) {
   expectMismatch(common, odd, {"reduce(sum) of 8 f32 to 0", "reduce(sum) of 8 f32 to 2"});
 }
 
-// The lists of two ranks may differ. The count of the sender must equal that of the receiver.
+// Two ranks may have different count lists, but the count of the sender must equal that of the
+// receiver.
 TEST(InProcessFaults, DifferentCountsOfAnAllToAllVAreReported) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     const auto comm = world->communicator({0, 1});
@@ -180,7 +181,7 @@ TEST(InProcessFaults, LeavingWakesExchangeAndTeams) {
   expectNames(errors[1], {"rank "});
 }
 
-// A rank that has finished its part may leave while the other ranks continue.
+// A rank that has completed its operations may leave while the other ranks continue.
 TEST(InProcessFaults, LeavingAfterTheLastOperationIsNoFault) {
   expectAllWell(runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {
     const auto all = world->communicator({0, 1, 2});
@@ -193,7 +194,8 @@ TEST(InProcessFaults, LeavingAfterTheLastOperationIsNoFault) {
   }));
 }
 
-// Ranks free their buffers while other ranks may be copying. The sanitizers would report an access.
+// Ranks free their buffers while other ranks may still copy from them. The sanitizers would report
+// an access to freed memory.
 TEST(InProcessFaults, BuffersMayBeFreedAfterAFault) {
   for (int round = 0; round < 20; ++round) {
     runRanks(makeInProcessWorlds(3), [&](WorldPtr& world) {

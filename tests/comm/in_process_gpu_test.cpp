@@ -1,5 +1,5 @@
-// Several ranks on one GPU. The test reduces on the host, because the transport has no kernel: it
-// tests the copies and the events.
+// Tests several ranks on one GPU. The transport has no reduction kernel of its own, so the test
+// reduces on the host. It tests copies and events.
 #include "comm/modules.h"
 #include "ir/base/error.h"
 #include "tests/comm/cuda_memory.h"
@@ -24,7 +24,8 @@ class InProcessGpu : public ::testing::Test {
   }
 
  protected:
-  // All sources side by side in memory that the rank, which is a thread, keeps for the next one.
+  // Copies all sources to host memory, next to each other, and reduces them there. The memory
+  // belongs to the thread of the rank, which reuses it.
   void reduceThroughHost(void* dst, std::span<const void* const> srcs, int64_t count, DType dtype,
                          ReduceOp op, void* stream) const {
     const size_t bytes = static_cast<size_t>(count * sizeOf(dtype));
@@ -70,8 +71,7 @@ TEST_P(InProcessGpuRanks, Conforms) {
   }));
 }
 
-// The inputs are written late on each stream, and the stream uses the result without a wait on the
-// host.
+// Each stream writes its inputs late. The stream uses the result without a wait on the host.
 TEST_F(InProcessGpu, StreamsOrderOperationsWithOtherWork) {
   constexpr int64_t kCount = 1000;
   constexpr size_t kBallast = size_t{256} << 20;

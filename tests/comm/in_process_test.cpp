@@ -24,7 +24,8 @@ TEST_P(InProcess, Conforms) {
   }));
 }
 
-// Teams along every axis of a mesh and along every two axes; all teams of one partition at a time.
+// Creates teams along every axis of a mesh and along every two axes. All teams of one partition run
+// at the same time.
 TEST(InProcessWorlds, TeamsOfThreeAxesConform) {
   DeviceMesh mesh;
   mesh.name = "m";
@@ -57,7 +58,7 @@ TEST(InProcessWorlds, SingleConforms) {
 TEST(InProcessWorlds, ZeroRanksAreRejected) { EXPECT_THROW(makeInProcessWorlds(0), UserError); }
 
 TEST(InProcessWorlds, PostDoesNotWaitForOtherRanks) {
-  // One thread plays both ranks once the teams are made, so any waiting would hang.
+  // One thread acts for both ranks once the teams exist, so any wait would hang.
   std::vector<std::unique_ptr<World>> worlds = makeInProcessWorlds(2);
   std::unique_ptr<Communicator> first, second;
   std::thread other([&] { second = worlds[1]->communicator({0, 1}); });
@@ -69,7 +70,8 @@ TEST(InProcessWorlds, PostDoesNotWaitForOtherRanks) {
   const Ticket ticket_a = first->post({&op_a, 1}, nullptr);
   EXPECT_FALSE(first->test(ticket_a));
   const Ticket ticket_b = second->post({&op_b, 1}, nullptr);
-  EXPECT_TRUE(first->test(ticket_a));  // does the work of a peer that is busy elsewhere
+  // This call also does the work of the other rank, which may be busy elsewhere.
+  EXPECT_TRUE(first->test(ticket_a));
   EXPECT_TRUE(second->test(ticket_b));
   EXPECT_TRUE(first->test(ticket_a));
   EXPECT_EQ(a, 3.0f);

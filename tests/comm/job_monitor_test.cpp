@@ -1,4 +1,4 @@
-// The job monitor on ranks of one process. tests/mpi_losses.sh tests processes that die.
+// Tests the job monitor with ranks of one process. tests/mpi_losses.sh tests processes that die.
 #include "comm/monitor/job_monitor.h"
 
 #include <condition_variable>
@@ -52,7 +52,7 @@ const std::vector<std::string> kInstructions = {"allocate", "launch @k", "allred
 
 void endRun(JobMonitor& monitor) { monitor.mine().finished = monitor.mine().run.load(); }
 
-// Calls `body` with a monitor on each of `ranks` ranks; destroys them after all have returned.
+// Calls `body` with a job monitor on each rank. The monitors exist until all calls have returned.
 void onMonitors(int ranks, const JobMonitorOptions& options,
                 const std::function<void(JobMonitor&, FailureRecorder&, World&)>& body,
                 const std::function<std::string(int)>& host = {}) {
@@ -105,7 +105,7 @@ TEST(JobMonitor, FailureIsReportedWithRankInstructionAndReason) {
                 {"rank 1 failed in run 1 at instruction 1 (launch @k): out of paper\n",
                  "\n  rank 0 (pid ", "\n  rank 1 (pid ", "\n  rank 2 (pid "});
     EXPECT_TRUE(monitor.failed());
-    // An error that follows from a failure is not a failure itself.
+    // An error that follows from a failure is not reported as a failure.
     monitor.fail("nobody answers");
     EXPECT_EQ(monitor.entry(monitor.rank()).state, RankState::Left);
   });
@@ -142,7 +142,7 @@ TEST(JobMonitor, RankThatLeavesAfterTheLastRunIsNotReported) {
   });
 }
 
-// Rank 0 waits in run 1 to match its posts; rank 1 is already in run 2.
+// Rank 0 waits in run 1 to compare its posts. Rank 1 has begun run 2 without comparing.
 TEST(JobMonitor, RankThatSkipsTheMatchOfPostsIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
@@ -166,7 +166,7 @@ TEST(JobMonitor, RunWithOtherSizesIsReported) {
   });
 }
 
-// No watcher polls between the runs that differ. The last runs are equal.
+// The monitors' watcher threads do not poll between the runs that differ. The last runs are equal.
 TEST(JobMonitor, DifferentFinishedRunsAreReported) {
   onMonitors(3, {}, [](JobMonitor& monitor, FailureRecorder& recorder, World& world) {
     for (uint64_t plan : {1, 2, 3}) {
@@ -187,7 +187,7 @@ TEST(JobMonitor, DifferentRunsAreReportedWhenARankLeaves) {
   const auto errors = runRanks(makeInProcessWorlds(2), [&](WorldPtr& world) {
     FailureRecorder recorder;
     JobMonitorOptions options;
-    options.deadline = 1e6;  // the watcher polls every 50 ms; leaving takes less
+    options.deadline = 1e6;  // the watcher then polls every 50 ms, and leaving takes less
     options.on_failure = recorder.handler();
     auto monitor = std::make_unique<JobMonitor>(*world, options);
     monitor->mine().beginRun(kProgram, static_cast<uint64_t>(monitor->rank() + 1), true);
@@ -247,7 +247,7 @@ TEST(JobMonitor, StalledJobIsReportedAfterThePatienceUnlessARankCompiles) {
     } else {
       monitor.mine().begin(2, true);
     }
-    // Compiling takes longer than the patience.
+    // Rank 2 compiles for longer than `patience`, which must not end the job.
     if (monitor.rank() == 2) monitor.mine().phase = RankPhase::Compiling;
     world.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -262,7 +262,7 @@ TEST(JobMonitor, StalledJobIsReportedAfterThePatienceUnlessARankCompiles) {
   });
 }
 
-// Ranks 0 and 2 have finished the run: one is between runs, one in the next run.
+// Ranks 0 and 2 have finished run 1: rank 0 is between runs, rank 2 is in run 2.
 TEST(JobMonitor, RankThatWaitsAloneIsReported) {
   JobMonitorOptions options;
   options.deadline = 0.5;
@@ -291,7 +291,7 @@ TEST(JobMonitor, RankThatOthersMayStillJoinIsNotReported) {
     mine.beginRun(kProgram, 1, true);
     if (monitor.rank() == 0) endRun(monitor);
     if (monitor.rank() == 1) mine.begin(2, true);
-    // The work of the first run has not ended when the host begins the second.
+    // Rank 2 begins its second run on the host while the work of its first run has not ended.
     if (monitor.rank() == 2) mine.beginRun(kProgram, 1, true);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     world.barrier();
@@ -299,7 +299,7 @@ TEST(JobMonitor, RankThatOthersMayStillJoinIsNotReported) {
   });
 }
 
-// After an exception the report comes later, because the World may still report a reason.
+// After an exception the report comes later, because the World may still report the reason.
 TEST(JobMonitor, RankThatEndsItsRunsIsReportedInTheNextRun) {
   for (const bool unwinds : {false, true}) {
     onMonitors(3, {}, [&](JobMonitor& monitor, FailureRecorder& recorder, World&) {
@@ -335,14 +335,14 @@ TEST(JobMonitor, SignalIsReported) {
     world.barrier();
     signal = 15;
     const JobFailure failure = recorder.wait();
-    // The rank that is notified first notifies the other.
+    // The first rank that sees the signal notifies the other rank.
     EXPECT_EQ(failure.rank >= 0, failure.signal == 0);
     expectParts(failure.text, {"told to end by signal 15\n", "rank 1 (pid "});
     EXPECT_EQ(monitor.size(), 2);
   });
 }
 
-// Ranks 0 and 1 are on one host, 2 on the second, 3 and 4 on the third. TCP connects the hosts.
+// Returns the host of a rank: a for ranks 0 and 1, b for 2, c for 3 and 4. TCP connects hosts.
 std::string threeHosts(int rank) { return rank < 2 ? "a" : rank < 3 ? "b" : "c"; }
 
 TEST(JobMonitor, StatusesReachOtherHosts) {

@@ -6,8 +6,8 @@
 
 namespace heddle::comm::conformance {
 
-// Returns a C symbol of a module, or null with `reason`. The loader searches beside the libraries
-// of the test executable. The module stays loaded, as in a program.
+// Returns a C symbol of a module, or null and sets `reason`. The loader also searches the folder of
+// the test executable's libraries. The module stays loaded, as in a program.
 template <class Function>
 Function moduleSymbol(const char* library, const char* symbol, std::string& reason) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_GLOBAL);

@@ -6,7 +6,7 @@
 namespace heddle::comm::conformance::mpi_mpi_test {
 namespace {
 
-// One World for the whole program, because MPI cannot start twice. Every test is collective.
+// All tests share one World, because MPI cannot start twice. Every rank must run every test.
 class MpiTransport : public ::testing::Test {
  public:
   static void SetUpTestSuite() {
@@ -32,11 +32,11 @@ TEST_F(MpiTransport, Conforms) {
 }
 
 TEST_F(MpiTransport, PairsOfALargerJobConform) {
-  // Teams that overlap, made in one order on all ranks.
+  // The teams overlap. All ranks create them in the same order.
   HostMemory memory;
   Rank rank{*world_, memory};
   for (int first = 0; first + 1 < world_->size(); ++first) {
-    const std::vector<int> team = {first + 1, first};  // not in the order of the ranks
+    const std::vector<int> team = {first + 1, first};  // not in rank order
     if (world_->rank() != first && world_->rank() != first + 1) continue;
     const auto comm = world_->communicator(team);
     EXPECT_EQ(team[comm->rank()], world_->rank());
@@ -74,7 +74,7 @@ TEST_F(MpiTransport, CreationOfATeamDoesNotBlockOtherRanks) {
   }
 }
 
-// A rank that expects another number of elements gets an error.
+// If a rank expects another number of elements than the sender sends, it gets an error.
 TEST_F(MpiTransport, DifferentCountsAreReported) {
   std::vector<int> team;
   for (int i = 0; i < world_->size(); ++i) team.push_back(i);
@@ -112,7 +112,7 @@ TEST_F(MpiTransport, TruncationIsReported) {
 
 TEST_F(MpiTransport, DifferentTeamsAreReported) {
   if (world_->size() != 3) GTEST_SKIP() << "needs 3 ranks, the job has " << world_->size();
-  // Rank 2 is in the team of rank 0, which rank 1 does not know.
+  // Ranks 0 and 2 create the team {0, 2, 1}. Rank 1 creates the team {0, 1, 2}.
   const std::vector<int> mine =
       world_->rank() == 1 ? std::vector<int>{0, 1, 2} : std::vector<int>{0, 2, 1};
   expectUserError("makes a communicator of", [&] { world_->communicator(mine); });

@@ -1,4 +1,4 @@
-// NCCL with one process per GPU; MPI is the bootstrap transport.
+// Tests NCCL with one process per GPU. MPI is the transport that exchanges the NCCL ids.
 #include "comm/modules.h"
 #include "tests/comm/cuda_memory.h"
 #include "tests/comm/module_symbol.h"

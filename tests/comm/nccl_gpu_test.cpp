@@ -1,4 +1,4 @@
-// NCCL with one thread per GPU: as many ranks as there are GPUs, at most 4.
+// Tests NCCL with one thread per GPU. There are as many ranks as GPUs, at most 4.
 #include <algorithm>
 #include <chrono>
 
@@ -17,7 +17,7 @@ TEST_F(NcclThreads, Conforms) {
   });
 }
 
-// Rank 1 aborts instead of posting. Kernels of rank 0, on two communicators, wait for it on the
+// Rank 1 aborts and does not post. Kernels of rank 0, on two communicators, wait for rank 1 on the
 // device until a waiting host thread probes the transport.
 TEST_F(NcclPairs, AbortEndsKernelsThatWait) {
   run(2, [this](World& world, DeviceMemory& memory) {
@@ -26,7 +26,7 @@ TEST_F(NcclPairs, AbortEndsKernelsThatWait) {
     Buffer data(memory, DType::F32, 1000), more(memory, DType::F32, 1000);
     const Operation first{CollectiveKind::Allreduce, data.data(), data.data(), 1000};
     const Operation second{CollectiveKind::Allreduce, more.data(), more.data(), 1000};
-    one->post({&first, 1}, memory.stream());  // the peers have met before
+    one->post({&first, 1}, memory.stream());  // afterwards the ranks are connected
     memory.synchronize();
     two->post({&second, 1}, other.stream());
     other.synchronize();
@@ -49,8 +49,8 @@ TEST_F(NcclPairs, AbortEndsKernelsThatWait) {
   });
 }
 
-// NCCL connects ranks in their first call. The call waits on the host for a rank that never makes
-// it.
+// NCCL connects ranks in their first call. Rank 1 never makes this call, so the call of rank 0
+// waits on the host.
 TEST_F(NcclPairs, AbortEndsAFirstPost) {
   run(2, [](World& world, DeviceMemory& memory) {
     const auto team = world.split({0, 1});

@@ -12,7 +12,7 @@
 
 namespace heddle::comm::conformance {
 
-// NCCL with one thread per GPU. Skipped if there is no GPU.
+// Runs NCCL with one thread per GPU. Skips the test if there is no GPU.
 class NcclThreads : public ::testing::Test {
  public:
   void SetUp() override {
@@ -26,7 +26,7 @@ class NcclThreads : public ::testing::Test {
   }
 
  protected:
-  // Each rank has memory on its GPU.
+  // Runs `body` for each rank on its own thread, with memory on the GPU of the rank.
   void run(int ranks, const std::function<void(World&, DeviceMemory&)>& body) const {
     expectAllWell(runRanks(makeInProcessWorlds(ranks), [&](std::unique_ptr<World>& world) {
       const int device = world->rank();
@@ -40,7 +40,7 @@ class NcclThreads : public ::testing::Test {
   const NcclModule* nccl_ = nullptr;
 };
 
-// For tests that need two ranks.
+// The fixture of tests that need two ranks.
 class NcclPairs : public NcclThreads {
  public:
   void SetUp() override {

@@ -1,4 +1,5 @@
-// The phase and the run numbers of a rank on which several Executables and threads have runs.
+// Tests the phase and the run numbers of a rank if several Executables and threads have runs at the
+// same time.
 #include "comm/monitor/rank_activity.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,8 @@
 namespace heddle::comm::rank_activity_test {
 namespace {
 
-constexpr int64_t kDevice = 1, kOther = 2;  // chains
+// Ids of chains. Runs of one chain end in the order in which they began.
+constexpr int64_t kDevice = 1, kOther = 2;
 
 class RankActivity : public ::testing::Test {
  protected:
@@ -82,7 +84,7 @@ TEST_F(RankActivity, RunsWithoutACommonNumberAreNotCompared) {
     further.endRun(further.beginRun(1, 7, 0));
     ASSERT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   }
-  // The same run numbers, but different runs.
+  // Runs with equal numbers have equal plans, until one rank begins a run with another plan.
   while (status_->run < 69'998) activity_.endRun(activity_.beginRun(1, 7, 0));
   EXPECT_EQ(firstDifferentRun(read(*status_, 0), read(*ahead, 1)), 0);
   activity_.endRun(activity_.beginRun(1, 8, 0));

@@ -1,4 +1,4 @@
-"""The ops of the first table: elementwise, reductions, softmax and its kin, matmul."""
+"""The ops of the first table: elementwise ops, reductions, softmax and related ops, matmul."""
 import torch
 
 from common import DTYPES, INF, NAN, OTHER_BOOLS, values_of
@@ -23,7 +23,7 @@ def elementwise(g):
             g.attempt(f"{op}(%x0)", function, [x])
         for target in TYPES:
             if target in ("i64",) and dtype in ("f64", "f32", "bf16"):
-                continue  # out of range is undefined in PyTorch
+                continue  # PyTorch does not define casts of values out of range
             g.case(f"cast(%x0, dtype={target})", [x], x.to(DTYPES[target]))
         for other in TYPES:
             y = values_of(other, other=True)
@@ -33,7 +33,7 @@ def elementwise(g):
                 g.attempt(f"{op}(%x0, %x1)", function, [x, y])
             condition = torch.tensor(OTHER_BOOLS)
             g.attempt("where(%x0, %x1, %x2)", torch.where, [condition, x, y])
-    # Exact halves for rounding.
+    # Values half way between two bf16 numbers, to test rounding.
     halves = torch.tensor([1.00390625, 1.01171875, 3.3895314e38, -1.00390625], dtype=torch.float64)
     g.case("cast(%x0, dtype=bf16)", [halves], halves.to(torch.bfloat16))
 

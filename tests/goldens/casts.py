@@ -1,4 +1,4 @@
-"""Casts between all types: halves, ends of the types and what is beyond, NaN, infinities, zeros of both signs."""
+"""Casts between all types: ties, the ends of the types and values outside of them, NaN, infinities, both zeros."""
 import math
 
 import torch
@@ -8,7 +8,7 @@ from common import DTYPES, INF, NAN
 FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 INTS = ("i64", "i32", "i8", "u8")
 
-# Next to the ends of f8e4m3 (448), f8e5m2 (57344), the integers, and half way between numbers of f8.
+# Values next to the ends of f8e4m3 (448), f8e5m2 (57344) and the integers, and half way between two f8 numbers.
 OF_FLOATS = [0.0, -0.0, 0.5, -0.5, 1.5, -2.5, 2.0**-10, 2.0**-17, 104.0, 108.0, 127.5, -128.5, 255.5, 256.0, 448.0, 464.0,
              480.0, -500.0, 57344.0, 61440.0, -65536.0, 2147483648.0, -1e30, INF, -INF, NAN, 9.3e18, 3e-3]
 OF_INTS = [0, 1, -1, 2, 7, 100, -100, 127, 128, -128, -129, 200, 255, 256, 300, 449, 464, 480, -500, 2049, 61440, 65520,
@@ -16,7 +16,8 @@ OF_INTS = [0, 1, -1, 2, 7, 100, -100, 127, 128, -128, -129, 200, 255, 256, 300, 
 
 
 def to_integer(x, name):
-    """Toward zero, saturated, NaN becomes 0: PyTorch leaves what is outside to the machine."""
+    """Rounds toward zero, saturates, and turns NaN into 0. In PyTorch, casts of values out of range depend on the
+    machine."""
     if name == "bool":
         return x.double() != 0
     ends = torch.iinfo(DTYPES[name])

@@ -1,12 +1,17 @@
-"""What the families of golden cases share: names of dtypes, edge values, and the writer of JSON files.
+"""The parts that all families of golden cases share: names of dtypes, edge values, and the writer of JSON files.
 
-One file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]}; a tensor is {"dtype",
-"sizes", "values"} with row-major values: numbers, true/false, or the strings "nan", "inf", "-inf" (floats
-in as few digits as give the same value in their dtype); a case is {"call", "inputs", "outputs"} where
-`call` is the text of the op with its operands named %x0, %x1, ... and the lists hold positions in
-"tensors"; "setup" are statements before it, which make %t0, %t1, ... "ulps" is how far a float may be off (4 where it is absent) and "sums" says that elements are
-sums that may cancel: the error is then relative to the sum of the magnitudes of the inputs. "reference" says
-that the reference alone computes the case: what a device would do has another case's kernel.
+A file holds {"torch": version, "tensors": [tensor, ...], "cases": [case, ...]}.
+
+A tensor is {"dtype", "sizes", "values"}. The values are in row-major order: numbers, true/false, or the strings "nan",
+"inf", "-inf". A float has as few digits as possible so that its dtype gives the same value.
+
+A case is {"call", "inputs", "outputs"}:
+- call: the text of the op with its operands named %x0, %x1, ...
+- inputs, outputs: lists of positions in "tensors"
+- setup: statements before the call, which compute %t0, %t1, ...
+- ulps: the error that is allowed for floats, in units in the last place; default 4
+- sums: elements are sums that may cancel, so the error is relative to the sum of the magnitudes of the inputs
+- reference: only the reference evaluator computes the case, because another case covers the kernel of a device
 """
 import json
 import math
@@ -29,7 +34,7 @@ OTHER_BOOLS = [True, True, False, False] * 4
 
 
 def values_of(dtype, other=False):
-    """16 edge values of a dtype; `other`: those of a second operand."""
+    """Returns 16 edge values of a dtype. other: returns values for a second operand."""
     if dtype == "bool":
         return torch.tensor(OTHER_BOOLS if other else BOOLS)
     if dtype in ("i64", "i32", "i8", "u8"):
@@ -44,7 +49,7 @@ def number(value):
 
 
 def shortest(value, dtype):
-    """The number with the fewest digits that rounds to `value` in `dtype`."""
+    """Returns the number with the fewest digits that rounds to `value` in `dtype`."""
     if dtype == torch.float64 or not math.isfinite(value):
         return value
     for digits in range(1, 17):
@@ -62,13 +67,13 @@ def tensor(value):
 
 
 class Family:
-    """The cases of one JSON file."""
+    """Collects the cases of one JSON file."""
 
     def __init__(self, name):
         self.name = name
-        self.tensors = {}  # text -> position
+        self.tensors = {}  # JSON text of a tensor -> position
         self.cases = []
-        self.reference = False  # of the cases that follow
+        self.reference = False  # value of "reference" in the cases that follow
 
     def place(self, value):
         if value.dtype not in NAMES:
@@ -91,7 +96,7 @@ class Family:
         self.cases.append(entry)
 
     def attempt(self, call, function, inputs, **how):
-        """A case of function(*inputs), unless PyTorch refuses (neg of bool)."""
+        """Adds a case of function(*inputs), if PyTorch accepts the inputs (it refuses, for example, neg of bool)."""
         try:
             outputs = function(*inputs)
         except (RuntimeError, NotImplementedError, TypeError, IndexError):

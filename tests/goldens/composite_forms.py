@@ -1,4 +1,4 @@
-"""Forms of losses, products and attention beside the plain ones: weights, probabilities, shared heads, broadcasting."""
+"""Other forms of losses, matrix products and attention: weights, probabilities, shared heads, broadcasting."""
 import torch
 import torch.nn.functional as F
 
@@ -28,7 +28,7 @@ def squares(g):
 
 
 def entropy(g, logits, target, weight, options):
-    """Forward and backward, computed in f32 or wider and rounded once."""
+    """Adds cases of the forward and the backward of cross_entropy, computed in f32 or wider and rounded once."""
     x = logits
     arguments = [x, target] + ([] if weight is None else [weight])
     names = "".join(f", %x{i}" for i in range(1, len(arguments)))
@@ -72,7 +72,7 @@ def entropies(g):
     x, weight = randn(4, 3), torch.rand(3) + 0.5
     entropy(g, x, torch.tensor([0, 1, 2, 1]), weight, {"ignore_index": 1, "reduction": "mean"})
     entropy(g, x, torch.tensor([0, 1, 2, 1]), weight, {"ignore_index": 1, "label_smoothing": 0.1, "reduction": "sum"})
-    entropy(g, x, torch.ones(4, 3), None, {"reduction": "mean"})  # do not sum to 1
+    entropy(g, x, torch.ones(4, 3), None, {"reduction": "mean"})  # these probabilities do not sum to 1
 
 
 def attends(g, q, k, v, options, text, mask=None):

@@ -1,4 +1,4 @@
-"""Composite ops made of argsort and scatter_add."""
+"""Composite ops that consist of argsort and scatter_add."""
 import torch
 import torch.nn.functional as F
 

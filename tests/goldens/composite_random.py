@@ -1,4 +1,4 @@
-"""Random tensors, from a Philox of its own: words by the definition in Salmon et al. 2011."""
+"""Random tensors, computed by a separate Philox generator as defined in Salmon et al. 2011."""
 import math
 
 import torch
@@ -9,7 +9,7 @@ MASK = 2**32 - 1
 
 
 def philox(key, counter):
-    """Philox4x32-10: four words of 32 bits."""
+    """Philox4x32-10: returns four words of 32 bits."""
     k0, k1 = key
     c0, c1, c2, c3 = counter
     for _ in range(10):
@@ -53,14 +53,14 @@ def box_muller(a, b):
     return math.sqrt(-2 * math.log((a + 1) * 2.0**-32)) * math.cos(2 * math.pi * (b * 2.0**-32))
 
 
-# Neighbours, the widest ranges, and ends that are no numbers of the type.
+# The ends of a range: neighbours, the widest ranges, and ends that the dtype cannot represent.
 RANGES = (("f16", 1000.0, 1000.5), ("bf16", 1000.0, 1004.0), ("f32", 16777216.0, 16777218.0), ("f32", -3e38, 3e38),
           ("f64", -1.7e308, 1.7e308), ("f16", -65504.0, 65504.0), ("bf16", -3e38, 3e38), ("f16", 0.1, 0.7),
           ("bf16", -0.3, 0.0), ("f32", 5.0, 5.0), ("f16", 0.0, 1000.0))
 
 
 def between(u, low, high, name):
-    """By the formula that docs/ops.md states."""
+    """Returns a uniform number by the formula in docs/ops.md."""
     low, high = (torch.tensor(x, dtype=torch.float64).to(DTYPES[name]) for x in (low, high))
     last = torch.nextafter(high, torch.tensor(-math.inf, dtype=high.dtype)).item()
     low, high = low.item(), high.item()

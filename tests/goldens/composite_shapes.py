@@ -1,4 +1,4 @@
-"""Composite ops that move or make elements."""
+"""Composite ops that move or create elements."""
 import torch
 import torch.nn.functional as F
 
@@ -76,7 +76,7 @@ def new_tensors(g):
     g.case("arange(stop=4, dtype=f64)", [], torch.arange(4, dtype=torch.float64))
     g.case("arange(stop=300, step=7, dtype=bf16)", [], torch.arange(0, 300, 7).to(torch.bfloat16))
     x = torch.randn(2, 3, 4)
-    x[0, 0, 3] = NAN  # a masked NaN is 0
+    x[0, 0, 3] = NAN  # a masked NaN becomes 0
     for diagonal in (0, 1, -2, 10, -10):
         g.case(f"tril(%x0, diagonal={diagonal})", [x], torch.tril(x, diagonal))
         g.case(f"triu(%x0, diagonal={diagonal})", [x], torch.triu(x, diagonal))

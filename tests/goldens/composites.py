@@ -1,4 +1,4 @@
-"""Composite ops and their gradients: PyTorch's functional forms, and autograd for the backward."""
+"""Composite ops and their gradients, computed by PyTorch's functional forms and by autograd."""
 import torch
 import torch.nn.functional as F
 
@@ -6,19 +6,19 @@ from common import DTYPES, INF, NAN
 
 
 def randn(*shape):
-    """Normal, on a coarse grid: short text."""
+    """Returns normal numbers on a coarse grid, because their text is short."""
     return (torch.randn(*shape) * 64).round() / 64
 
 
 def grads(function, inputs, dy):
-    """Gradients of function(*inputs) with respect to each float input."""
+    """Returns the gradients of function(*inputs) with respect to each float input."""
     leaves = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in inputs]
     function(*leaves).backward(dy)
     return [x.grad for x in leaves if x.dtype.is_floating_point]
 
 
 def wide_grads(function, inputs, dy):
-    """Those of half types as heddle computes them: in f32, each rounded once."""
+    """Returns gradients of half types as heddle computes them: in f32, each rounded once."""
     exact = grads(function, [x.float() if x.dtype.is_floating_point else x for x in inputs], dy.float())
     return [e.to(dy.dtype) for e in exact]
 
@@ -233,7 +233,7 @@ def attention(g):
         q, k, v = randn(2, 3, 4, 5).to(t), randn(2, 3, 6, 5).to(t), randn(2, 3, 6, 2).to(t)
         dy = randn(2, 3, 4, 2).to(t)
         keep = torch.rand(4, 6) < 0.6
-        keep[1] = False  # a query that sees nothing
+        keep[1] = False  # this query may read no key
         bias = randn(3, 4, 6).to(t)
         for text, options in (("", {}), (", causal=true", {"is_causal": True}), (", scale=0.25", {"scale": 0.25})):
             function = lambda a, b, c: F.scaled_dot_product_attention(a, b, c, **options)
@@ -253,7 +253,7 @@ def attention(g):
 
 
 def overflows(g):
-    """Rows of which every score is -inf without a mask are 0 too."""
+    """If all scores of a row are -inf without a mask, the row of the result is also 0."""
     q = torch.tensor([[-1e30, 1.0]])
     k = torch.tensor([[1e30, 1.0], [1e30, -1.0], [1e30, 0.25]])
     v = torch.arange(6.0).reshape(3, 2)
@@ -262,7 +262,7 @@ def overflows(g):
 
 
 def float16(g):
-    """f16 computes as bf16 does; a sample."""
+    """Adds a few cases in f16, because f16 is computed in the same way as bf16."""
     x = (randn(4, 6) * 3).half()
     w = randn(6).half()
     target = torch.tensor([0, 5, 2, 2])

@@ -8,12 +8,12 @@ FLOATS = ("f64", "f32", "f16", "bf16")
 INTS = ("i64", "i32", "i8", "u8")
 TYPES = FLOATS + INTS + ("bool",)
 
-# Functions of one real: where they are small, large, at their ends, and outside.
+# Values for functions of one real number: small, large, at the ends of domains, and outside of domains.
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.5, 3.0, 1e-3, -1e-5, -7.25, 20.0, 88.0, -100.0, 0.99,
          -0.999, 1.0078125, 1e-41, 700.0, -746.0, 1e4, 1e30, INF, -INF, NAN, 2.25, -3.7, 9.5, 0.25, 1e-8, -20.5]
 REAL_OPS = ("exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
             "acosh atanh erf erfc erfinv lgamma sigmoid").split()
-# Whole and half numbers, signs, bits.
+# Values for exact functions: integers and halves, both signs, subnormal numbers.
 EXACT = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.25, -7.75, 1e-41, -1e-41, 8388607.5, -1e30, INF, -INF, NAN, 1e10,
          4503599627370497.5, -0.75]
 EXACT_OPS = ("neg abs sign relu floor ceil round trunc frac isnan isinf isfinite signbit logical_not "
@@ -31,7 +31,8 @@ PLAIN_PAIRS = ("add sub mul div atan2 maximum minimum fmax fmin eq ne lt le gt g
 
 
 def truncated(a, b):
-    """Of a half type too the quotient in f32: PyTorch rounds it to the half type before it truncates."""
+    """Returns the truncated quotient. For half types the quotient is computed in f32, because PyTorch would round it to
+    the half type before it truncates."""
     wide = torch.promote_types(a.dtype, torch.float32) if a.dtype.is_floating_point else a.dtype
     return torch.div(a.to(wide), b.to(wide), rounding_mode="trunc").to(a.dtype)
 
@@ -56,9 +57,9 @@ def unary(g):
         x = filled(REALS, dtype)
         for op in REAL_OPS:
             half = dtype in ("f16", "bf16")
-            # PyTorch's erf of a half type is itself off by several ulp.
+            # PyTorch's erf of a half type has an error of several ulps.
             expected = torch.erf(x.float()).to(x.dtype) if half and op == "erf" else getattr(torch, op)(x)
-            # Between its zeros lgamma is a difference of larger terms.
+            # Between its zeros, lgamma is a difference of larger terms that cancel.
             g.case(f"{op}(%x0)", [x], expected, ulps=1 if half else None, sums=op == "lgamma")
         g.case("silu(%x0)", [x], F.silu(x))
     for dtype in INTS + ("bool",):
@@ -79,9 +80,10 @@ def pairs(g):
         for op in PLAIN_PAIRS:
             g.attempt(f"{op}(%x0, %x1)", getattr(torch, op), [a, b])
         lowest = torch.iinfo(a.dtype).min if dtype in INTS else None
-        divisor = b.masked_fill(b == 0, 3) if dtype in INTS else b  # PyTorch refuses 0
+        divisor = b.masked_fill(b == 0, 3) if dtype in INTS else b  # PyTorch refuses division by 0
         if dtype in INTS and lowest < 0:
-            divisor = divisor.masked_fill((divisor == -1) & (a == lowest), 2)  # no quotient
+            # The quotient of these two numbers does not fit the type.
+            divisor = divisor.masked_fill((divisor == -1) & (a == lowest), 2)
         for op, function in DIVISIONS.items():
             g.attempt(f"{op}(%x0, %x1)", function, [a, divisor])
         exponent = b.clamp(min=0) if dtype in INTS and dtype != "u8" else b
@@ -92,25 +94,26 @@ def pairs(g):
 
 
 def powers(g):
-    """By a number: roots and products, of f16 too, where PyTorch's pow on the CPU takes no roots."""
+    """Powers with a number as exponent: roots and products. For f16 they are computed in f32, because PyTorch's pow on
+    the CPU computes no roots of f16."""
     for dtype in FLOATS + ("i64", "u8"):
         x = filled(FLOATS_OF_POWERS, dtype) if dtype in FLOATS else filled([0, 1, 2, 3, 7, 200], dtype)
         for exponent in (0.5, -0.5, 2, 3, -1, -2.0, 0.25, 1, 0):
             if dtype not in FLOATS and isinstance(exponent, int) and exponent < 0:
-                continue  # PyTorch refuses it
+                continue  # PyTorch refuses negative exponents of integers
             result = torch.pow(x.float(), exponent).half() if dtype == "f16" else torch.pow(x, exponent)
             g.case(f"pow(%x0, {exponent})", [x], result)
 
 
 def promotion(g):
-    """The dtype of each pair of types, once for every rule, and of scalars with tensors."""
+    """The result dtype of each pair of types for three promotion rules, and of scalars with tensors."""
     for dtype in TYPES:
         x = filled([0, 1, 2, 3], dtype)
         for other in TYPES:
             y = filled([3, 1, 2, 2], other)
             result = torch.result_type(x, y)
             if result in (torch.int16,):
-                continue  # heddle has none
+                continue  # heddle has no i16
             for op in ("mul", "div", "lt"):
                 g.case(f"{op}(%x0, %x1)", [x, y], getattr(torch, op)(x, y))
         for scalar, text in ((2, "2"), (1.5, "1.5"), (True, "true")):
@@ -140,7 +143,7 @@ def parameters(g):
 
 
 def shapes(g):
-    """0-d, empty and broadcast operands."""
+    """Operands without axes, empty operands and broadcast operands."""
     for a, b in (((), ()), ((0, 3), (3,)), ((2, 1), (3,)), ((1,), ())):
         x = torch.arange(1, 1 + torch.Size(a).numel(), dtype=torch.float32).reshape(a)
         y = torch.arange(2, 2 + torch.Size(b).numel(), dtype=torch.float32).reshape(b)

@@ -1,10 +1,9 @@
-"""What PyTorch computes for each op, as tests/goldens/FAMILY.json.
+"""Writes the results of PyTorch for each op to tests/goldens/FAMILY.json.
 
-    python3 tests/goldens/generate.py [FAMILY ...]      # needs torch (CPU is enough); writes beside itself
+    python3 tests/goldens/generate.py [FAMILY ...]      # needs torch (CPU is enough)
 
-A family is a module of this folder with a function fill(family) (see common.py for what it is given).
-The cases are about semantics (NaN, infinities, signed zeros, promotion, wrap-around, empty and 0-d
-tensors), not speed, and small.
+A family is a module of this folder with a function fill(family). Its argument is a Family of common.py. The cases are
+small. They test semantics, not speed: NaN, infinities, signed zeros, promotion, wrap-around, empty and 0-d tensors.
 """
 import importlib
 import pathlib

@@ -15,8 +15,8 @@
 #include "ir/text/fusion_text.h"
 #include "ir/types/host_tensor.h"
 
-// Reads the cases of tests/goldens/*.json, whose content common.py describes, and builds the
-// fusions that compute them.
+// Reads the cases of tests/goldens/*.json and builds fusions that compute them. common.py describes
+// the content of the files.
 namespace heddle::testing {
 
 struct Golden {
@@ -28,7 +28,7 @@ struct Golden {
   double ulps = 4;
   bool sums = false;
   bool reference = false;  // only the reference evaluator runs the case
-  std::string text;        // the case in short, for messages
+  std::string text;        // a short form of the case, for messages
 
   std::string op() const { return call.substr(0, call.find('(')); }
 };
@@ -81,7 +81,7 @@ inline std::vector<Golden> readGoldens(const std::string& family) {
 
 inline std::vector<std::string> goldenFamilies() {
   std::vector<std::string> families;
-  std::error_code absent;  // run from another folder: no families
+  std::error_code absent;  // if the current folder is another one, there are no families
   for (const auto& entry : std::filesystem::directory_iterator("tests/goldens", absent)) {
     if (entry.path().extension() == ".json") families.push_back(entry.path().stem().string());
   }
@@ -89,7 +89,8 @@ inline std::vector<std::string> goldenFamilies() {
   return families;
 }
 
-// Renames %x0, %x1, ... of a statement to %PREFIX0, ... and %t0, ... to %PREFIXt0, ...
+// Renames %x0, %x1, ... in a statement to %PREFIX0, %PREFIX1, ..., and %t0, %t1, ... to %PREFIXt0,
+// %PREFIXt1, ...
 inline std::string renamed(const std::string& statement, const std::string& prefix) {
   std::string text;
   for (size_t i = 0; i < statement.size(); ++i) {
@@ -104,9 +105,9 @@ inline std::string renamed(const std::string& statement, const std::string& pref
 }
 
 // Builds one fusion that computes several cases. The inputs of case i are c<i>_0, c<i>_1, ..., and
-// its results r<i>_0, ... The outputs are all results in order. `joined` requires that all results
-// have one shape. It adds an expression that reads all of them, and one more output, so that they
-// may form one kernel.
+// its results are r<i>_0, r<i>_1, ... The outputs are all results in order. `joined` requires that
+// all results have one shape. It adds an expression that reads all results, and one more output, so
+// that all cases may form one kernel.
 inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = false) {
   std::string inputs;
   std::string body;
@@ -143,8 +144,8 @@ inline Fusion fusionOf(const std::vector<const Golden*>& goldens, bool joined = 
 
 inline Fusion fusionOf(const Golden& golden) { return fusionOf({&golden}); }
 
-// Returns the sum of the absolute values of the finite operands. The rounding error of a sum in any
-// order is relative to it.
+// Returns the sum of the absolute values of the finite operands. The rounding error of a sum is
+// relative to it, in any order of the terms.
 inline double magnitude(const Golden& golden) {
   double sum = 0;
   for (const HostTensor& input : golden.inputs) {
@@ -156,9 +157,9 @@ inline double magnitude(const Golden& golden) {
   return sum;
 }
 
-// `unit` is the last place of 1. `normal` is the error allowed for tiny values: the smallest normal
-// number, but for f16 only four units of its subnormal numbers, because the smallest normal number
-// of f16 is not tiny.
+// `unit` is the last place of 1. `normal` is the error that is allowed for tiny values. It is the
+// smallest normal number, except for f16: the smallest normal number of f16 is not tiny, so
+// `normal` is four units of its subnormal numbers.
 struct Precision {
   double unit;
   double normal;
@@ -172,8 +173,9 @@ inline Precision precisionOf(DType dtype) {
 }
 
 // Returns an empty text if the output is right. Integers and bools must be equal. Floats may differ
-// by `ulps` units in the last place of their dtype. The units are relative to the element, or to
-// the sum of the operands where sums may cancel. Values below the smallest normal number may be 0.
+// by `ulps` units in the last place of their dtype. The units are relative to the element. If the
+// sums of a case may cancel, the units are relative to the sum of the operands. Values below the
+// smallest normal number may be 0.
 inline std::string compare(const HostTensor& got, const Golden& golden, size_t output) {
   const HostTensor& expected = golden.outputs.at(output);
   if (got.dtype != expected.dtype || got.sizes != expected.sizes) {

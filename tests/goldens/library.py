@@ -5,8 +5,8 @@ from common import DTYPES, INF, NAN, values_of
 
 TYPES = ("f64", "f32", "bf16", "i64", "bool")
 FLOATS = ("f64", "f32", "bf16", "f16")
-OTHERS = ("f16", "i32", "i8", "u8")  # in a case of each kind
-F8 = ("f8e4m3", "f8e5m2")  # only moved
+OTHERS = ("f16", "i32", "i8", "u8")  # each kind of op has few cases of these types
+F8 = ("f8e4m3", "f8e5m2")  # f8 is only moved
 
 
 def scans(g):
@@ -40,7 +40,7 @@ def scans(g):
 def other_scans(g):
     for dtype in OTHERS:
         x = values_of(dtype)
-        if dtype != "f16":  # of floats the edges are among those of FLOATS
+        if dtype != "f16":  # for floats, the edge values are among those in scans()
             g.case("cumsum(%x0, axis=0)", [x], torch.cumsum(x, 0))
         for flag in (False, True):
             order = torch.argsort(x, dim=0, descending=flag, stable=True)
@@ -74,7 +74,7 @@ def other_scatters(g):
 
 
 def bits(x):
-    """PyTorch scatters no f8."""
+    """Returns the bits of f8 as u8, because PyTorch cannot scatter f8."""
     return x.view(torch.uint8) if x.element_size() == 1 else x
 
 
@@ -92,7 +92,7 @@ def scatters(g):
                value.scatter(1, torch.tensor([[2, 0], [1, 2], [0, 1], [1, 0]]), source[:4, :2]))
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index, source],
                value.scatter_add(0, index, source))
-        # One index for the whole row, as the gradient of an embedding has it.
+        # The whole row has one index, as in the gradient of an embedding.
         g.case("scatter_add(%x0, %x1, %x2, axis=0, stretch=true)", [value, rows, source],
                value.index_add(0, rows[:, 0], source))
         g.case("scatter_add(%x0, %x1, %x2, axis=0)", [value, index[:0], source[:0]],

@@ -1,6 +1,6 @@
-"""matmul and linear: types, batches that broadcast, operands that are views, bias, activations, 0-size, 1-d.
+"""matmul and linear: types, batches that broadcast, operands that are views, bias, activations, empty and 1-d operands.
 
-What is rounded once, behind the activation, is made in f64 and rounded here.
+heddle rounds a result once, after the activation. The expected values are therefore computed in f64 and rounded here.
 """
 import torch
 
@@ -21,7 +21,7 @@ ACTIVATIONS = {"none": lambda t: t, "relu": torch.relu,
 
 
 def values(shape, dtype):
-    """Eighths in [-2, 2] or small whole numbers: what they make is the same in any order of the sum."""
+    """Returns eighths in [-2, 2] or small integers. Sums of their products are the same in any order."""
     if dtype in INTS:
         return torch.randint(0 if dtype == "u8" else -5, 6, shape).to(DTYPES[dtype])
     return (torch.randint(-16, 17, shape) / 8).to(DTYPES[dtype])
@@ -98,7 +98,8 @@ def wraps(g):
 
 
 def float8(g):
-    """Of one f8 type or two, to a wider type or, of one, to itself; sums are exact before they are rounded."""
+    """Matrix products of one or two f8 types. The result has a wider type, or the type of both operands. Sums are exact
+    before they are rounded."""
     for a, b, result in (("f8e4m3", "f8e4m3", "f32"), ("f8e4m3", "f8e5m2", "bf16"), ("f8e5m2", "f8e4m3", "f16"),
                          ("f8e5m2", "f8e5m2", "bf16"), ("f8e4m3", "f8e4m3", None), ("f8e5m2", "f8e5m2", None)):
         to, attr = DTYPES[result or a], f", dtype={result}" if result else ""

@@ -1,4 +1,4 @@
-"""Reductions and broadcasts of the types that are narrower than they compute: sums that leave the type, ties, NaN."""
+"""Reductions and broadcasts of types that are narrower than the type in which sums are computed: overflow, ties, NaN."""
 import torch
 
 from common import DTYPES, INF, NAN
@@ -28,7 +28,7 @@ def reductions(g):
             g.case(f"any(%x0, axes={axes})", [x], (torch.any(x, axes[0]) if len(axes) == 1 else torch.any(x)).bool())
             g.case(f"all(%x0, axes={axes})", [x], (torch.all(x, axes[0]) if len(axes) == 1 else torch.all(x)).bool())
             if dtype in HALVES:
-                # Accumulated in f32 and rounded once.
+                # The reduction is computed in f32 and rounded once.
                 wide = x.float()
                 g.case(f"mean(%x0, axes={axes})", [x], torch.mean(wide, axes).to(x.dtype), ulps=1, sums=True)
                 g.case(f"var(%x0, axes={axes})", [x], torch.var(wide, axes).to(x.dtype), ulps=1)
@@ -49,7 +49,7 @@ def reductions(g):
         x[0, 1], x[1, 2], x[2, 0] = NAN, INF, -INF
         g.case("max(%x0, axes=[1])", [x], torch.amax(x, 1))
         g.case("sum(%x0, axes=[1])", [x], torch.sum(x, 1))
-        # Ones that the type does not hold beside the first, and more than it holds.
+        # In the narrow type, 2048 + 1 would be rounded to 2048. The exact sum is 2144.
         ones = torch.tensor([2048.0] + [1.0] * 96, dtype=DTYPES[dtype])
         g.case("sum(%x0, axes=[0])", [ones], torch.tensor(2144.0).to(DTYPES[dtype]), ulps=0)
     g.case("sum(%x0, axes=[0])", [torch.full((3,), 65504.0).half()], torch.tensor(INF).half())

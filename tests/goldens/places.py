@@ -1,10 +1,11 @@
-"""Elements at other places, new tensors, and how axes, sizes and indices may be written."""
+"""Ops that move elements, new tensors, and the ways to write axes, sizes and indices."""
 import torch
 import torch.nn.functional as F
 
 from common import DTYPES, INF, NAN
 
-RUN = ("f32", "bf16", "bool")  # on devices, where elements of one size are moved alike
+# Devices run only these types, because all elements of one size are moved in the same way.
+RUN = ("f32", "bf16", "bool")
 TYPES = RUN + ("i64", "f64", "f16", "i32", "i8", "u8")
 
 
@@ -81,7 +82,7 @@ def takes(g):
             g.case(f"{op}(%x0, %x1, axis={axis})", [x, at], x.gather(axis, at))
     narrow = torch.tensor([[[1, 0, 1, 0]]], dtype=torch.int32)
     g.case("take_along_axis(%x0, %x1, axis=0)", [x, narrow], x.gather(0, narrow.long()))
-    # A tensor without axes is a line of one element.
+    # A tensor without axes counts as a line of one element.
     zero, zeros = torch.tensor(0), torch.tensor([0, 0, 0])
     one = torch.tensor(2.5)
     for op in ("take_along_axis", "gather"):
@@ -155,7 +156,8 @@ def new_tensors(g):
 
 
 def no_axes(g):
-    """A tensor without axes has 0 and -1, which are none; reductions without axes are over all."""
+    """For a tensor without axes, the axes 0 and -1 are valid and mean nothing. A reduction without axes reduces all
+    axes."""
     one, whole = torch.tensor(2.5), torch.tensor(3, dtype=torch.int32)
     for axis in (0, -1):
         for op, function in (("sum", torch.sum), ("max", torch.amax), ("mean", torch.mean), ("amin", torch.amin),

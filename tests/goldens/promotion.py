@@ -1,4 +1,4 @@
-"""Result types of operands with axes, without axes (0-d) and of scalars, and what a 0-d tensor is cast to."""
+"""Result types of operands with axes, operands without axes (0-d) and scalars, and the casts of 0-d operands."""
 import torch
 
 from common import DTYPES
@@ -16,7 +16,7 @@ def point(dtype, value=2):
 
 
 def result(g, call, function, inputs):
-    """But of u8 and i8 of one kind, whose i16 heddle does not have."""
+    """Adds a case, except if the result is i16 (from u8 and i8), which heddle does not have."""
     value = function(*inputs)
     if value.dtype != torch.int16:
         g.case(call, inputs, value)
@@ -35,7 +35,7 @@ def pairs(g):
 
 
 def triples(g):
-    """Of three kinds at once: a tensor, a 0-d tensor and a scalar."""
+    """Adds cases with operands of three kinds: a condition, a tensor and a 0-d tensor."""
     for a in TYPES:
         for b in TYPES:
             condition = torch.tensor([True, False, True])
@@ -43,7 +43,7 @@ def triples(g):
 
 
 def casts(g):
-    """Values that the type of the tensor does not hold."""
+    """Adds 0-d values that the type of the tensor cannot represent."""
     for a, b, value in (("u8", "i64", 300), ("i8", "i64", 200), ("i32", "i64", 2**33 + 5), ("f16", "f32", 1e5),
                         ("f32", "f64", 1e300), ("f32", "f64", 0.1), ("u8", "i8", -3)):
         g.case("add(%x0, %x1)", [line(a), point(b, value)], torch.add(line(a), point(b, value)))
@@ -52,7 +52,7 @@ def casts(g):
 
 
 def beside_halves(g):
-    """Integers that a half type does not hold are rounded to it before an op meets them."""
+    """Integers that a half type cannot represent are rounded to it before the op."""
     for half in ("f16", "bf16"):
         h = torch.tensor([0.5, 1, 1, -3, 2048], dtype=DTYPES[half])
         for integer in ("i64", "i32"):
@@ -61,7 +61,7 @@ def beside_halves(g):
                 g.case(f"{op}(%x0, %x1)", [i, h], getattr(torch, op)(i, h))
             point = torch.tensor(2049, dtype=DTYPES[integer])
             g.case("add(%x0, %x1)", [h, point], torch.add(h, point))
-        # Compared with a half type a literal is rounded to it too.
+        # In a comparison with a half type, a literal is also rounded to this type.
         x = torch.tensor([0.1, 0.3, 2048, 0.25, -0.1], dtype=DTYPES[half])
         for op in ("eq", "lt", "ge", "ne"):
             for literal in (0.1, 0.3, 2049):
@@ -69,7 +69,7 @@ def beside_halves(g):
 
 
 def small_integers(g):
-    """Literals beside u8, i8 and i32: sums, products and bits wrap, a bound may be beyond where it bounds nothing."""
+    """Literals beside u8, i8 and i32. Sums, products and bit operations wrap. A bound may be outside of the type."""
     for name, literals in (("u8", (300, -1, 200, 2**40)), ("i8", (300, -129, 100, 2**31)), ("i32", (2**40, -(2**31) - 1))):
         ends = torch.iinfo(DTYPES[name])
         x = torch.tensor([ends.min, ends.max, 1, 100, 0], dtype=DTYPES[name])
@@ -84,7 +84,7 @@ def small_integers(g):
 
 
 def parameters_of_integers(g):
-    """A float parameter makes no float of integers."""
+    """A float parameter does not turn an integer tensor into a float tensor."""
     F = torch.nn.functional
     for name in ("i64", "i32", "i8", "u8"):
         x = torch.tensor([1, 2, 3, 100], dtype=DTYPES[name])
@@ -97,7 +97,7 @@ def parameters_of_integers(g):
 
 
 def ranges(g):
-    """arange of floats in integer types: counted as floats, stepped as integers."""
+    """arange with floats in integer types. The number of elements is computed in floats, and the steps in integers."""
     for start, stop, step in ((0, 1, 0.3), (0.5, 5, 1), (0, 5.5, 1), (-1.5, 4, 1), (0.9, 4, 0.9), (5, 0, -1.5), (0, 10, 2.0)):
         for name in ("i64", "i32", "f32", "bf16"):
             g.case(f"arange(start={start}, stop={stop}, step={step}, dtype={name})", [],

@@ -26,10 +26,10 @@ import torch
 DTYPES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i32": torch.int32, "i64": torch.int64,
           "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "f16": torch.float16, "bf16": torch.bfloat16,
           "f32": torch.float32, "f64": torch.float64}
-LIMITS = {torch.float64: 1e-9, torch.float32: 1e-3}  # conditionLimit() of bounds.h; 5e-2 for the others
+LIMITS = {torch.float64: 1e-9, torch.float32: 1e-3}  # as conditionLimit() of bounds.h; 5e-2 for other types
 
 class NotMapped(Exception):
-    """An op, or a use of it, that PyTorch does not have."""
+    """An op, or a use of an op, that PyTorch does not have."""
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ TOKEN = re.compile(r'%[A-Za-z_][\w.]*|[A-Za-z_][\w.]*|-?\d+\.\d+(?:e[+-]?\d+)?|-
 
 
 class Parser:
-    """The subset of docs/text_format.md that print() writes for fusions without meshes."""
+    """Parses the subset of docs/text_format.md that print() writes for fusions without meshes."""
 
     def __init__(self, text):
         self.tokens = TOKEN.findall(re.sub(r"#.*", "", text))
@@ -104,7 +104,7 @@ class Parser:
         return self.expression()
 
     def expression(self):
-        """A size up to the next comma or bracket, as Python text."""
+        """Returns a size, up to the next comma or bracket, as Python text."""
         text, depth = [], 0
         while depth > 0 or self.peek() not in (",", "]", ")"):
             token = self.take()
@@ -223,8 +223,9 @@ class Evaluator:
         return self.call(function, args)
 
     def call(self, function, args):
-        """A host scalar becomes a tensor without axes, which PyTorch counts for less in a promotion; a tensor
-        without axes gets one here. As printed none stands beside a tensor with axes: it was cast and broadcast."""
+        """Turns a host scalar into a tensor without axes, because PyTorch gives those a lower rank in type promotion. A
+        tensor without axes gets one axis. In printed fusions no tensor without axes is an operand beside a tensor with
+        axes, because it was cast and broadcast before."""
         bare = all(a.dim() == 0 for a in args if is_tensor(a))
         floats = any(a.dtype.is_floating_point for a in args if is_tensor(a))
         real = torch.float64 if floats else torch.float32
@@ -238,7 +239,7 @@ class Evaluator:
         result = function(*tensors)
         return result.reshape(()) if bare else result
 
-    # Of bools: heddle's logic in place of what PyTorch refuses.
+    # For bools PyTorch refuses neg, so such an op counts as not mapped.
     def op_neg(self, args, attrs):
         if args[0].dtype == torch.bool:
             raise NotMapped("neg of bool")
@@ -264,8 +265,9 @@ class Evaluator:
     def op_where(self, args, attrs):
         return self.call(torch.where, args)
 
-    # PyTorch on a CPU rounds some ops of half types inside, by where in a vector an element falls or how many there
-    # are, and its f32 square root is off by a unit for one element in five: these run one type wider.
+    # On a CPU, PyTorch rounds intermediate values of some ops of half types. The result depends on the position of an
+    # element in a vector and on the number of elements. PyTorch's f32 square root is off by one unit for one element in
+    # five. These ops therefore run in a wider type.
     @staticmethod
     def wider(function, x):
         if x.dtype in HALVES:
@@ -283,7 +285,8 @@ class Evaluator:
         return torch.sqrt(args[0].to(dtype).double()).to(dtype)
 
     def with_scalar(self, function, args):
-        """PyTorch rounds the host scalar to the half type first, on a CPU and for these two ops only."""
+        """Computes in f32 with one operand of a half type and a scalar. On a CPU, and only for add and sub, PyTorch
+        rounds the scalar to the half type first."""
         halves = [a.dtype for a in args if is_tensor(a) and a.dtype in HALVES]
         others = [a for a in args if is_tensor(a) and a.dtype not in HALVES]
         if len(halves) == 1 and not others and not all(is_tensor(a) for a in args):
@@ -342,7 +345,7 @@ class Evaluator:
         steps = self.ints(attrs.get("steps", ["1"] * len(starts)))
         return args[0][tuple(slice(*cut) for cut in zip(starts, stops, steps))]
 
-    # Parameters that PyTorch takes as numbers only.
+    # PyTorch takes the parameters of these functions only as numbers.
     def with_numbers(self, function, args):
         if any(is_tensor(a) for a in args[1:]) or not is_tensor(args[0]):
             raise NotMapped("a parameter that is a tensor")
@@ -363,7 +366,7 @@ class Evaluator:
             if bool((divisor == 0).any()):
                 raise NotMapped("division of integers by zero")
         halves = {a.dtype for a in args if is_tensor(a) and a.dtype.is_floating_point}
-        if rounding == "trunc" and halves and halves <= set(HALVES):  # truncated in f32 here, rounded first there
+        if rounding == "trunc" and halves and halves <= set(HALVES):  # truncated in f32 here; PyTorch would round first
             if len(halves) > 1:
                 raise NotMapped("div_trunc of two half types")
             args = [a.float() if is_tensor(a) else a for a in args]
@@ -380,7 +383,7 @@ class Evaluator:
         x, w = args[0], args[1]
         bias = args[2] if len(args) > 2 else None
         activation = attrs.get("activation", "none")
-        if x.dtype in HALVES:  # one rounding, behind bias and activation
+        if x.dtype in HALVES:  # one rounding, after bias and activation
             x, w, bias = x.float(), w.float(), None if bias is None else bias.float()
         y = torch.nn.functional.linear(x, w, bias)
         if activation == "relu":
@@ -464,7 +467,7 @@ class Evaluator:
 # --- comparison ------------------------------------------------------------------------------------------------------
 
 def differences(got, want, bound, slack):
-    """Number of elements compared, and text of the first that differs."""
+    """Returns the number of elements compared, and a text about the elements that differ."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return 0, f"is {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
     if not got.dtype.is_floating_point:

@@ -6,19 +6,19 @@
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 
-// Programs for every collective, with expected values written out by hand, for tests of all devices
-// and transports.
+// Programs for every collective, with expected values written out by hand. The tests of all devices
+// and transports use them.
 namespace heddle::host::testing {
 
 constexpr int64_t kCollectiveCount = 12;  // divisible by 1 to 4 ranks
 
 // Returns element i of the input of a rank.
 inline float givenTo(int rank, int64_t i) { return static_cast<float>(1000 * rank + i); }
-// Returns the number of elements that rank `from` of a team sends to rank `to`: uneven, sometimes
-// none, at most 8 in total.
+// Returns the number of elements that rank `from` of a team sends to rank `to`. The numbers differ,
+// and some are 0. In a team of at most 4 ranks, a rank sends at most 8 elements in total.
 inline int64_t unevenShare(int64_t from, int64_t to) { return (from + 2 * to) % 3; }
 
-// A job and one of its teams, in the words of the program text.
+// A job and one of its teams, in the terms of the program text.
 struct TeamSetting {
   int ranks;
   std::string mesh;
@@ -57,7 +57,7 @@ inline std::vector<TeamSetting> settingsOf(int ranks) {
   return out;
 }
 
-// wanted(team, me, i) is element i of %y of rank team[me].
+// wanted(team, me, i) is the expected element i of %y on rank team[me].
 struct CollectiveProgram {
   std::string name;
   std::string body;  // TEAM, SIZE and INDEX stand for values of the setting
@@ -104,7 +104,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
   wait $t
 )",
        [](const std::vector<int>& team, int, int64_t i) { return givenTo(team.back(), i); }},
-      // Only two ranks communicate.
+      // Only two ranks take part.
       {"SendToTheFirst", R"(
   slot %y: f32[12]
   %y = allocate
@@ -128,7 +128,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
          const bool root = me + 1 == static_cast<int>(team.size());
          return root ? sumOver(team, i) : givenTo(team[static_cast<size_t>(me)], i);
        }},
-      // Only the root allocates the larger buffer. On other ranks its slot is unallocated.
+      // Only the root allocates the larger buffer. On the other ranks the slot has no buffer.
       {"GatherAllocatesOnTheRootOnly", R"(
   slot %y: f32[12]
   slot %all: f32[SIZE, 12]
@@ -208,7 +208,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int me, int64_t i) {
          return givenTo(team[static_cast<size_t>(me)], i);
        }},
-      // The root changes from iteration to iteration, so every rank is the root once.
+      // The root is the loop index, so every rank is the root once.
       {"TheRootMayBeALoopIndex", R"(
   slot %y: f32[SIZE, 12]
   slot %row: f32[12]
@@ -222,7 +222,7 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
        [](const std::vector<int>& team, int, int64_t i) {
          return givenTo(team[static_cast<size_t>(i / kCollectiveCount)], i % kCollectiveCount);
        }},
-      // One post has operations of different sizes. One input is read twice.
+      // One post has operations of different sizes, and two of them read the same input.
       {"SeveralAllreducesInOnePost", R"(
   slot %y: f32[29]
   slot %tail: f32[5]
@@ -300,7 +300,8 @@ inline std::vector<CollectiveProgram> collectivePrograms() {
       {"AllToAllVTakesItsCountsFromTheDevice", kUnevenExchange,
        [](const std::vector<int>& team, int me, int64_t i) {
          const float got = exchangedTo(team, me, i);
-         return got < 0 ? givenTo(team[static_cast<size_t>(me)], i) : got;  // element not received
+         // If no element is received, %y keeps its own.
+         return got < 0 ? givenTo(team[static_cast<size_t>(me)], i) : got;
        }},
   };
 }
@@ -312,8 +313,8 @@ inline std::string replacedIn(std::string text, const std::string& what, const s
   return text;
 }
 
-// Builds the program and parses its printed text. Inputs are %x and the numbers of elements that
-// this rank sends and receives.
+// Builds the program, prints it, and parses the text. Its inputs are %x and the numbers of elements
+// that this rank sends and receives.
 inline Program programFor(const TeamSetting& setting, const std::string& body) {
   std::string text = "mesh @m = " + setting.mesh +
                      "\nprogram p(%x: f32[12], %s: i64[SIZE], %r: i64[SIZE]) -> (%y) {\n" + body +
@@ -332,7 +333,7 @@ inline Tensor countsOn(Device& device, const std::vector<int64_t>& values) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, host.sizes));
 }
 
-// Runs the test on one rank.
+// Runs one program on this rank and compares the result.
 inline void runCollective(const TeamSetting& setting, const CollectiveProgram& collective,
                           comm::World& world, Device& device) {
   const int rank = world.rank();

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <new>
 
-// Replaces operator new and delete of the executable by counting ones. At most one source of an
-// executable may include this header. Over-aligned memory is not counted.
+// Replaces operator new and delete of the executable by versions that count. At most one source
+// file of an executable may include this header. Over-aligned allocations are not counted.
 namespace heddle::host::testing {
 
 // Returns the number of heap allocations of the calling thread so far.
@@ -33,7 +33,7 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
   return heddle::host::testing::countedAllocate(bytes);
 }
-// GCC reports the inlined replacements of the operators as mismatched.
+// Without this pragma, GCC warns that the inlined replacements of the operators do not match.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif

@@ -10,7 +10,7 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// Reads the files of examples/ for tests. Tests run in the root of the sources.
+// Reads the files of examples/ for tests. The current folder must be the root of the sources.
 namespace heddle::host::testing {
 
 inline const char* const kFusionExamples[] = {"gelu_backward_bias_grad.fusion", "softmax.fusion",
@@ -43,8 +43,8 @@ inline const std::vector<ShardedExample>& shardedExamples() {
   return examples;
 }
 
-// Sizes for the mixture of experts: uneven blocks, ranks without tokens or experts, experts without
-// tokens and with more than one block of tokens.
+// Returns sizes for the mixture of experts. They cover uneven blocks, ranks without tokens or
+// experts, and experts with no tokens or with more than one block of tokens.
 inline const std::vector<SizeBindings>& expertSizes() {
   static const std::vector<SizeBindings> sizes = {
       {},
@@ -71,12 +71,12 @@ inline Program programExample(const std::string& name) {
   return std::get<Program>(parseFile(readExample(name), name));
 }
 
-// Parses the printed text of a program.
+// Prints the program and parses the text.
 inline Program printedAndParsed(const Program& program) {
   return std::get<Program>(parseFile(print(program), "printed"));
 }
 
-// Returns options in which every symbol of the file has the value `size`.
+// Returns options that give every symbol of the file the value `size`.
 inline HarnessOptions optionsFor(const std::vector<std::pair<std::string, int64_t>>& symbols,
                                  int ranks, int64_t size) {
   HarnessOptions options;
@@ -102,7 +102,7 @@ inline void expectExperts(const Program& program, const Fusion& reference, Harne
   expectClose(runProgram(program, options), expectedOf(reference, options), what);
 }
 
-// Requires that each rank gets back its elements doubled. A rank sends (rank + 2 * other) % 3
+// Requires that each rank gets its own elements back, doubled. A rank sends (rank + 2 * other) % 3
 // elements to each other rank.
 inline void expectExchange(const Program& program, const HarnessOptions& options,
                            const std::string& what) {
@@ -116,7 +116,7 @@ inline void expectExchange(const Program& program, const HarnessOptions& options
   expectClose(runProgram(program, options), {expected}, what);
 }
 
-// Requires that the allgather of the input is the input.
+// Requires that the output, an allgather of the input, equals the unsharded input.
 inline void expectRing(const Program& program, HarnessOptions options, const std::string& what) {
   options.runs = 3;
   const HostTensor whole = inputOf(program, 0, options.sizes, options.ranks, options.seed);
@@ -125,7 +125,7 @@ inline void expectRing(const Program& program, HarnessOptions options, const std
   EXPECT_EQ(relativeError(outputs[0], whole), 0) << what;
 }
 
-// Requires that the three iterations add 1, 3 and 5, each rounded to f32.
+// Requires that the three iterations add 1, 3 and 5, and that each sum is rounded to f32.
 inline void expectLoop(const Program& program, const HarnessOptions& options,
                        const std::string& what) {
   HostTensor expected = inputOf(program, 0, options.sizes, options.ranks, options.seed);

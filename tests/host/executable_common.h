@@ -34,7 +34,7 @@ inline std::vector<float> floatsOf(Device& device, const Argument& argument) {
   return {data, data + host.numel()};
 }
 
-// Returns a tensor at a made-up address, for the null device.
+// Returns a tensor at an invalid address, for the null device.
 inline Tensor nullTensor(std::vector<int64_t> sizes, DType dtype = DType::F32) {
   static char memory;
   return {&memory, denseDesc(dtype, std::move(sizes)), nullptr};
@@ -44,7 +44,7 @@ inline Program programOf(const std::string& text) {
   return parseProgram("heddle 1\n" + text, "test");
 }
 
-// Throws at the n-th allocation, counted from 0. -1 means never.
+// Throws at allocation number n, counted from 0; -1: never.
 class FailingAllocator : public Allocator {
  public:
   explicit FailingAllocator(Allocator& inner) : inner_(inner) {}

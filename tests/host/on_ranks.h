@@ -9,7 +9,8 @@
 
 namespace heddle::host::testing {
 
-// Runs body(world) on one thread per rank. Returns the error of each rank.
+// Runs body(world) on one thread per rank. Returns the message of each rank's error, or an empty
+// text.
 template <class Body>
 std::vector<std::string> onRanks(int ranks, const Body& body) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, ranks);

@@ -26,7 +26,7 @@ struct HarnessOptions {
   DeviceKind kind = DeviceKind::Cpu;
   CpuOptions cpu;
   SizeBindings sizes;
-  std::map<std::string, Scalar> scalars;  // by input name; other scalars have their defaults
+  std::map<std::string, Scalar> scalars;  // by name of the input; other scalars have their defaults
   uint64_t seed = 1;
   bool verify = true;
   int runs = 1;  // the outputs of the last run are returned
@@ -39,8 +39,8 @@ inline HostTensor inputOf(const Program& program, size_t position, const SizeBin
   return randomTensor(desc.dtype, desc.global, seed, slot.name);
 }
 
-// Creates a device for tests with ranks. All devices share the folder of images, so each kernel is
-// compiled once.
+// Creates a device for tests with several ranks. All devices share the folder of kernel images, so
+// each kernel is compiled once.
 inline std::unique_ptr<Device> makeTestDevice(const HarnessOptions& options) {
   switch (options.kind) {
     case DeviceKind::Null:
@@ -88,10 +88,10 @@ inline void placeBlock(HostTensor& whole, const HostTensor& local, const TensorD
   }
 }
 
-// The results of one rank, by output.
+// The results of one rank, one per output.
 struct RankOutputs {
-  std::vector<HostTensor> locals;  // a scalar is a tensor without axes
-  std::vector<TensorDesc> descs;   // a scalar has no sizes
+  std::vector<HostTensor> locals;  // a scalar output is a tensor without axes
+  std::vector<TensorDesc> descs;   // a scalar output has an empty desc
 };
 
 // Runs one rank of the job: prepares the program and runs it `options.runs` times.
@@ -167,8 +167,8 @@ inline std::vector<HostTensor> runProgram(const Program& program, const HarnessO
   return assemble(ranks);
 }
 
-// Evaluates the fusion by the reference, for the inputs that runProgram() creates from the same
-// sizes and seed.
+// Evaluates the fusion by the reference. The inputs are those that runProgram() creates from the
+// same sizes and seed.
 inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOptions& options) {
   ReferenceInputs inputs;
   for (ValueId id : fusion.inputs()) {
@@ -188,8 +188,8 @@ inline std::vector<HostTensor> expectedOf(const Fusion& fusion, const HarnessOpt
   return evaluateReference(fusion, inputs, options.sizes);
 }
 
-// Returns the largest |a - b| divided by the largest |b|, or infinity if sizes, NaNs or infinities
-// differ.
+// Returns the largest |a - b| divided by the largest |b|. Returns infinity if sizes differ, or if
+// NaNs or infinities are at different positions.
 inline double relativeError(const HostTensor& a, const HostTensor& b) {
   const double bad = std::numeric_limits<double>::infinity();
   if (a.sizes != b.sizes || a.dtype != b.dtype) return bad;

@@ -71,7 +71,7 @@ TEST_F(Cli, SegmentsAreDumpedInEveryFormat) {
   expectError("dump examples/softmax.fusion --stage host --format dot", "shows only segments");
 }
 
-// dump prints the table on standard error, so that its output can still be piped into a file.
+// dump prints the table to standard error, so its standard output can still be piped into a file.
 TEST_F(Cli, TimePassesListsEveryPass) {
   for (const char* command : {"run examples/tp_mlp.fusion --device cpu --ranks 2",
                               "dump examples/tp_mlp.fusion --ranks 2 --stage host"}) {
@@ -103,7 +103,8 @@ TEST_F(Cli, VerifyEachAcceptsEveryPass) {
   EXPECT_EQ(heddle("dump examples/tp_mlp.fusion --ranks 2 --stage all --verify-each").code, 0);
 }
 
-// Races of a skipped pass are the caller's fault, and no other pass is blamed for them.
+// If the caller skips a pass, the races that result are the caller's fault. No other pass may be
+// blamed for them.
 TEST_F(Cli, VerifyEachBlamesNoPassForASkippedOne) {
   const CliResult result =
       heddle("dump examples/tp_mlp.fusion --ranks 2 --stage host --verify-each --skip insert_sync");
@@ -168,8 +169,8 @@ TEST_F(Cli, PartialInputTakenAsCompleteFailsTheCheck) {
   EXPECT_NE(result.text.find("WRONG"), std::string::npos) << result.text;
 }
 
-// A reshape that merges a sharded axis needs even blocks. If the sizes are known to be uneven, it
-// needs a gather.
+// A reshape that merges a sharded axis needs even blocks. If the sizes are known to be uneven, the
+// axis must be gathered.
 TEST_F(Cli, GivenSizesDecideTheLowering) {
   const std::string file = write("merge.fusion",
                                  "heddle 1\nmesh @m = [x=ranks]\n"
@@ -185,7 +186,7 @@ TEST_F(Cli, GivenSizesDecideTheLowering) {
 }
 
 TEST_F(Cli, FailedCheckExitsWithOne) {
-  // The exact sum is 1. Any order of f32 additions of these large terms loses it.
+  // The exact sum is 1. Every order of f32 additions loses it, because the terms are large.
   std::vector<float> values;
   for (int i = 0; i < 500; ++i) values.push_back(1e8f + static_cast<float>(i * 1001));
   for (int i = 0; i < 500; ++i) values.push_back(-1e8f - static_cast<float>(i * 1001));

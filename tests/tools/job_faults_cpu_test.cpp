@@ -1,5 +1,5 @@
-// Tests heddle run --inject and --trace with ranks in one process. tests/mpi_losses.sh tests
-// several processes.
+// Tests `heddle run` with --inject and --trace, with ranks in one process. tests/mpi_losses.sh
+// tests several processes.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -90,7 +90,8 @@ TEST_F(CliJobFaults, DelayIsWaitedForAndCorruptionFailsTheCheck) {
   EXPECT_NE(corrupt.text.find("WRONG"), std::string::npos) << corrupt.text;
 }
 
-// The fault hits a copy that is not the first in its team, then the first one.
+// The fault first corrupts a copy of the result that is not the first of its team, then the first
+// copy.
 TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
   const std::string text =
       "heddle 1\nmesh @m = [y=2, x=2]\n"
@@ -120,7 +121,8 @@ TEST_F(CliJobFaults, EveryCopyOfAResultIsChecked) {
               ", on rank 0 (sample)", "%y, the copy of rank 1, right in 4"});
 }
 
-// First, one rank posts a collective alone. Then one rank posts two collectives in another order.
+// In the first case, one rank posts a collective alone. In the second case, one rank posts two
+// collectives in another order.
 TEST_F(CliJobFaults, WrongProgramReportsWhereItWaits) {
   const auto expectIn = [&](const std::string& body, const std::vector<std::string>& parts) {
     const std::string text =
@@ -165,8 +167,8 @@ struct Span {
   double begin, end;
 };
 
-// Each instruction that moves data appears on every rank as often as it runs. Work on one stream
-// does not overlap. The spans of all ranks in a collective overlap.
+// Each instruction that moves data must appear on every rank as often as it runs. The spans of one
+// stream must not overlap. The spans of all ranks in one collective must overlap.
 TEST_F(CliJobFaults, TimelineListsEveryInstruction) {
   const Json events = trace(run(""), "sum.json");
   std::map<std::tuple<int, int>, int> work;  // rank and instruction: number of runs

@@ -11,14 +11,14 @@ namespace fs = std::filesystem;
 
 class CliWrongInput : public Cli {
  protected:
-  // Writes a fusion of one statement with the inputs %x: f32[t] and %y: f32[u]. The statement is in
-  // line 3 of the file.
+  // Writes a fusion of one statement, with the inputs %x: f32[t] and %y: f32[u]. The statement is
+  // on line 3 of the file.
   std::string fusion(const std::string& name, const std::string& statement) {
     return write(name, "heddle 1\nfusion f(%x: f32[t], %y: f32[u]) with t = 4, u = 4 {\n  " +
                            statement + "\n  return %z\n}\n");
   }
   std::string neg() { return fusion("neg.fusion", "%z = neg(%x)"); }
-  // Requires that the output is this one message.
+  // Requires that the output of the command is this one message.
   void expectMessage(const std::string& arguments, const std::string& message) {
     const CliResult result = heddle(arguments);
     EXPECT_EQ(result.code, 2) << arguments;
@@ -139,7 +139,7 @@ TEST_F(CliWrongInput, KernelErrorsShowTheSource) {
 
 TEST_F(CliWrongInput, UnwritableCacheIsReportedOnce) {
   const std::string run = "run examples/tp_mlp.fusion --device cpu --ranks 2 --check=full";
-  // Where the folder should be, there is a file. Thus even root cannot write.
+  // There is a file in the place of the folder, so not even root can write.
   const std::string environment = "HEDDLE_CACHE_DIR=" + write("taken", "a file");
   const CliResult result = heddle(run, environment);
   EXPECT_EQ(result.code, 0) << result.text;
@@ -201,7 +201,7 @@ TEST_F(CliWrongInput, MismatchedReferenceIsReported) {
           "output %y has the sizes [32, 61] there and [61, 32] in the program");
 }
 
-// The fusion serves as the reference for the results of the host program.
+// The fusion is the reference for the results of the host program.
 TEST_F(CliWrongInput, HostProgramIsCheckedAgainstAFusion) {
   const std::string run =
       "run examples/in_place_loop.hostir --device cpu --set n=100 --check=full ";

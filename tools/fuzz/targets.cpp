@@ -25,12 +25,12 @@ void checkFusion(const std::string& text) {
   }
   HEDDLE_CHECK(print(again) == printed, "printing the parsed text differs:\n{}\n{}", printed,
                print(again));
-  // Texts with NaN are excluded.
+  // Fusions with NaN are excluded, because a NaN is not equal to itself.
   HEDDLE_CHECK(sameGraph(fusion, again) || printed.find("nan") != std::string::npos,
                "the parsed graph differs:\n{}", printed);
 }
 
-// Checks the text of a host program in the same way, except that verify() may reject the program.
+// Checks the text of a host program like checkFusion(). However, verify() may reject the program.
 void checkProgram(const std::string& text) {
   const host::Program program = host::parseProgram(text, "fuzz");
   const std::string printed = host::print(program);

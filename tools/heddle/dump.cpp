@@ -171,7 +171,8 @@ int dumpCommand(const Options& options) {
   PassTimes times;
   const host::PassOptions timed_passes = passOptions(options, set_sizes, &times);
   if (fusion != nullptr) {
-    // If a program is compiled below, that compilation is timed instead.
+    // The passes are timed here only if no program is compiled below. Otherwise that compilation is
+    // timed.
     const bool is_last = options.stage == "segments";
     dumpFusion(*fusion, ranks, options, is_last ? timed_passes : passes, pieces);
   }

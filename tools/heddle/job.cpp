@@ -137,8 +137,8 @@ std::string errorOf(const std::function<void()>& work) {
   return "";
 }
 
-// Does `work` on every process of the job, and returns whether it succeeded on all of them. The
-// first rank with an error prints the error for all ranks with the same error. All ranks wait until
+// Calls `work` on every process of the job. Returns whether it succeeded on all of them. If several
+// ranks have the same error, the first of these ranks prints it. All ranks wait until
 // the errors are printed, because mpirun ends all processes as soon as one process exits with an
 // error code.
 bool agreed(comm::World& world, const std::function<void()>& work) {

@@ -40,8 +40,8 @@ void say(const std::string& reason);
 // The exception for a fault of the caller that a process of the job has already printed.
 struct AlreadySaid : std::exception {};
 
-// The rank of a process that mpirun started. processRank() returns it before the job has started,
-// or nullopt without mpirun.
+// The rank of a process that mpirun started. processRank() returns the rank even before the job has
+// started. It returns nullopt if mpirun did not start the process.
 struct ProcessRank {
   int rank = 0;
   int ranks = 1;

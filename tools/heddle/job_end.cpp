@@ -57,7 +57,7 @@ void onEndSignal(int signal) {
 }
 
 // Ends the process. Only the thread that has set `ends` calls this function. If another rank failed
-// first, the thread of the job monitor prints the failure, and leave() waits for this.
+// first, the thread of the job monitor prints the failure, and leave() waits until it is printed.
 [[noreturn]] void leave(int code) {
   codegen::endChildProcesses();
   comm::JobMonitor* const monitor = job_monitor.load();

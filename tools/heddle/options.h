@@ -13,15 +13,15 @@ namespace heddle::tools {
 // The values of the command line. A field that a command does not use keeps its default.
 struct Options {
   std::string file;
-  std::string device;              // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
-  int ranks = 0;                   // in-process ranks; 0: one rank, or all ranks of an mpirun job
-  std::vector<std::string> set;    // t=16 for a size, S0=2.5 for a scalar
-  std::vector<std::string> input;  // T4=x.npy
-  std::string output_dir;
-  uint64_t seed = 0;
-  std::string check;      // "", "sample", "full"
-  std::string reference;  // file of the fusion to compare with; empty: the default
-  int repeat = 1;
+  std::string device;  // "cpu", "cuda", "null"; empty: cuda if there is a GPU, else cpu
+  int ranks = 0;  // number of ranks in this process; 0: one rank, or all ranks of an mpirun job
+  std::vector<std::string> set;    // sizes and scalars, such as t=16 and S0=2.5
+  std::vector<std::string> input;  // tensors in files, such as T4=x.npy
+  std::string output_dir;          // folder for the outputs; empty: outputs are not written
+  uint64_t seed = 0;               // seed of random inputs
+  std::string check;               // "sample", "full"; empty: no check
+  std::string reference;           // file of the fusion to compare with; empty: the default
+  int repeat = 1;                  // number of timed runs after the first run
   bool json = false;
   bool verify = true;
   std::string overlap = "auto";   // off, auto or a number of chunks
@@ -32,12 +32,12 @@ struct Options {
   double deadline = 10;           // seconds within which all ranks end after one is lost
   double patience = 600;          // seconds without progress until the job ends; 0: no limit
   double start = 60;              // seconds within which an mpirun job must start; 0: no limit
-  std::string inject;             // rank=2,instr=7,die
+  std::string inject;             // fault to inject, such as rank=2,instr=7,die
   std::string trace;              // file for the timeline
   int64_t memory_limit = 0;       // bytes of each rank's CPU device; 0: no limit
   std::string stage = "all";
   std::string format = "text";
-  std::string dump_dir;
+  std::string dump_dir;  // folder for the parts of a dump; empty: stdout
   bool markdown = false;
 };
 

@@ -13,9 +13,9 @@
 namespace heddle::tools {
 namespace {
 
-// Returns one part of a float element. One part of each element has a special value, and this part
-// differs from element to element. `distance` is the number of parts from the special part to this
-// part.
+// Returns one part of a float element `whole`. The reduction of all parts gives `whole`. `distance`
+// is the number of the part. Parts 0 and 1 have special values, and all further parts are equal.
+// From one element to the next, partAlong() gives part 0 to the next rank.
 double floatPart(ReduceOp op, DType dtype, double whole, int64_t distance) {
   const double twice = toDouble(roundTo(dtype, 2 * whole));
   switch (op) {

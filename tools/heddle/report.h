@@ -14,12 +14,12 @@ struct Report {
   std::string device;
   std::string transport;
   int ranks = 1;
-  std::vector<std::string> inputs;    // "%T4: f32[16, 512, 4096]"
-  std::vector<std::string> segments;  // "g0 kernel: ..."
+  std::vector<std::string> inputs;    // one line per input: "%T4: f32[16, 512, 4096]"
+  std::vector<std::string> segments;  // one line per segment: "g0 kernel: ..."
   std::vector<std::string> output_names;
   std::vector<Gathered> outputs;
-  std::vector<double> seconds;  // of each timed run, until the device has finished
-  double prepare_seconds = 0;   // of the first run, which plans, compiles and runs
+  std::vector<double> seconds;  // time of each timed run, until the device has finished
+  double prepare_seconds = 0;   // time of the first run, which plans, compiles and runs
   host::Executable::Stats stats;
   std::string check_mode;  // empty: no check was requested
   std::string reference;   // file of the reference; empty: the fusion itself

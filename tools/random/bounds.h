@@ -53,6 +53,7 @@ struct Bounded {
   std::vector<double> errors;  // per element: 0, a bound, kUnknown or kZeroOfAnySign
 };
 
+// Returns the value with the bound 0 for each element.
 Bounded exactly(HostTensor value);
 
 // Evaluates one expression. operands[i] is the value of expr.inputs[i].
@@ -66,6 +67,7 @@ std::vector<Bounded> evaluateBounded(const Fusion& fusion, const ReferenceInputs
 // Returns whether the op gives the same result on every device for the same operands.
 bool isExactOp(const OpDef& op);
 
+// Returns the largest bound with which an element is compared, relative to max(1, |v|).
 double conditionLimit(DType dtype);
 
 struct Comparison {
@@ -73,7 +75,7 @@ struct Comparison {
   int64_t compared = 0;
   int64_t exact = 0;  // compared elements that must be equal
   int64_t wrong = 0;
-  std::string first_wrong;  // "[3, 5]: got 1.5, expected 1.25 within 1e-7"
+  std::string first_wrong;  // such as "[3, 5]: got 1.5, expected 1.25 within 1e-7"
   Comparison& operator+=(const Comparison& other);
 };
 Comparison compare(const HostTensor& got, const Bounded& expected);

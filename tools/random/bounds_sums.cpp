@@ -16,8 +16,8 @@ struct Element {
 };
 
 bool isNan(const Element& e) { return std::isnan(e.value) && e.error == 0; }
-// Returns the rounding error that a scatter adds because it rounds to its own type: half a unit in
-// the last place for coarse types.
+// Returns a bound of the error of rounding `value` to a coarse type (f16, bf16, f8): about one unit
+// in the last place. Returns 0 for a type that is computed without a wider type.
 double coarseUnit(DType dtype, double value) {
   if (computeType(dtype) == dtype) return 0;
   const double unit = dtype == DType::F8E5M2 ? 4 : dtype == DType::F8E4M3 ? 8 : 128;

@@ -6,9 +6,9 @@
 
 namespace heddle::random {
 
-// Write and read a case (FusionCase) as files. PATH.fusion contains the fusion, and PATH.NAME.npy
-// contains a tensor input. PATH.layouts has a line `NAME offset strides...` for each input that is
-// not dense. Scalars become defaults of the fusion.
+// writeCase() writes a case (FusionCase) as files, and readCase() reads the files. PATH.fusion
+// contains the fusion, and PATH.NAME.npy contains a tensor input. PATH.layouts has a line `NAME
+// offset strides...` for each input that is not dense. Scalars become defaults of the fusion.
 void writeCase(const FusionCase& fusion_case, const std::string& path);
 FusionCase readCase(const std::string& fusion_file);
 

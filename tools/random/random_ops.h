@@ -11,7 +11,7 @@
 
 namespace heddle::random {
 
-// What OpMaker may use for the ops of a random fusion.
+// The values, extents and settings that OpMaker uses for the ops of a random fusion.
 struct OpContext {
   const SizeBindings& sizes;
   const std::vector<Size>& extents;  // for new axes

@@ -5,7 +5,7 @@
 
 #include "tests/comm/conformance/conformance.h"
 
-// Counts above 2^31, on any kind of memory. The buffers of one rank take 4 GiB.
+// Cases with more than 2^31 elements, on any kind of memory. The buffers of one rank take 4 GiB.
 namespace heddle::comm::conformance {
 
 constexpr int64_t kBig = (int64_t{1} << 31) + 5;
@@ -83,7 +83,7 @@ inline void runBig(Rank& rank) {
   runGroup(rank, *comm, {&op, 1});
   to.expect("broadcast", [&](int64_t i) { return bigElement(size - 1, i); });
 
-  // All of it to the next rank.
+  // Each rank sends all of its elements to the next rank.
   std::vector<int64_t> sends(team.size(), 0), receives(team.size(), 0);
   sends[static_cast<size_t>(next)] = kBig;
   receives[static_cast<size_t>(previous)] = kBig;

@@ -11,19 +11,20 @@
 
 namespace heddle::comm::conformance {
 
-// The memory in which a rank has its buffers. The stream of the rank orders all functions that do
-// not say that they wait.
+// The memory in which a rank has its buffers. All functions work in the order of the rank's stream;
+// only read() and synchronize() wait for the stream.
 class Memory {
  public:
   virtual ~Memory() = default;
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* data) = 0;
   virtual void set(void* to, unsigned char byte, size_t bytes) = 0;
-  // `from` stays as it is until synchronize() or read().
+  // Starts a copy. `from` must not change until synchronize() or read().
   virtual void upload(void* to, const void* from, size_t bytes) = 0;
-  // Waits for the stream; the bytes on the host, until the next call.
+  // Waits for the stream. Returns the bytes in host memory, which are valid until the next call.
   virtual const unsigned char* read(const void* from, size_t bytes) = 0;
-  // Host memory from which upload() is quick: one piece, until the next call.
+  // Returns host memory from which upload() is fast. There is one block, which is valid until the
+  // next call.
   virtual unsigned char* staging(size_t bytes) = 0;
   virtual void* stream() = 0;
   virtual void synchronize() = 0;
@@ -51,8 +52,9 @@ class HostMemory : public Memory {
   std::vector<unsigned char> staging_;
 };
 
-// Reports the first of `count` elements that differs from the expected one, bit for bit unless
-// `tolerance`. Returns true if there is none. Reports count elements from `first`.
+// Reports the first of `count` elements that differs from the expected one. Without `tolerance` the
+// bits must be equal. Returns true if no element differs. `first` is the index of the first element
+// in the report.
 inline bool expectElements(const std::string& what, DType dtype, const unsigned char* got,
                            const unsigned char* wanted, int64_t count, int64_t first,
                            double tolerance) {
@@ -69,7 +71,7 @@ inline bool expectElements(const std::string& what, DType dtype, const unsigned 
   return true;
 }
 
-// A buffer with guard bytes after it.
+// A buffer with guard bytes after its end.
 class Buffer {
  public:
   Buffer(Memory& memory, DType dtype, int64_t count)
@@ -89,7 +91,7 @@ class Buffer {
 
   void poison() { memory_.set(data_, kPoison, bytes_ + kGuard); }
   void upload(const unsigned char* from) { memory_.upload(data_, from, bytes_); }
-  // Element i becomes value(i).
+  // Sets element i to value(i).
   template <class Value>
   void fill(const Value& value) {
     unsigned char* bytes = memory_.staging(bytes_);
@@ -98,7 +100,8 @@ class Buffer {
     memory_.synchronize();
   }
 
-  // All bytes, until the next read of this memory; reports what was written behind them.
+  // Returns all bytes, which are valid until the next read of this memory. Reports writes after the
+  // end of the buffer.
   const unsigned char* read(const std::string& what) const {
     const unsigned char* got = memory_.read(data_, bytes_ + kGuard);
     const std::vector<unsigned char> guard(kGuard, kPoison);
@@ -107,7 +110,7 @@ class Buffer {
     }
     return got;
   }
-  // Reports the first element that is not value(i), bit for bit.
+  // Reports the first element whose bits differ from value(i).
   template <class Value>
   void expect(const std::string& what, const Value& value) const {
     std::vector<unsigned char> wanted(bytes_);

@@ -20,15 +20,16 @@ inline std::vector<int> teamAlong(const DeviceMesh& mesh, int rank, std::vector<
   return team;
 }
 
-// The teams of this rank along the axes of meshes, in the order in which all ranks create them.
-// Each partition of the job occurs once.
+// Returns the teams of this rank along the axes of several meshes, in the order in which all ranks
+// create them. Each partition of the job into teams occurs once.
 inline std::vector<std::vector<int>> teamsAlongAxes(const World& world) {
   std::vector<std::vector<int>> teams;
   if (world.size() % 2 != 0) return teams;
   DeviceMesh mesh;
   mesh.name = "m";
   const auto add = [&](std::vector<MeshAxis> axes) {
-    // A mesh looks the same from each of its devices, so all ranks leave out the same.
+    // If two meshes give one rank the same team, they give every rank the same team. All ranks
+    // therefore skip the same teams.
     const std::vector<int> team = teamAlong(mesh, world.rank(), std::move(axes));
     if (std::find(teams.begin(), teams.end(), team) == teams.end()) teams.push_back(team);
   };
@@ -70,7 +71,7 @@ inline void runBarriers(Rank& rank) {
   Buffer mark(rank.memory, DType::I64, 1), marks(rank.memory, DType::I64, size);
   Buffer parts(rank.memory, DType::I64, size), swapped(rank.memory, DType::I64, size);
   for (int round = 0; round < 20; ++round) {
-    // Beside other collectives of the group, and alone.
+    // The barrier runs once in a group with other collectives, and once alone.
     const auto part = [&](double from, double to) { return 1000.0 * round + 30 * from + to; };
     mark.fill([&](int64_t) { return 100.0 * round + comm->rank(); });
     parts.fill([&](int64_t i) { return part(comm->rank(), static_cast<double>(i)); });
@@ -93,9 +94,9 @@ inline void runTransfers(Rank& rank) {
   const int me = comm->rank(), size = comm->size();
   const int next = (me + 1) % size, previous = (me + size - 1) % size;
   for (DType dtype : kAllDTypes) {
-    if (isFloat8(dtype)) continue;  // a group with an allreduce
+    if (isFloat8(dtype)) continue;  // the group contains an allreduce, and f8 cannot be reduced
     for (int64_t count : {int64_t{0}, int64_t{1}, int64_t{37}, kLarge}) {
-      if (count == kLarge && dtype == DType::F16) continue;  // as bf16
+      if (count == kLarge && dtype == DType::F16) continue;  // BF16 covers it
       Buffer a(rank.memory, dtype, count), b(rank.memory, dtype, count);
       Buffer from_a(rank.memory, dtype, count), from_b(rank.memory, dtype, count);
       Buffer sum(rank.memory, dtype, count);
@@ -104,7 +105,8 @@ inline void runTransfers(Rank& rank) {
       };
       a.fill(value(me, 1));
       b.fill(value(me, 2));
-      // Both sends of a pair match the receives by order, whatever stands between them.
+      // The sends between two ranks match the receives in order, even with other operations between
+      // them.
       const Operation group[] = {
           {CollectiveKind::Send, a.data(), nullptr, count, dtype, ReduceOp::Sum, next},
           {CollectiveKind::Recv, nullptr, from_a.data(), count, dtype, ReduceOp::Sum, previous},
@@ -142,7 +144,7 @@ inline void runOverlapped(Rank& rank) {
     Communicator& comm = i % 2 == 0 ? *one : *two;
     tickets.push_back(comm.post({&op, 1}, rank.memory.stream()));
   }
-  // Each rank waits in an order of its own.
+  // Even and odd ranks wait for the tickets in opposite order.
   for (int i = 0; i < kPosts; ++i) {
     const int which = rank.world.rank() % 2 == 0 ? i : kPosts - 1 - i;
     finish(rank, which % 2 == 0 ? *one : *two, tickets[which]);
@@ -167,8 +169,8 @@ inline void runOrder(Rank& rank) {
   const std::vector<int> team = wholeJob(rank.world);
   const auto comm = rank.world.communicator(team);
   const int size = comm->size();
-  // In rank order the large numbers cancel before the small one arrives on the last rank. In
-  // another order it is lost.
+  // In rank order, the large numbers cancel before the last rank adds its small number. In another
+  // order the small number is lost.
   const auto term = [&](int r) { return r == 0 ? 1e30 : r == 1 ? -1e30 : 0.25 * r; };
   Buffer wide(rank.memory, DType::F32, 1000);
   wide.fill([&](int64_t) { return term(comm->rank()); });
@@ -178,7 +180,8 @@ inline void runOrder(Rank& rank) {
   for (int r = 1; r < size; ++r) expected += static_cast<float>(term(r));
   wide.expect("rank order", [&](int64_t) { return expected; });
 
-  // Half a unit in the last place each: rounded at every step it would vanish.
+  // Each small number is half a unit in the last place of 1. A sum that is rounded at each step
+  // would lose it.
   const auto small = [&](int r) { return r == 0 ? 1.0 : 0.00390625; };
   Buffer narrow(rank.memory, DType::BF16, 1000);
   narrow.fill([&](int64_t) { return small(comm->rank()); });

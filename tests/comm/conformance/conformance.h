@@ -11,13 +11,14 @@
 #include "tests/comm/conformance/buffer.h"
 #include "tests/comm/conformance/expected.h"
 
-// The cases that every transport must pass, on any kind of memory.
+// Runs the cases that every transport must pass, on any kind of memory.
 namespace heddle::comm::conformance {
 
 struct Rank {
   World& world;
   Memory& memory;
-  // The transport promises the header's order of reduction (NCCL has its own).
+  // reduces_in_rank_order: the transport reduces in the order that comm/communicator.h defines.
+  // NCCL uses its own order.
   bool reduces_in_rank_order = true;
 };
 
@@ -25,7 +26,8 @@ constexpr int kYields = 50;
 
 inline void finish(Rank& rank, Communicator& comm, Ticket ticket) {
   if (comm.isStreamOrdered()) return rank.memory.synchronize();
-  // Who only yields on a busy machine uses up its share, and then holds up the others.
+  // On a busy machine, a thread that only yields would use up its share of time and then delay the
+  // other ranks. The loop therefore sleeps after some yields.
   for (int i = 0; !comm.test(ticket); ++i) {
     if (i < kYields) std::this_thread::yield();
     if (i >= kYields) std::this_thread::sleep_for(std::chrono::microseconds(10));
@@ -36,8 +38,8 @@ inline void runGroup(Rank& rank, Communicator& comm, std::span<const Operation> 
   finish(rank, comm, comm.post(group, rank.memory.stream()));
 }
 
-// The expected result of a rank. All numbers are computed once: those of each round begin one
-// element later than those of the round before.
+// The expected result of a rank for all rounds of a case. All numbers are computed once: the
+// numbers of each round begin one element after those of the previous round.
 class Expected {
  public:
   Expected(const Case& c, const std::vector<int>& team, int me)
@@ -52,7 +54,7 @@ class Expected {
     }
   }
 
-  // Reports the first element that is another; true if there is none.
+  // Reports the first element that differs. Returns true if no element differs.
   bool check(const std::string& what, const unsigned char* got, int round, double tolerance) const {
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& part = parts_[i];
@@ -76,7 +78,7 @@ inline double toleranceOf(const Rank& rank, const Case& c) {
   return c.dtype == DType::BF16 ? 0.02 : c.dtype == DType::F16 ? 0.003 : 1e-6;
 }
 
-// Repeats one collective on the same buffers with new numbers each time.
+// Repeats one collective on the same buffers, with new numbers in each round.
 inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team, const Case& c) {
   const int me = comm.rank();
   const Sizes sizes = sizesOf(c, me, comm.size());
@@ -88,7 +90,7 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
          [&](int64_t i) { return contribution(c.dtype, c.op, team[me], i, 0); });
   const Expected expected(c, team, me);
   const double tolerance = toleranceOf(rank, c);
-  // Of a rooted one only the root has both.
+  // In a rooted collective only the root has both a send and a receive buffer.
   const bool in_place = c.in_place && sizes.sent > 0 && sizes.received > 0;
   const Buffer& result = in_place ? send : recv;
   Operation op{c.kind, send.data(), result.data(), c.count, c.dtype, c.op};
@@ -98,7 +100,9 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
   if (sizes.sent == 0) op.send = nullptr;
   if (sizes.received == 0) op.recv = nullptr;
   const std::string what = describeCase(c, team, me);
-  bool good = true;  // peers go on, so this rank does, but reports once
+  // After an error this rank continues, because the other ranks do, but it reports no further
+  // errors.
+  bool good = true;
   for (int round = 0; round < c.repeats; ++round) {
     send.upload(numbers + round * element);
     recv.poison();
@@ -110,20 +114,20 @@ inline void runCase(Rank& rank, Communicator& comm, const std::vector<int>& team
                  numbers + (c.repeats - 1) * element, sizes.sent, 0, 0.0);
 }
 
-// Every collective on the whole job and on the teams along each axis of a mesh.
+// Runs every collective on all ranks and on the teams along each axis of a mesh.
 void runCollectives(Rank& rank);
-// Groups of sends and receives: a ring, several at the same time, a rank to itself, and beside a
-// collective.
+// Runs groups of sends and receives in a ring, together with an allreduce. A job of one rank sends
+// to itself.
 void runTransfers(Rank& rank);
-// Barriers, alone and beside another collective.
+// Runs barriers alone, and in a group with other collectives.
 void runBarriers(Rank& rank);
-// Several collectives at the same time, on one team and on two.
+// Runs several collectives at the same time on two communicators of one team.
 void runOverlapped(Rank& rank);
-// exchange() and barrier().
+// Runs World::exchange() and World::barrier().
 void runExchange(Rank& rank);
-// The order and the rounding that comm/communicator.h guarantees.
+// Checks the order and the rounding of reductions that comm/communicator.h guarantees.
 void runOrder(Rank& rank);
-// Calls that must be rejected.
+// Makes calls that must be rejected.
 void runMisuse(Rank& rank);
 
 inline void runEverything(Rank& rank) {

@@ -8,11 +8,11 @@
 #include "comm/communicator.h"
 #include "tests/comm/conformance/values.h"
 
-// The cases and their expected results: closed formulas of the rank, the index and the round,
-// without any of the tested code.
+// The cases and their expected results. The results are closed formulas of rank, index and round,
+// and use none of the tested code.
 namespace heddle::comm::conformance {
 
-// Sanitizers make all of this many times slower, so they get fewer numbers.
+// Sanitizers make these cases many times slower, so they get fewer repeats and elements.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kRepeats = 5;
 constexpr int64_t kLarge = 5003;
@@ -20,11 +20,12 @@ constexpr int64_t kMegabyte = 5003;
 #else
 constexpr int kRepeats = 100;
 constexpr int64_t kLarge = 20011;
-constexpr int64_t kMegabyte = 131073;  // of f64, and an element
+constexpr int64_t kMegabyte = 131073;  // one element more than 1 MiB of f64
 #endif
 
-// HEDDLE_CONFORMANCE=full in the environment: every combination, a hundred times on the same
-// buffers. Otherwise a subset that fits in a test run (allCases()).
+// Returns whether the environment has HEDDLE_CONFORMANCE=full. In that case all combinations run,
+// each a hundred times on the same buffers. Otherwise a subset runs that fits in a test run
+// (allCases()).
 inline bool isFullSuite() {
   static const bool full = [] {
     const char* asked = std::getenv("HEDDLE_CONFORMANCE");
@@ -48,8 +49,8 @@ inline bool isRootedKind(CollectiveKind kind) {
          kind == CollectiveKind::Gather || kind == CollectiveKind::Scatter;
 }
 
-// Returns how many elements rank `from` of the team sends to rank `to` in an AllToAllV: uneven,
-// some 0. Every third rank sends nothing.
+// Returns how many elements rank `from` of the team sends to rank `to` in an AllToAllV. The counts
+// differ, some are 0, and every third rank sends nothing.
 inline int64_t unevenPart(const Case& c, int from, int to) {
   if (from % 3 == 1 || c.count == 0) return 0;
   return (from + 2 * to) % 4 == 3 ? 0 : c.count - (3 * from + to) % std::min<int64_t>(c.count, 5);
@@ -96,8 +97,8 @@ inline Sizes sizesOf(const Case& c, int me, int size) {
   return {c.count, c.count, {}, {}};
 }
 
-// A range of a result: `count` elements from index `at` are the input of rank `from` of the team,
-// or the reduction over all ranks (-1), from its element `first`.
+// A range of a result: `count` elements from index `at`. They are the input of rank `from` of the
+// team, beginning with its element `first`. from = -1: they are the reduction over all ranks.
 struct Part {
   int64_t at = 0;
   int64_t count = 0;
@@ -162,8 +163,8 @@ inline std::string describeCase(const Case& c, const std::vector<int>& team, int
   return text;
 }
 
-// One type of each size and arithmetic uses many blocks and chunks; f64 uses a megabyte. In the
-// full suite all types do.
+// Returns the element counts to test. One dtype of each size and arithmetic gets a count that takes
+// many blocks and chunks, and f64 gets a megabyte. In the full suite every dtype gets a megabyte.
 inline std::vector<int64_t> countsOf(DType dtype) {
   std::vector<int64_t> counts = {0, 1, 37};
   if (isFullSuite()) {
@@ -193,9 +194,11 @@ inline void addReductions(std::vector<Case>& cases, DType dtype, int64_t count, 
   cases.push_back({CollectiveKind::Reduce, dtype, op, count, true, 2});
 }
 
-// Each rooted collective has another root. Few repeats, except for one size and for the reductions
-// that differ most; fewer if more than three ranks share few cores. In the full suite a hundred of
-// each.
+// Returns the cases for a team of `size` ranks.
+// - Successive rooted collectives have different roots.
+// - Few cases have many repeats: moves of 37 elements, and sums and maxima of 37 elements.
+// - A team of more than three ranks has fewer repeats, because its ranks share few cores.
+// - The full suite has a hundred repeats of each case.
 inline std::vector<Case> allCases(int size) {
   const bool full = isFullSuite();
   const int many = size <= 3 || full ? kRepeats : kRepeats / 4;
@@ -203,7 +206,7 @@ inline std::vector<Case> allCases(int size) {
   for (DType dtype : kAllDTypes) {
     for (int64_t count : countsOf(dtype)) {
       addMoves(cases, dtype, count, count == 37 ? many : count < 37 ? 3 : 1);
-      if (isFloat8(dtype)) continue;  // only moved
+      if (isFloat8(dtype)) continue;  // f8 is only moved, not reduced
       for (ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Min, ReduceOp::Max, ReduceOp::Avg}) {
         if (op == ReduceOp::Avg && !isFloat(dtype)) continue;

@@ -9,8 +9,9 @@
 #include "ir/base/dtype.h"
 #include "ir/types/sharding.h"
 
-// The inputs of the ranks and the expected reductions, computed here independently. The numbers are
-// so small that every sum and product is exact in every type and in any order.
+// The inputs of the ranks and the expected reductions, computed without the tested code. The
+// numbers are so small that every sum and every product of them is exact in every type and in any
+// order.
 namespace heddle::comm::conformance {
 
 inline uint32_t mix(uint32_t rank, uint32_t index) {
@@ -21,12 +22,13 @@ inline uint32_t mix(uint32_t rank, uint32_t index) {
   return bits;
 }
 
-// Returns element `index` of the input of `rank` in a round: element `index + round` of the first
-// round.
+// Returns element `index` of the input of `rank` in a round, which is element `index + round` of
+// the input in round 0.
 inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, int round) {
   const uint32_t bits = mix(rank, static_cast<uint32_t>(index + round));
   if (dtype == DType::Bool) return bits % 5 < (op == ReduceOp::Sum || op == ReduceOp::Max ? 1 : 4);
-  const double scale = dtype == DType::I64 ? 1099511627776.0 : 1.0;  // needs all of 64 bits
+  // Values of i64 are multiples of 2^40, so they need more than 32 bits.
+  const double scale = dtype == DType::I64 ? 1099511627776.0 : 1.0;
   const double sign = dtype == DType::U8 ? 1.0 : -1.0;
   switch (op) {
     case ReduceOp::Sum:
@@ -37,7 +39,7 @@ inline double contribution(DType dtype, ReduceOp op, int rank, int64_t index, in
       return factors[bits % 4];
     }
     case ReduceOp::Min:
-    case ReduceOp::Max:  // all negative where that can be
+    case ReduceOp::Max:  // all values are negative, except in unsigned types
       return sign * (1.0 + bits % 97) * scale;
   }
   return 0.0;
@@ -53,9 +55,10 @@ inline uint16_t roundToBf16(float value) {
   return static_cast<uint16_t>(upper);
 }
 
-// Returns the bit pattern of the value >= 0 that is nearest in a type with this many mantissa bits,
-// ties to even. Patterns ascend with their values, in equal steps up to the next power of two. All
-// values here are far below the largest.
+// Returns the bit pattern of the float nearest to `value` in a small float type; ties go to even.
+// Requires value >= 0, far below the largest number of the type. `mantissa` is the number of
+// mantissa bits, `bias` that of the exponent. Bit patterns ascend with their values, in equal steps
+// up to the next power of two.
 inline uint32_t nearestPattern(double value, int mantissa, int bias) {
   const int exponent = value > 0.0 ? std::max(std::ilogb(value), 1 - bias) : 1 - bias;
   const double steps = std::nearbyint(std::ldexp(value, mantissa - exponent));
@@ -71,12 +74,12 @@ inline double f16Value(uint32_t pattern) { return smallFloat(pattern, 10, 15); }
 inline double f8e4m3Value(uint32_t pattern) { return smallFloat(pattern, 3, 7); }
 inline double f8e5m2Value(uint32_t pattern) { return smallFloat(pattern, 2, 15); }
 
-// Returns element `index` of the array at `bytes`.
+// Writes `value` to element `index` of the array at `bytes`.
 inline void put(unsigned char* bytes, DType dtype, int64_t index, double value) {
   const auto write = [&](auto element) {
     std::memcpy(bytes + index * static_cast<int64_t>(sizeof element), &element, sizeof element);
   };
-  const auto whole = [&] { return static_cast<int64_t>(value); };  // narrower ones wrap around
+  const auto whole = [&] { return static_cast<int64_t>(value); };  // narrower integers wrap around
   const double size = std::fabs(value);
   const uint32_t sign = std::signbit(value) ? 0x8000u : 0;
   switch (dtype) {

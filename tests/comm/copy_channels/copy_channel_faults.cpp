@@ -1,4 +1,5 @@
-// Copy channels that fail, cannot be created, or end at different times on different ranks.
+// Tests copy channels that fail, that cannot be created, or that end at different times on
+// different ranks.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -16,7 +17,7 @@ using namespace copy_channels;
 
 constexpr int64_t kCount = 1000;
 
-// A job in which ranks learn of failures of other ranks only through the copy channels.
+// A job whose ranks are notified of failures of other ranks only by the copy channels.
 class DeafWorld : public World {
  public:
   explicit DeafWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
@@ -53,8 +54,9 @@ std::vector<int> among(const std::vector<int>& team, int rank) {
   return std::find(team.begin(), team.end(), rank) == team.end() ? std::vector<int>{} : team;
 }
 
-// Rank 2 gives up. Rank 0 waits for it, continues in time and passes invalid data to rank 1. Rank 1
-// has no copy channel with rank 2 and probes only after its stream has ended.
+// Rank 2 fails to post and gives up. Rank 0 waits for rank 2, is released and passes invalid data
+// to rank 1. Rank 1 has no copy channel with rank 2, and probes only after its stream has ended.
+// Its probe must fail nevertheless.
 TEST(CopyChannelFaults, InvalidDataIsNeverTakenForAResult) {
   fake::setVoid(true);
   onDeafRanks(3, reduceOnStream, [](World& world) {
@@ -80,7 +82,7 @@ TEST(CopyChannelFaults, InvalidDataIsNeverTakenForAResult) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// The failure is known at once, before a thread of the job polls: a caller that probes after its
+// A failure is known at once, before any thread polls, because a caller that probes after its
 // streams have ended must see it.
 TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
@@ -96,7 +98,8 @@ TEST(CopyChannelFaults, RankThatGivesUpIsKnownBeforeItsStreamsContinue) {
       world->barrier();
       if (rank == 0) return;
       EXPECT_EQ(seat->fault(), "rank 0 has given up: out of paper");
-      // No process has the number that another one seems to have.
+      // In the case Processes each rank pretends to have another process number. No process has
+      // this number, so the rank counts as ended and needs no notice.
       EXPECT_EQ(seat->allKnow(), where == Where::Processes);
       job->setCopyChannelMember(seat);
       EXPECT_EQ(job->fault(), "rank 0 has given up: out of paper");
@@ -121,7 +124,7 @@ void reduceOrFail(void* dst, std::span<const void* const> srcs, int64_t count, D
   reduceOnStream(dst, srcs, count, dtype, op, stream);
 }
 
-// The sum fails in the second collective of a group, while the first one runs.
+// The sum of the second collective in a group fails while the first collective runs.
 TEST(CopyChannelFaults, FailureOfASumEndsAllRanks) {
   fake::setVoid(true);
   onDeafRanks(2, reduceOrFail, [](World& world) {
@@ -160,8 +163,8 @@ TEST(CopyChannelFaults, RankThatGaveUpGetsNoCommunicators) {
   EXPECT_EQ(fake::counts().blocks, 0);
 }
 
-// Rank 3 cannot access the memory of all ranks. Its teams use NCCL, the other team has its copy
-// channel, and nothing leaks.
+// Rank 3 cannot access the memory of all other ranks. Teams with rank 3 use NCCL, the other team
+// has a copy channel, and nothing leaks.
 TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
   for (const Where where : {Where::OneProcess, Where::Processes}) {
     onRanks(
@@ -180,7 +183,8 @@ TEST(CopyChannelFaults, TeamWithoutAccessUsesNccl) {
           const auto whole = world.split({0, 1, 2, 3}, kSecond);
           EXPECT_TRUE(whole->holdsDevice());
           world.barrier();
-          EXPECT_EQ(fake::counts().blocks, 2 + 6);  // of the copy channel; flags of the NCCL ones
+          // The blocks of the copy channel and the flags of the NCCL communicators.
+          EXPECT_EQ(fake::counts().blocks, 2 + 6);
           world.barrier();
         },
         where);
@@ -220,7 +224,8 @@ TEST(CopyChannelFaults, BlockStaysUntilOtherRanksHaveClosedIt) {
   EXPECT_EQ(fake::counts().freed_open, 0);
 }
 
-// Many threads abort: each NCCL communicator is aborted once, and all errors have one reason.
+// Many threads abort at the same time. Each NCCL communicator is aborted once, and all errors give
+// the same reason.
 TEST(CopyChannelFaults, CopyChannelsAndNcclEndTogether) {
   const fake::Counts before = fake::counts();
   fake::setVoid(true);
@@ -251,7 +256,8 @@ TEST(CopyChannelFaults, CopyChannelsAndNcclEndTogether) {
   });
   fake::setVoid(false);
   const fake::Counts after = fake::counts();
-  EXPECT_EQ(after.aborts - before.aborts, 2 * 3);  // and the one they are split from
+  // Per rank: the communicators `nccl` and `other`, and the one from which they are split.
+  EXPECT_EQ(after.aborts - before.aborts, 2 * 3);
   EXPECT_EQ(after.bad_aborts, 0);
   EXPECT_EQ(after.nccl, 0);
   EXPECT_EQ(after.blocks, 0);

@@ -15,7 +15,7 @@
 
 extern "C" const heddle::comm::NcclModule* heddleNcclModule();
 
-// Ranks whose GPUs are those of fake_cuda.cpp.
+// Runs ranks on the fake GPUs of fake_cuda.cpp.
 namespace heddle::comm::conformance::copy_channels {
 
 constexpr Carrier kFirst{8, 1}, kSecond{8, 2};
@@ -39,7 +39,8 @@ inline void reduceOnStream(void* dst, std::span<const void* const> srcs, int64_t
   });
 }
 
-// Runs ranks as threads of one process, or as threads that appear to be one process each.
+// OneProcess: ranks are threads of one process. Processes: ranks are threads that appear to be one
+// process each.
 enum class Where { OneProcess, Processes };
 
 inline void onRanks(int ranks, const std::function<void(World&)>& body,

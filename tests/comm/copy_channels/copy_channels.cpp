@@ -1,6 +1,6 @@
-// The copy channels of a team (comm::Carrier) with up to 8 ranks, on a fake CUDA of host memory and
-// threads: the order of barriers and the position of parts. On GPUs:
-// tests/host/whole/copy_channels_gpu_test.cpp.
+// Tests the copy channels of a team (comm::Carrier) with up to 8 ranks, on a fake CUDA of host
+// memory and threads. Checks the order of barriers and the positions of parts.
+// tests/host/whole/copy_channels_gpu_test.cpp tests them on GPUs.
 #include <chrono>
 #include <thread>
 
@@ -25,7 +25,8 @@ std::vector<Case> copyChannelCases(int ranks) {
         }
       }
     }
-    // Longer than what goes at once (HEDDLE_COPY_CHANNEL_PIECE_BYTES), and no multiple of it.
+    // The count is larger than one step of a copy channel (HEDDLE_COPY_CHANNEL_PIECE_BYTES), and
+    // not a multiple of it.
     cases.push_back({kind, DType::I64, ReduceOp::Sum, 29'003, false, 1});
   }
   return cases;
@@ -47,13 +48,13 @@ TEST(CopyChannels, Conform) {
   }
 }
 
-// Returns element i of rank `owner` in round `round`; sums of 8 are exact.
+// Returns element i of rank `owner` in round `round`. Sums of 8 elements are exact.
 float number(int owner, int round, int64_t i) {
   return static_cast<float>((i * 7 + round * 13 + owner * 5) % 101);
 }
 
-// Two copy channels on alternating streams without waits in between. Every round has its own
-// buffers, so that data that arrives too early or too late is seen.
+// Uses two copy channels on alternating streams without waits in between. Every round has its own
+// buffers, so data that arrives too early or too late is detected.
 void runUnderWay(World& world) {
   constexpr int kRounds = 60;
   constexpr int64_t kPart = 600;
@@ -92,8 +93,8 @@ TEST(CopyChannels, TwoChannelsRunAtTheSameTime) {
   onRanks(3, runUnderWay, Where::Processes);
 }
 
-// Rank 1 gives up. The streams of the other ranks wait for data that never arrives, and one rank
-// has posted more than the other.
+// Rank 1 gives up. The streams of the other ranks wait for data that never arrives. One of these
+// ranks has posted more than the other.
 TEST(CopyChannels, AbortEndsWaitingStreams) {
   onRanks(3, [](World& world) {
     StreamMemory memory;

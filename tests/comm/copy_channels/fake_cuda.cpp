@@ -1,5 +1,6 @@
-// The part of the CUDA runtime that copy channels use, on host memory. A stream is a thread that
-// sleeps now and then, so that ranks drift apart. Programs that link this file need no GPU.
+// Implements the functions of the CUDA runtime that copy channels use, on host memory. A stream is
+// a thread that sleeps now and then, so that ranks proceed at different speeds. Programs that link
+// this file need no GPU.
 #include "tests/comm/copy_channels/fake_cuda.h"
 
 #include <cuda.h>
@@ -77,7 +78,7 @@ class Stream {
   std::thread thread_;
 };
 
-// The latest record of an event, and whether it has been reached.
+// The state of an event: whether its latest record has been reached.
 struct Event {
   std::mutex mutex;
   std::shared_ptr<std::atomic<bool>> happened = std::make_shared<std::atomic<bool>>(true);
@@ -87,7 +88,8 @@ struct Event {
   }
 };
 
-// There may be only two cores for many streams that wait for each other.
+// Waits for `done`. Sleeps after some yields, because many streams may wait for each other on only
+// two cores.
 template <class Done>
 void waitUntil(const Done& done) {
   constexpr int kYields = 20;
@@ -182,7 +184,7 @@ using namespace heddle::comm::fake;
 
 extern "C" {
 pid_t getpid() noexcept {
-  constexpr int kApart = 10'000'000;  // no process has such a number
+  constexpr int kApart = 10'000'000;  // larger than any process number
   return static_cast<pid_t>(syscall(SYS_getpid)) + process * kApart;
 }
 
@@ -195,7 +197,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = 16;
   return cudaSuccess;
 }
-// Allocates pages lazily. The end of the block is not zero, unlike fresh memory.
+// Maps pages, which the kernel allocates on first use. The last bytes of the block are not zero,
+// because memory of cudaMalloc has any content.
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   constexpr size_t kDirty = 256;
   *data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -304,7 +307,7 @@ cudaError_t cudaIpcOpenMemHandle(void** data, cudaIpcMemHandle_t handle, unsigne
   ++memory().counts.opened;
   return cudaSuccess;
 }
-// Takes as long as unmapping does, on some ranks.
+// Sleeps for as long as unmapping may take. The time differs between ranks.
 cudaError_t cudaIpcCloseMemHandle(void* data) {
   std::this_thread::sleep_for(std::chrono::milliseconds(3 * process * process));
   std::lock_guard lock(memory().mutex);

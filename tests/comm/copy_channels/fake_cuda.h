@@ -11,32 +11,33 @@ namespace heddle::comm::fake {
 // Runs `work` on a stream of fake_cuda.cpp, as a kernel would.
 void launch(cudaStream_t stream, std::function<void()> work);
 
-// The process of the calling thread, as getpid() returns it; 0: the real one. Other processes can
-// open memory of this one only by IPC handles.
+// Sets the process number that getpid() returns to the calling thread; 0: the real one. Threads
+// with another number can open the memory of this thread only by IPC handles.
 void setProcess(int process);
 
-// Counters of the fakes, over all threads.
+// Counters of the fake CUDA and the fake NCCL, over all threads.
 struct Counts {
-  int64_t blocks = 0;      // of device memory that are there
-  int64_t opened = 0;      // handles
-  int64_t freed_open = 0;  // blocks that were freed while somebody had them open
-  int64_t aborts = 0;      // of NCCL communicators
-  int64_t bad_aborts = 0;  // of one that was gone
-  int64_t nccl = 0;        // communicators that are there
+  int64_t blocks = 0;      // allocated blocks of device memory
+  int64_t opened = 0;      // open IPC handles
+  int64_t freed_open = 0;  // blocks that were freed while another thread had them open
+  int64_t aborts = 0;      // aborts of NCCL communicators
+  int64_t bad_aborts = 0;  // aborts of an NCCL communicator that no longer existed
+  int64_t nccl = 0;        // existing NCCL communicators
 };
 Counts counts();
 
-// Faults of the calling thread from now on (-1: none): its GPU can access this many other GPUs; the
-// copy after this many copies fails.
+// These functions inject faults into the calling thread; -1: no fault.
+// - failAccessAfter(n): the GPU of the thread can access only n other GPUs.
+// - failCopyAfter(n): the copy after the next n copies fails.
 void failAccessAfter(int peers);
 void failCopyAfter(int copies);
 
-// Disables all copies from now on: released streams would copy invalid data at the same time, which
-// would be a data race.
+// Turns all copies off (true) or on. After an abort, the released streams would copy invalid data
+// at the same time, which would be a data race.
 void setVoid(bool is_void);
 bool isVoid();
 
-// For fake_nccl.cpp.
+// Changes the counters. fake_nccl.cpp calls this function.
 void count(const std::function<void(Counts&)>& change);
 
 }  // namespace heddle::comm::fake

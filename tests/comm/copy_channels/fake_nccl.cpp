@@ -1,4 +1,5 @@
-// The part of NCCL that comm/nccl uses: communicators are created and destroyed, and move no data.
+// Implements the functions of NCCL that comm/nccl uses. Communicators are created and destroyed,
+// but move no data.
 #include <nccl.h>
 
 #include <cstring>
@@ -29,7 +30,7 @@ ncclComm_t make() {
   return comm;
 }
 
-// Returns false if it was not there.
+// Removes the communicator. Returns false if it did not exist.
 bool destroy(ncclComm_t comm) {
   std::lock_guard lock(comms().mutex);
   if (comms().there.erase(comm) == 0) return false;

@@ -11,7 +11,8 @@ namespace {
 
 class AttentionBackwardGpu : public AttentionGpu {};
 
-// Builds a fusion of a forward, whose result is returned, and a backward.
+// Builds a fusion of attention and its backward. The fusion returns the result and the three
+// gradients.
 Fusion backwardOf(DType dtype, bool causal) {
   return parseFusion(fmt::format(
       "heddle 1\nfusion f(%g: {0}[b, h, t, f], %q: {0}[b, h, t, e], %k: {0}[b, h, s, e], "
@@ -21,7 +22,7 @@ Fusion backwardOf(DType dtype, bool causal) {
       name(dtype), causal));
 }
 
-// Exact gradients, and the error that host/device/attention.h allows for each element.
+// The exact gradients, and for each element the error that host/device/attention.h allows.
 struct ExactGradients {
   std::vector<double> dq, dk, dv;
   std::vector<double> off_dq, off_dk, off_dv;
@@ -33,7 +34,7 @@ struct HeadOperands {
   double unit;
 };
 
-// Adds the contribution of one query. `first_key` is the first key of its head.
+// Adds the contribution of one query row. `first_key` is the first key row of its head.
 void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t seen,
               ExactGradients& out) {
   const auto at = [](int64_t i, int64_t width, int64_t d) {
@@ -77,8 +78,8 @@ void addQuery(const HeadOperands& in, int64_t row, int64_t first_key, int64_t se
   }
 }
 
-// Compares each element with its bound. Compares the mean error with a few roundings, which are far
-// below the bounds.
+// Compares each element with its bound. Also requires that the mean error is at most a few
+// roundings. This limit is far below the bounds.
 void expectGradient(const std::vector<double>& exact, const std::vector<double>& off, double unit,
                     bool in_the_mean, const HostTensor& got, const std::string& what) {
   const std::vector<double> ys = attentionNumbers(got);
@@ -96,7 +97,7 @@ void expectGradient(const std::vector<double>& exact, const std::vector<double>&
   }
 }
 
-// `got` holds dq, dk and dv.
+// Compares the gradients with `got`, which holds dq, dk and dv.
 void expectGradients(const AttentionShape& x, bool causal, const std::vector<HostTensor>& operands,
                      const std::vector<HostTensor>& got, const std::string& what,
                      bool in_the_mean = true) {
@@ -121,7 +122,7 @@ void expectGradients(const AttentionShape& x, bool causal, const std::vector<Hos
   expectGradient(exact.dv, exact.off_dv, u, mean, got[2], what + ", dv");
 }
 
-// Returns g, q, k and v.
+// Returns random g, q, k and v.
 std::vector<HostTensor> backwardOperands(DType dtype, const AttentionShape& x, bool one_head) {
   return {attentionSample(dtype, {x.batch, x.heads, x.queries, x.v_width}, "g", one_head),
           attentionSample(dtype, {x.batch, x.heads, x.queries, x.width}, "q", one_head),
@@ -130,7 +131,7 @@ std::vector<HostTensor> backwardOperands(DType dtype, const AttentionShape& x, b
 }
 
 constexpr AttentionShape kBackwardShapes[] = {
-    {2, 2, 33, 128, 40, 24},  // tested in every layout
+    {2, 2, 33, 128, 40, 24},  // this shape is tested in every layout
     {2, 3, 128, 256, 64, 64}, {1, 2, 70, 128, 128, 128}, {1, 2, 200, 128, 64, 64},
     {1, 2, 100, 100, 64, 64}, {1, 1, 2, 384, 8, 8},
 };
@@ -163,9 +164,9 @@ TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsForEveryLayout) {
   }
 }
 
-// All scores are about -128, and their exponentials are 0 in f32. If a kernel used another score
-// for a missing key, its exponential would be infinite relative to them. Differences of large terms
-// cancel, so only the bounds apply.
+// All scores are about -128, so their exponentials are 0 in f32. If a kernel used another score for
+// a missing key, the exponential of that score would be infinite relative to them. Differences of
+// large terms cancel, so the test compares only with the bounds.
 TEST_F(AttentionBackwardGpu, GradientsAreWithinBoundsWhenAllExponentialsVanish) {
   for (bool causal : {false, true}) {
     FusionExecutor executor(backwardOf(DType::BF16, causal), {device_.get()});

@@ -20,10 +20,10 @@ namespace heddle::host {
 enum class AttentionLies : uint8_t {
   Plain,       // row-major
   TokensOut,   // [batch, tokens, heads, width] in memory, viewed as [batch, heads, tokens, width]
-  WithGaps,    // rows of width + 3: copied
-  Stretched,   // all heads share one, with stride 0: copied
-  Misaligned,  // row-major, two bytes off
-  Between,     // two bytes off, with foreign elements between the rows of heads and width
+  WithGaps,    // rows of width + 3; heddle copies the operand
+  Stretched,   // all heads share one head with stride 0; heddle copies the operand
+  Misaligned,  // row-major, starts two bytes after an aligned address
+  Between,  // starts two bytes after an aligned address, with other elements between rows and heads
 };
 
 struct AttentionShape {
@@ -70,8 +70,8 @@ class AttentionGpu : public GpuDeviceFixture {
     return {memory, desc, {}};
   }
 
-  // Requires zeros between the elements. place() writes zeros there, and nothing else may write
-  // there.
+  // Requires that the memory between the elements is zero. place() writes zeros there, and nothing
+  // else may write there.
   void expectZerosBetween(const Tensor& tensor) {
     const auto size = static_cast<size_t>(tensor.desc.allocBytes());
     std::vector<std::byte> bytes(size);
@@ -95,7 +95,7 @@ inline std::vector<double> attentionNumbers(const HostTensor& tensor) {
   return result;
 }
 
-// Returns the result of one query. `first_key` is the first key of its head.
+// Returns the exact result of one query row. `first_key` is the first key row of its head.
 inline std::vector<double> attentionRow(const AttentionShape& x, const std::vector<double>& q,
                                         int64_t row, const std::vector<double>& k,
                                         const std::vector<double>& v, int64_t first_key,

@@ -102,7 +102,8 @@ TEST_F(AttentionGpu, UnsupportedWidthsRunAsOps) {
   }
 }
 
-// Requires these library calls on one rank and on two, and the results of the ops.
+// Requires these library calls, on one rank and on two, and compares the results with those of the
+// ops.
 void expectCalls(const Fusion& fusion, const std::vector<std::string>& calls) {
   for (int ranks : {1, 2}) {
     testing::HarnessOptions options;

@@ -31,7 +31,7 @@ struct Args {
   float add;
 };
 
-// Compiles the source above to a shared object once.
+// Compiles kSource to a shared object once, and loads it.
 class CpuKernels : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -66,7 +66,7 @@ class CpuKernels : public ::testing::Test {
     for (float add : {1.0F, 2.0F}) {
       Args args{out.data(), n, add};
       device.launch(kernel, stage, reinterpret_cast<std::byte*>(&args), stream, {});
-      args.add = -1000;  // launch() has copied the arguments
+      args.add = -1000;  // no effect: launch() has already copied the arguments
     }
     device.destroyStream(stream);
     for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out[i], 3.5F + 2 * static_cast<float>(i)) << i;
@@ -118,7 +118,7 @@ TEST_F(CpuKernels, LoadErrorsNameTheFile) {
   EXPECT_THROW(device->load(file(), "absent"), UserError);
 }
 
-// One of two in-process ranks with two streams each. Both streams post collectives with one
+// Runs one of two in-process ranks with two streams each. Both streams post collectives to the same
 // communicator.
 void ringRank(comm::World& world, std::optional<uint64_t> seed, std::vector<float>& sums) {
   CpuOptions options;

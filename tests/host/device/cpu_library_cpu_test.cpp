@@ -42,8 +42,8 @@ TEST_P(CpuLibrary, EveryCaseMatchesTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(DTypes, CpuLibrary, ::testing::ValuesIn(kAllDTypes),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// Adds 1 and many times a quarter of the last place of 1. A sum that is rounded at each step would
-// stay at 1.
+// Adds 1 and many times a quarter of the last place of 1. If each step were rounded, the sum would
+// stay 1.
 TEST(CpuLibraryRounding, SumsAreRoundedOnce) {
   auto device = makeCpuDevice();
   const std::pair<DType, int> types[] = {{DType::BF16, 9}, {DType::F16, 12}};
@@ -114,8 +114,9 @@ TEST(CpuAttention, LibraryCallIsRefused) {
   EXPECT_NO_THROW(idle.run({Tensor{q.data, desc, {}}}).wait());
 }
 
-// A single query, as in a decoder, is no separate case for a forward. It would be compiled again
-// for it.
+// decidingSizes() returns the numbers that decide whether the library computes an attention. For a
+// forward, a single query (as in a decoder) must give the same numbers as several queries.
+// Otherwise heddle would lower the fusion again.
 TEST(CpuAttention, DecidingSizesDependOnTheLimitsOfTheLibrary) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, f], %q: f16[t, e], %k: f16[s, e], %v: f16[s, f]) {\n"
@@ -154,7 +155,8 @@ TEST(CpuAttention, BackwardChecksQueriesKeysAndVersion) {
   EXPECT_EQ(why(false, 2, 0, 91900), "there are no keys");
 }
 
-// A device with a library for attention runs one call each, in any order of groups.
+// If a device has a library for attention, the forward and the backward become one library call
+// each.
 TEST(CpuAttention, ForwardAndBackwardLowerToOneCallEach) {
   const Fusion fusion = parseFusion(
       "heddle 1\nfusion f(%g: bf16[h, t, e], %q: bf16[h, t, e], %k: bf16[h, s, e], "

@@ -56,7 +56,7 @@ TEST(CpuMatmulErrors, MismatchedSizesAndDtypesAreRefused) {
   EXPECT_THROW(device->prepareMatmul(spec, {}), UserError);
 }
 
-// 1 + 256 * 2^-9 is 1.5 in f32. A sum that is rounded to bf16 at each step would stay at 1.
+// In f32, 1 + 256 * 2^-9 is 1.5. If each step were rounded to bf16, the sum would stay 1.
 TEST(CpuMatmulRounding, Bf16IsRoundedOnce) {
   Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
   for (int64_t p = 0; p < 257; ++p) {

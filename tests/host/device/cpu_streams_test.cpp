@@ -14,7 +14,7 @@
 namespace heddle::host::device_streams_test {
 namespace {
 
-// Each test runs with ordinary streams and with adversarial order.
+// Runs each test twice: with the normal scheduler of streams, and with the adversarial one.
 class CpuStreams : public ::testing::TestWithParam<bool> {
  protected:
   CpuOptions options() const {
@@ -93,8 +93,8 @@ TEST_P(CpuStreams, WaitRefersToTheEarlierRecord) {
       },
       b, {});
   if (!GetParam()) {
-    // The event is recorded again after work that cannot finish. b must not wait for the second
-    // record.
+    // The event is recorded again after work that cannot finish. Stream b must not wait for the
+    // second record.
     device->hostTask([open] { open.wait(); }, a, {});
     device->recordEvent(event, a);
     EXPECT_FALSE(device->eventDone(event));
@@ -199,7 +199,7 @@ TEST_P(CpuStreams, MemoryLimitIsEnforced) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0U);
   EXPECT_THROW(pool.allocate(1, a), std::bad_alloc);
   pool.deallocate(block, 1 << 20, a);
-  // Free blocks of another size or stream are released to make room.
+  // The pool frees blocks of other sizes or streams if it needs memory.
   void* small = pool.allocate(1 << 19, b);
   pool.deallocate(small, 1 << 19, b);
   EXPECT_THROW(pool.allocate(int64_t{1} << 62, a), std::bad_alloc);

@@ -43,7 +43,7 @@ TEST_F(CudaLibraryGpu, EveryCaseMatchesTheDefinition) {
   expectFloat8Refused([&](const LibraryCall& call) { return device_->libraryWorkspace(call); });
 }
 
-// The line is too long for one block.
+// The line does not fit into one block.
 TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   constexpr int64_t kLine = (int64_t{1} << 20) + 3;
   std::mt19937 random(7);
@@ -71,7 +71,7 @@ TEST_F(CudaLibraryGpu, LineOfAMillionElementsIsRight) {
   }
 }
 
-// There are more lines than are sorted at once.
+// The lines do not fit into one group of lines that are sorted together.
 TEST_F(CudaLibraryGpu, LinesBeyondOneGroupAreSorted) {
   std::mt19937 random(9);
   LibraryRun sort{LibraryFunction::Argsort,
@@ -82,7 +82,7 @@ TEST_F(CudaLibraryGpu, LinesBeyondOneGroupAreSorted) {
   checkArgsort(sort, random, [&](LibraryRun& made) { runOn(made); });
 }
 
-// The result has the same bits in every run, whatever the order of the blocks.
+// The result has the same bits in every run, although blocks run in any order.
 TEST_F(CudaLibraryGpu, SumsAreDeterministic) {
   std::mt19937 random(3);
   constexpr int64_t kSources = 100000;

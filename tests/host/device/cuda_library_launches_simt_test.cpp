@@ -1,4 +1,4 @@
-// Runs the CUDA kernels of the library functions, and the steps that launch them, on the host.
+// Runs the CUDA kernels of the library functions, and the code that launches them, on the host.
 #include <gtest/gtest.h>
 
 #include "host/device/cuda_library_launches.h"
@@ -56,7 +56,7 @@ class HostLauncher : public LibraryLauncher {
     hdl::Args copy;
     std::memcpy(&copy, &args, sizeof(copy));
     const Entry entry = kEntries[static_cast<size_t>(kernel)];
-    // Fewer blocks must give the same result, because each block loops over the remaining work.
+    // Each block loops over the remaining work, so fewer blocks must give the same result.
     simt::grid().run(seed_ % 2 == 0 ? blocks : std::min<int64_t>(blocks, 3), kLibraryThreads, seed_,
                      [&] { entry(copy); });
   }
@@ -78,19 +78,19 @@ void runSteps(LibraryRun& run, uint64_t seed) {
 
 class CudaLibraryLaunchesSimt : public ::testing::TestWithParam<DType> {};
 
-// Includes lines that are sorted by digits, but none that would take minutes.
+// The cases include lines that are sorted by digits, but no line that would take minutes.
 TEST_P(CudaLibraryLaunchesSimt, EveryCaseMatchesTheDefinition) {
   const auto seed = static_cast<uint64_t>(GetParam());
   checkEveryLibraryCase(
       GetParam(), [&](LibraryRun& run) { runSteps(run, seed); }, 4200);
 }
 
-// I64 and BF16 cover sums of both kinds, and keys of 64 and of 32 bits.
+// I64 and BF16 cover both kinds of sums, and keys of 64 and of 32 bits.
 INSTANTIATE_TEST_SUITE_P(DTypes, CudaLibraryLaunchesSimt,
                          ::testing::Values(DType::I64, DType::BF16),
                          [](const auto& info) { return std::string(name(info.param)); });
 
-// Other dtypes differ only in loads, stores and keys.
+// The other dtypes differ only in loads, stores and sort keys.
 TEST(CudaLibraryLaunchesSimtCases, SmallCasesOfEveryDtypeAreRight) {
   std::mt19937 random(3);
   for (DType dtype : kAllDTypes) {

@@ -31,7 +31,7 @@ class CudaMatmulGpu : public GpuDeviceFixture {
 
 constexpr DType kFloats[] = {DType::F32, DType::F64, DType::F16, DType::BF16};
 
-// heddle's own kernel computes integers and bools, and cuBLASLt the other dtypes.
+// heddle's own kernel multiplies integers and bools, cuBLASLt the other dtypes.
 TEST_F(CudaMatmulGpu, EveryCaseMatchesLoops) {
   std::mt19937 random(11);
   for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32,
@@ -44,7 +44,7 @@ TEST_F(CudaMatmulGpu, EveryCaseMatchesLoops) {
       fillRandom(a, random);
       fillRandom(b, random);
       ASSERT_NO_THROW(multiply(a, b, c, stream_));
-      // bf16 is exact for integers up to 256. The sums here are far below.
+      // bf16 represents all integers up to 256. The sums here are far below 256.
       checkMatmul(a, b, c);
     }
   }
@@ -84,7 +84,7 @@ TEST_F(CudaMatmulGpu, F32KeepsFullPrecision) {
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(c.at({i, 63 - i}), fine);
 }
 
-// 1 + 256 * 2^-9 is 1.5 in f32. A sum that is rounded to bf16 at each step would stay at 1.
+// In f32, 1 + 256 * 2^-9 is 1.5. If each step were rounded to bf16, the sum would stay 1.
 TEST_F(CudaMatmulGpu, Bf16AccumulatesInF32) {
   Matrix a(DType::BF16, {1, 257}, {}), b(DType::BF16, {257, 1}, {}), c(DType::BF16, {1, 1}, {});
   for (int64_t p = 0; p < 257; ++p) {
@@ -126,8 +126,8 @@ TEST_F(CudaMatmulGpu, SeveralThreadsMultiplyConcurrently) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Covers every memory order, aligned and not: direct calls of cuBLASLt, operands packed for it, and
-// heddle's own kernel.
+// Covers every memory order, aligned and misaligned. Some orders are direct calls of cuBLASLt, some
+// need packed operands, and some need heddle's own kernel.
 TEST_F(CudaMatmulGpu, Float8IsRightInEveryMemoryOrder) {
   std::mt19937 random(8);
   const std::vector<int64_t> dense, a_turned{20 * 32, 1, 20}, b_turned{32 * 48, 1, 32};
@@ -159,8 +159,8 @@ TEST_F(CudaMatmulGpu, Float8IsRightInEveryMemoryOrder) {
   }
 }
 
-// Bias and activation after an f8 matrix product: heddle's kernel computes them for f32, cuBLASLt
-// for bf16, for which it has an algorithm.
+// Covers bias and activation after a matrix product of f8 operands. For an f32 result heddle's
+// kernel computes them. For a bf16 result cuBLASLt has an algorithm that computes them.
 TEST_F(CudaMatmulGpu, Float8BiasAndReluAreRight) {
   std::mt19937 random(9);
   for (const DType result : {DType::F32, DType::BF16}) {

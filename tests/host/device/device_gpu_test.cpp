@@ -91,7 +91,7 @@ TEST_F(CudaDeviceGpu, LaunchRaisesTheSharedMemoryLimit) {
             std::string::npos);
 }
 
-// The producer spins for a while. A consumer that does not wait would read too early.
+// The producer spins for a while, so a consumer that does not wait reads too early.
 TEST_F(CudaDeviceGpu, EventsOrderStreams) {
   KernelHandle kernel = compile(kKernels, "store");
   Stream other = device_->createStream();
@@ -199,7 +199,8 @@ TEST_F(CudaDeviceGpu, TeamOfOneCopies) {
   EXPECT_EQ(download<int>(to, 4, stream_), (std::vector<int>{1, 2, 1, 2}));
 }
 
-// A failed kernel makes the device unusable for the process, so this test runs in a child process.
+// After a failed kernel the process cannot use the device any more, so this test runs in a child
+// process.
 TEST_F(CudaDeviceGpu, LateErrorAppearsInSynchronize) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail_late = [&] {

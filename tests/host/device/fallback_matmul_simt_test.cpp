@@ -1,5 +1,5 @@
-// Runs the CUDA kernels of matrix products that cuBLASLt does not compute on the host, and compiles
-// them with NVRTC.
+// Tests the CUDA kernels for matrix products that cuBLASLt does not compute. Runs them on the host,
+// and compiles them with NVRTC.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -169,7 +169,8 @@ TEST(FallbackMatmulSimtEpilogue, IntegersWrapAfterBiasAndBeforeRelu) {
   }
 }
 
-// c has dense columns, as after a call of cuBLASLt. The epilogue must be exact to the last bits.
+// c has dense columns, as after a call of cuBLASLt. Its errors may be a
+// few units in the last place.
 TEST(FallbackMatmulSimtEpilogue, GeluOfF64AndF32IsExact) {
   for (const DType dtype : {DType::F64, DType::F32}) {
     Matrix a(dtype, {3, 1}, {}), b(dtype, {1, 4}, {}), c(dtype, {3, 4}, {1, 3}),

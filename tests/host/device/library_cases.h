@@ -13,8 +13,8 @@
 #include "ir/base/error.h"
 #include "tests/host/device/matmul_cases.h"
 
-// Calls of the library functions for every device, and checks against the definitions of the
-// functions.
+// Calls the library functions (cumsum, argsort, scatter, scatter_add) on any device, and compares
+// the results with the definitions of the functions.
 namespace heddle::host {
 
 struct LibraryRun {
@@ -22,7 +22,7 @@ struct LibraryRun {
   int64_t axis;
   bool descending;
   std::vector<Matrix> in;
-  Matrix out;  // argsort: may have fewer elements than the line
+  Matrix out;  // for argsort: may have fewer elements than the line
 
   LibraryCall call() const {
     LibraryCall call;
@@ -40,7 +40,8 @@ struct LibraryRun {
 };
 using RunLibrary = std::function<void(LibraryRun&)>;
 
-// Returns values with ties, both zeros, infinities and NaN, and the ends of integer ranges.
+// Returns a random value for sorting. Floats include ties, both zeros, infinities and NaN; integers
+// include the ends of the range.
 inline Scalar sortable(DType dtype, std::mt19937& random) {
   const double inf = std::numeric_limits<double>::infinity();
   if (isFloat(dtype)) {
@@ -82,7 +83,8 @@ inline bool above(const Scalar& a, const Scalar& b) {
   return std::isnan(x) ? !std::isnan(y) : x > y;
 }
 
-// Uses small integers. Their sums are exact, so each element is its sum rounded once.
+// The operands are small integers. Their sums are exact, so each result is an exact sum, rounded
+// once.
 inline void checkCumsum(LibraryRun& run, std::mt19937& random, const RunLibrary& device) {
   fillRandom(run.in[0], random);
   device(run);
@@ -144,7 +146,7 @@ inline void checkScatter(LibraryRun& run, std::mt19937& random, const RunLibrary
   const int64_t extent = run.out.desc.sizes[axis];
   Matrix& index = run.in[1];
   forIndices(index.desc.sizes, [&](const std::vector<int64_t>& at) {
-    // Some indices are outside of the axis, and some of these far outside.
+    // Some indices are outside of the axis, and a few of them are far outside.
     const int64_t target = static_cast<int64_t>(random() % static_cast<uint64_t>(extent + 2)) - 1;
     storeElement(index.bytes.data(), index.desc.dtype, index.place(at),
                  random() % 8 == 0 ? target * 1000000007 : target);
@@ -219,7 +221,7 @@ inline std::vector<ScatterCase> scatterCases() {
 
 inline bool takesSums(DType dtype) { return !isFloat8(dtype); }
 
-// Checks the scans and sorts of one case.
+// Checks cumsum and argsort for one case.
 inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
                           const RunLibrary& device) {
   SCOPED_TRACE(std::string(name(dtype)) + str(c.sizes) + " axis " + std::to_string(c.axis));
@@ -239,7 +241,8 @@ inline void checkLineCase(DType dtype, const LineCase& c, std::mt19937& random,
   }
 }
 
-// scatter and scatter_add have different index types, i32 and i64. `narrow` selects which has i32.
+// scatter and scatter_add get indices of different types, i32 and i64. `narrow` selects the
+// function that gets i32.
 inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std::mt19937& random,
                              const RunLibrary& device) {
   for (LibraryFunction function : {LibraryFunction::Scatter, LibraryFunction::ScatterAdd}) {
@@ -257,7 +260,7 @@ inline void checkScatterCase(DType dtype, const ScatterCase& c, bool narrow, std
   }
 }
 
-// Skips lines of more than `large` elements.
+// Runs all cases, except for lines of more than `large` elements.
 inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
                                   int64_t large = INT64_MAX) {
   std::mt19937 random(static_cast<unsigned>(dtype) + 5);
@@ -272,7 +275,7 @@ inline void checkEveryLibraryCase(DType dtype, const RunLibrary& device,
   }
 }
 
-// Requires that cumsum, argsort and scatter_add refuse f8, which library functions can only move.
+// Requires that cumsum, argsort and scatter_add refuse f8. Library functions can only move f8.
 inline void expectFloat8Refused(const std::function<int64_t(const LibraryCall&)>& workspace) {
   for (DType dtype : {DType::F8E4M3, DType::F8E5M2}) {
     const Matrix x(dtype, {4}, {});

@@ -12,7 +12,7 @@
 namespace heddle::host::device_module_test {
 namespace {
 
-// Sets an environment variable for one test.
+// Sets an environment variable and restores it in the destructor.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

@@ -10,10 +10,10 @@
 #include "host/device/device.h"
 #include "ir/types/tensor.h"
 
-// Matrix products for every device, and checks against plain loops in double.
+// Computes matrix products on any device, and compares the results with plain loops in double.
 namespace heddle::host {
 
-// A tensor in host memory with any strides, and its values as doubles.
+// A tensor in host memory with any strides, and its values in double.
 struct Matrix {
   TensorDesc desc;
   std::vector<std::byte> bytes;
@@ -57,8 +57,8 @@ inline void fillRandom(Matrix& matrix, std::mt19937& random) {
   } while (nextIndex(index, matrix.desc.sizes));
 }
 
-// Returns the index into an operand. Batch axes are right-aligned, and the index of an axis of
-// extent 1 stays 0.
+// Returns the index of an element of an operand, for an index of the result. Batch axes are aligned
+// at the right, and the index along an axis of extent 1 is always 0.
 inline std::vector<int64_t> operandIndex(const Matrix& x, const std::vector<int64_t>& c_index,
                                          int64_t row, int64_t column) {
   const size_t rank = x.desc.rank();

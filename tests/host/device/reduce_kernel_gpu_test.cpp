@@ -17,7 +17,7 @@ class ReduceKernelGpu : public GpuDeviceFixture {
     GpuDeviceFixture::SetUp();
     if (!IsSkipped()) reduce_ = cudaModule().makeReduce(0);
   }
-  // Reduces the inputs of all ranks on the GPU and returns the elements.
+  // Reduces the inputs of all ranks on the GPU. Returns the result.
   std::vector<Scalar> reduced(const std::vector<std::vector<Scalar>>& ranks, DType dtype,
                               ReduceOp op, bool in_place) {
     const size_t count = ranks[0].size();
@@ -42,7 +42,8 @@ class ReduceKernelGpu : public GpuDeviceFixture {
   comm::DeviceReduce reduce_;
 };
 
-// Computes the expected value: ranks in order, f32 and bf16 combined in f32 and rounded at the end.
+// Returns the expected value. Ranks are combined in order; f32 and bf16 are combined in f32 and
+// rounded once at the end.
 double expected(const std::vector<double>& values, DType dtype, ReduceOp op) {
   const auto round = [&](double x) {
     return dtype == DType::F32 || dtype == DType::BF16 ? static_cast<float>(x) : x;
@@ -121,7 +122,7 @@ TEST_F(ReduceKernelGpu, WrongCallsAreRefused) {
   reduce_(memory, srcs, 0, DType::F32, ReduceOp::Sum, stream_);
 }
 
-// Three ranks on one GPU communicate through Device::communicate. Each has its own device.
+// Three ranks, each with its own Device on the same GPU, communicate by Device::communicate.
 TEST_F(ReduceKernelGpu, InProcessRanksReduceOnOneGpu) {
   constexpr int kRanks = 3;
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cuda, kRanks);

@@ -9,10 +9,13 @@
 #include <memory>
 #include <vector>
 
-// Runs CUDA text on the host. Include this header, then the text. The threads of a block are fibers
-// that alternate between barriers, in an order that a seed decides. Blocks run one after the other.
-// Every barrier, of a block or of a warp, must be reached by all threads of the block; otherwise
-// the run aborts. Shuffles need all 32 lanes.
+// Runs CUDA text on the host. Include this header first, then the CUDA text.
+// - The threads of a block are fibers. They run in turn, each up to its next barrier, in an order
+//   that depends on a seed.
+// - Blocks run one after the other.
+// - All threads of a block must reach every barrier, including barriers of a warp. Otherwise the
+//   run aborts.
+// - Shuffles need all 32 lanes of a warp.
 namespace heddle::simt {
 
 struct Dim {
@@ -39,7 +42,8 @@ class Grid {
     ++fiber.barriers;
     swapcontext(&fiber.context, &scheduler_);
   }
-  // Exchanges values between all threads. The next exchange may begin while a thread still reads.
+  // Exchanges values between all threads. There are two buffers, because the next exchange may
+  // begin while a thread still reads.
   template <class T>
   T exchange(T value, int from) {
     const size_t phase = fibers_[static_cast<size_t>(current_)]->barriers % 2;
@@ -94,9 +98,9 @@ class Grid {
     for (bool left = true; left; ++round) left = runRound(seed, round);
   }
 
-  // Runs each thread to its next barrier or to its end. All threads must reach the same one.
+  // Runs each thread to its next barrier or to its end. All threads must end in the same round.
   bool runRound(uint64_t seed, uint64_t round) {
-    // An odd multiplier visits all threads, because their number is a power of two.
+    // The number of threads is a power of two, so an odd step visits every thread once.
     const uint64_t step = 2 * (seed * 7919 + round % 5) + 1;
     int done = 0;
     for (int i = 0; i < threads_; ++i) {

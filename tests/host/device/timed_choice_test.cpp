@@ -1,5 +1,5 @@
-// Tests which algorithm is chosen on a simulated GPU whose clock falls while one algorithm runs
-// alone.
+// Tests the choice of an algorithm on a simulated GPU. The clock of this GPU falls while one
+// algorithm runs for some time.
 #include "host/device/timed_choice.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ class HotGpu : public AlgorithmStopwatch {
   double elapsed_ = 0;
 };
 
-// The first two cases are matrix products measured on an H200. In the third the clock does not
+// The first two cases are matrix products measured on an H200. In the third case the clock does not
 // fall.
 TEST(TimedChoice, FastestSustainedAlgorithmWins) {
   EXPECT_EQ(HotGpu({{1.372, 1.510}, {1.369, 1.379}}).winner(), 1u);

@@ -1,4 +1,5 @@
-// Tests which rank chooses the algorithms, and that all ranks of a job get the same ones.
+// Tests which rank chooses the algorithms of matrix products, and that all ranks get the same
+// algorithms.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ TEST(AgreeOnAlgorithms, SingleRankAsksItsDeviceEachTime) {
   EXPECT_EQ(asked, 3);
 }
 
-// Rank 2 has no matrix product, and that of rank 1 has another size.
+// Rank 2 has no matrix product. The matrix product of rank 1 has other sizes than that of rank 0.
 TEST(AgreeOnAlgorithms, RankZeroChoosesOnceForEachSize) {
   auto worlds = makeInProcessWorldsFor(DeviceKind::Cpu, 3);
   std::atomic<int> asked{0};
@@ -38,7 +39,8 @@ TEST(AgreeOnAlgorithms, RankZeroChoosesOnceForEachSize) {
     const std::set<std::string> mine[] = {{"even"}, {"uneven"}, {}};
     const AlgorithmChoices expected{{"even", "even by 0"}, {"uneven", "uneven by 0"}};
     EXPECT_EQ(agreement.choose(mine[rank], {{"n", 7}}, ask), expected);
-    // The sizes are the same and the strides of one rank differ, so no rank communicates.
+    // Rank 1 asks with other strides, but for known sizes. It gets the known choices without
+    // communication.
     if (rank == 1) {
       EXPECT_EQ(agreement.choose({"strided"}, {{"n", 7}}, ask), expected);
     }

@@ -1,5 +1,5 @@
-// Injects faults into jobs whose ranks are threads. Tests the errors of the surviving ranks of a
-// C++ program, and that the next job works.
+// Injects faults into jobs whose ranks are threads. Checks the errors that a C++ program gets on
+// the surviving ranks, and that the next job works.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -118,8 +118,8 @@ TEST(JobFaults, DelayFailsNoRank) {
   EXPECT_EQ(end.errors, std::vector<std::string>(3));
 }
 
-// Wraps ranks that are threads and claims to be NCCL, which does not compare posts. Counts how
-// often ranks compare their posts.
+// Wraps a World whose ranks are threads, and claims that its transport is NCCL. NCCL does not
+// compare posts, so heddle compares them before a run. `meetings` counts these comparisons.
 class UncheckedWorld : public comm::World {
  public:
   explicit UncheckedWorld(comm::World& world) : world_(world) {}
@@ -161,7 +161,8 @@ std::vector<std::string> errorsOfRanks(
   return errors;
 }
 
-// Each rank runs the sum with its sizes, one after the other. Returns the errors by rank.
+// Runs kSum on each rank with the sizes of that rank, one after the other. Returns the errors by
+// rank.
 std::vector<std::string> runSizes(const std::vector<std::vector<int64_t>>& sizes_by_rank,
                                   int* meetings = nullptr,
                                   comm::JobMonitorOptions monitor_options = {},
@@ -192,7 +193,7 @@ TEST(JobFaults, DifferentCountsAreReportedBeforeThePost) {
                                 "allreduce(sum) of 64 f32"});
 }
 
-// Posts match in order, whichever instructions they come from.
+// Posts of two ranks are compared in order. The instructions that post them may differ.
 TEST(JobFaults, PostsOfDifferentInstructionsMatchInOrder) {
   const auto errors = runSizes({{4}, {4}}, nullptr, {}, R"(
 mesh @m = [x=ranks]
@@ -227,8 +228,8 @@ TEST(JobFaults, ComparedSizesAreNotComparedAgain) {
   EXPECT_EQ(meetings, 2);
 }
 
-// Rank 0 keeps its plans, and rank 1 creates each plan again. Both compare in the same runs, even
-// after old sizes were forgotten because there were too many.
+// Rank 0 keeps its plans, rank 1 creates each plan again. Both compare their posts in the same
+// runs. This must be true even after the list of compared sizes was cleared because it was full.
 TEST(JobFaults, AllRanksCompareInTheSameRuns) {
   const std::vector<uint64_t> sizes = {1, 2, 1, 3, 1, 3, 2, 2, 1};
   std::vector<std::vector<int>> meetings(2);
@@ -247,13 +248,14 @@ TEST(JobFaults, AllRanksCompareInTheSameRuns) {
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  // The third size, 3, clears the list, so 1 is compared again. Then 2 is the third size.
+  // The list holds two sizes. The third size, 3, clears it, so 1 is compared again. Later 2 is the
+  // third size.
   EXPECT_EQ(meetings[0], (std::vector<int>{1, 2, 2, 3, 4, 4, 5, 5, 6}));
   EXPECT_EQ(meetings[1], meetings[0]);
 }
 
-// Rank 1 knows the sizes of its second run and compares nothing, while rank 0 waits for the
-// comparison.
+// In its second run, rank 1 has sizes that were compared before, so it compares nothing. Rank 0 has
+// new sizes and waits for the comparison.
 TEST(JobFaults, RankThatComparesAloneIsReleased) {
   comm::JobMonitorOptions monitor_options;
   monitor_options.deadline = 1;
@@ -332,7 +334,7 @@ TEST(JobFaults, SlowRankIsWaitedFor) {
   EXPECT_EQ(end.errors, std::vector<std::string>(2));
 }
 
-// The error appears when the work runs, and only on one rank.
+// The error appears on one rank only, when the work runs on the device.
 TEST(JobFaults, LateErrorReachesTheWaitOfOtherRanks) {
   const char* const text = R"(
 mesh @m = [x=ranks]

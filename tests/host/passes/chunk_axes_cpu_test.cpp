@@ -1,5 +1,6 @@
-// Matrix products next to collectives in chunks of any axis of rows: the results are those of the
-// unsplit program. tests/text/host/chunk_collectives.txt tests which axes are split.
+// Tests matrix products that are split into chunks along any axis of rows, together with their
+// collectives. The results must equal those of the unsplit program.
+// tests/text/host/chunk_collectives.txt tests which axes are split.
 #include <gtest/gtest.h>
 
 #include "host/compile.h"
@@ -30,7 +31,7 @@ fusion bsp(%x: f32[b, t, h] shard(@m, 1: x), %w1: f32[h, f] shard(@m, 1: x),
 }
 )";
 
-// The same with batches sharded over the other axis of a mesh.
+// As above, but batches are also sharded, over the other axis of a mesh.
 constexpr const char* kBatchesAndTokens = R"(heddle 1
 mesh @m = [y=2, x=2]
 fusion bgrid(%x: f32[b, t, h] shard(@m, 0: y, 1: x), %w1: f32[h, f] shard(@m, 1: x),
@@ -60,7 +61,8 @@ TEST(ChunkAxes, ChunkedTokensAreRightOnOneToFourRanks) {
   for (int64_t b : {3, 4}) expectRight(kBatchesAndTokens, 4, 3, {{"b", b}});
 }
 
-// Batches and tokens are contiguous: three chunks of two batches, and five chunks of one.
+// Batches and tokens are contiguous in memory. The cases are three chunks of two batches, and five
+// chunks of the tokens of one batch.
 TEST(ChunkAxes, UnevenBatchesAreSplitWithTheirTokens) {
   for (int64_t b : {0, 1, 2}) expectRight(kBatchedTensor, 3, 3, {{"b", b}});
   expectRight(kBatchedTensor, 2, 5, {{"b", 1}, {"t", 10}});
@@ -96,7 +98,8 @@ TEST(ChunkAxes, StreamAnnotationSelectsTheAxis) {
             3);
 }
 
-// Rows that do not divide at the default sizes must not keep another matrix product unsplit.
+// The rows of %u do not divide at the default sizes. The matrix product of %x must be split
+// nevertheless.
 TEST(ChunkAxes, DivisibleRowsAreSplitBesideIndivisibleOnes) {
   constexpr const char* kTwo = R"(heddle 1
 mesh @m = [x=ranks]

@@ -1,5 +1,6 @@
-// Matrix products and collectives in chunks have the results of the unsplit program: at sizes that
-// divide and that do not, on one to four ranks, under adversarial orders.
+// Compares the results of matrix products and collectives in chunks with those of the unsplit
+// program. The sizes divide or do not divide into chunks. The programs run on one to four ranks,
+// under adversarial orders of the streams.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -29,7 +30,8 @@ using chunk_testing::replaced;
 using comm::CollectiveKind;
 using testing::HarnessOptions;
 
-// Two gathered operands and three gradients: five collectives of two kinds, in two posts.
+// Two operands are gathered and three gradients are reduced: five collectives of two kinds, in two
+// posts.
 TEST(ChunkCollectives, CoalescedGathersAndGradientsAreRight) {
   constexpr const char* kGradients = R"(heddle 1
 mesh @m = [x=ranks]
@@ -80,8 +82,10 @@ TEST(ChunkCollectives, SeveralReadersAndMeshAxesAreRight) {
   for (int64_t t : {0, 8, 24}) expectRight(kTwoAxes, 4, 3, {{"t", t}});
 }
 
-// Returns one letter per instruction: g and s for posts of gathers and reductions, p for matrix
-// products, k for kernels, w for waits of stream 0.
+// Returns one letter per instruction:
+// - g: post of a gather; s: post of a reduction
+// - p: matrix product; k: kernel
+// - w: wait of stream 0
 std::string orderOf(const Program& program) {
   std::string order;
   for (const Instruction& x : choiceOf(program).then_body) {
@@ -107,7 +111,8 @@ TEST(ChunkCollectives, MatmulsRunBetweenTheWaits) {
   EXPECT_EQ(orderOf(apart), "gggwpwpwppspspswww") << print(apart);
 }
 
-// A kernel between two matrix products is split with them, also if it reads two of them.
+// A kernel between two matrix products is split together with them, even if it reads two matrix
+// products.
 TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   const std::string gelu = replaced(kTensorParallel, "relu(%a)", "tanh(%a)");
   EXPECT_EQ(orderOf(compiled(parseFusion(gelu), 2, 2)), "pkpspkpsww");
@@ -129,7 +134,7 @@ TEST(ChunkCollectives, KernelBetweenTwoMatmulsIsChunkedWithThem) {
   }
 }
 
-// A matrix product whose operands are the same tensor needs it unsplit.
+// If both operands of a matrix product are the same tensor, this tensor is computed unsplit.
 TEST(ChunkCollectives, SelfMatmulIsNotSplit) {
   constexpr const char* kGram = R"(heddle 1
 mesh @m = [x=ranks]
@@ -144,7 +149,7 @@ fusion gram(%x: f32[t, h] shard(@m), %w: f32[h, f] shard(@m, 1: x)) with t = 24,
   for (int ranks : {2, 3}) expectRight(kGram, ranks, 2, {});
 }
 
-// If other instructions read the tensor between, the first matrix product is not split.
+// If another instruction reads the tensor between two matrix products, the first one is not split.
 TEST(ChunkCollectives, ProducerWithOtherReadersStaysUnsplit) {
   const std::string seen =
       replaced(replaced(kTensorParallel, "relu(%a)", "tanh(%a)"), "return %y shard(@m)",
@@ -161,11 +166,12 @@ TEST(ChunkCollectives, StreamAnnotationRequestsChunks) {
   EXPECT_EQ(posts(choiceOf(program).then_body, CollectiveKind::Allgather), 1);
   EXPECT_EQ(print(program).find("stream("), std::string::npos);
   for (int64_t t : {0, 7, 24}) expectRight(asks.c_str(), 2, PassOptions::kAutoChunks, {{"t", t}});
-  // One rank has nothing to overlap with, and that is no error.
+  // On one rank there is no communication to overlap. This is not an error.
   expectRight(asks.c_str(), 1, PassOptions::kAutoChunks, {});
 }
 
-// The version in chunks does not exist at the sizes of the file itself.
+// At the default sizes of the file, rows do not divide into chunks, so the program has no version
+// in chunks for them.
 TEST(ChunkCollectives, IndivisibleDefaultSizesCompile) {
   for (const char* t : {"t = 23", "t = 1", "t = 7"}) {
     const std::string text = replaced(kSequenceParallel, "t = 24", t);
@@ -183,10 +189,11 @@ bool hasUnequalChunks(const Program& program) {
       rows.insert(size.str());
     }
   });
-  return rows.size() > 3;  // more than rows, columns and a number of blocks
+  return rows.size() > 3;  // more sizes than rows, columns and one number of rows per chunk
 }
 
-// At large sizes, the chunks have several lengths and pass through both stages and collectives.
+// At large sizes the chunks have different numbers of rows. The results must be right in all stages
+// and collectives.
 TEST(ChunkCollectives, UnequalChunksAreRight) {
   int unequal = 0;
   constexpr const char* kSizes = "with t = 24, h = 6, f = 96";

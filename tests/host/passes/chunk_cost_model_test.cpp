@@ -1,4 +1,5 @@
-// The predicted times of chunks, compared with closed forms, and the choice between them.
+// Compares the predicted times of chunks with closed formulas, and tests the choice between numbers
+// of chunks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,11 +9,12 @@
 namespace heddle::host::chunk_cost_test {
 namespace {
 
-// The work that takes a millisecond at the rates of CostConstants.
+// The work that takes one millisecond at the rates of CostConstants: operations of matrix products,
+// and bytes of communication.
 constexpr double kFlopsOfAMs = 7.4e11, kBytesOfAMs = 3.5e8;
 
 TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
-  // Both 130 and 256 rows need two tiles.
+  // Work of 130 rows and work of 256 rows both need two tiles.
   ChunkedWork work{7e11, 0, false, 1, false, 0, 256};
   const double full = chunkedSeconds(work, {1});
   work.rows = 130;
@@ -22,23 +24,25 @@ TEST(ChunkCostModel, PartialTilesCostAsFullTiles) {
 
 TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
   const std::vector<ChunkShares> equal = {{1}, {1, 1}, {1, 1, 1, 1}};
-  // There is nothing to hide, or hardly more than the cost of a launch.
+  // There is no matrix product that could hide communication, or its time is hardly longer than a
+  // launch.
   EXPECT_EQ(cheapestShares({0, 1e9}, equal), ChunkShares{1});
   EXPECT_EQ(cheapestShares({7e9, 3.5e6}, equal), ChunkShares{1});
   const ChunkedWork gather{2 * kFlopsOfAMs, kBytesOfAMs};
   EXPECT_EQ(cheapestShares(gather, {{1}, {1, 1}}), (ChunkShares{1, 1}));
   EXPECT_NEAR(chunkedSeconds(gather, {1}), 3.0e-3, 5e-5);
-  // The first half arrives after 0.5 ms. The second half arrives beside the matrix product of the
-  // first, which its copy slows down.
+  // The first half arrives after 0.5 ms. The second half arrives while the matrix product of the
+  // first half runs. The copy slows this matrix product down.
   const double slowed = kBytesOfAMs / 3e12;
   EXPECT_NEAR(chunkedSeconds(gather, {1, 1}), 2.5e-3 + slowed, 5e-5);
-  // If matrix products are long, the first chunk should be short, because nothing hides it.
+  // If matrix products are long, the first chunk should be short, because no matrix product hides
+  // its communication.
   const ChunkedWork slow{8 * kFlopsOfAMs, kBytesOfAMs};
   EXPECT_NEAR(chunkedSeconds(slow, {1, 1, 2}), 8.25e-3 + slowed, 5e-5);
   const ChunkShares growing = cheapestShares(slow, sharesFor(slow));
   EXPECT_LE(growing.front() * 4, unitsOf(growing));
-  // The third chunk is copied within the GPU before it is sent. This waits for the end of the first
-  // matrix product.
+  // The third chunk is copied within the GPU before it is sent. This copy waits for the end of the
+  // first matrix product.
   const double copied = kBytesOfAMs / 2 / 2.2e8 * 1e-3;
   const ChunkedWork hurried{2 * kFlopsOfAMs, 2 * kBytesOfAMs};
   EXPECT_GT(chunkedSeconds(hurried, {1, 1, 2}), 0.5e-3 + 0.5e-3 + 2 * copied + 1e-3);
@@ -46,12 +50,13 @@ TEST(ChunkCostModel, MoreChunksAreUsedOnlyWhereTheyPay) {
 
 TEST(ChunkCostModel, MatmulsHideTheReduction) {
   ChunkedWork work{4 * kFlopsOfAMs, kBytesOfAMs, false, 1, true};
-  // 4 ms of matrix products, 0.7 ms that the sums add to them, and the last chunk alone.
+  // The time is 4 ms for matrix products, 0.7 ms by which the sums slow them down, and the time of
+  // the last chunk, which nothing hides.
   EXPECT_NEAR(chunkedSeconds(work, {3, 1}), 4.7e-3 + 0.25e-3, 1.2e-4);
   const ChunkShares shrinking = cheapestShares(work, sharesFor(work));
   EXPECT_LE(shrinking.back() * 4, unitsOf(shrinking));
-  // If the links are slower than the matrix products, they determine the time from the first chunk
-  // on.
+  // If communication is slower than the matrix products, it determines the time from the first
+  // chunk on.
   work.flops = kFlopsOfAMs / 4;
   EXPECT_GT(chunkedSeconds(work, {1, 1, 1, 1}), 0.75 * kBytesOfAMs / 3e11);
 }

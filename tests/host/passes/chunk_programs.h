@@ -11,7 +11,7 @@
 #include "ir/text/fusion_text.h"
 #include "tests/host/rank_harness.h"
 
-// Fusions with matrix products next to collectives, and checks of their chunks.
+// Fusions in which matrix products are next to collectives, and checks of their results in chunks.
 namespace heddle::host::chunk_testing {
 
 using comm::CollectiveKind;
@@ -106,8 +106,8 @@ inline void expectRight(const char* text, int ranks, int64_t chunks, const SizeB
   }
 }
 
-// Compares chunks with the unsplit program, bit by bit. The elements are integers, because a
-// library may sum f32 in another order if a matrix product has fewer rows.
+// Compares the program in chunks with the unsplit program, bit by bit. The elements are integers,
+// because a library may sum f32 in another order for fewer rows.
 inline void expectSameBits(std::string text, int ranks, int64_t chunks) {
   for (size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text[at] = 'i';
   const Fusion fusion = parseFusion(text);

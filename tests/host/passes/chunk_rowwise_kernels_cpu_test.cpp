@@ -1,4 +1,4 @@
-// Kernels between matrix products and collectives run on the rows of a chunk.
+// Tests kernels between matrix products and collectives that run on the rows of one chunk.
 #include <gtest/gtest.h>
 
 #include "host/passes/chunk/rowwise_kernel.h"
@@ -13,7 +13,7 @@ using chunk_testing::expectRight;
 using chunk_testing::expectSameBits;
 using chunk_testing::replaced;
 
-// A kernel adds the partial sums of two matrix products, so that they are reduced once.
+// A kernel adds the partial sums of two matrix products. The result is then reduced once.
 constexpr const char* kSumOfProducts = R"(heddle 1
 mesh @m = [x=ranks]
 fusion sums(%a: f32[b, t, f] shard(@m, 2: x), %c: f32[b, t, f] shard(@m, 2: x),
@@ -26,7 +26,7 @@ fusion sums(%a: f32[b, t, f] shard(@m, 2: x), %c: f32[b, t, f] shard(@m, 2: x),
 }
 )";
 
-// Two matrix products read the result of a kernel. The kernel reads the gathered tensor, a list
+// Two matrix products read the result of a kernel. The kernel reads the gathered tensor, a bias
 // along the last axis, and an unsharded tensor.
 constexpr const char* kGathered = R"(heddle 1
 mesh @m = [x=ranks]
@@ -57,8 +57,8 @@ TEST(ChunkRowwiseKernels, GatheredChunksPassThroughAKernel) {
   expectSameBits(kGathered, 2, 2);
 }
 
-// A host program with a matrix product, a kernel, a matrix product and its reduction. The test
-// cases change one line.
+// A host program with a matrix product, a kernel, another matrix product and its reduction. Each
+// test case changes one line.
 constexpr const char* kTwoProducts = R"(heddle 1
 mesh @m = [x=2]
 kernel @k {
@@ -93,8 +93,9 @@ program main(%x0: f32[t, h], %w: f32[h, f], %w2: f32[f, h]) -> (%d) with t = 16,
 }
 )";
 
-// The calls of both versions: four if both matrix products are in chunks, three if only the second
-// one is, and two in the unsplit version.
+// `calls` is the number of library calls. The program has an unsplit version with two calls, and a
+// version in chunks. The version in chunks has four calls if both matrix products are split, and
+// three calls if only the second one is.
 TEST(ChunkRowwiseKernels, ProducerThatMayNotMoveStaysUnsplit) {
   const std::string before_g = "  %g = allocate\n", before_c = "  %c = allocate\n";
   const struct {

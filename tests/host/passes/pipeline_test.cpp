@@ -26,7 +26,7 @@ std::string readSource(const std::string& path) {
   return text.str();
 }
 
-// A program as the lowering writes it: all work on stream 0, and a wait right after each post.
+// A program as the lowering creates it: all work is on stream 0, and a wait follows each post.
 constexpr const char* kLowered = R"(heddle 1
 mesh @m = [y=2, x=2]
 kernel @k {
@@ -63,8 +63,8 @@ program main(%x: f32[t], %w: f32[t]) -> (%out) with t = 8 {
 }
 )";
 
-// Removes the n-th Wait, Free, RecordEvent or WaitEvent and sets `what` to its text. Returns false
-// if there are fewer.
+// Removes instruction number n of all Wait, Free, RecordEvent and WaitEvent instructions. Sets
+// `what` to its text. Returns false if there are fewer.
 bool removeNth(std::vector<Instruction>& body, int& n, std::string& what, const Program& program) {
   for (size_t i = 0; i < body.size(); ++i) {
     const Op& op = body[i].op;
@@ -116,7 +116,7 @@ TEST(ProgramPipeline, ExamplesStayUnchanged) {
   }
 }
 
-// With three ranks, one of them is in neither stage.
+// With three ranks, one rank is in neither of the two stages.
 TEST(ProgramPipeline, PipelineSendsPrecedeTheNextMicroBatch) {
   for (int ranks : {2, 3}) {
     const Program program =
@@ -153,7 +153,8 @@ program main(%x: f32[4]) -> () {
   expectAllNecessary(program, 1);
 }
 
-// Two slices of a buffer are disjoint, unless an iteration of a loop redefines one as the other.
+// Two slices of a buffer that do not overlap are disjoint, unless a loop redefines one of them as
+// the other slice.
 TEST(BufferAccesses, SlicesAreDisjointUnlessALoopMovesThem) {
   const Program program = parseProgram(R"(heddle 1
 program p(%x: f32[8]) -> (%y) {

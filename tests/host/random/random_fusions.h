@@ -14,7 +14,8 @@
 
 namespace heddle::host::testing {
 
-// The seeds of a test. HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT replace them.
+// The seeds of a test. The environment variables HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT replace
+// them.
 struct Seeds {
   uint64_t first;
   uint64_t count;
@@ -26,7 +27,7 @@ inline Seeds seedsOf(uint64_t first, uint64_t count) {
           many != nullptr ? std::strtoull(many, nullptr, 10) : count};
 }
 
-// Writes a failed case to a file and returns how to reduce it.
+// Writes a failed case to a file. Returns a text that says how to reduce the case.
 inline std::string keptAs(const random::FusionCase& failed, uint64_t seed) {
   const auto path =
       std::filesystem::temp_directory_path() / ("heddle_random_seed_" + std::to_string(seed));
@@ -36,8 +37,8 @@ inline std::string keptAs(const random::FusionCase& failed, uint64_t seed) {
       path.string(), seed, print(failed.fusion));
 }
 
-// Compares the fusions of the seeds on a device with the reference. Requires that most elements are
-// compared, because a check that excludes many elements would test nothing.
+// Compares the fusions of the seeds on a device with the reference. Also requires that most
+// elements are compared, because a check that excludes most elements would test nothing.
 inline void expectRandomFusions(Device& device, Seeds seeds,
                                 const random::GeneratorOptions& options = {}) {
   codegen::ImageCache images;

@@ -24,7 +24,8 @@ TEST(RandomFusionsCpu, CompiledKernelsMatchInAdversarialOrder) {
   testing::expectRandomFusions(*device, testing::seedsOf(1001, kCompiled));
 }
 
-// Checks the text, the dense against the sparse reference, segments, lowering and the null device.
+// Checks the text form, the dense against the sparse reference, the segments, the lowering and the
+// null device.
 TEST(RandomFusionsCpu, TextSegmentsAndLoweringAreConsistent) {
   const testing::Seeds seeds = testing::seedsOf(2001, kStatic);
   for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {

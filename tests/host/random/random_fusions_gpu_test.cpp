@@ -13,7 +13,7 @@ random::GeneratorOptions onCuda() {
   return options;
 }
 
-// There are four tests of 125 seeds, so that each stays below the time limit of a test.
+// The seeds are divided into four tests of 125 seeds. Each test then stays within the time limit.
 TEST_F(RandomFusionsGpu, FirstSeedsMatchTheReference) {
   testing::expectRandomFusions(*device_, testing::seedsOf(1, 125), onCuda());
 }

@@ -37,8 +37,8 @@ TEST(RandomReduce, SeedsGiveFixedFusionsThatUseMostOps) {
   EXPECT_LE(missing.size() * 20, opTable().size()) << ::testing::PrintToString(missing);
 }
 
-// tan(x) is not exact, and the divisor 1e-7 is smaller than its error. The remainder may therefore
-// be any value. With the divisor 0.25 the remainder is continuous, unless a jump is near.
+// tan(x) is not exact. The divisor 1e-7 is smaller than its error, so the remainder may be any
+// value. With the divisor 0.25, the remainder has a small error except near a jump.
 TEST(RandomReduce, RemainderBoundsCoverEveryQuotient) {
   for (const char* op : {"fmod", "remainder"}) {
     FusionBuilder b;
@@ -89,9 +89,9 @@ TEST(RandomReduce, BoundsAreExactForIeeeOpsAndUnknownAtJumps) {
   EXPECT_EQ(out[0].errors, std::vector<double>(4, 0));  // one rounding, equal on all devices
   EXPECT_GT(out[1].errors[1], 0);
   EXPECT_LT(out[1].errors[1], 1e-5);
-  EXPECT_EQ(out[2].errors, std::vector<double>(4, kUnknown));  // x - x for an inexact x
-  EXPECT_EQ(out[3].errors, std::vector<double>(4, 0));         // far from the jump
-  EXPECT_EQ(out[4].errors, std::vector<double>(4, kUnknown));  // an unknown condition
+  EXPECT_EQ(out[2].errors, std::vector<double>(4, kUnknown));  // x - x, where x is inexact
+  EXPECT_EQ(out[3].errors, std::vector<double>(4, 0));         // no jump is near
+  EXPECT_EQ(out[4].errors, std::vector<double>(4, kUnknown));  // the condition is unknown
   EXPECT_EQ(out[5].errors[0], 0);                              // no bf16 boundary is near
 
   HostTensor got = out[1].value;
@@ -103,8 +103,8 @@ TEST(RandomReduce, BoundsAreExactForIeeeOpsAndUnknownAtJumps) {
   EXPECT_EQ(compare(got, out[1]).compared, 4);
 }
 
-// Returns whether a reduction reads an op of two operands. The test takes this as the fault of a
-// backend.
+// Returns whether a reduction reads an op with two operands. The test treats this pattern as the
+// fault of a backend.
 bool reducesAPair(const FusionCase& fusion_case) {
   const Fusion& fusion = fusion_case.fusion;
   for (const Expression& expr : fusion.exprs()) {

@@ -1,5 +1,6 @@
-// Compares random small fusions with random shardings on several ranks with the reference evaluator
-// on the unsharded fusion. Streams run in adversarial order, and fresh memory is NaN.
+// Creates random small fusions with random shardings. Compares their results on several ranks with
+// the reference evaluator on the unsharded fusion. Streams run in adversarial order, and fresh
+// memory is NaN.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -44,7 +45,7 @@ class Generator {
  private:
   struct Made {
     ValueId id;
-    bool exact;  // all devices compute the same bits, so comparisons and casts may read it
+    bool exact;  // all devices compute the same bits, so comparisons and casts may read the value
   };
 
   int below(int n) { return static_cast<int>(random_() % static_cast<uint32_t>(n)); }
@@ -55,7 +56,7 @@ class Generator {
     return *(from.begin() + below(static_cast<int>(from.size())));
   }
 
-  // Adds one or two meshes, of all ranks of the job or of some.
+  // Adds one or two meshes. A mesh contains all ranks of the job or some of them.
   void addMeshes(Case& made) {
     const auto x = MeshAxis::X;
     const auto y = MeshAxis::Y;
@@ -77,7 +78,7 @@ class Generator {
         {8, {{"m", {{z, 2}, {y, 2}, {x, 2}}, {}}}},
         {8, {{"m", {{x, 8}}, {}}}},
     };
-    // Many ranks are slow on few processors, so they are rare.
+    // Jobs of 8 ranks are slow on few processors, so only one case in six may have them.
     const size_t few = chance(6) ? all.size() : all.size() - 3;
     const auto& [ranks, meshes] = all[static_cast<size_t>(below(static_cast<int>(few)))];
     made.ranks = ranks;
@@ -115,7 +116,7 @@ class Generator {
     if (chance(4)) return;
     Sharding sharding = randomSharding(b_.fusion().tensor(id));
     for (const DeviceMesh::Axis& axis : meshOf(sharding).axes) {
-      // Every rank has the same values, which these reductions do not change.
+      // All ranks get the same values, so a maximum or minimum over ranks does not change them.
       if (sharding.logicalAxisOf(axis.axis) >= 0 || !chance(6)) continue;
       sharding.partial.push_back({axis.axis, pick({ReduceOp::Max, ReduceOp::Min})});
     }
@@ -150,7 +151,7 @@ class Generator {
     }
   }
 
-  // Returns a value that broadcasts with x at these sizes, if one of the first few candidates does.
+  // Returns a value that broadcasts with x at these sizes. Tries only a few random candidates.
   Made partnerOf(const Made& x) {
     for (int attempt = 0; attempt < 2 * size(); ++attempt) {
       const Made& y = values_[static_cast<size_t>(below(size()))];
@@ -265,15 +266,15 @@ class Generator {
     push(b_.slice(x.id, starts, stops), x.exact);
   }
 
-  // Reads at the integers of the input. Some of these indices are outside.
+  // Reads elements at the integers of the input %i. Some of these indices are out of range.
   void take(const Made& x, int rank) {
     if (rank == 0 || rank > 2) return;
     const Made& index = values_[4];
     push(b_.take(x.id, b_.reduce("max", index.id, {below(2)}), below(rank)), x.exact);
   }
 
-  // Adds matrix products of a line, whose blocks are viewed as a row, and of a table that is
-  // created again wherever it is needed.
+  // Adds the matrix product of a vector with itself, or of x and a table of constants. A pass
+  // creates the table again where another sharding of it is needed.
   void vectors(const Made& x, int rank) {
     const DType dtype = tensor(x).dtype;
     if (rank == 0 || dtype == DType::Bool) return;
@@ -285,8 +286,8 @@ class Generator {
     push(b_.matmul(x.id, table), false);
   }
 
-  // Adds ops along unsplit lines. Only exact numbers are sorted, because inexact numbers may have
-  // another order on another mesh.
+  // Adds argsort or cumsum. Only exact numbers are sorted, because inexact numbers may have another
+  // order on another mesh.
   void lines(const Made& x, int rank) {
     if (rank == 0) return;
     const int64_t axis = below(rank);
@@ -305,7 +306,7 @@ class Generator {
     push(b_.pad(x.id, lows, highs), x.exact);
   }
 
-  // Writes at the integers of the input. Some of these indices are outside.
+  // Writes elements at the integers of the input %i. Some of these indices are out of range.
   void scatter(const Made& x, int rank) {
     const Made& index = values_[4];
     if (rank != 2 || !(tensor(x).sizes() == tensor(index).sizes())) return;
@@ -345,8 +346,8 @@ IdVector<ValueId, bool> coarseValues(const Fusion& fusion) {
   return coarse;
 }
 
-// Returns whether the case could run. For example, a sharded axis that a reshape splits must be
-// even.
+// Runs one case. Returns false if it could not run. For example, a sharded axis that a reshape
+// splits must divide evenly.
 bool check(uint32_t seed) {
   const Case made = Generator(seed).make();
   testing::HarnessOptions options;
@@ -376,8 +377,9 @@ bool check(uint32_t seed) {
   return true;
 }
 
-// The reference evaluator runs the kernels, because the test is about the position of data and
-// compiling would take long. HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT replace the seeds.
+// The test is about the positions of data, and compiling would take long. The reference evaluator
+// therefore runs the kernels. The environment variables HEDDLE_RANDOM_FROM and HEDDLE_RANDOM_COUNT
+// replace the seeds.
 TEST(RandomSharding, ReferenceKernelsMatchTheUnshardedFusion) {
   setenv("HEDDLE_CXX", "/nonexistent/compiler", 1);
   const char* from = std::getenv("HEDDLE_RANDOM_FROM");

@@ -6,10 +6,11 @@
 #include "host/tensor.h"
 #include "tests/host/executable_common.h"
 
-// Tests of 0-d inputs in host memory, for any device with memory.
+// Tests 0-d inputs in host memory on any device with memory. Kernels receive these inputs by value.
 namespace heddle::host::testing {
 
-// Returns a 0-d tensor in host memory. The caller overwrites the memory after the run.
+// Returns a 0-d tensor in host memory. The caller may overwrite the memory after run() has
+// returned.
 inline Tensor byValueInput(HostTensor& value) {
   Tensor tensor;
   tensor.data = value.data.get();
@@ -59,8 +60,8 @@ inline void expectValuesOfEveryType(Device& device) {
   EXPECT_EQ(executor.stats().plans, 2);
 }
 
-// A kernel, a matrix product and an indexed load read the value. It is also returned unchanged,
-// with axes, and twice.
+// A kernel, a matrix product and an indexed load read the value. The fusion also returns
+// the value: unchanged, reshaped to one axis, and unchanged again.
 inline void expectValuesInMemory(Device& device) {
   FusionBuilder b("readers");
   const ValueId x = b.input("x", DType::F32, {Size::symbol("m"), Size::symbol("k")});

@@ -1,4 +1,4 @@
-// Compiles a CUDA kernel whose 0-d operands of every dtype are passed by value, with NVRTC.
+// Compiles a CUDA kernel with NVRTC. Its 0-d operands, one of every dtype, are passed by value.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

@@ -56,7 +56,7 @@ program p(%a: f32[n, 4], %b: f32[n], %s: f64) -> (%a) with n = 4 {
   EXPECT_EQ(errorOf({a, b, s}), "") << "an error leaves nothing behind";
 }
 
-// A symbol that occurs only in a product of sizes follows from the other symbols. Its default
+// A symbol that occurs only in a product of sizes is computed from the other symbols. Its default
 // applies only if no size determines it.
 TEST_F(ErrorText, ContradictingCompositeExtentsAreReported) {
   Executable executable(programOf(R"(
@@ -128,7 +128,7 @@ TEST(ErrorTextMemoryLimit, OutOfMemoryListsTheHeldSlots) {
             "out of memory: a tensor of 4194304 bytes");
 }
 
-// Installs a compiler that can be identified and that rejects every kernel.
+// Installs a compiler that answers all queries, such as its version, but rejects every kernel.
 struct BadCompiler : ::testing::Test {
   void SetUp() override {
     folder = ::testing::TempDir() + "/heddle_bad_compiler_" + std::to_string(getpid());
@@ -170,7 +170,7 @@ program p(%x: f32[n]) -> (%y) with n = 4 {
   const std::string error = userErrorOf([&] { executable.run({x}); });
   const std::string start = folder + "/c++ failed with exit code 3 on a kernel:\nno such luck\n";
   EXPECT_EQ(error.substr(0, start.size()), start);
-  // Lines are numbered from 1, without a gap, down to the kernel itself.
+  // The message shows the kernel text with lines numbered from 1 without a gap.
   std::istringstream lines(error.substr(std::min(start.size(), error.size())));
   int number = 0;
   bool shows_exp = false;

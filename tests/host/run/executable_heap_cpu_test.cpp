@@ -1,5 +1,5 @@
-// Tests how much heap memory a repeated run on the CPU device costs the issuing thread, for any
-// number of instructions.
+// Tests how much heap memory the issuing thread allocates when a run on the CPU device is repeated,
+// with any number of instructions.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,8 +17,8 @@ using testing::heapAllocations;
 using testing::programOf;
 using testing::ramp;
 
-// Counts the allocations of one run. A gate opens after everything is enqueued, so the queue
-// becomes as long as possible.
+// Counts the allocations of one run. A gate keeps the streams from starting until all work is
+// enqueued, so the queues become as long as possible.
 int64_t allocationsOfAGatedRun(Device& device, Executable& executable,
                                const std::vector<Argument>& inputs, Stream stream) {
   std::atomic<bool> open{false};

@@ -1,4 +1,4 @@
-// Tests that a repeated run costs the same heap memory for any number of instructions.
+// Tests that a repeated run allocates the same heap memory for any number of instructions.
 #include <gtest/gtest.h>
 
 #include "host/device/null/null_device.h"
@@ -13,8 +13,8 @@ using testing::heapAllocations;
 using testing::nullTensor;
 using testing::programOf;
 
-// Counts the allocations of a run after some earlier runs. `trips` is the number of iterations of a
-// loop with this body.
+// Counts the allocations of one run, after some earlier runs. The program is a loop with this body
+// and `trips` iterations.
 int64_t allocationsOfARun(const std::string& body, int trips) {
   const auto device = makeNullDevice();
   Executable executable(programOf(fmt::format(R"(
@@ -55,8 +55,8 @@ void expectNoneAnInstruction(const std::string& body) {
   EXPECT_LT(few, 20) << body;
 }
 
-// Finding the program and plan of known sizes needs no more memory than the run itself, even if
-// other sizes came in between.
+// Finding the program and the plan of known sizes allocates nothing, even if other sizes were run
+// in between.
 TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
   const auto device = makeNullDevice();
   FusionBuilder b("twice");
@@ -70,12 +70,12 @@ TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
     for (const std::vector<Argument>& each : inputs) {
       executor.run(each).wait();
       const int64_t before = heapAllocations();
-      executor.run(each).wait();  // the same sizes again
+      executor.run(each).wait();  // the same sizes as in the previous run
       const int64_t again = heapAllocations();
       if (round > 1) made.push_back(again - before);
     }
     const int64_t before = heapAllocations();
-    executor.run(inputs[0]).wait();  // other sizes came in between
+    executor.run(inputs[0]).wait();  // other sizes were run in between
     if (round > 1) made.push_back(heapAllocations() - before);
   }
   for (int64_t each : made) EXPECT_EQ(each, made.front());
@@ -85,7 +85,8 @@ TEST(ExecutableHeap, FindingAProgramAllocatesNoHeapMemory) {
 
 TEST(ExecutableHeap, CounterCountsAllocations) {
   const int64_t before = heapAllocations();
-  int* volatile kept = new int(1);  // volatile, because compilers may remove an unused pair
+  // The pointer is volatile, because a compiler may remove an unused pair of new and delete.
+  int* volatile kept = new int(1);
   delete kept;
   EXPECT_EQ(heapAllocations() - before, 1);
 }

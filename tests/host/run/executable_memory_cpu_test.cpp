@@ -1,4 +1,4 @@
-// Tests how many bytes runs hold, and what happens when memory is exhausted.
+// Tests how many bytes runs hold, and what happens when no memory is left.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -17,7 +17,8 @@ using testing::programOf;
 using testing::ramp;
 using testing::userErrorOf;
 
-// Computes x^4. Holds x2, then x2 and x3, then x3 and x4: 16 floats each for n = 4.
+// Computes x^4. A run holds x2, then x2 and x3, then x3 and x4. For n = 4 each of them has 16
+// floats.
 const char* const kFourth = R"(
 program fourth(%x: f32[n, n]) -> (%x4) with n = 4 {
   slot %x2: f32[n, n]
@@ -74,8 +75,8 @@ TEST_F(ExecutableMemory, PeakIsExactAndAllMemoryIsReleased) {
 }
 
 // matmul, tanh and matmul are three segments. While tanh runs, its operand and its result are held.
-// While the second matmul runs, its input and the result are held. All three are never held at
-// once.
+// While the second matmul runs, its operand and its result are held. All three buffers are never
+// held at the same time.
 TEST_F(ExecutableMemory, ChainPeaksAtItsLargestPairOfBuffers) {
   FusionBuilder b("chain");
   const ValueId in = b.input("in", DType::F32, {Size::symbol("t"), Size::symbol("h")});

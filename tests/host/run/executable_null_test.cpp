@@ -1,4 +1,4 @@
-// Counts the calls that an Executable makes on its device. No memory is touched.
+// Counts the calls that an Executable makes to its device. The null device touches no memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,8 @@ TEST_F(ExecutableNull, SteadyRunCreatesNoEventsAndStreams) {
   EXPECT_EQ(executable.stats().held_bytes, 0);
 }
 
-// Stream 1 communicates, stream 2 computes and communicates, stream 3 computes.
+// Stream 1 communicates, stream 2 computes and communicates, stream 3 computes. Only stream 1 may
+// be urgent.
 TEST_F(ExecutableNull, OnlyCommunicatingStreamsAreUrgent) {
   Executable executable(programOf(R"(
 mesh @m = [x=1]
@@ -85,8 +86,9 @@ program four(%x: f32[4, 4]) -> (%z) {
   EXPECT_EQ(counts->create_stream, 4);  // includes the stream of the run
 }
 
-// Handle 2 is a different stream for each thread. A run must not reuse the state of an unfinished
-// run. The memory of its output is released after the run, on any thread.
+// Handle 2 is the per-thread stream of CUDA, which is a different stream for each thread. A run
+// must therefore not reuse the state of an unfinished run. The memory of the output is released
+// after the run, by any thread.
 TEST_F(ExecutableNull, PerThreadStreamIsNotTreatedAsOneStream) {
   Executable executable(programOf(kTwoStreams), context);
   RunOptions options;
@@ -112,7 +114,7 @@ TEST_F(ExecutableNull, ByValueInputNeedsNoMemoryAndNoCopy) {
   EXPECT_EQ(counts->launch, 1);
 }
 
-// Each memory order of five axes needs its own program.
+// Each memory order of the five axes needs its own program.
 TEST_F(ExecutableNull, CachedProgramsOfAFusionAreBounded) {
   FusionBuilder b("twice");
   std::vector<Size> sizes;
@@ -149,8 +151,8 @@ TEST_F(ExecutableNull, CallersStreamIsOrderedAfterTheWork) {
   RunOptions options;
   options.stream = stream;
   executable.run({nullTensor({8, 8})}, options).wait();
-  // The events are fork, !ready, !done, join and the end of the run. All but the last one are
-  // waited for.
+  // The recorded events are fork, !ready, !done, join and the end of the run. A stream waits for
+  // all of them except the last one.
   EXPECT_EQ(counts->record_event, 5);
   EXPECT_EQ(counts->wait_event, 4);
 }
@@ -281,7 +283,7 @@ TEST_F(ExecutableNull, MeshLargerThanTheJobIsRefused) {
   EXPECT_NE(message.find("needs 4 ranks, the job has 1"), std::string::npos) << message;
 }
 
-// A transport whose collectives complete on the device.
+// A transport whose collectives complete on the device, so the host must probe it for failures.
 class ProbedTransport : public comm::Communicator {
  public:
   explicit ProbedTransport(int& probes) : probes_(probes) {}
@@ -300,8 +302,9 @@ class ProbedTransport : public comm::Communicator {
   int& probes_;
 };
 
-// When the device has finished, the run is successful only after the transport was probed. Later
-// the transport must not be probed: it may be destroyed, because Outputs may outlive an Executable.
+// After the device has finished, the run counts as successful only after the transport was probed.
+// Later the transport must not be probed. It may be destroyed, because Outputs may outlive an
+// Executable.
 TEST_F(ExecutableNull, RunCompletesAfterItsTransportWasProbed) {
   int probes = 0;
   auto transport = std::make_unique<ProbedTransport>(probes);

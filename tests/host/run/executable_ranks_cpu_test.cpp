@@ -82,7 +82,7 @@ TEST(ExecutableRanks, FailingRankEndsTheOtherRanks) {
   EXPECT_NE(errors[0].find("%x"), std::string::npos) << errors[0];
 }
 
-// The instruction fails on the device while runs of the other ranks have begun.
+// An instruction fails on the device of one rank after the other ranks have begun their runs.
 TEST(ExecutableRanks, LateErrorReachesTheOtherRanks) {
   const char* const text = R"(
 mesh @m = [x=ranks]
@@ -138,8 +138,8 @@ program p(%x: f32[n] shard(@m, 0: x)) -> (%x) with n = 4 {
   }
 }
 
-// The collective counts the elements of the input. If one rank had padding, the other ranks would
-// wait for it.
+// The collective sends as many elements as the input has in memory. If one rank had padding, the
+// counts of the ranks would differ and the other ranks would wait.
 TEST(ExecutableRanks, PaddedInputOfACollectiveIsRefused) {
   const char* const text = R"(
 mesh @m = [x=2]
@@ -175,8 +175,8 @@ Tensor deviceCounts(Device& device, int64_t a, int64_t b) {
   return toDevice(device, device.allocator(), host, denseDesc(DType::I64, {2}));
 }
 
-// On rank 0 two threads run the same program. The second run comes while the first one waits for
-// rank 1, which runs one after the other. Each run has its own counts.
+// On rank 0 two threads run programs at the same time. The second run begins while the first one
+// waits for rank 1. Rank 1 runs them one after the other. Each run has its own counts.
 TEST(ExecutableRanks, RunsOnOneMonitorAreSerialized) {
   const char* const text = R"(
 mesh @m = [x=2]
@@ -232,7 +232,7 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
       thread.join();
       EXPECT_EQ(mine + other, "");
     } else {
-      awaitRun(2, 100);  // the second run must not start
+      awaitRun(2, 100);  // the second run must not start yet
       runWith(first, 4, 2);
       runWith(second, 1, 3);
     }
@@ -241,8 +241,8 @@ program p(%x: f32[8], %s: i64[2], %r: i64[2]) -> (%y) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// Both Executables have the same text, which cannot distinguish them. The job monitor is that of
-// the World.
+// Both Executables have the same text, which therefore cannot distinguish them. The ranks run
+// different ones. The World owns the job monitor.
 TEST(ExecutableRanks, DifferentRunOrdersAreReported) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -256,8 +256,8 @@ TEST(ExecutableRanks, DifferentRunOrdersAreReported) {
   }
 }
 
-// The runs are short, and each ends before the monitor looks. Then all ranks are in the same run
-// again.
+// The runs are short, and each run ends before the job monitor polls. Afterwards all ranks run with
+// equal sizes again.
 TEST(ExecutableRanks, DifferentSizesAreReportedAfterTheRuns) {
   const char* const text = R"(
 mesh @m = [x=3]
@@ -289,7 +289,8 @@ program p(%x: f32[n], %c: f32[2]) -> (%y) {
   }
 }
 
-// Executables are destroyed and created again. On rank 0 none is left in between, on rank 1 one is.
+// Executables are destroyed and created again. In between, rank 0 has no Executable, but rank 1
+// keeps one.
 TEST(ExecutableRanks, MonitorOfAWorldOutlivesItsExecutables) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -305,7 +306,7 @@ TEST(ExecutableRanks, MonitorOfAWorldOutlivesItsExecutables) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-// A run is unfinished until it completes, whatever other runs of the rank do.
+// A run is unfinished until it has completed, even if other runs of the rank have completed.
 TEST(ExecutableRanks, RankThatLeavesIsReportedInUnfinishedRuns) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -323,7 +324,7 @@ TEST(ExecutableRanks, RankThatLeavesIsReportedInUnfinishedRuns) {
   EXPECT_NE(errors[0].find("rank 1"), std::string::npos) << errors[0];
 }
 
-// The rank has nothing to do in these runs, so they have no order.
+// Rank 2 has no work in these runs, so they may end in any order.
 TEST(ExecutableRanks, RunsOfAnUninvolvedRankEndInAnyOrder) {
   const char* const text = R"(
 mesh @m = [x=2] ranks=[0, 1]
@@ -350,7 +351,8 @@ program p(%x: f32[2]) -> (%y) {
   EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
-// Otherwise its destructor would wait for the other ranks, and they for it.
+// An exception during a run must end the job. Otherwise the destructor of the Executable would wait
+// for the other ranks, and the other ranks would wait for this rank.
 TEST(ExecutableRanks, ExceptionDuringARunEndsTheJob) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});
@@ -365,7 +367,7 @@ TEST(ExecutableRanks, ExceptionDuringARunEndsTheJob) {
   EXPECT_NE(errors[0].find("an exception unwound its Executable"), std::string::npos) << errors[0];
 }
 
-// The error occurs before a job monitor exists.
+// The error occurs before the job monitor exists.
 TEST(ExecutableRanks, FailedConstructorIsReportedOnEveryRank) {
   const auto errors = onRanks(2, [&](comm::World& world) {
     const auto device = makeCpuDevice({.threads = 1, .adversarial_seed = {}});

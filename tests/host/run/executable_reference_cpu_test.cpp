@@ -42,8 +42,8 @@ TEST_F(ExecutableReference, FusionRunsWithoutACompiler) {
   }
 }
 
-// Constant extents and sizes in attributes are those of the unsharded tensor. Each rank computes
-// its block.
+// Constant extents, and sizes in attributes, are those of the unsharded tensor. The reference
+// evaluator must compute only the block of the rank.
 TEST_F(ExecutableReference, UnevenShardedKernelRunsWithoutACompiler) {
   const char* const text = R"(
 mesh @m = [x=2]

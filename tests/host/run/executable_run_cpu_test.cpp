@@ -136,7 +136,8 @@ TEST_F(ExecutableRun, RunIsOrderedOnTheCallersStream) {
   RunOptions options;
   options.stream = stream;
   ErrorSink errors;
-  // The input gets its values late, on the caller's stream. The result is read on the same stream.
+  // The input is written late, on the caller's stream. The result is read on the same stream
+  // without a wait.
   device->hostTask([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, stream,
                    {&errors, -1});
   device->copy(x.data, a.data(), 9 * sizeof(float), stream, {&errors, -1});
@@ -166,7 +167,7 @@ program p(%x: f32[n]) -> (%x) with n = 4 {
   EXPECT_NE(message.find("instruction 0"), std::string::npos) << message;
   EXPECT_NE(message.find("%x"), std::string::npos) << message;
   executable.run({good}).wait();
-  // No caller waits for this run, so the next call reports the error.
+  // Nobody waits for this run, so the next call of run() throws its error.
   { const Outputs dropped = executable.run({bad}); }
   std::string later;
   for (int i = 0; i < 200 && later.empty(); ++i) {

@@ -1,4 +1,4 @@
-// Tests that the sizes of a run decide the program of a FusionExecutor on several ranks.
+// Tests that a FusionExecutor on several ranks creates its programs for the sizes of a run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,9 @@ CompileOptions countingOptions(int& lowered) {
   return options;
 }
 
-// If blocks of rows are even, they are also blocks of the flattened axis. Otherwise they are
-// gathered. The default sizes of the file are even, and its program accepts only even sizes.
+// If the blocks of rows are even, they are also the blocks of the flattened axis. Uneven blocks are
+// gathered. The default sizes of the file are even, and the program for them accepts only even
+// sizes.
 TEST(FusionExecutor, FusionIsLoweredForTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -63,7 +64,7 @@ fusion f(%x: f32[rows, 3] shard(@m, 0: x)) with rows = 4 {
         EXPECT_EQ(values[i], static_cast<float>(2 * (got.offset[0] + static_cast<int64_t>(i))));
       }
     }
-    EXPECT_EQ(lowered, 4);  // sizes
+    EXPECT_EQ(lowered, 4);  // there are four different sizes
     const Executable::Stats stats = executor.stats();
     EXPECT_EQ(stats.programs, 2);
     EXPECT_EQ(stats.plans, 4);
@@ -95,9 +96,10 @@ std::vector<Argument> blocksOf(const Program& program, int64_t tokens, comm::Wor
   return inputs;
 }
 
-// A matrix product of 4 GFLOP per device takes less time than the start of another collective. One
-// of 1 TFLOP takes as long as its collective. Chunks pay only for the second one, whatever the
-// default sizes are. Similar batches share a program, and all share the communicators.
+// With 64 tokens, the matrix product has 4 GFLOP per device and takes less time than starting
+// another collective. With 16384 tokens it has 1 TFLOP and takes as long as its collective. Only
+// then are chunks faster, whatever the default sizes are. Similar sizes share a program, and all
+// programs share the communicators.
 TEST(FusionExecutor, ChunksFollowTheSizesOfTheRun) {
   for (const int64_t default_tokens : {64, 16384}) {
     const Fusion fusion = matmulOf(default_tokens);
@@ -119,14 +121,15 @@ TEST(FusionExecutor, ChunksFollowTheSizesOfTheRun) {
       EXPECT_EQ(postsOf(15360), chunks);
       EXPECT_EQ(executor.stats().programs, 2);
       EXPECT_EQ(executor.stats().communicators,
-                3);  // two copy channels for chunks, and no copy channel
+                3);  // two with copy channels for chunks, and one without
       world.barrier();
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");
   }
 }
 
-// Blocks and their memory follow the sizes. A gathered input is sent in even blocks.
+// The sizes of a block and of its memory follow from the sizes of a run. An input that is gathered
+// is sent in even blocks.
 TEST(FusionExecutor, InputDescsFollowTheSizesOfTheRun) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -160,7 +163,7 @@ fusion f(%x: f32[rows, n] shard(@m, 0: x), %s: f32) with rows = 4, n = 3 {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
-// Rank 1 has no program for its inputs. Then rank 0 fails as well.
+// There is no program for the inputs of rank 1, so rank 0 also fails.
 TEST(FusionExecutor, WrongInputsAreReportedBeforeLowering) {
   const Fusion fusion = parseFusion(R"(heddle 1
 mesh @m = [x=ranks]
@@ -181,7 +184,7 @@ fusion f(%x: f32[n] shard(@m), %y: f32[n] shard(@m)) {
   EXPECT_NE(errors[0].find(why), std::string::npos) << errors[0];
 }
 
-// Rank 1 needs another program than rank 0.
+// Rank 1 has sizes that need another program than the sizes of rank 0.
 TEST(FusionExecutor, SizesThatNeedAnotherProgramAreReported) {
   const Fusion fusion = matmulOf(64);
   const auto errors = onRanks(2, [&](comm::World& world) {
@@ -190,7 +193,7 @@ TEST(FusionExecutor, SizesThatNeedAnotherProgramAreReported) {
     const Program written = compile(fusion, 2);
     executor.run(blocksOf(written, 64, world));
     executor.run(blocksOf(written, world.rank() == 0 ? 64 : 16384, world));
-    // The null device of rank 0 waits for no other rank.
+    // Rank 0 has a null device, which does not wait for other ranks.
     while (world.fault().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.barrier();
   });

@@ -1,4 +1,4 @@
-// Compares instructions that no other test runs on a device with values written out by hand.
+// Compares instructions that no other test runs on a device with results written out by hand.
 #include <gtest/gtest.h>
 
 #include "host/device/cpu/cpu_device.h"
@@ -12,8 +12,8 @@ using testing::deviceFloats;
 using testing::floatsOf;
 using testing::programOf;
 
-// Runs a program and its printed text on `ranks` ranks with x = {rank + 1, 10 * (rank + 1), ...}.
-// Returns the first output by rank.
+// Runs a program, and its printed and parsed text, on `ranks` ranks. The input is x = {rank + 1, 10
+// * (rank + 1), ...}. Returns the first output by rank.
 std::vector<std::vector<float>> onRanks(int ranks, size_t count, const std::string& text) {
   const Program program = testing::printedAndParsed(programOf(text));
   EXPECT_TRUE(sameProgram(program, programOf(text)));

@@ -10,7 +10,7 @@
 #include "tests/host/example_files.h"
 #include "tests/host/executable_common.h"
 
-// Runs examples/in_place_loop.hostir as a shared prepared program on any device.
+// Runs examples/in_place_loop.hostir on any device. All runs share one Executable.
 namespace heddle::host::testing {
 
 struct LoopRun {
@@ -34,8 +34,9 @@ inline void expectNine(Device& device, const LoopRun& run) {
   EXPECT_EQ(floatsOf(device, (*run.outputs)[0]), expected);
 }
 
-// Runs on two streams of the caller, both in flight at once. The second run of each stream starts
-// while outputs of the first one exist. Some outputs are dropped before their run is done.
+// Runs on two streams of the caller, with runs on both streams at the same time. The second run of
+// each stream starts while outputs of the first one exist. Some outputs are dropped before their
+// run has completed.
 inline void runOnTwoStreams(Executable& executable, Device& device, Allocator& allocator) {
   const std::vector<Stream> streams{device.createStream(), device.createStream()};
   {
@@ -79,7 +80,8 @@ inline void runOnTwoThreads(Executable& executable, Device& device, Allocator& a
   for (std::thread& thread : threads) thread.join();
 }
 
-// Runs all of these checks. Requires right results, one plan, and no held bytes at the end.
+// Makes all of these runs. Requires right results, a single plan, and that no memory is held at the
+// end.
 inline void checkLoopProgram(Device& device) {
   TrackingAllocator tracking(device.allocator());
   Executable executable(programExample("in_place_loop.hostir"), {&device, nullptr, nullptr});

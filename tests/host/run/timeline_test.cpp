@@ -1,4 +1,5 @@
-// Timelines of several machines: as bytes, on one clock, as a file.
+// Tests timelines of several machines: serialized to bytes, aligned to one clock, and written to a
+// file.
 #include "host/run/timeline.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ TEST(Timeline, EncodedTimelineDecodesUnchanged) {
   EXPECT_EQ(after.events[1].team, (std::vector<int>{0, 3}));
 }
 
-// Clock b is 1000 ahead of a, and clock c is 50 behind b. One collective that b noticed late must
-// not count.
+// Clock b is 1000 ahead of clock a, and clock c is 50 behind clock b. The rank with clock b noticed
+// the end of one collective late. This collective must not change the result.
 TEST(Timeline, ClocksAreAlignedByTheMedianOfSharedCollectives) {
   const std::vector<int> ab = {0, 1}, bc = {1, 2};
   std::vector<RankTimeline> timelines = {

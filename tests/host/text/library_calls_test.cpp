@@ -159,7 +159,7 @@ TEST(LibraryCalls, WrongAttentionBackwardCallsAreReported) {
   fails(good, "attention_backward: %v has rank 2 and %a rank 3", "f16[2, 8, 16]", "f16[6, 16]");
   fails(good, "the width of %v must not be sharded", "f16[2, 8, 16]",
         "f16[2, 6, 16] shard(@m, 2: x)");
-  // The gradient of the result has the tokens of q and the width of v.
+  // The gradient of the result has as many tokens as q, and the width of v.
   fails(good,
         "attention_backward of [2, 8, 16], [2, 6, 16] and [2, 6, 24] with a gradient of "
         "[2, 8, 16]: sizes do not fit",

@@ -145,7 +145,8 @@ TEST(ProgramText, DeepNestingIsRefused) {
 
 TEST(ProgramText, TruncatedTextIsRefused) {
   const std::string text = kAll;
-  // Shorter texts would hold the first program only, which is a complete file.
+  // The text is truncated at positions after `mesh`. A shorter text could be the first program
+  // alone, which is a complete file.
   for (size_t n = text.find("mesh") + 1; n + 2 < text.size(); n += 3)
     EXPECT_NE(errorOf(text.substr(0, n)), "no error");
 }

@@ -1,6 +1,6 @@
 // Removes each Wait, WaitEvent and Free from the program of each example, one at a time. verify()
-// must name an instruction. Without verify(), a missing wait must give a wrong result under some
-// order of the streams.
+// must then report an error that names an instruction. If verify() is skipped, a missing wait must
+// give a wrong result for some order of the streams.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ std::vector<Example> examples() {
   return list;
 }
 
-// Removes the n-th instruction for which `match` holds. Returns false if there are fewer.
+// Removes instruction number n of those for which `match` returns true. Returns false if there are
+// fewer.
 template <class Match>
 bool removeNth(std::vector<Instruction>& body, int& n, const Match& match, std::string& removed,
                const Program& program) {
@@ -75,8 +76,8 @@ bool isWait(const Op& op) {
 
 bool isWaitOrFree(const Op& op) { return isWait(op) || std::holds_alternative<Free>(op); }
 
-// Calls `use` with each program that lacks one matching instruction, also of a body. Returns the
-// number of these programs.
+// Calls `use` with copies of the program that lack one matching instruction. Also removes
+// instructions in bodies of loops and branches. Returns the number of these copies.
 template <class Match, class Use>
 int forEachRemoval(const Example& example, const Match& match, const Use& use) {
   int expected = 0;
@@ -128,7 +129,7 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
             ADD_FAILURE() << example.name << ": verify accepts the program without `" << removed
                           << "`";
           } catch (const UserError& error) {
-            // "instruction 7 `...`: ", then the reason
+            // A message is "instruction 7 `...`: ", followed by the reason.
             const std::string message = error.what();
             EXPECT_EQ(message.find("instruction "), 0u) << message;
             EXPECT_NE(message.find('`'), std::string::npos) << message;
@@ -138,8 +139,8 @@ TEST(MissingSync, EveryRemovedWaitAndFreeIsReported) {
   EXPECT_GT(removals, 10);
 }
 
-// A program without a wait has a race, which the thread sanitizer reports even if the result is
-// right. Under it only complete programs run, with adversarial orders.
+// A program without a wait has a race. The thread sanitizer reports the race even if the result is
+// right. With this sanitizer only complete programs run, in adversarial orders.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kRacesMayRun = false;
 #else

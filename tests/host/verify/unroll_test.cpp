@@ -34,7 +34,8 @@ TEST(Unroll, AliasesResolveToByteOffsets) {
     %i = alias %x[3]
     %d = alias %x shard
 )");
-  const Unrolled out = unroll(program, {{}, {}, 2, 3});  // blocks of 2, 2, 0 rows
+  // The three ranks have blocks of 2, 2 and 0 rows.
+  const Unrolled out = unroll(program, {{}, {}, 2, 3});
   ASSERT_EQ(out.steps.size(), 5u);
   const auto view = [&](size_t i) { return out.steps[i].outputs[0]; };
   EXPECT_EQ(view(0).desc.strides, (std::vector<int64_t>{1, 6}));
@@ -69,7 +70,8 @@ TEST(Unroll, LoopsAreExpandedForOneRank) {
   EXPECT_EQ(out.steps[2].outputs[0].byte_offset, 12);
   EXPECT_EQ(out.steps[4].outputs[0].byte_offset, 0);
   EXPECT_EQ(out.steps[5].known, Scalar(int64_t{5}));
-  EXPECT_EQ(out.steps[5].index, 3);  // for, alias, if, then
+  // Instructions are numbered in text order: for 0, alias 1, if 2, then branch 3.
+  EXPECT_EQ(out.steps[5].index, 3);
   EXPECT_EQ(unroll(program, {{}, {}, 0, 2}).steps[5].index, 4);
 }
 
@@ -161,7 +163,7 @@ TEST(Unroll, ErrorsNameTheInstruction) {
       "%l: a list of 10 elements here and of 1 before");
 }
 
-// The type of an input gives the memory order, also if the request has no descriptors.
+// The type of an input gives its memory order, even if the request has no descriptors.
 TEST(Unroll, ObservedOrderGivesTheStrides) {
   const Program program = programOf("(%x: f32[2, 3] order=[1, 0]) -> (%x)", "check %x\n");
   EXPECT_EQ(unroll(program, {{}, {}, 0, 1}).outputs[0].desc.strides, (std::vector<int64_t>{1, 2}));

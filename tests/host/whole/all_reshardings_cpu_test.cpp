@@ -1,5 +1,5 @@
-// Tests all pairs of shardings of a small tensor on meshes of one and two axes and between meshes.
-// The values must not change.
+// Tests all pairs of shardings of a small tensor, on meshes of one and two axes and between meshes.
+// Resharding must not change the values.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 constexpr auto kX = MeshAxis::X;
 constexpr auto kY = MeshAxis::Y;
 
-// The use of a mesh axis by a tensor of two axes.
+// How a tensor of two axes uses a mesh axis: not at all, to shard axis 0 or 1, or for partial sums.
 enum class Use { Nothing, Axis0, Axis1, Partial };
 
 void use(Sharding& state, MeshAxis axis, Use how, bool first) {
@@ -26,8 +26,8 @@ void use(Sharding& state, MeshAxis axis, Use how, bool first) {
   list.insert(first ? list.begin() : list.end(), axis);
 }
 
-// Returns all shardings of a tensor of two axes. With two mesh axes this includes both orders of
-// them on one axis.
+// Returns all shardings of a tensor of two axes. If both mesh axes shard one tensor axis, the
+// result has both orders of them.
 std::vector<Sharding> allStates(const DeviceMesh& mesh, MeshId mesh_id, bool with_partial) {
   std::vector<Use> uses{Use::Nothing, Use::Axis0, Use::Axis1};
   if (with_partial) uses.push_back(Use::Partial);
@@ -60,8 +60,9 @@ std::vector<Size> extentsOf(FusionBuilder& b, const Sizes& sizes, bool constants
   return {Size::symbol("r"), Size::symbol("c")};
 }
 
-// Checks one source sharding. The fusion has a set to each target. With constant sizes, a source
-// without partial axes is a value that the fusion computes.
+// Checks one source sharding. The fusion has a `set` to each target. If sizes are constant and the
+// source has no partial axes, the fusion computes the source value instead of reading it as an
+// input.
 void checkFrom(const Meshes& meshes, int ranks, const Sharding& from,
                const std::vector<Sharding>& targets, const Sizes& sizes, bool constants) {
   FusionBuilder b("reshardings");
@@ -94,7 +95,7 @@ void checkFrom(const Meshes& meshes, int ranks, const Sharding& from,
   }
 }
 
-// The reference evaluator runs the kernels, because the test is about the position of data.
+// The reference evaluator runs the kernels, because the test is about the positions of data.
 class AllReshardings : public ::testing::Test {
  protected:
   void SetUp() override { setenv("HEDDLE_CXX", "/nonexistent/compiler", 1); }
@@ -129,7 +130,7 @@ TEST_F(AllReshardings, MovesOnAMeshOfTwoAxesKeepValues) {
   }
 }
 
-// The meshes are disjoint, overlap, contain each other or hold one rank.
+// The pairs of meshes are disjoint, overlap, contain each other, or include a mesh of one rank.
 TEST_F(AllReshardings, MovesBetweenMeshesKeepValues) {
   const DeviceMesh all{"all", {{kY, 2}, {kX, 2}}, {}};
   const DeviceMesh front{"front", {{kX, 2}}, {0, 1}};

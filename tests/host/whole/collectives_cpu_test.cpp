@@ -47,7 +47,7 @@ TEST(CollectivesCpu, AllToAllVBeyondItsBufferIsRefused) {
   EXPECT_NE(error(12, 11).find("sends itself 12 elements and expects 11"), std::string::npos);
 }
 
-// The meshes hold some of the ranks in their own orders. One mesh has a single rank.
+// Each mesh holds some of the ranks in its own order. One mesh has a single rank.
 TEST(CollectivesCpu, TeamsOfSomeRanksAreRight) {
   const Program program = testing::printedAndParsed(programOf(R"(
 mesh @some = [x=2] ranks=[2, 0]
@@ -80,7 +80,7 @@ program p(%x: f32[12]) -> (%y) {
     const Tensor input = testing::deviceFloats(*device, x, {kCollectiveCount});
     const Outputs outputs = executable.run({input});
     outputs.wait();
-    // The last rank of @all is rank 0, which has the values that rank 2 broadcast.
+    // The last rank of @all is rank 0. It has the values that rank 2 broadcast.
     const std::vector<float> got = testing::floatsOf(*device, outputs[0]);
     for (int64_t i = 0; i < kCollectiveCount; ++i)
       EXPECT_EQ(got[static_cast<size_t>(i)], givenTo(2, i));

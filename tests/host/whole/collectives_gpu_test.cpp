@@ -25,8 +25,8 @@ TEST(CollectivesGpu, EveryProgramIsRightOnOneToFourRanks) {
   }
 }
 
-// NCCL itself would hang. Ranks therefore compare their posts before the first run with new sizes,
-// and the counts of an all-to-all-v before each one.
+// NCCL itself would hang. Ranks therefore compare their posts before the first run with new sizes.
+// Before each all-to-all-v they also compare its counts.
 TEST(CollectivesGpu, DifferentCountsEndTheNcclJob) {
   std::string why;
   const int gpus = cudaDeviceCount(why);

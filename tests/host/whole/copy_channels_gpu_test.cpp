@@ -1,5 +1,6 @@
-// Tests the copy channels of a team (comm::Carrier), which copy engines carry out. There are as
-// many ranks as GPUs, or several ranks on one GPU, whose streams synchronize in its memory.
+// Tests the copy channels of a team (comm::Carrier), which use the copy engines of the GPUs. The
+// test has as many ranks as GPUs, or several ranks on one GPU. In the second case streams
+// synchronize in the memory of this GPU.
 #include <chrono>
 #include <cstdlib>
 
@@ -20,13 +21,13 @@ using comm::CollectiveKind;
 using comm::Operation;
 using comm::World;
 
-// This must be set before CUDA starts. If streams of two ranks shared a queue of the GPU, a wait of
-// one rank would block later work of the other.
+// This variable must be set before CUDA starts. If streams of two ranks shared a hardware queue of
+// the GPU, a wait of one rank would block later work of the other rank.
 const bool kQueues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 constexpr Carrier kFirst{8, 1}, kSecond{16, 2};
 
-// Three times the bytes that one step moves, over all parts.
+// Three times the bytes that one step of a copy channel moves, over all parts.
 constexpr int64_t kPieces = (int64_t{160} << 20) + 24;
 
 std::vector<Case> copyChannelCases(int size) {
@@ -41,7 +42,7 @@ std::vector<Case> copyChannelCases(int size) {
           Case c{kind, dtype, ReduceOp::Sum, count, in_place, 3};
           cases.push_back(c);
           if (kind == CollectiveKind::Allgather || dtype == DType::Bool || count > 4096) continue;
-          c.op = ReduceOp::Max;  // of negative values
+          c.op = ReduceOp::Max;  // the values are negative
           cases.push_back(c);
         }
       }
@@ -116,7 +117,7 @@ class CopyChannelsGpu : public ::testing::Test {
     }));
   }
 
-  // Loads the kernel first, because loading waits for the GPU.
+  // Loads the kernel before the test, because loading waits for all work of the GPU.
   comm::DeviceReduce loadedReduce(int device) const {
     comm::DeviceReduce reduce = cudaModule().makeReduce(device);
     DeviceMemory memory(*cuda_, device);
@@ -130,8 +131,8 @@ class CopyChannelsGpu : public ::testing::Test {
   std::unique_ptr<CudaRuntime> cuda_;
 };
 
-// Allocating or freeing memory waits for all work of the GPU, and therefore for other ranks on it.
-// A single thread posts for all of them after everything is allocated.
+// Allocating or freeing memory waits for all work of the GPU, including work of other ranks. One
+// thread therefore posts for all ranks, after all memory has been allocated.
 TEST_F(CopyChannelsGpu, FourRanksOnOneGpuConform) {
   constexpr int kRanks = 4;
   std::vector<std::unique_ptr<World>> worlds(kRanks);
@@ -185,7 +186,7 @@ TEST_F(CopyChannelsGpu, TwoChannelsRunConcurrently) {
           [&](World& world, int device) { runBothCopyChannels(world, *cuda_, device); });
 }
 
-// Rank 1 aborts, so the streams of rank 0 wait for data that never comes.
+// Rank 1 aborts, so the streams of rank 0 wait for data that never arrives.
 TEST_F(CopyChannelsGpu, AbortReleasesWaitingStreams) {
   if (cuda_->devices < 2) GTEST_SKIP() << "needs 2 GPUs, there is " << cuda_->devices;
   onRanks(2, false, [&](World& world, int device) {

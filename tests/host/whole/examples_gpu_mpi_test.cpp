@@ -12,7 +12,7 @@ using testing::HarnessOptions;
 using testing::optionsFor;
 using testing::RankOutputs;
 
-// Returns the rank within the machine, which the launcher sets, or 0 without a launcher.
+// Returns the index of this rank on its machine, which the launcher sets, or 0 without a launcher.
 int localRank() {
   const char* rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
   return rank == nullptr ? 0 : std::atoi(rank);

@@ -74,7 +74,7 @@ TEST_F(ExamplesGpu, TpMlpIsRightOnSeveralRanks) {
   }
 }
 
-// This includes sends, and gathers and scatters with their own root.
+// The moves include sends, and gathers and scatters with different roots.
 TEST_F(ExamplesGpu, MovesBetweenMeshesAreRight) {
   for (const testing::ShardedExample& example : testing::shardedExamples()) {
     const std::string name = example.name;
@@ -165,7 +165,7 @@ TEST_F(ExamplesGpu, NcclRanksAsThreadsAreRight) {
     expectClose(runWithNccl(program, options), expectedOf(fusion, options),
                 fmt::format("size {}", size));
   }
-  // The stages of a pipeline are on one GPU each. This tests sends.
+  // Each stage of the pipeline is on one GPU, so values are sent between the GPUs.
   const Fusion stages = fusionExample("pipeline_2stage.fusion");
   const Program sent = compile(stages, 2);
   for (int64_t size : {0, 7, 96}) {

@@ -15,7 +15,8 @@ namespace heddle::host::testing {
 
 using heddle::testing::Golden;
 
-// Cases that share an executable. `joined` means that all their results have one shape.
+// Cases that share an Executable. joined: all results have one shape, and one more output reads all
+// of them (see fusionOf()).
 struct GoldenBatch {
   std::vector<const Golden*> cases;
   bool joined = false;
@@ -30,8 +31,8 @@ inline bool hasOneShape(const Golden& golden) {
   });
 }
 
-// Returns a key. One case runs for all cases with the same key: an op and the dtypes of its
-// operands. A matrix product needs no compiler, so each has its own key.
+// Returns the key of a case: its op and the dtypes of its operands. Of all cases with the same key
+// only one runs. A matrix product needs no compiler, so each one has its own key.
 inline std::string kindOf(const Golden& golden) {
   const OpDef* op = findOp(golden.op());
   if (op != nullptr && op->kind == OpKind::Matmul) return golden.text;
@@ -41,7 +42,7 @@ inline std::string kindOf(const Golden& golden) {
 }
 
 // Groups cases, because compiling each kernel takes time. Cases whose tensors all have one shape
-// form large joined fusions. Of other cases one of each kind runs, and several share a fusion.
+// form large joined fusions. Of the other cases, one per key runs, and several share a fusion.
 inline std::vector<GoldenBatch> batchesOf(const std::vector<Golden>& goldens) {
   constexpr size_t kJoined = 48;
   constexpr size_t kApart = 16;
@@ -89,8 +90,8 @@ inline void expectBatch(Device& device, codegen::ImageCache& images, const Golde
   }
 }
 
-// Returns the cases for a device. The builder decides the dtypes of results, and the reference test
-// covers it. Of these cases only some run on a device.
+// Returns the cases to run on a device. Cases of type promotion test mainly the builder, and the
+// test of the reference runs all of them. Only every eighth one runs on a device.
 inline std::vector<Golden> goldensToRun(const std::string& family) {
   std::vector<Golden> goldens = heddle::testing::readGoldens(family);
   std::erase_if(goldens, [](const Golden& golden) { return golden.reference; });

@@ -1,5 +1,5 @@
-// Tests new tensors and indexed loads with shardings. Compiled kernels and the reference evaluator
-// must give the results of the unsharded fusion.
+// Tests new tensors (iota, full) and indexed loads with shardings. Compiled kernels and the
+// reference evaluator must give the results of the unsharded fusion.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,8 +18,8 @@ using testing::floatsOf;
 using testing::programOf;
 using testing::userErrorOf;
 
-// The sizes 10, 5 and 7 give uneven blocks on 2 and 3 ranks. The shardings of %alone and %row come
-// only from their annotation and their readers.
+// The sizes 10, 5 and 7 give uneven blocks on 2 and 3 ranks. The sharding of %alone comes only from
+// its annotation, and that of %row only from its readers.
 constexpr const char* kIndexed = R"(heddle 1
 mesh @m = [x=ranks]
 fusion placed(%x: f32[a, b] shard(@m, 0: x), %i: i64[n] shard(@m, 0: x),

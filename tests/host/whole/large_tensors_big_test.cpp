@@ -1,5 +1,5 @@
 // Tests tensors of more than 2^31 elements on the CPU device and on a GPU. Each case holds at most
-// 10 GiB. Results are read back in pieces, or summed on the device.
+// 10 GiB. The test reads results back in pieces, or sums them on the device.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ class LargeTensors : public ::testing::TestWithParam<DeviceKind> {
   Tensor upload(const HostTensor& host) {
     return toDevice(*device_, device_->allocator(), host, denseDesc(host.dtype, host.sizes));
   }
-  // Returns u8[sizes]. Element i in row-major order is i modulo 251.
+  // Returns a u8 tensor of these sizes. Element i in row-major order is i modulo 251.
   Outputs counted(std::vector<Size> sizes) {
     FusionBuilder b("counted");
     int64_t n = 1;
@@ -92,7 +92,7 @@ TEST_P(LargeTensors, FullReductionsAreRight) {
   b.output(b.reduce("sum", x, {0}));
   b.output(b.reduce("max", x, {0}));
   b.output(b.reduce("sum", b.pointwise("ge", {x, b.constant(int64_t{0})}), {0}));
-  // Computes the largest index where x is 7.
+  // Computes the largest index at which x is 7.
   const ValueId place = b.iota({Size::symbol("n")}, 0);
   const ValueId seven = b.pointwise("eq", {x, b.constant(int64_t{7})});
   b.output(b.reduce("max", b.pointwise("where", {seven, place, b.constant(int64_t{-1})}), {0}));
@@ -149,8 +149,8 @@ TEST_P(LargeTensors, TransposedAndSteppedViewsAreRight) {
   }
 }
 
-// The first tensor has few elements that are far apart. The second has many elements at one
-// address.
+// The first tensor has few elements, and its two rows are more than 2^31 elements apart. The second
+// has more than 2^31 elements, all at one address.
 TEST_P(LargeTensors, StridesPastTwo31AndStrideZeroAreRight) {
   const Outputs made = counted({Size(kMany)});
   FusionBuilder b("far");
@@ -191,8 +191,8 @@ TEST_P(LargeTensors, IndicesPastTwo31AreRight) {
   }
 }
 
-// A library call gets more than 2^31 elements in lines of 8, and lines that begin after 2^31
-// elements.
+// Tests a library call with more than 2^31 elements in lines of 8. Some lines begin after the first
+// 2^31 elements.
 TEST_P(LargeTensors, LibraryLinesAreRight) {
   constexpr int64_t kLines = kTwo31 / 8 + 5;
   const Outputs made = counted({Size(kLines), Size(8)});

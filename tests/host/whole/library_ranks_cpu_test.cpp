@@ -1,5 +1,5 @@
-// Tests library functions in compiled fusions that are sharded along another axis and along their
-// own.
+// Tests library functions in compiled fusions. The tensors are sharded along the axis of the
+// function, or along the other axis.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HarnessOptions;
 
-// argsort computes the index, so it is in range.
+// argsort computes the index, so the index is in range.
 constexpr const char* kBody = R"(
     with t = 6, h = 5 {
   %c = cumsum(%x, axis=AXIS)
@@ -58,7 +58,8 @@ TEST(LibraryRanks, EveryShardingMatchesTheUnshardedFusion) {
         for (size_t i = 0; i < got.size(); ++i) {
           EXPECT_EQ(testing::relativeError(got[i], expected[i]), 0) << i;
         }
-        // If the other axis is sharded, lines are complete and need no communication.
+        // If only the other axis is sharded, each rank has complete lines and needs no
+        // communication.
         const bool other =
             std::string(sharding) == (axis == 0 ? "shard(@m, 1: x)" : "shard(@m, 0: x)");
         if (other) {
@@ -87,7 +88,7 @@ TEST(LibraryRanks, AdversarialOrderGivesTheSameResult) {
   }
 }
 
-// The gradient of a lookup, with a table that is sharded along the other axis.
+// Tests the gradient of a lookup in a table that is sharded along the other axis.
 TEST(LibraryRanks, LookupGradientShardedByColumnsIsRight) {
   for (int ranks : {2, 3}) {
     const Fusion fusion =
@@ -107,9 +108,10 @@ TEST(LibraryRanks, LookupGradientShardedByColumnsIsRight) {
   }
 }
 
-// The rows are sharded: evenly, unevenly, and with ranks without rows. Each rank takes its own
-// rows, and no data of the size of the table moves. Indices outside of the table, also just after
-// the end of a block, write nothing.
+// Tests the gradient of a lookup in a table that is sharded by rows: evenly, unevenly, and with
+// ranks without rows. Each rank adds to its own rows, and no data of the size of the table is
+// communicated. Indices outside of the table, also those just after the end of a block, write
+// nothing.
 TEST(LibraryRanks, LookupGradientShardedByRowsIsRight) {
   for (const char* op : {"scatter_add", "scatter"}) {
     for (const auto& [ranks, mesh, rows] : {std::tuple{2, "[x=2]", "x"},

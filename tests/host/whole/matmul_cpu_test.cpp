@@ -44,7 +44,7 @@ TEST(MatmulCpu, ShardedLinearMatchesTheUnshardedOne) {
   }
 }
 
-// The relu comes after the sum over the ranks and after the wrapping.
+// The relu is computed after the sum over the ranks has wrapped around.
 TEST(MatmulCpu, IntegerReluFollowsTheSumOverRanks) {
   const Fusion fusion = parseFusion(
       "heddle 1 mesh @m = [x=2] fusion f(%a: i8[3, 300] shard(@m, 1: x), %w: i8[8, 300] shard(@m, "

@@ -1,5 +1,5 @@
-// Tests matmul and linear with cuBLASLt: epilogues, broadcast batches, transposed operands and
-// algorithms.
+// Tests matmul and linear with cuBLASLt: epilogues, broadcast batches, transposed operands, and the
+// choice of algorithms.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -15,14 +15,14 @@ class MatmulGpu : public GpuDeviceFixture {};
 constexpr DType kDTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16,
                              DType::I64, DType::I32, DType::I8,  DType::U8};
 
-// Returns the error of the gelu of cuBLASLt (host/device/device.h).
+// Returns the relative error of the gelu of cuBLASLt (host/device/device.h).
 double geluError(DType dtype) {
-  if (dtype == DType::F64) return 0;  // heddle's own kernel
+  if (dtype == DType::F64) return 0;  // heddle's own kernel computes it
   if (dtype == DType::F32) return std::ldexp(1.0, -16);
   return std::ldexp(1.0, dtype == DType::F16 ? -10 : -7);
 }
 
-// Timing is off, because there are many sizes and every algorithm must be right.
+// Timing is off, because there are many sizes, and every algorithm must be right.
 TEST_F(MatmulGpu, EveryCaseMatchesLoops) {
   setenv("HEDDLE_MATMUL_TIMING", "0", 1);
   testing::expectMatmuls(*device_, kDTypes, geluError);
@@ -41,7 +41,7 @@ TEST_F(MatmulGpu, AlgorithmIsChosenOnce) {
   const std::string choice = device_->chooseAlgorithm(*questions.begin(), stream_);
   EXPECT_FALSE(choice.empty());
   EXPECT_EQ(device_->chooseAlgorithm(*questions.begin(), stream_), choice);
-  // Another process finds the choice on disk.
+  // A second device, like another process, finds the choice on disk.
   EXPECT_EQ(makeCudaDevice(0)->chooseAlgorithm(*questions.begin(), stream_), choice);
   EXPECT_NE(device_->prepareMatmul(spec, {{*questions.begin(), choice}}), nullptr);
 }

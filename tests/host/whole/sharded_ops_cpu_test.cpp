@@ -75,8 +75,8 @@ TEST(ShardedOps, IndicesMatchTheUnshardedFusion) {
   check(kPlaces, 4, 2, 9);
 }
 
-// Neither the rows of the reshaped tensor nor the groups divide over three ranks. Only %x and %y
-// are sharded over three ranks.
+// Neither the rows of the reshaped tensor nor the groups divide evenly over three ranks. Of all
+// tensors only %x and %y are sharded over three ranks.
 TEST(ShardedOps, UnevenReshapesMatchTheUnshardedFusion) {
   constexpr const char* kText = R"(heddle 1
 mesh @m = [x=ranks]
@@ -96,9 +96,10 @@ fusion splits(%x: f32[t, c] shard(@m, 0: x), %b: f32[t*c], %y: f32[c, 6, t] shar
   check(kText, 3, 2, 3);
 }
 
-// Tests blocks with padding: a view of a tensor that was gathered into uneven blocks, an input in a
-// given memory order whose last block has one element, and a table of zeros that is only needed
-// with another sharding.
+// Tests blocks with padding:
+// - a view of a tensor that was gathered into uneven blocks
+// - an input in a given memory order whose last block has one element
+// - a table of zeros that is also needed with another sharding
 TEST(ShardedOps, PaddedBlocksMatchTheUnshardedFusion) {
   constexpr const char* kText = R"(heddle 1
 mesh @m = [y=2, x=2]
@@ -182,7 +183,8 @@ fusion f(%x: f32[8, 3] shard(@m, 0: x)) {
   }
 }
 
-// The elements would arrive with exchanged axes: in a team of one, in parts, or on another mesh.
+// Without the error, elements would arrive with exchanged axes. The cases are a team of one rank, a
+// tensor that is sent in parts, and another mesh.
 TEST(ShardedOps, InputSentInAnotherMemoryOrderIsRefused) {
   struct Way {
     int ranks;

@@ -1,5 +1,5 @@
-// Checks every bit pattern and every rounding of the small floats, integer conversions, and dtype
-// promotion.
+// Checks every bit pattern and every rounding of the small floats. Also checks integer conversions
+// and dtype promotion.
 #include "ir/base/dtype.h"
 
 #include <gtest/gtest.h>
@@ -71,21 +71,22 @@ TEST(DType, EveryBitPatternDecodesToTheValueOfItsFields) {
   }
 }
 
-// A value between two neighbours rounds to the nearer one, and a value in the middle to the even
-// one. The test checks the middle and the two floats next to it, because they decide all other
-// values.
+// A value between two neighbours rounds to the nearer one, and a value in the middle rounds to the
+// even one. The test checks the middle and the two f32 values next to it, because they decide how
+// all other values round.
 TEST(DType, EncodingRoundsToNearestEven) {
   for (const Format& format : kFormats) {
     const uint32_t sign = 1u << (format.bits - 1);
     for (uint32_t low = 0; std::isfinite(valueOf(format, low)); ++low) {
       const double below = valueOf(format, low);
       double above = valueOf(format, low + 1);
-      // Above the largest number, continue with one more exponent.
+      // Above the largest number, the values continue with the same step.
       if (!std::isfinite(above)) above = 2 * below - valueOf(format, low - 1);
       const auto middle = static_cast<float>((below + above) / 2);
-      if (static_cast<double>(middle) != (below + above) / 2) continue;  // bf16: no such float
+      // No f32 has this value (bf16 only).
+      if (static_cast<double>(middle) != (below + above) / 2) continue;
       const uint32_t even = low % 2 == 0 ? low : low + 1;
-      // A format without infinity stays at its largest number.
+      // A format without infinity keeps its largest number.
       const uint32_t next = std::isnan(valueOf(format, low + 1)) ? low : low + 1;
       for (uint32_t minus : {0u, sign}) {
         const float factor = minus == 0 ? 1.0f : -1.0f;
@@ -119,8 +120,8 @@ TEST(DType, OverflowGivesInfinityOrTheLargestNumber) {
   }
 }
 
-// The results of torch.promote_types. "-" is an error. PyTorch promotes u8 with i8 to i16, which
-// heddle does not have.
+// The expected values are the results of torch.promote_types; "-" is an error. PyTorch promotes u8
+// with i8 to i16, which heddle does not have.
 TEST(DType, PromotionMatchesPyTorch) {
   const std::vector<std::vector<const char*>> table = {
       {"bool", "u8", "i8", "i32", "i64", "-", "-", "f16", "bf16", "f32", "f64"},
@@ -147,7 +148,8 @@ TEST(DType, PromotionMatchesPyTorch) {
   }
 }
 
-// A scalar counts only when its category is above that of every tensor.
+// A scalar changes the result only if its category is higher than that of every tensor. The order
+// is bool, integer, float.
 TEST(DType, ScalarsPromoteByCategory) {
   const auto result = [](DType tensor, DType scalar) {
     const OperandType operands[] = {{tensor, OperandKind::Tensor}, {scalar, OperandKind::Scalar}};
@@ -160,8 +162,8 @@ TEST(DType, ScalarsPromoteByCategory) {
   EXPECT_EQ(result(DType::Bool, DType::I64), DType::I64);
 }
 
-// Tensors, 0-d tensors and scalars have different priorities, and a lower one counts only by its
-// category. tests/goldens/promotion has all pairs.
+// Tensors, 0-d tensors and scalars have decreasing priority. An operand of lower priority changes
+// the result only by its category. tests/goldens/promotion has all pairs.
 TEST(DType, ZeroDimTensorsPromoteByCategory) {
   const auto result = [](DType tensor, DType point, DType scalar) {
     const OperandType operands[] = {{scalar, OperandKind::Scalar},
@@ -204,8 +206,8 @@ TEST(DType, FloatsSaturateAndIntegersWrapInIntegerTypes) {
   EXPECT_EQ(roundTo(DType::I8, -2.9), Scalar(int64_t{-2}));
   EXPECT_EQ(roundTo(DType::I64, 0x1p63), Scalar(INT64_MAX));
   EXPECT_EQ(roundTo(DType::I64, -0x1p63), Scalar(INT64_MIN));
-  // The value is 2^30 * (2^24 + 1 + 2^-30). A conversion by way of double would give a tie, which
-  // rounds to even.
+  // The value is 2^30 * (2^24 + 1 + 2^-30). A conversion by way of double would drop the last term.
+  // That would give a tie, which rounds to even.
   EXPECT_EQ(roundTo(DType::F32, (int64_t{1} << 54) + (int64_t{1} << 30) + 1),
             Scalar(static_cast<double>((int64_t{1} << 54) + (int64_t{1} << 31))));
 }

@@ -9,7 +9,7 @@
 namespace heddle::pass_driver_test {
 namespace {
 
-// The fusion of these tests is a number.
+// In these tests a number takes the place of a fusion.
 bool same(const int& a, const int& b) { return a == b; }
 std::string print(const int& number) { return std::to_string(number); }
 int increment(int number) { return number + 1; }
@@ -59,7 +59,8 @@ TEST(PassDriver, VerifyEachNamesThePassThatBrokeTheProgram) {
   EXPECT_EQ(driver.run("bad", 1, increment, rejectTwo), 2);
 }
 
-// ctest sets the variable for every test, so that every compilation verifies after each pass.
+// ctest sets the environment variable for every test, so every compilation verifies after each
+// pass.
 TEST(PassDriver, TheEnvironmentOfTestsTurnsVerifyEachOn) {
   const char* value = std::getenv("HEDDLE_VERIFY_EACH");
   EXPECT_EQ(PassOptions().verify_each, value != nullptr && std::string(value) == "1");

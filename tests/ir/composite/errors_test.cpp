@@ -8,7 +8,7 @@
 namespace heddle::composite_errors_test {
 namespace {
 
-// Returns the error of one statement without its position. `names` names the results.
+// Returns the error of one statement without its position. `names` are the names of the results.
 std::string refusal(const std::string& call, const std::string& names = "%r") {
   const std::string text =
       "heddle 1 fusion f(%x: f32[2, 6], %y: f32[2, 3], %d: f64[2, 6], %h: bf16[2, 6], "
@@ -276,7 +276,7 @@ TEST(CompositeErrors, WrongAttentionIsRefused) {
             op + "_backward: %d: f64[2, 6] does not have the dtype and rank of %x: f32[2, 6]");
 }
 
-// A size that is refused as a number is also refused as a symbol once a run binds the symbol to it.
+// If a size is refused as a number, it is also refused when a run binds a symbol to this number.
 TEST(CompositeErrors, SizesBoundByARunAreChecked) {
   const auto bound = [](const std::string& call, int64_t t, const std::string& names = "%r") {
     const Fusion fusion = parseFusion("heddle 1 fusion f(%x: f32[2, t], %m: f32[2]) { " + names +
@@ -311,8 +311,8 @@ TEST(CompositeErrors, SizesBoundByARunAreChecked) {
             "no error");
 }
 
-// A literal beside a tensor of 8-bit or 32-bit integers must fit the type of the tensor in
-// comparisons, divisions and bounds.
+// A literal beside a tensor of 8-bit or 32-bit integers must fit the dtype of the tensor. This rule
+// is for comparisons, divisions and bounds.
 TEST(CompositeErrors, LiteralsOutsideASmallIntegerTypeAreRefused) {
   const auto refused = [](const std::string& call) {
     try {

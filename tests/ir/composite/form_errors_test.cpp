@@ -10,7 +10,7 @@ namespace {
 
 struct Refusal {
   const char* call;
-  const char* message;  // without the position
+  const char* message;  // without its position in the text
 };
 
 std::string messageOf(const std::string& call) {
@@ -107,7 +107,8 @@ TEST(FormErrors, WrongIndicesAreRefused) {
   for (const Refusal& each : refusals) EXPECT_EQ(messageOf(each.call), each.message) << each.call;
 }
 
-// The message names the f8 operand and the op as the caller wrote them.
+// The message names the f8 operand and the op as the caller wrote them, not the ops of the
+// composite.
 TEST(FormErrors, Float8OperandsAreRefused) {
   const std::string refused =
       ": %q: f8e4m3[2, 6] is of an f8 type, which only casts, data movement and matrix products "

@@ -1,4 +1,5 @@
-// Checks that the moments of random tensors are within five standard errors.
+// Checks that the moments of random tensors differ from the exact ones by at most five standard
+// errors.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

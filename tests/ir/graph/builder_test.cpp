@@ -1,4 +1,5 @@
-// Compares the dtype and shape rules of the builder with those of PyTorch, written out by hand.
+// Compares the dtype and shape rules of the builder with rules of PyTorch that are written out by
+// hand.
 #include "ir/graph/builder.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace heddle::testing {
 
 struct MatmulOpCase {
   std::string op;          // matmul or linear
-  std::vector<int64_t> a;  // sizes as the op reads them
+  std::vector<int64_t> a;  // sizes of a and b as the op reads them
   std::vector<int64_t> b;
   bool bias = false;
   std::string activation = "none";
@@ -84,7 +84,7 @@ inline Fusion fusionOf(const MatmulOpCase& c, DType dtype) {
   return parseFusion(text);
 }
 
-// Scales narrow integers so that their sums overflow. The sums stay exact in double.
+// Scales integers of narrow dtypes so that their sums overflow. The sums are still exact in double.
 inline void spread(HostTensor& tensor) {
   const int64_t factor = tensor.dtype == DType::I32  ? 70001
                          : tensor.dtype == DType::I8 ? 13
@@ -94,7 +94,7 @@ inline void spread(HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.numel(); ++i) tensor.set(i, toInt(tensor.at(i)) * factor);
 }
 
-// Returns random inputs for the fusion, in memory order of the inputs.
+// Returns random inputs for the fusion. Their elements are in the memory order of the inputs.
 inline std::vector<HostTensor> inputsOf(const Fusion& fusion) {
   std::vector<HostTensor> inputs;
   for (ValueId id : fusion.inputs()) {
@@ -127,8 +127,8 @@ class ExpectedMatmul {
     return all;
   }
 
-  // Returns element `linear` of the result before rounding. `magnitude` receives the sum of the
-  // absolute values of the terms.
+  // Returns element `linear` (row-major) of the result before rounding. Sets `magnitude` to the sum
+  // of the absolute values of the terms.
   double at(int64_t linear, double& magnitude) const {
     const int64_t column = linear % n();
     const int64_t row = linear / n() % m();
@@ -150,7 +150,7 @@ class ExpectedMatmul {
   }
 
  private:
-  // Wraps integers, which happens before the activation.
+  // Wraps the sum around if the dtype is an integer. This happens before the activation.
   double wrapped(double sum) const {
     const auto integer = [&] { return static_cast<int64_t>(sum); };
     switch (inputs_[0].dtype) {
@@ -197,8 +197,10 @@ class ExpectedMatmul {
   std::vector<int64_t> kept_;
 };
 
-// Allows an error of half a unit in the last place, plus `ulps` units of f32 (f64 for f64) relative
-// to the terms, plus with gelu_tanh `gelu_error` relative to the terms.
+// Compares the result with plain loops. The allowed error is the sum of:
+// - half a unit in the last place of the result
+// - `ulps` units of f32 (f64 for f64), relative to the terms
+// - for gelu_tanh, `gelu_error` relative to the terms
 inline void expectMatmul(const MatmulOpCase& c, const std::vector<HostTensor>& inputs,
                          const HostTensor& got, double ulps, double gelu_error = 0) {
   const ExpectedMatmul expected(c, inputs);

@@ -143,7 +143,8 @@ TEST(Matmul, ReferenceMatchesLoops) {
   }
 }
 
-// What a split makes has names of its own, wherever a literal or a name of the text comes to stand.
+// The pass splitLinear creates values. Their names must not be names of the text, wherever the text
+// has literals or its own names.
 TEST(Matmul, SplitMatmulTakesNoNameFromTheText) {
   for (const char* made : {"matmul(%x, %w, activation=gelu_tanh)", "linear(%x, %w, %b)"}) {
     std::string between, last = "y";

@@ -10,7 +10,8 @@
 namespace heddle::verify_test {
 namespace {
 
-// x: f32[t, h] and s; y = mul(x, s); z = sum(y, axes=[0]).
+// Builds a fusion with the inputs x: f32[t, h] and s, and with y = mul(x, s) and z = sum(y,
+// axes=[0]).
 Fusion small() {
   FusionBuilder b("small");
   b.mesh({"m", {{MeshAxis::Y, 2}, {MeshAxis::X, 2}}, {}});
@@ -21,7 +22,7 @@ Fusion small() {
   return std::move(b).build();
 }
 
-// The part of verify's message that says what is wrong, after small() was broken.
+// Damages small() and verifies it. Returns the part of the message that says what is wrong.
 std::string complaint(const std::function<void(Fusion&)>& damage) {
   Fusion fusion = small();
   damage(fusion);

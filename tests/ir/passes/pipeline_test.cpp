@@ -40,12 +40,12 @@ TEST(FusionPipeline, AnnotationsFollowTheirValues) {
                       [](const ValueId& id, const Fusion::IdMap& map) { return map(id); });
   f.annotate<int>("number", 7);
   Fusion result = runPasses(f, 2);
-  EXPECT_NE(result.find("y").value(), y);  // values went before it
+  EXPECT_NE(result.find("y").value(), y);  // the passes add values before it, so its id changes
   EXPECT_EQ(result.annotation<ValueId>("loss"), result.find("y"));
   EXPECT_EQ(result.annotation<int>("number"), 7);
 }
 
-// Messages of later stages give these lines.
+// The error messages of later stages contain these lines.
 TEST(Passes, ExpressionsKeepTheirLines) {
   const Fusion result = runPasses(parseFusion(kMlp), 2);
   std::vector<std::string> lines;
@@ -60,7 +60,8 @@ TEST(FusionPipeline, EqualFusionsGiveEqualResults) {
   Fusion again = runPasses(parseFusion(kMlp), 4);
   EXPECT_TRUE(sameGraph(once, again));
   EXPECT_EQ(print(once), print(again));
-  EXPECT_TRUE(sameGraph(runPasses(once, 4), once));  // nothing is left to do
+  // The passes change nothing when they run again.
+  EXPECT_TRUE(sameGraph(runPasses(once, 4), once));
 }
 
 TEST(FusionPipeline, MlpHasFourGroups) {
@@ -77,7 +78,7 @@ TEST(FusionPipeline, MlpHasFourGroups) {
   }
 }
 
-// No walk may recurse, and none may take quadratic time.
+// No pass may recurse or take quadratic time.
 TEST(FusionPipeline, ChainOfTenThousandShardedExpressionsIsLowered) {
   FusionBuilder b("chain");
   DeviceMesh mesh;
@@ -117,7 +118,8 @@ TEST(ReshardStep, EachKindIsRecognized) {
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{Y}, {}}, {})), ReshardStep::Kind::Gather);
   EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), state({{X}, {}}, {})), ReshardStep::Kind::Compound);
   EXPECT_EQ(kindOf(state({{X}, {}}, {}), state({{}, {X}}, {})), ReshardStep::Kind::AllToAll);
-  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), ReshardStep::Kind::Compound);  // uneven, maybe
+  // The blocks may be uneven.
+  EXPECT_EQ(kindOf(state({{Y, X}, {}}, {}), whole), ReshardStep::Kind::Compound);
   EXPECT_EQ(kindOf(state({{}, {Y, X}}, {}), whole), ReshardStep::Kind::Gather);
   auto partial = state({{Y}, {}}, {{X, ReduceOp::Max}});
   EXPECT_EQ(kindOf(partial, state({{Y}, {}}, {})), ReshardStep::Kind::AllReduce);

@@ -1,4 +1,4 @@
-// Tests elementwise ops on the reference evaluator where the goldens have no cases.
+// Tests elementwise ops of the reference evaluator in cases that the goldens do not have.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ HostTensor tensor(DType dtype, const std::vector<T>& values) {
   return result;
 }
 
-// These are the known answers of Random123 for words 0 and 1 of philox4x32-10.
+// The expected values are the known answers of Random123 for words 0 and 1 of Philox4x32-10.
 TEST(Elementwise, PhiloxGivesThePublishedAnswers) {
   const auto bits = [](uint64_t v) { return static_cast<int64_t>(v); };
   const auto i64 = [](int64_t v) { return tensor<int64_t>(DType::I64, {v}); };
@@ -85,7 +85,7 @@ TEST(Elementwise, IntegerDivisionByZeroAndMinusOneIsDefined) {
   }
 }
 
-// a / b rounds to 3 in f32 and stays below it in f64.
+// The quotient a / b rounds to 3 in f32, but is below 3 in f64.
 TEST(Elementwise, TruncatedQuotientIsComputedInItsDtype) {
   const float a = std::nextafter(3 * 0.1f, 0.0f);
   const HostTensor x = tensor<double>(DType::F32, {double{a}});
@@ -117,7 +117,8 @@ TEST(Elementwise, UnsupportedDtypesAreRefused) {
   EXPECT_NE(refusal("addcmul(%x0)", {f}).find("takes 3 to 4 operand(s), got 1"), std::string::npos);
 }
 
-// The notes of docs/ops.md define these cases beyond PyTorch.
+// The expected values are those in the notes of docs/ops.md, for cases that PyTorch does not
+// define.
 TEST(Elementwise, EdgeCasesMatchTheOpsPage) {
   const HostTensor i = tensor<int64_t>(DType::I64, {2, 5});
   const HostTensor between =

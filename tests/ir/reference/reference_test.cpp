@@ -70,12 +70,12 @@ TEST(Reference, BroadcastingMatchesPyTorch) {
 }
 
 TEST(Reference, EachValueIsRoundedToItsDtype) {
-  // In bf16, 256 + 1 is 256 (a tie goes to even), so subtracting 256 gives 0 and not 1.
+  // In bf16, 256 + 1 is 256 (the tie rounds to even). Subtracting 256 therefore gives 0, not 1.
   const auto out = run("%a: bf16[1]", "%b = add(%a, 1.0) %c = sub(%b, %a) return %c",
                        {tensor(DType::BF16, {1}, {256})});
   EXPECT_EQ(out[0].dtype, DType::BF16);
   EXPECT_EQ(valuesOf(out[0]), (std::vector<double>{0}));
-  // An f64 scalar beside an f32 tensor counts as f32.
+  // An f64 scalar beside an f32 tensor is converted to f32.
   const auto eq = run("%a: f32[1]", "%b = eq(%a, 0.1) return %b", {tensor(DType::F32, {1}, {0.1})});
   EXPECT_EQ(valuesOf(eq[0]), (std::vector<double>{1}));
 }

@@ -27,7 +27,7 @@ void expectSparseIsDense(const Fusion& fusion, const SizeBindings& sizes, int64_
   std::vector<std::vector<int64_t>> wanted;
   for (const HostTensor& tensor : dense) {
     wanted.emplace_back();
-    // The elements are listed backwards and with a repetition, because any order is allowed.
+    // The elements are listed backwards and one is repeated, because any order is allowed.
     for (int64_t i = tensor.numel() - 1; i >= 0; i -= step) wanted.back().push_back(i);
     wanted.back().push_back(wanted.back().front());
   }

@@ -1,4 +1,5 @@
-// Attention in a fusion: what makes a library call of it, and why it stays its ops.
+// Tests which attentions of a fusion become a library call, and the notes that say why others do
+// not.
 #include "ir/segment/attention.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ bool anyContains(const Names& texts, const std::string& part) {
   return false;
 }
 
-// What a library that takes every attention makes of the ops; `more` follows the attention.
+// Segments a fusion for a library that accepts every attention. `call` has the arguments of the
+// attention. `more` is the text after it.
 SegmentedFusion withLibrary(const std::string& call, const std::string& more = "",
                             const std::string& dtype = "bf16") {
   SegmentOptions options;
@@ -62,8 +64,9 @@ TEST(SegmentAttention, ForwardIsOneLibraryGroup) {
   }
 }
 
-// The ops of a causal attention by hand: of q [queries, 16] and 128 keys, `rows` indices of
-// queries.
+// Writes a causal attention by hand as single ops and returns why it is not a library call, or "".
+// q is [queries, 16], k and v have 128 rows. `rows` is the number of row indices in the causal
+// mask.
 std::string byHand(int queries, int rows, const char* wide) {
   const std::string text = fmt::format(
       "heddle 1\nfusion f(%q: bf16[{0}, 16], %k: bf16[128, 16], %v: bf16[128, 16]) {{\n"
@@ -97,7 +100,7 @@ TEST(SegmentAttention, ForwardWithSharedHeadsIsOneLibraryGroup) {
     EXPECT_EQ(valueNames(segmented.fusion, segmented.groups[0].attention->operands()),
               (Names{"w", "k", "v"}));
   }
-  // Groups of other sizes than heads of q for a head of k.
+  // The reshape of the shared heads gives 6 groups of 4 heads instead of 4 groups of 6.
   std::string text = print(
       parseFusion("heddle 1\nfusion f(%q: f16[4, 6, 8], %k: f16[2, 5, 8], %v: f16[2, 5, 8]) {\n"
                   "  %y = scaled_dot_product_attention(%q, %k, %v, gqa=true)\n  return %y\n}\n"));
@@ -127,10 +130,10 @@ TEST(SegmentAttention, NotesSayWhyAForwardStaysOps) {
   SegmentOptions options;
   options.attention = [](const Fusion&, const Attention&) { return std::string("not today"); };
   noted(segment(fusion, options), "not today");
-  EXPECT_TRUE(segment(fusion).notes.empty());  // nobody was asked
+  EXPECT_TRUE(segment(fusion).notes.empty());  // no library was asked
 }
 
-// The same for a backward and what it returns.
+// Segments a backward of attention that returns the values `returned`. Works like withLibrary().
 SegmentedFusion backwardWithLibrary(const std::string& call, const std::string& returned,
                                     const std::string& dtype = "bf16") {
   SegmentOptions options;
@@ -183,7 +186,7 @@ TEST(SegmentAttention, NotesSayWhyABackwardStaysOps) {
   noted(backwardWithLibrary("%g, %q, %k, %v", "%dv, %dq"), "the gradient of k is not read");
 }
 
-// v is made of the gradient of v, which the builder's order of ops does not have.
+// v is computed from the gradient of v. The builder never creates ops in this order.
 TEST(SegmentAttention, BackwardThatReadsItsOwnResultStaysOps) {
   const Fusion whole = parseFusion(
       "heddle 1\nfusion f(%g: f16[t, e], %q: f16[t, e], %k: f16[t, e], %v: f16[t, e]) {\n"

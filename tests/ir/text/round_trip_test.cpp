@@ -54,7 +54,7 @@ TEST(RoundTrip, MainExampleKeepsItsNamesAndOrder) {
   std::ifstream file(examples() / "gelu_backward_bias_grad.fusion");
   std::stringstream text;
   text << file.rdbuf();
-  // The file is exactly what print() writes, except for its comment.
+  // Except for its comment, the file is exactly what print() writes.
   const std::string body = text.str().substr(text.str().find("heddle 1"));
   EXPECT_EQ(print(parseFusion(text.str())), body);
 }
@@ -148,7 +148,8 @@ TEST(RoundTrip, LastOpOfACompositeTakesTheStatementName) {
 }
 
 TEST(RoundTrip, AutomaticNamesAvoidLaterNames) {
-  // The automatic name of the broadcast of %b would be %T2, but a later result has this name.
+  // The automatic name of the broadcast of %b would be %T2, but a later result already has this
+  // name.
   const Fusion fusion = parseFusion(
       "heddle 1 fusion f(%a: f32[t, h], %b: f32[h]) {"
       "%T4 = add(%a, %b) %T2 = relu(%T4) return %T2 }");

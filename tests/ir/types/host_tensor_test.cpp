@@ -98,7 +98,7 @@ TEST(HostTensor, LocalBlockHoldsTheElementsOfTheRank) {
 }
 
 TEST(HostTensor, PackAndUnpackFollowStrides) {
-  // The tensor is [2, 3] with columns outermost and a gap after each column.
+  // The tensor is [2, 3]. Its columns are outermost in memory, with a gap after each column.
   TensorDesc desc = denseDesc(DType::I64, {2, 3});
   desc.strides = {1, 4};
   std::vector<int64_t> memory(12, -1);

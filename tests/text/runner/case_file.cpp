@@ -24,7 +24,7 @@ std::vector<std::string> linesOf(const std::string& text) {
   return lines;
 }
 
-// Without empty lines around it, with one newline at the end.
+// Returns the text without empty lines around it, and with one newline at the end.
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of('\n');
   if (begin == std::string::npos) return "";
@@ -99,7 +99,7 @@ class Reader {
   int number_ = 0;
 };
 
-// Line pairs of a longest common subsequence, by the table of its lengths.
+// Returns the pairs of line numbers of a longest common subsequence. Uses the table of its lengths.
 std::vector<std::pair<size_t, size_t>> commonLines(const std::vector<std::string>& a,
                                                    const std::vector<std::string>& b) {
   std::vector<std::vector<int>> length(a.size() + 1, std::vector<int>(b.size() + 1, 0));
@@ -120,11 +120,11 @@ std::vector<std::pair<size_t, size_t>> commonLines(const std::vector<std::string
   return pairs;
 }
 
-// One line of a comparison: ' ', '-' or '+', and the text.
+// One line of a diff: the mark ' ', '-' or '+', and the text.
 struct DiffLine {
   char mark;
   std::string text;
-  size_t in_a;  // lines of a before it
+  size_t in_a;  // lines of `a` before it
   size_t in_b;
 };
 
@@ -178,7 +178,8 @@ std::string unifiedDiff(const std::string& expected, const std::string& actual) 
   size_t shown = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].mark == ' ' || i < shown) continue;
-    // A hunk: until kContext equal lines follow on both sides of the gap.
+    // A hunk has kContext equal lines before and after its differences. Differences that are at
+    // most 2 * kContext lines apart share one hunk.
     const size_t begin = std::max(shown, i - std::min(i, kContext));
     size_t last = i;
     for (size_t k = i; k < lines.size() && k <= last + 2 * kContext; ++k) {

@@ -1,4 +1,4 @@
-// The files of the text tests: tests/text/<stage>/<pass>.txt.
+// Reads and writes the files of the text tests: tests/text/<stage>/<pass>.txt.
 //
 //   # A comment on all cases of the file.
 //   options: ranks=4 only=removeDead
@@ -20,11 +20,11 @@
 //   mesh @m = [x=8] needs 8 ranks, the job has 4
 //
 // A case starts with `=== name: one sentence of what is expected`. The input follows, without the
-// version line `heddle 1`; line numbers in messages count from the first line of the input. The
-// expected text, or the expected error, ends before the next case; empty lines around it do not
-// count. Options before the first case are the defaults of the file.
+// version line `heddle 1`. Line numbers in messages count from the first line of the input. The
+// expected text, or the expected error, ends before the next case. Empty lines around it are
+// ignored. Options before the first case apply to all cases of the file.
 //
-// The folder is the stage; what it prints:
+// The folder is the stage of the compiler. Each stage prints:
 //
 //   fusion    the fusion after the passes of ir/passes, then as comments what each move does and
 //             which guards the passes added
@@ -37,12 +37,13 @@
 //
 // Options:
 //
-//   ranks=4       ranks of the job (default 1; verify: unknown)
-//   --set t=12    the size of a symbol; verify: the sizes are known; chunks: for the cost model
-//   sizes=known   verify: the sizes of the run are the defaults
+//   ranks=4       number of ranks of the job (default 1; stage verify: unknown)
+//   --set t=12    sets the size of a symbol; stage verify then knows the sizes of the run, and the
+//                 cost model of chunks uses the size
+//   sizes=known   stage verify: the sizes of the run are the defaults
 //   only=a,b      runs only these passes; only=none runs no pass
 //   upto=a        runs the passes up to this one
-//   skip=a,b      leaves out these passes
+//   skip=a,b      runs all passes except these
 //   overlap=off   like `heddle --overlap off`
 //   chunks=3      like `heddle --overlap 3`
 //   show=body     host, lower: the program without kernels and slots
@@ -53,9 +54,9 @@
 //   device=cuda   schedule: cpu (default) or cuda
 //   twice         fusion, host: runs the passes again on their result and requires the same text
 //
-// The program: text_tests [--update] FILE... With --update, or HEDDLE_UPDATE=1 in the environment,
-// it writes the texts that the passes produce into the files instead of comparing. Read the diff
-// before you commit it.
+// The program is called as text_tests [--update] FILE... With --update, or HEDDLE_UPDATE=1 in the
+// environment, it does not compare. Instead, it writes the texts that the passes produce into the
+// files. Read the diff before you commit it.
 #pragma once
 
 #include <string>
@@ -63,7 +64,7 @@
 
 namespace heddle::text_tests {
 
-// What a case produces.
+// The result of a case: a text, or an error message.
 struct Outcome {
   bool is_error = false;
   std::string text;
@@ -72,10 +73,10 @@ struct Outcome {
 
 struct Case {
   std::string name;                  // "a dead chain"
-  std::vector<std::string> options;  // those of the file, then its own
+  std::vector<std::string> options;  // the options of the file, then those of the case
   std::string input;
   Outcome expected;
-  int line = 0;         // of `===`, from 1
+  int line = 0;         // line number of `===`, from 1
   std::string written;  // the lines from `===` to the end of the input
 };
 
@@ -86,10 +87,11 @@ struct CaseFile {
   std::vector<Case> cases;
 };
 
-// UserError with path and line: the file cannot be read or a case is incomplete.
+// Reads the cases of a file. Throws UserError with path and line if the file cannot be read or a
+// case is incomplete.
 CaseFile readCases(const std::string& path);
 
-// Writes the file with other expected texts, one per case.
+// Writes the file with new expected texts, one per case.
 void writeCases(const CaseFile& file, const std::vector<Outcome>& outcomes);
 
 // Returns the differences between two texts in unified format, or "" if they are equal.

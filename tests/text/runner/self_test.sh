@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the runner of the text tests: differences fail with a unified diff, --update rewrites only expected texts, and
-# files that are no cases are refused. Argument: the program text_tests.
+# Tests the runner of the text tests. Differences must fail with a unified diff, --update must rewrite only the expected
+# texts, and files without cases must be refused. Argument: the program text_tests.
 set -euo pipefail
 runner=$1
 work=$(mktemp -d)
@@ -51,7 +51,7 @@ done
 HEDDLE_UPDATE=1 "$runner" "$file" >"$work/out"
 cmp -s "$file" "$work/right" || fail "--update gives another file: $(cat "$file")"
 
-# refused TEXT MESSAGE
+# refused TEXT MESSAGE: requires that a file with this text is refused with the message.
 refused() {
   printf '%s' "$1" >"$file"
   if "$runner" "$file" >"$work/out" 2>&1; then fail "accepted: $1"; fi

@@ -48,7 +48,7 @@ std::vector<std::string> namesOf(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
-// The passes of the stage: `only`, `upto` and `skip` choose among them.
+// Returns all passes of the stage. The options `only`, `upto` and `skip` select among them.
 std::vector<std::string> passesOf(const std::string& stage) {
   return namesOf(stage == "host" ? host::passNames() : heddle::passNames());
 }
@@ -99,7 +99,7 @@ class OptionReader {
 
   void skip(const std::vector<std::string>& names) {
     options_.passes.skip = names;
-    // Without them a program has races, or buffers that nothing frees.
+    // Without these two passes a program has races, or buffers that nothing frees.
     for (const std::string& name : names) {
       if (name == "insert_sync" || name == "insert_frees") options_.passes.verify = false;
     }
@@ -123,7 +123,7 @@ class OptionReader {
   Options options_;
 };
 
-// The lines for which keep(line) holds.
+// Returns the lines for which keep(line) is true.
 template <class Keep>
 std::string filtered(const std::string& text, const Keep& keep) {
   std::string result;
@@ -137,7 +137,8 @@ std::string withoutVersion(const std::string& text) { return text.substr(text.fi
 
 // --- fusions ------------------------------------------------------------------------------------
 
-// "y = reduce_scatter(y_partial, 0 x)": what a `set` does.
+// Returns a comment that describes the move of a `set`, such as "# %y: reduce_scatter of
+// %y_partial, axis 0 over x".
 std::string describeStep(const Fusion& fusion, const Expression& expr) {
   const ReshardStep step = reshardStepOf(fusion, expr);
   if (step.kind == ReshardStep::Kind::Same) {
@@ -195,7 +196,7 @@ std::vector<std::string> valueNames(const Fusion& fusion, const std::vector<Valu
   return names;
 }
 
-// Each segment alone is a legal fusion with the inputs and outputs of its group.
+// Requires that each segment alone is a legal fusion with the inputs and outputs of its group.
 void checkSegments(const SegmentedFusion& segmented) {
   for (const Group& group : segmented.groups) {
     const Fusion part = extract(segmented, group);
@@ -236,7 +237,7 @@ std::string programText(const host::Program& program, const Options& options) {
 host::Program lowered(const std::variant<Fusion, host::Program>& source, const Options& options) {
   if (const auto* program = std::get_if<host::Program>(&source)) return *program;
   Options fusion_options = options;
-  // Those that name host passes alone choose among host passes.
+  // Removes host passes from the passes to skip, because they are not passes of the fusion.
   std::erase_if(fusion_options.passes.skip, [](const std::string& name) {
     const std::vector<std::string_view> names = host::passNames();
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -277,7 +278,8 @@ std::string verifyText(const std::variant<Fusion, host::Program>& source, const 
   return "legal\n";
 }
 
-// The schedule of each kernel on rank 0, at the default sizes or those of --set.
+// Returns the schedule of each kernel on rank 0, at the sizes of --set or else at the default
+// sizes.
 std::string scheduleText(const Fusion& fusion, const Options& options) {
   const auto ranks = static_cast<int>(std::max<int64_t>(options.ranks, 1));
   const host::Program program = host::compile(fusion, ranks, {options.passes});
@@ -309,7 +311,8 @@ std::string scheduleText(const Fusion& fusion, const Options& options) {
 }
 
 std::string textOf(const std::string& stage, const std::string& input, const Options& options) {
-  // On one line with the input, so that line numbers in messages are those of the case.
+  // The version line is on one line with the input, so line numbers in messages are those of the
+  // case.
   const std::string text = std::string(kVersionLine) + " " + input;
   const auto source = host::parseFile(text, "case");
   if (stage == "host") return hostText(source, options);
